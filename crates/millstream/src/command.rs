@@ -1,4 +1,4 @@
-//! From the options of nginx to what is done.
+//! From nginx's options to an action.
 
 use crate::help;
 use crate::options::{self, Options, Order};
@@ -15,10 +15,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// As what the binary was called.
+/// The name or command by which the binary was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Through a link of that name: nginx in all its habits.
+    /// Through a link of that name: with all of nginx's conventions.
     Nginx,
     /// `millstream serve`.
     Serve,
@@ -29,7 +29,7 @@ pub(crate) fn nginx(arguments: &[Vec<u8>]) -> ExitCode {
     run(Form::Nginx, arguments, None, None)
 }
 
-/// Does what the options of nginx say, also on a stack of our own.
+/// Carries out nginx's options, also on a stack of our own.
 pub(crate) fn run(
     form: Form,
     arguments: &[Vec<u8>],
@@ -59,7 +59,7 @@ pub(crate) fn run(
     launch::run(&launch, &task_of(&options))
 }
 
-/// A launch by options, without a configuration being read.
+/// A launch by options alone; no configuration is read.
 pub(crate) fn launch_of(form: Form, options: &Options) -> Launch {
     let prefix = options.prefix.as_deref().map_or_else(
         || Paths::default().prefix,
@@ -73,7 +73,7 @@ pub(crate) fn launch_of(form: Form, options: &Options) -> Launch {
     );
     let conf = match (&options.conf, form) {
         (None, _) => Paths::default().conf,
-        // As everybody expects, without a prefix: relative to where one is.
+        // Without a prefix: relative to the working directory.
         (Some(conf), Form::Serve) if options.prefix.is_none() => absolute(conf),
         // As nginx: relative to the prefix.
         (Some(conf), _) => conf.clone(),
@@ -119,7 +119,7 @@ pub(crate) fn launch_of(form: Form, options: &Options) -> Launch {
 }
 
 fn task_of(options: &Options) -> Task {
-    // As nginx: a test comes before a signal.
+    // As nginx: a test takes precedence over a signal.
     if options.test {
         return Task::Test {
             dump: options.dump,
@@ -135,7 +135,7 @@ fn task_of(options: &Options) -> Task {
     }
 }
 
-/// nginx's line, and for people who call it by its own name what they may have meant.
+/// nginx's error line; if the binary was called by its own name, also a suggestion.
 fn refuse(form: Form, refused: &options::Refused) -> ExitCode {
     let text = match form {
         Form::Nginx => format!("nginx: {}\n", refused.message),
@@ -157,10 +157,10 @@ fn refuse(form: Form, refused: &options::Refused) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A path from where one is.
+/// A path relative to the working directory, made absolute.
 pub(crate) fn absolute(path: &[u8]) -> Vec<u8> {
     let path = Path::new(OsStr::from_bytes(path));
-    // Fails without a working directory only; then the path has to do.
+    // It only fails without a working directory; then the relative path is used.
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.as_os_str().as_bytes().to_vec()
 }
@@ -179,7 +179,7 @@ fn hostname() -> Vec<u8> {
     name.trim_ascii_end().to_ascii_lowercase()
 }
 
-/// Not a file, but the terminal.
+/// The terminal, not a file.
 const STDERR: &[u8] = b"stderr";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Texts of `-h`, `-v` and `-V`, and of the bare name. Scripts read some of them: the form is nginx's.
+//! Texts of `-h`, `-v` and `-V`, and of the bare command. Scripts parse some of them: the form is nginx's.
 
 use crate::command::Form;
 use crate::modules;
@@ -6,7 +6,7 @@ use mill_config::suggest::nearest;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The nginx whose configuration language, signals and messages these are.
+/// The nginx version that configuration language, signals and messages are compatible with.
 pub(crate) const COMPATIBLE_WITH: &str = "1.22.1";
 
 /// This binary's name and version.
@@ -20,8 +20,8 @@ const COMMANDS: &[&str] = &[
     "serve", "wrk", "wrk2", "ab", "load", "lab", "status", "help",
 ];
 
-/// What stands behind `nginx version: `. Scripts take the number behind `nginx/`, as distributions write theirs:
-/// `nginx/1.18.0 (Ubuntu)`; so it is the version that is compatible, and what this really is stands in parentheses.
+/// The text after `nginx version: `. Scripts take the number after `nginx/`, as distributions write theirs:
+/// `nginx/1.18.0 (Ubuntu)`; so it is the compatible version, and this product is in parentheses.
 pub(crate) fn version_line(form: Form) -> String {
     match form {
         Form::Nginx => format!("nginx version: nginx/{COMPATIBLE_WITH} ({PRODUCT})\n"),
@@ -31,7 +31,7 @@ pub(crate) fn version_line(form: Form) -> String {
     }
 }
 
-/// The usage of the options of nginx, laid out as nginx does.
+/// The usage of nginx's options, laid out as nginx does.
 pub(crate) fn usage(form: Form) -> String {
     let (name, conf) = match form {
         Form::Nginx => ("nginx", String::from("/etc/nginx/nginx.conf")),
@@ -88,7 +88,7 @@ pub(crate) fn show_configure() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A first argument that means nothing.
+/// The message for an unknown first argument.
 pub(crate) fn unknown(argument: &[u8]) -> ExitCode {
     let argument = String::from_utf8_lossy(argument);
     let mut text = format!("millstream: unknown command \"{argument}\"");
@@ -102,7 +102,7 @@ pub(crate) fn unknown(argument: &[u8]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Writes to standard output; a closed one is nobody's fault.
+/// Writes to standard output; errors are ignored.
 pub(crate) fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
@@ -112,7 +112,7 @@ pub(crate) fn complain(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Commands that are planned and not there.
+/// Planned commands.
 const LATER: &[&str] = &["run"];
 
 const OVERVIEW: &str = "\
@@ -137,7 +137,7 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
   millstream lab list                          experiments that come with it
   millstream lab run RECIPE                    topology, tuning, load, monitors, and a report with a verdict
 
-  millstream status [PID|NAME]                 what a running server does: its workers, its stack, who hangs
+  millstream status [PID|NAME]                 a running server: its workers, its stack, hanging workers
 
   millstream --version, millstream -V          the version; with what nginx would have been built to do the same
 
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_find_what_they_look_for() {
+    fn scripts_find_the_version_and_the_arguments() {
         let usage = usage(Form::Nginx);
         let line = usage
             .lines()

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-/// Does what the words behind `lab` say.
+/// Carries out the arguments after `lab`.
 pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
     let words: Vec<OsString> = arguments
         .iter()

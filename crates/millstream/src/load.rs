@@ -12,7 +12,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-/// A command line that makes load.
+/// The tool of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
     Wrk,
@@ -42,7 +42,7 @@ impl Tool {
     }
 }
 
-/// Does what the arguments of a tool say.
+/// Carries out the arguments of a tool.
 pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
     let Taken {
         stack,
@@ -77,7 +77,7 @@ pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
     })
 }
 
-/// Gives a command its signals and streams, and ends as it says.
+/// Runs a command with its signals and streams, and exits with its status.
 fn carry_out(command: impl FnOnce(Interrupts, &mut dyn Write, &mut dyn Write) -> u8) -> ExitCode {
     let interrupts = match Interrupts::listen() {
         Ok(interrupts) => interrupts,
@@ -86,7 +86,7 @@ fn carry_out(command: impl FnOnce(Interrupts, &mut dyn Write, &mut dyn Write) ->
     let mut out = standard_output();
     let status = command(interrupts, &mut out, &mut io::stderr());
     match out.flush() {
-        // Whoever read the output has seen enough.
+        // A closed standard output is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             refuse(&format!("standard output: {error}"))
         }
@@ -94,7 +94,7 @@ fn carry_out(command: impl FnOnce(Interrupts, &mut dyn Write, &mut dyn Write) ->
     }
 }
 
-/// What the native command draws on.
+/// The terminal of the native command.
 fn terminal() -> Terminal {
     let screen = Screen::of_process();
     Terminal {
@@ -103,7 +103,7 @@ fn terminal() -> Terminal {
     }
 }
 
-/// Lines at once where somebody looks on, else few large pieces.
+/// Line-buffered on a terminal, else buffered in large pieces.
 fn standard_output() -> Box<dyn Write> {
     let out = io::stdout();
     if out.is_terminal() {

@@ -1,13 +1,13 @@
-//! One binary: by its name it is nginx or a load generator, else its first argument says what it does.
+//! One binary: called by the name nginx or a load generator's it is that, else its first argument names the command.
 #![forbid(unsafe_code)]
 
 /// The options of nginx.
 mod options;
 
-/// Texts of `-h`, `-v` and of the bare name.
+/// Texts of `-h`, `-v` and of the bare command.
 mod help;
 
-/// What `-V` lists.
+/// The list of `-V`.
 mod modules;
 
 /// From options to a launch.

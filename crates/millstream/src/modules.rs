@@ -1,14 +1,14 @@
-//! What `-V` lists: the modules of nginx's build that are here, and those that are not.
+//! The list of `-V`: which modules of nginx's build are supported, and which are not.
 
 use mill_config::directive::Status;
 use mill_config::directives;
 
-/// A module with a directive that stands for it.
+/// A module, with one of its directives.
 struct Module {
-    /// As `configure` spells it after `--with-` or `--without-`.
+    /// As in `configure`'s options after `--with-` or `--without-`.
     name: &'static str,
     directive: &'static str,
-    /// Whether nginx has it without being asked: then its absence is listed, else its presence.
+    /// Whether nginx has it by default: then its absence is listed, else its presence.
     usual: bool,
 }
 
@@ -28,7 +28,7 @@ const fn extra(name: &'static str, directive: &'static str) -> Module {
     }
 }
 
-/// The modules that `configure --help` of nginx 1.22 names and that have a directive of their own.
+/// The modules that `configure --help` of nginx 1.22 lists and that have a directive of their own.
 const MODULES: &[Module] = &[
     usual("http_charset_module", "charset"),
     usual("http_gzip_module", "gzip"),
@@ -77,7 +77,7 @@ impl Module {
     }
 }
 
-/// The arguments that `configure` would have needed for a build that can do what this one can.
+/// The arguments of `configure` for an nginx with the same modules.
 pub(crate) fn configure_arguments() -> String {
     let mut arguments = vec![String::from("--with-threads")];
     for module in MODULES {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_and_what_is_more_is_listed() {
+    fn missing_and_additional_modules_are_listed() {
         let arguments = configure_arguments();
         assert!(arguments.contains(" --without-http_proxy_module "));
         assert!(arguments.contains(" --with-http_gzip_static_module"));

@@ -1,6 +1,6 @@
-//! The command line of nginx: single letters, which may be joined, with their values joined or apart.
+//! nginx's command line: single letters, which may be joined, with their values joined or separate.
 
-/// What a command line asks for.
+/// The options of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) show_help: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Options {
     pub(crate) signal: Option<Order>,
 }
 
-/// What `-s` can say.
+/// The values of `-s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Stop,
@@ -30,7 +30,7 @@ pub(crate) enum Order {
     Reload,
 }
 
-/// Why a command line is refused: nginx's words.
+/// Why a command line is refused: nginx's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) message: String,
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_in_nginx_words() {
+    fn refusals_are_worded_as_nginx_s() {
         check_refused("-x", "invalid option: \"x\"");
         check_refused("foo", "invalid option: \"foo\"");
         check_refused("--help", "invalid option: \"-\"");

@@ -1,19 +1,19 @@
-//! Which of our streams people look at, and what they want to see there.
+//! Which standard streams are terminals, and with which properties.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
-/// What is known of the terminal, if there is one.
+/// The properties of the terminal, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Screen {
-    /// Width of the terminal that standard error goes to, if lines can be drawn over there.
+    /// Width of the terminal of standard error, if lines can be redrawn there.
     pub(crate) columns: Option<u16>,
-    /// Standard output takes colours, and nobody has forbidden them (no-color.org).
+    /// Standard output supports colours, and they are not disabled (no-color.org).
     pub(crate) colour: bool,
 }
 
 impl Screen {
-    /// As the environment says now.
+    /// From the environment.
     pub(crate) fn of_process() -> Self {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let moves_cursor = variable("TERM").is_some_and(|term| term != "dumb");

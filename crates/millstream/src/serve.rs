@@ -1,9 +1,9 @@
-//! `millstream serve`: the options of nginx, or a directory and nothing else.
+//! `millstream serve`: nginx's options, or a directory.
 
 /// The arguments of a directory.
 mod directory;
 
-/// Where a directory is served.
+/// The addresses and URLs of a served directory.
 mod reach;
 
 use crate::command::{self, Form};
@@ -21,7 +21,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-/// Does what stands after `millstream serve`.
+/// Carries out the arguments after `millstream serve`.
 pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
     if arguments.iter().any(|argument| argument == b"--help") {
         help::print(&help::usage(Form::Serve));
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
     }
 }
 
-/// What is wrong with a command line that has an option of nginx's and says something of a directory too.
+/// The error of a command line that mixes an option of nginx's with a directory.
 fn mixed(arguments: &[Vec<u8>], option: &[u8]) -> Option<String> {
     let first = arguments.first().filter(|first| !first.starts_with(b"-"));
     let long = arguments
@@ -95,12 +95,12 @@ fn launch_of(directory: &Directory, stack: Option<Specification>) -> Result<Laun
         }
     }
     if path.contains(&b'$') {
-        // The language has no way to write it: a variable's name would follow.
+        // The language cannot express it: a variable's name would follow.
         return Err(refused(
             "has a \"$\" in its path; serve it through a link without",
         ));
     }
-    // Without a list it is served all the same, at the addresses that every machine has.
+    // Without the list it is served all the same, at the addresses that every machine has.
     let machine = interface::addresses().unwrap_or_default().into_iter();
     let machine: Vec<IpAddr> = machine.map(|known| known.address).collect();
     let listeners = reach::listeners(directory, stack.as_ref(), &machine);
@@ -125,9 +125,9 @@ fn announcement(path: &[u8], urls: &[String]) -> String {
     format!("{path} is at {urls} until Ctrl-C\n")
 }
 
-/// What would be written into an nginx.conf for this.
+/// The equivalent nginx.conf.
 fn configuration(path: &[u8], dot_files: bool, listeners: &[SocketAddr], stack: bool) -> Vec<u8> {
-    // A device carries one worker.
+    // A device has one attachment.
     let workers = if stack { "1" } else { "auto" };
     let listen: String = listeners
         .iter()
@@ -157,10 +157,10 @@ fn configuration(path: &[u8], dot_files: bool, listeners: &[SocketAddr], stack: 
 /// The name of the configuration in messages.
 const CONFIGURATION: &str = "/(millstream serve)";
 
-/// Texts that get smaller.
+/// Text types worth compressing.
 const GZIP_TYPES: &str = "text/css text/plain text/javascript application/json image/svg+xml";
 
-/// Media types of what directories of web pages hold.
+/// Media types of common web files.
 const TYPES: &str = "    default_type application/octet-stream;
     types {
         text/html html htm; text/css css; text/plain txt md log conf; text/javascript js mjs;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn all_urls_stand_in_one_sentence() {
+    fn all_urls_are_in_one_sentence() {
         let check = |urls: &[&str], expected: &str| {
             let urls: Vec<String> = urls.iter().map(|&url| url.to_owned()).collect();
             assert_eq!(announcement(b"/a", &urls), expected);

@@ -5,16 +5,16 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// What command lines say of the stack, and the rest of them.
+/// The options of the stack in a command line, and the other arguments.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) stack: Option<Specification>,
-    /// For a stack that the configuration names: otherwise it is part of the stack.
+    /// For a stack in the configuration: otherwise it is part of the stack.
     pub(crate) polling: Option<Polling>,
     pub(crate) rest: Vec<Vec<u8>>,
 }
 
-/// Takes `--stack`, `--polling` and `--pcap` out of a command line; the error is a sentence.
+/// Takes `--stack`, `--polling` and `--pcap` out of a command line; the error is a message.
 pub(crate) fn take(arguments: &[Vec<u8>]) -> Result<Taken, String> {
     let mut rest = Vec::new();
     let mut text = None;
@@ -132,7 +132,7 @@ fn parse_polling(text: &[u8]) -> Result<Polling, String> {
     specification::polling(&text).map_err(|error| format!("--polling: {error}"))
 }
 
-/// What to say where no configuration can name a stack.
+/// The error if no configuration can name a stack.
 pub(crate) const POLLING_OF_NOTHING: &str =
     "\"--polling\" says when a stack of our own looks for frames: it needs \"--stack\"";
 

@@ -1,4 +1,4 @@
-//! `millstream status`: what a running server does.
+//! `millstream status`: the status of a running server.
 
 /// The command line.
 mod arguments;
@@ -6,10 +6,10 @@ mod arguments;
 /// `--pcap`.
 mod capture;
 
-/// What was answered, as text.
+/// Answers as text.
 mod show;
 
-/// Looking again and again.
+/// Repeated queries.
 mod watch;
 
 use crate::help;
@@ -81,8 +81,8 @@ fn look(arguments: &Arguments) -> Result<ExitCode, StatusError> {
     })
 }
 
-/// Of a command line that is wrong.
+/// For a wrong command line.
 const USAGE_CODE: u8 = 2;
 
-/// Of a server that answers, or whose memory does, and of which a worker hangs or is stopped.
+/// If a worker hangs or is stopped, whether the server answered or only its memory was read.
 const BAD_CODE: u8 = 3;

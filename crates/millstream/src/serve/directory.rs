@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// A directory to serve.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Directory {
-    /// As it was typed.
+    /// As typed.
     pub(super) path: Vec<u8>,
     pub(super) port: u16,
-    /// `--listen`: addresses, with the port that they are to have. Without any it is loopback.
+    /// `--listen`: addresses with their ports. Without any it is loopback.
     pub(super) listen: Vec<SocketAddr>,
-    /// `--dot-files`: also what has a name that begins with a dot.
+    /// `--dot-files`: also files whose names begin with a dot.
     pub(super) dot_files: bool,
 }
 
@@ -26,7 +26,7 @@ enum Setting {
     DotFiles,
 }
 
-/// What `--listen` says; the port may stand elsewhere.
+/// The value of `--listen`; the port may be given elsewhere.
 type Listen = (IpAddr, Option<u16>);
 
 /// Reads the arguments after `serve`, without those of the stack.
@@ -123,7 +123,7 @@ fn parse_listen(text: &str) -> Result<Vec<Listen>, Refused> {
     if text.is_empty() {
         return refused("needs an address of this machine, or * for all of them");
     }
-    // One colon before a number is how nginx's users might write a port; two begin an address of IPv6.
+    // One colon before a number is how users of nginx might write a port; two begin an IPv6 address.
     if parse_port(text.strip_prefix(':').unwrap_or(text)).is_some() {
         return refused(&format!(
             "says at which addresses; \"{text}\" is a port, which \"--port\" says"

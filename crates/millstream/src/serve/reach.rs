@@ -1,12 +1,12 @@
-//! Where a directory is served, and the URLs by which it can be reached there.
+//! The addresses and URLs of a served directory.
 
 use super::directory::Directory;
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The addresses to listen at: those that were asked for, else loopback; and those of a stack of our own. `machine` is
-/// the addresses of this machine.
+/// The addresses to listen at: the requested ones, else loopback; and those of a stack of our own. `machine` is the
+/// addresses of this machine.
 pub(super) fn listeners(
     directory: &Directory,
     stack: Option<&Specification>,
@@ -21,7 +21,7 @@ pub(super) fn listeners(
         return listeners;
     }
     let is_there = |address: &IpAddr| machine.contains(address);
-    // The addresses of an interface are the kernel's, and may change: all of them, as they are.
+    // The addresses of an interface are the kernel's, and may change: all of them.
     if stack.is_some_and(|stack| matches!(stack.device, Device::AfXdp { .. })) {
         listeners.push(at(Ipv4Addr::UNSPECIFIED.into()));
         if machine.iter().any(IpAddr::is_ipv6) {
@@ -32,7 +32,7 @@ pub(super) fn listeners(
     let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     listeners.extend(loopback.into_iter().filter(is_there).map(at));
     if listeners.is_empty() {
-        // What is wrong with it is told when it is opened.
+        // An error is reported when it is opened.
         listeners.push(at(Ipv4Addr::LOCALHOST.into()));
     }
     listeners
@@ -72,13 +72,13 @@ pub(super) fn urls(listeners: &[SocketAddr], machine: &[IpAddr]) -> Vec<String> 
     urls
 }
 
-/// Whether `localhost` stands for a listener at the loopback address of IPv6, since it does for that of IPv4.
+/// Whether `localhost` works for a listener at the IPv6 loopback address, since it stands for the IPv4 one.
 fn is_named(listener: &SocketAddr, listeners: &[SocketAddr]) -> bool {
     let ipv4 = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), listener.port());
     listener.ip() == Ipv6Addr::LOCALHOST && listeners.contains(&ipv4)
 }
 
-/// Such an address needs the name of an interface, which no browser takes.
+/// Such an address needs the name of an interface, which browsers do not accept.
 fn is_link_local(address: &IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }

@@ -6,7 +6,7 @@ use mill_status::{Request, TableName};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is asked for.
+/// The options of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arguments {
     /// A process, a pid file, or another name of a server.
@@ -15,13 +15,13 @@ pub(super) struct Arguments {
     pub(super) limit: Option<u32>,
     pub(super) filter: Filter,
     pub(super) json: bool,
-    /// How often to look again.
+    /// The interval of updates.
     pub(super) watch: Option<Duration>,
     pub(super) capture: Option<Capture>,
     pub(super) help: bool,
 }
 
-/// Frames to be written down.
+/// A capture of frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Capture {
     pub(super) file: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct Capture {
     pub(super) frames: Option<u64>,
 }
 
-/// What can be looked at beside the overview.
+/// Views besides the overview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     Connections,
@@ -76,7 +76,7 @@ impl View {
 }
 
 impl Arguments {
-    /// Reads the words behind `status`; what is wrong with them is a sentence.
+    /// Parses the words after `status`; the error is a message.
     pub(super) fn parse(words: &[String]) -> Result<Self, String> {
         let mut parsed = Self::default();
         let mut words = words.iter();
@@ -100,7 +100,7 @@ impl Arguments {
         Ok(parsed)
     }
 
-    /// What the server has to be asked.
+    /// The request to the server.
     pub(super) fn request(&self) -> Request {
         let tables = self.views.iter().filter_map(|view| view.table());
         Request {
@@ -237,7 +237,7 @@ impl Arguments {
         })
     }
 
-    /// What no single option shows.
+    /// Checks that need all options.
     pub(super) fn check(&self) -> Result<(), String> {
         match &self.capture {
             Some(capture) if capture.file.as_os_str().is_empty() => Err(String::from(
@@ -273,7 +273,7 @@ const VALUES: [&str; 8] = [
     "limit", "port", "address", "state", "filter", "pcap", "for", "count",
 ];
 
-/// Of connections, as tables and `ss` call them.
+/// States of connections, as in tables and in `ss`.
 const STATES: [&str; 10] = [
     "established",
     "syn-sent",
@@ -287,7 +287,7 @@ const STATES: [&str; 10] = [
     "closing",
 ];
 
-/// Rows of a table of each worker: more than anybody reads, and a tenth of a second's work.
+/// Rows of a table of each worker: more than a person reads, and a tenth of a second's work.
 const LIMIT: u32 = 1000;
 
 const WATCH_MIN: Duration = Duration::from_millis(100);
@@ -297,7 +297,7 @@ const CAPTURE_TIME: Duration = Duration::from_secs(10);
 pub(super) const HELP: &str = "\
 Usage: millstream status [PID|NAME] [OPTIONS]
 
-What a running server does: its workers, who hangs, its stack. Without PID or NAME the only server
+Shows a running server: its workers, hanging ones, its stack. Without PID or NAME the only server
 there is, or a list of all. NAME is a pid file, or a name that one server has alone: its configuration
 file, its device (af_xdp:eth0) or interface (eth0).
 
@@ -305,7 +305,7 @@ file, its device (af_xdp:eth0) or interface (eth0).
   --drops         frames dropped, by reason                    --counters   all counters, as \"nstat\"
   --rings         device, rings, what the kernel counts        --timers     armed timers
   --neighbors     Ethernet addresses                           --routes     where packets go
-  --options       options in force, and who said so            --all        all of these
+  --options       options in force and their origin            --all        all of these
 
   --limit N           rows of a table, of each worker (1000)
   --port N, --address A, --state S     connections of these only; --filter port=N,address=A,state=S

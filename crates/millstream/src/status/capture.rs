@@ -1,4 +1,4 @@
-//! `--pcap`: frames of a running server, written to a file of ours.
+//! `--pcap`: frames of a running server, written to a file.
 
 use super::arguments::{Arguments, Capture};
 use crate::help;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-/// Waits until it is over, and says what was written.
+/// Waits until the capture has ended, and prints its result.
 pub(super) fn run(
     found: &Found,
     arguments: &Arguments,
@@ -21,7 +21,7 @@ pub(super) fn run(
         help::complain(&format!("millstream status: {what}\n"));
         Ok(ExitCode::FAILURE)
     };
-    // Opened here: by the rights of who asks.
+    // Opened here, with the rights of the calling user.
     let file = match File::create(&capture.file) {
         Ok(file) => file,
         Err(error) => return complain(&format!("\"{path}\" can't be written: {error}")),
@@ -38,7 +38,7 @@ pub(super) fn run(
     let captured = status.parts.iter().find_map(|part| part.captured.as_ref());
     let Some(captured) = captured else {
         let notes = status.notes.join("; ");
-        return complain(&format!("nobody has said what became of it; {notes}"));
+        return complain(&format!("no worker has reported the result; {notes}"));
     };
     if let Some(why) = &captured.failed {
         return complain(why);

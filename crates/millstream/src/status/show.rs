@@ -1,4 +1,4 @@
-//! What was answered, as text.
+//! Answers as text.
 
 use super::arguments::View;
 use mill_server_host::status::client::{self, Found};
@@ -8,7 +8,7 @@ use mill_status::text::columns::{Columns, Side};
 use mill_status::text::tables::{self, Help};
 use std::io::{self, IsTerminal};
 
-/// The overview, or the tables that were asked for in its place.
+/// The overview, or the requested tables in its place.
 pub(super) fn page(status: &Status, wanted: &[View]) -> String {
     if wanted.is_empty() {
         return text::overview(status);

@@ -1,4 +1,4 @@
-//! `--watch`: looks again and again, and shows what happens per second.
+//! `--watch`: repeats the query, and shows rates per second.
 
 use super::arguments::Arguments;
 use super::show;
@@ -13,14 +13,14 @@ use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Until somebody presses `q` or Ctrl-C, or the server is gone.
+/// Runs until `q` or Ctrl-C is pressed, or the server is gone.
 pub(super) fn run(
     found: &Found,
     arguments: &Arguments,
     interval: Duration,
 ) -> Result<(), StatusError> {
     let ask = || client::ask(found, &arguments.request(), None);
-    // Blocked from here on, so that the screen is given back whatever ends this.
+    // Blocked from here on, so that the screen is restored whatever ends this.
     let signals = SignalDescriptor::open().ok();
     let stdin = io::stdin();
     let keys = Keys::of(stdin.as_fd()).ok();
@@ -52,7 +52,7 @@ fn page(before: &Status, now: &Status, seconds: f64, arguments: &Arguments) -> S
     text
 }
 
-/// Waits so long; whether somebody wants it to end.
+/// Waits for a time; returns whether the user wants to end.
 fn is_over(signals: Option<&SignalDescriptor>, has_keys: bool, wait: Duration) -> bool {
     let until = clock::monotonic() + wait;
     let stdin = io::stdin();
@@ -78,7 +78,7 @@ fn is_over(signals: Option<&SignalDescriptor>, has_keys: bool, wait: Duration) -
             match stdin.lock().read(&mut key) {
                 Ok(0) | Err(_) => return true,
                 Ok(len) if key.iter().take(len).any(|key| b"qQ\x1b".contains(key)) => return true,
-                // Another key shows what is now.
+                // Any other key updates at once.
                 Ok(_) => return false,
             }
         }
@@ -96,7 +96,7 @@ fn ends(signal: mill_sys::signal::Signal) -> bool {
     )
 }
 
-/// The terminal, on a page of its own until this is dropped; or a file, to which one look follows the other.
+/// The terminal's alternate screen, until this is dropped; or a file, to which the pages are appended.
 struct Screen {
     is_terminal: bool,
 }

@@ -1,4 +1,4 @@
-//! What stands in the way, as users see it: one clear sentence each.
+//! Errors as users see them: one clear message each.
 
 use crate::namespace::output_of;
 use crate::server::{Server, Site, wait_for};
@@ -7,7 +7,7 @@ use mill_sys::signal::Signal;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
-/// What a start says that has to fail, run behind other words.
+/// The error message of a start that has to fail, run behind another command.
 fn complaint_behind(before: &[&str], directory: &str, stack: &str) -> String {
     let own = [BINARY, "serve", directory, "--port", "81", "--stack", stack];
     let words = [before, &own].concat();
@@ -16,7 +16,7 @@ fn complaint_behind(before: &[&str], directory: &str, stack: &str) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// What stands in the way of each of these, with a server that is running on the interface if there is to be one.
+/// Checks the error message of each case, optionally with a server running on the interface.
 fn check(with_server: bool, cases: &[(&str, &str)]) {
     between(1500, |_| {
         let site = Site::new();
@@ -31,7 +31,7 @@ fn check(with_server: bool, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_interfaces_and_files_are_named() {
     check(
         false,
         &[
@@ -52,7 +52,7 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
-fn a_second_one_on_the_same_queue_is_told_of_the_first() {
+fn a_second_server_on_the_same_queue_is_refused_with_its_reason() {
     let busy = "af_xdp:mill0: the queue can't be had: queue 0 of the interface is in use, perhaps by another Millstream";
     check(true, &[(STACK, busy)]);
 }
@@ -105,7 +105,7 @@ fn each_missing_right_is_named() {
             check(&["setpriv", &without[0], &without[1]], named);
         }
         assert!(!is_steered());
-        // One right for the three that are about programs.
+        // One capability covers the three for programs.
         for without in ["-bpf,-perfmon,-net_admin", "-sys_admin"] {
             let without = ["--bounding-set=", "--inh-caps="].map(|set| format!("{set}{without}"));
             let before = ["setpriv", &without[0], &without[1]];
@@ -119,7 +119,7 @@ fn each_missing_right_is_named() {
 fn the_far_end_has_no_stack_to_offer() {
     between(1500, |topology| {
         let site = Site::new();
-        // The name is the other namespace's.
+        // The name belongs to the other namespace.
         let text = complaint_behind(
             &[],
             site.path("").to_str().unwrap(),
@@ -138,13 +138,13 @@ fn is_steered_far() -> bool {
 }
 
 #[test]
-fn a_program_of_somebody_elses_is_named_with_its_process() {
+fn a_foreign_program_is_named_with_its_process() {
     between(1500, |topology| {
         topology.lay_two_queues();
         let site = Site::new();
         let directory = site.path("");
         let first = Server::directory(&directory, &["--stack", &format!("{STACK},queue=0")]);
-        // Another queue of the same interface: the socket can be had, the program not.
+        // Another queue of the same interface: the socket can be opened, but the program cannot be attached.
         for mode in ["", ",mode=native", ",mode=generic"] {
             let stack = format!("{STACK},queue=1{mode}");
             let text = complaint_behind(&[], directory.to_str().unwrap(), &stack);
@@ -159,7 +159,7 @@ fn a_program_of_somebody_elses_is_named_with_its_process() {
 }
 
 #[test]
-fn memory_that_is_short_is_said_to_be() {
+fn a_lack_of_memory_is_reported() {
     between(1500, |_| {
         let site = Site::new();
         let directory = site.path("");
@@ -183,13 +183,13 @@ fn memory_that_is_short_is_said_to_be() {
             "the queue can't be had: packet memory is more than may be locked (ulimit -l), and the right CAP_IPC_LOCK \
              is missing, for which there is no limit",
         );
-        // What the program itself needs is there.
+        // The program's own memory is available.
         check(
             &["prlimit", "--as=33554432"],
             "there is no packet memory: Cannot allocate memory (os error 12)",
         );
         assert!(!is_steered());
-        // Whoever has the right needs no limit.
+        // With CAP_IPC_LOCK no limit applies.
         let server = Server::directory_behind(
             &["prlimit", "--memlock=65536"],
             &site.path(""),
@@ -201,7 +201,7 @@ fn memory_that_is_short_is_said_to_be() {
 }
 
 #[test]
-fn pages_of_two_megabytes_are_missed_aloud_unless_nobody_wants_them() {
+fn missing_huge_pages_are_reported_unless_they_are_off() {
     between(1500, |_| {
         let site = Site::new();
         let missed = "packet memory is in small pages, there are no large ones";
@@ -215,7 +215,7 @@ fn pages_of_two_megabytes_are_missed_aloud_unless_nobody_wants_them() {
             let server = Server::begin(&conf, &["--stack", &format!("{STACK}{option}")]);
             wait_for(|| site.error_log()[log_before..].contains("configuration 1 is in force"));
             let log = &site.error_log()[log_before..];
-            // Where there are such pages nothing is missed.
+            // On a machine with such pages there is no warning.
             let is_missed = wants && !has_huge_pages();
             assert_eq!(log.contains(missed), is_missed, "{option}: {log}");
             assert_eq!(
@@ -227,28 +227,28 @@ fn pages_of_two_megabytes_are_missed_aloud_unless_nobody_wants_them() {
     });
 }
 
-/// Enough of them for packet memory of any size here.
+/// Whether there are enough of them for packet memory of any size used here.
 fn has_huge_pages() -> bool {
     let text = std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap();
     text.trim().parse::<u32>().unwrap() >= 64
 }
 
 #[test]
-fn in_a_user_namespace_of_ones_own_the_reason_is_said() {
+fn in_a_user_namespace_the_reason_of_the_refusal_is_reported() {
     between(1500, |_| {
         let site = Site::new();
         let directory = site.path("");
         let directory = directory.to_str().unwrap();
-        // Rights over everything, where nothing is.
+        // All capabilities, in a namespace without the interface.
         let text = complaint_behind(&["unshare", "--user", "--map-root-user"], directory, STACK);
         let expected = "the queue can't be had: the interface belongs to another user namespace";
         assert!(text.contains(expected), "{text}");
-        // And over a network namespace with an interface of its own.
+        // And in a network namespace with an interface of its own.
         let (own, port) = (
             "ip link add mill0 type veth peer mill1 && ip link set mill0 up && exec",
             "81",
         );
-        // As little memory as may be locked nearly everywhere.
+        // As little memory as may be locked almost everywhere.
         let stack = format!("{STACK},receive-frames=256,transmit-frames=256");
         let command = format!("{own} {BINARY} serve {directory} --port {port} --stack {stack}");
         let words = ["--user", "--map-root-user", "--net", "sh", "-c", &command];

@@ -1,5 +1,5 @@
-//! More than can be answered: floods of SYNs from addresses that are nobody's. Connections go on, new ones are made, and the
-//! rest of the machine does not notice.
+//! Overload: floods of SYNs from unused addresses. Connections go on, new ones are made, and the rest of the machine is
+//! not affected.
 
 use crate::client::Client;
 use crate::namespace::has;
@@ -10,7 +10,7 @@ use crate::topology::{HOSTS, Topology, between, serve};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
-/// SYNs as fast as one processor makes them, for so many seconds; prints how many.
+/// Sends SYNs for so many seconds, as fast as one processor makes them; prints how many.
 const SENDER: &str = "
 import random, socket, struct, sys, time
 target, seconds = socket.inet_aton('10.50.0.1'), float(sys.argv[1])
@@ -39,7 +39,7 @@ while time.monotonic() < end:
 print(sent)
 ";
 
-/// A flood that is under way.
+/// A running flood.
 struct Flood(Child);
 
 impl Flood {
@@ -64,7 +64,7 @@ impl Flood {
         self.0.try_wait().unwrap().is_some()
     }
 
-    /// How many it has sent at its end.
+    /// How many it has sent when it ends.
     fn sent(mut self) -> u64 {
         let mut text = String::new();
         let out = self.0.stdout.as_mut().unwrap();
@@ -120,7 +120,7 @@ fn connections_go_on_and_new_ones_are_made_in_a_flood_of_syns() {
         }
         let sent = flood.sent();
         println!("{sent} SYNs, {rounds} rounds beside them");
-        // Far more than handshakes under way are kept for.
+        // Far more than the maximum of handshakes in progress.
         assert!(sent > 5_000 && rounds > 0);
         let report = load.report();
         assert!(report.contains("Requests/sec"), "{report}");
@@ -134,7 +134,7 @@ fn connections_go_on_and_new_ones_are_made_in_a_flood_of_syns() {
 }
 
 #[test]
-fn a_flood_to_a_server_that_stands_still_disturbs_nobody_else() {
+fn a_flood_to_a_stopped_server_disturbs_no_other_traffic() {
     if !is_possible() {
         return;
     }
@@ -152,7 +152,7 @@ fn a_flood_to_a_server_that_stands_still_disturbs_nobody_else() {
         signal("STOP");
         let mut flood = topology.at_client(|| Flood::start(1));
         while !flood.is_over() {
-            // Echo requests may be lost where a queue is full, and nobody sends them again.
+            // Echo requests may be dropped while a queue is full, and are not repeated.
             topology.at_client(|| {
                 kept.iter_mut().for_each(converse);
                 HOSTS

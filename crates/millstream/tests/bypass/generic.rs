@@ -1,5 +1,5 @@
-//! Frames that are taken behind the driver (generic mode): on interfaces whose driver runs no programs, and where it is
-//! asked for.
+//! Frames that are taken after the driver (generic mode): on interfaces whose driver runs no programs, and where it is
+//! configured.
 
 use crate::client::Client;
 use crate::namespace::{output_of, text_of};
@@ -11,7 +11,7 @@ use crate::topology::{
 use mill_sys::signal::Signal;
 use std::fs;
 
-/// An interface of its own above the server's end, which has the server's addresses now.
+/// An interface on top of the server's end, which has the server's addresses now.
 const ABOVE: &str = "mill2";
 
 fn add_macvlan() {
@@ -28,7 +28,7 @@ fn add_macvlan() {
 
 const WARNING: &str = "the driver takes no program";
 
-/// Content of all lengths in both directions, by connections that the kernel does not have.
+/// Content of all lengths in both directions, by connections that are not the kernel's.
 fn check_traffic(topology: &Topology, site: &Site) {
     let large = fs::read(site.path("large.bin")).unwrap();
     for host in HOSTS {
@@ -44,8 +44,8 @@ fn check_traffic(topology: &Topology, site: &Site) {
         });
     }
     assert_eq!(kernel_connections(80), "");
-    // A peer of this machine leaves the cutting of its segments to the interface. Where that is not done, all of the
-    // large ones are lost, and come again one by one.
+    // A peer on this machine leaves segmentation to the interface. Without it all large segments would be lost, and be
+    // retransmitted one by one.
     let repeated = topology.at_client(segments_repeated);
     assert!(repeated < 100, "{repeated} segments were sent again");
 }
@@ -60,7 +60,7 @@ fn check_upload(client: &mut Client) {
     assert_eq!(client.get("/").unwrap().content, b"hello\n");
 }
 
-/// What the kernel of the thread's namespace has counted (proc(5), /proc/net/snmp: RetransSegs).
+/// The kernel's counter in the thread's namespace (proc(5), /proc/net/snmp: RetransSegs).
 fn segments_repeated() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
     let mut of_tcp = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
@@ -86,7 +86,7 @@ fn check(mtu: u16, prepare: impl FnOnce() + Send, interface: &str, mode: &str, w
         );
         check_traffic(topology, &site);
         the_rest_is_undisturbed(topology, &mut kept);
-        // Whoever takes over does it in the same way.
+        // The next process uses the same mode.
         server.worker().kill(Signal::Kill.number()).unwrap();
         let in_force = "configuration 1 is in force";
         wait_for(|| site.error_log().matches(in_force).count() == 2);
@@ -107,7 +107,7 @@ fn a_macvlan_interface_is_served_with_a_warning() {
 }
 
 #[test]
-fn generic_mode_can_be_asked_for_where_the_driver_could() {
+fn generic_mode_can_be_configured_where_native_mode_works() {
     for mtu in [1500, 9000] {
         check(mtu, || {}, INTERFACE, ",mode=generic", false);
     }

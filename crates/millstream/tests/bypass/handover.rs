@@ -1,4 +1,4 @@
-//! Who of several processes has the interface, where it is not easily said: one at a time, whatever stands in the way.
+//! Which of several processes has the interface, in cases where that is difficult: exactly one, in all circumstances.
 
 use crate::ask;
 use crate::namespace::has;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// Has `unshare(CLONE_FILES)` be refused to the calling thread and all that it starts from now on, as Docker does.
+/// Makes `unshare(CLONE_FILES)` fail for the calling thread and its children from now on, as in Docker.
 fn refuse_tables_of_descriptors() {
     const CLONE_FILES: u64 = 0x400;
     let unshare = match std::env::consts::ARCH {
@@ -42,7 +42,7 @@ fn refuse_tables_of_descriptors() {
     seccompiler::apply_filter(&program).unwrap();
 }
 
-/// The processes that have locked the interface, of all that know it by this master.
+/// The processes that hold the lock of the interface, among all that know it by this master.
 fn owners(master: Pid) -> Vec<Pid> {
     let folder = format!("/proc/{}/fd", master.number());
     let chair = fs::read_dir(folder).unwrap().flatten().find(|entry| {
@@ -96,7 +96,7 @@ fn one_process_has_the_interface_though_its_threads_have_one_table_of_descriptor
     });
 }
 
-/// Has a new binary come beside the one of this master, and its worker process take over.
+/// Starts a new binary beside the one of this master, whose worker process takes over.
 fn upgraded(world: &World<'_>, master: Pid) -> (Pid, Pid) {
     send(master, Signal::User2);
     wait_for(|| world.master().is_some_and(|pid| pid != master));
@@ -108,10 +108,10 @@ fn upgraded(world: &World<'_>, master: Pid) -> (Pid, Pid) {
     (next, children(next)[0])
 }
 
-/// The old worker process serves a port that the new one does not, and does not get to the interface in time when that
-/// is killed: its successor is first.
+/// The old worker process serves a port that the new one does not, and does not get the interface in time when the new
+/// one is killed: its replacement is first.
 #[test]
-fn a_worker_that_comes_back_before_the_old_one_has_noticed_leaves_what_that_serves() {
+fn a_worker_that_comes_back_before_the_old_one_has_noticed_keeps_its_ports_served() {
     let two_ports = format!("{LISTEN} server {{ listen 81; }}");
     upgrading_with(
         &two_ports,
@@ -126,7 +126,7 @@ fn a_worker_that_comes_back_before_the_old_one_has_noticed_leaves_what_that_serv
             old_worker.kill(SIGSTOP).unwrap();
             wait_for(|| is_stopped(old_worker));
             send(worker, Signal::Kill);
-            // The old one can't answer yet: what is asked goes by the new one, who knows nothing of it.
+            // The old one can't answer yet: its frames pass through the new one, which has no such connection.
             wait_for(|| {
                 let owners = owners(master);
                 owners.len() == 1 && owners != [worker] && owners != [old_worker]
@@ -143,7 +143,7 @@ fn a_worker_that_comes_back_before_the_old_one_has_noticed_leaves_what_that_serv
     );
 }
 
-/// Whether all of its threads stand still, which they do a moment after the signal (proc(5), stat: the state).
+/// Whether all of its threads are stopped, which takes a moment after the signal (proc(5), stat: the state).
 fn is_stopped(process: Pid) -> bool {
     let folder = format!("/proc/{}/task", process.number());
     let mut threads = fs::read_dir(folder).unwrap().flatten();
@@ -153,7 +153,7 @@ fn is_stopped(process: Pid) -> bool {
     })
 }
 
-/// Somebody has frames of the old process written down for longer than anybody waits for an upgrade.
+/// A capture of the old process runs for longer than an upgrade may wait.
 #[test]
 fn frames_that_are_being_written_down_delay_no_upgrade() {
     upgrading_with(
@@ -173,8 +173,8 @@ fn frames_that_are_being_written_down_delay_no_upgrade() {
             assert_eq!(kept.get("/").unwrap().status, 200);
             let (master, _) = world.upgrade();
             assert_eq!(kept.get("/").unwrap().status, 200);
-            let (told, code) = asked.join().unwrap();
-            assert!(told.contains(" frames, ") && code == Some(0), "{told}");
+            let (output, code) = asked.join().unwrap();
+            assert!(output.contains(" frames, ") && code == Some(0), "{output}");
             assert!(file.metadata().unwrap().len() > 24);
             send(master, Signal::Terminate);
             wait_for(|| !is_running(master));
@@ -183,7 +183,7 @@ fn frames_that_are_being_written_down_delay_no_upgrade() {
 }
 
 #[test]
-fn both_processes_tell_of_what_passes_between_them() {
+fn both_processes_report_the_frames_between_them() {
     upgrading_with(
         LISTEN,
         || {},

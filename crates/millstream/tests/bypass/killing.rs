@@ -1,5 +1,5 @@
-//! Processes that are killed at any moment, also while they begin: the interface is the kernel's afterwards, and the next
-//! server has it at once.
+//! Processes that are killed at any moment, also while they start: the interface returns to the kernel, and the next
+//! server gets it at once.
 
 use crate::others::{Echo, converse};
 use crate::server::{Server, Site, wait_for};
@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Who is killed.
+/// The process to be killed.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
     Master,
@@ -21,7 +21,7 @@ enum Victim {
 
 const VICTIMS: [Victim; 3] = [Victim::Master, Victim::Worker, Victim::Both];
 
-/// Moments from before there is a program until long after all runs.
+/// Moments from before the program is attached until long after everything runs.
 const MOMENTS: u64 = 24;
 const LATEST_MS: u64 = 250;
 
@@ -39,7 +39,7 @@ fn a_kill_at_any_moment_leaves_the_interface_to_the_kernel() {
             let victim = VICTIMS[usize::try_from(random % 3).unwrap()];
             let at = Duration::from_micros(random / 3 % (LATEST_MS * 1000));
             let mut server = Server::begin(&conf, &["--stack", STACK]);
-            // Waits for nothing but the time.
+            // Waits for the time only.
             wait_readable(&[], Some(at)).unwrap();
             let worker = server.worker_if_any();
             match (victim, worker) {
@@ -48,15 +48,15 @@ fn a_kill_at_any_moment_leaves_the_interface_to_the_kernel() {
                 (Victim::Master | Victim::Worker, _) => server.signal(Signal::Kill),
             }
             if let (Victim::Worker, Some(_)) = (victim, worker) {
-                // Replaced; whoever serves is ended as ever.
+                // Replaced; the serving process is ended as usual.
                 assert!(server.end(Signal::Quit).success(), "{moment}: {at:?}");
             }
             wait_for(|| !is_steered());
-            // Whoever is left of the two ends by itself, so that nobody listens.
+            // The remaining one of the two ends by itself, so no socket listens.
             wait_for(|| topology.at_client(|| is_refused(HOSTS[0]) && is_refused(HOSTS[1])));
             topology.at_client(|| kept.iter_mut().for_each(converse));
         }
-        // At once after a kill, when the queue is busy for a moment.
+        // Directly after a kill, when the queue is busy for a moment.
         for _ in 0..3 {
             let mut server = Server::begin(&conf, &["--stack", STACK]);
             wait_for(is_steered);
@@ -84,7 +84,7 @@ fn is_refused(host: &str) -> bool {
     connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
-/// A number like chance from another one (SplitMix64).
+/// A pseudo-random number (SplitMix64).
 fn scattered(number: u64) -> u64 {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

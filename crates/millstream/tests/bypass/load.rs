@@ -1,4 +1,4 @@
-//! Load over AF_XDP, against nginx on kernel sockets: what is counted here is what nginx has written down.
+//! Load over AF_XDP, against nginx on kernel sockets: the generator's counts are compared with nginx's log.
 
 use crate::namespace::{has, output_of, text_of};
 use crate::nginx::Nginx;
@@ -8,7 +8,7 @@ use std::fs;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
-/// The stack of the load, at the interface that servers have in other tests; nginx is at its other end.
+/// The stack of the load, on the interface that servers have in other tests; nginx is at the other end.
 const STACK: &str = "af_xdp:mill0";
 
 const TARGETS: [&str; 2] = ["http://10.50.0.2/", "http://[fd50::2]/"];
@@ -27,17 +27,17 @@ fn with_nginx(mtu: u16, test: impl FnOnce(&Site) + Send) {
             log.display()
         );
         let _nginx = topology.at_client(|| Nginx::start(&site, &servers));
-        // A line may be written after the answer has come.
+        // A log line may be written after the answer was received.
         wait_for(|| fs::metadata(&log).unwrap().len() > 0);
         fs::write(&log, "").unwrap();
         test(&site);
         assert!(!is_steered(), "the interface is the kernel's again");
-        // And nothing is left of it: the kernel has it as before.
+        // Nothing is left of it: the kernel has the interface as before.
         ip("link set mill0 up");
     });
 }
 
-/// What nginx has sent, once it is so much: answers, and bytes of their content.
+/// What nginx has sent, once it is at least this: answers, and bytes of their content.
 fn logged(site: &Site, answers_min: u64) -> (u64, u64) {
     let read = || fs::read_to_string(site.path("access.log")).unwrap();
     wait_for(|| read().lines().count() as u64 >= answers_min);
@@ -52,7 +52,7 @@ fn logged(site: &Site, answers_min: u64) -> (u64, u64) {
     (log.lines().count() as u64, bytes)
 }
 
-/// The number that stands behind a word in a report.
+/// The number after a word in a report.
 fn figure(report: &str, word: &str) -> u64 {
     let (_, rest) = report
         .split_once(word)
@@ -121,7 +121,7 @@ fn wrk_counts_no_errors_and_no_more_than_nginx() {
 fn load_opens_connections_by_ports_of_its_own() {
     with_nginx(1500, |site| {
         let arguments = ["load", "--stack", STACK, "-c", "4", "-d", "1s", TARGETS[0]];
-        // Whether the machine was quiet enough to believe the rate is its verdict, and no matter here.
+        // Its verdict tells whether the machine was quiet enough for the rate to be valid, which does not matter here.
         let output = output_of(BINARY, &arguments);
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("+ 0 failed +"), "{text}");
@@ -131,7 +131,7 @@ fn load_opens_connections_by_ports_of_its_own() {
 }
 
 #[test]
-fn what_is_sent_over_the_stack_is_what_nginx_takes() {
+fn nginx_receives_the_content_sent_over_the_stack() {
     with_nginx(1500, |site| {
         let body = site.path("body");
         fs::write(&body, vec![7; 900_000]).unwrap();
@@ -145,7 +145,7 @@ fn what_is_sent_over_the_stack_is_what_nginx_takes() {
     });
 }
 
-/// A connection that the stack opened from such a port would never hear anything: the answers are the kernel's.
+/// A connection from such a port would never get an answer: the frames go to the kernel.
 #[test]
 fn connections_are_opened_from_no_port_that_the_kernel_uses() {
     with_nginx(1500, |_| {

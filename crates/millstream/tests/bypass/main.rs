@@ -1,8 +1,8 @@
-//! The stack of our own past the kernel: over AF_XDP on an interface of this machine, and over memif.
+//! The stack of our own bypassing the kernel: over AF_XDP on an interface of this machine, and over memif.
 //!
-//! Every test runs on a thread with network namespaces of its own, one for the server and one for its clients, joined by a
-//! veth pair. They vanish with the thread and the processes that it has started, whatever happens. Without the right to
-//! make them (CAP_SYS_ADMIN) there is nothing to test, and the tests say so.
+//! Every test runs on a thread with network namespaces of its own, one for the server and one for its clients, joined
+//! by a veth pair. They vanish with the thread and the processes that it has started, whatever happens. Without the
+//! right to make them (CAP_SYS_ADMIN) the tests print that they were skipped.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "a test that can't run says so")]
 
@@ -25,16 +25,16 @@ mod nginx;
 #[path = "../process/client.rs"]
 mod client;
 
-/// Two namespaces and what joins them.
+/// Two namespaces and the link between them.
 mod topology;
 
-/// What people fetch with: curl, wrk, ab, Python.
+/// Common clients: curl, wrk, ab, Python.
 mod tools;
 
-/// Everything else on the same interface.
+/// Other traffic on the same interface.
 mod others;
 
-/// Paths that carry less than the interface.
+/// Paths with a smaller MTU than the interface.
 mod path_mtu;
 
 /// Reloads under load.
@@ -52,19 +52,19 @@ mod signals;
 /// Processes that are killed at any moment.
 mod killing;
 
-/// Frames that are taken behind the driver.
+/// Frames that are taken after the driver.
 mod generic;
 
-/// Floods of what nobody asked for.
+/// Floods of unsolicited frames.
 mod flood;
 
-/// More than can be answered.
+/// Overload.
 mod overload;
 
-/// Clients that come again from the ports of others.
+/// Clients that reuse the ports of earlier ones.
 mod time_wait;
 
-/// What a server says of itself.
+/// The status of a server.
 #[path = "../status/ask.rs"]
 mod ask;
 
@@ -74,7 +74,7 @@ mod soak;
 /// An interface that changes while it is in use.
 mod surroundings;
 
-/// What stands in the way, as users see it.
+/// Errors as users see them.
 mod errors;
 
 /// Load over the stack.
@@ -86,5 +86,5 @@ mod workers;
 /// Server and load over shared memory.
 mod memif;
 
-/// How the ends of shared memory find and leave each other.
+/// Connecting and disconnecting the ends of shared memory.
 mod memif_ends;

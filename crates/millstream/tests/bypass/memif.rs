@@ -32,7 +32,7 @@ fn with_server(mtus: &[u32], test: impl Fn(&Site, &Server, &str) + Sync) {
             let conf = site.configure("worker_processes 1;", listening);
             let server = Server::configured(&site, &conf, &["--stack", &ours]);
             test(&site, &server, &theirs);
-            // Clients that have gone without a word would be waited for.
+            // The server would wait for clients that have disappeared.
             assert!(server.end(Signal::Terminate).success());
         });
     }
@@ -61,7 +61,7 @@ fn large_answers_come_whole() {
         let len = std::fs::metadata(site.path("large.bin")).unwrap().len();
         for target in TARGETS {
             let target = format!("{target}large.bin");
-            // One after the other, as ab counts an answer of another length than the first as failed.
+            // One after the other: ab counts an answer of another length than the first as failed.
             let text = ab(stack, &["-k", "-n", "4", "-c", "2", &target]);
             assert!(text.contains("Failed requests:        0"), "{text}");
             let transferred = format!("HTML transferred:       {} bytes", 4 * len);

@@ -1,4 +1,4 @@
-//! How a memif's two ends find and leave each other, and what people are told of it.
+//! How a memif's two ends connect and disconnect, and the messages to users.
 
 use crate::namespace::{in_namespace, output_of, text_of};
 use crate::server::{Server, Site, wait_for};
@@ -38,7 +38,7 @@ fn stderr_of(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output_of(BINARY, arguments).stderr).into_owned()
 }
 
-/// A neighbour's address that is asked for before there is a peer would be asked for again after a second.
+/// An ARP request sent before there is a peer would only be repeated after a second.
 #[test]
 fn the_first_request_does_not_wait() {
     with_server("", |_, _, stack| {
@@ -53,16 +53,16 @@ fn the_first_request_does_not_wait() {
     });
 }
 
-/// Connections that are left half closed would be waited for, for more than a minute.
+/// The server would wait for half-closed connections for more than a minute.
 #[test]
-fn who_served_load_that_is_gone_ends_at_once() {
+fn a_server_whose_load_is_gone_ends_at_once() {
     for kind in ["-k", "-q"] {
         with_server("", |site, server, stack| {
             let words = [
                 "ab", "--stack", stack, kind, "-n", "500", "-c", "50", TARGET,
             ];
             text_of(BINARY, &words);
-            // And with a client that says nothing any more.
+            // And with a client that sends nothing any more.
             let killed = [
                 "-s", "KILL", "0.5", BINARY, "wrk", "--stack", stack, "-t1", "-c20", "-d10s",
                 TARGET,
@@ -76,7 +76,7 @@ fn who_served_load_that_is_gone_ends_at_once() {
 }
 
 #[test]
-fn a_report_of_what_was_done_until_then_follows_an_interrupt() {
+fn an_interrupt_is_followed_by_a_report() {
     with_server("", |_, _, stack| {
         for spin in ["interrupt", "spin"] {
             let stack = format!("{stack},polling={spin}");
@@ -92,7 +92,7 @@ fn a_report_of_what_was_done_until_then_follows_an_interrupt() {
 }
 
 #[test]
-fn who_asks_for_help_or_mistypes_makes_no_device() {
+fn help_and_typing_errors_make_no_device() {
     in_namespace(|| {
         let site = Site::new();
         let stack = end_of(&site, "none.sock", "master", 1, "");
@@ -132,7 +132,7 @@ fn several_processes_can_not_have_one_device() {
 }
 
 #[test]
-fn what_keeps_the_ends_apart_is_said() {
+fn the_reason_why_the_ends_do_not_connect_is_reported() {
     with_server(",secret=sesame", |site, server, stack| {
         let ask = |stack: &str| {
             let words = ["load", "-q", "-n1", "-c1", "--timeout", "300ms", TARGET];

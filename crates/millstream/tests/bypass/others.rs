@@ -1,4 +1,4 @@
-//! Everything else on the same interface: it is the kernel's, as ever, whatever the stack is doing.
+//! Other traffic on the same interface: it goes to the kernel, whatever the stack is doing.
 
 use crate::client::Client;
 use crate::namespace::{get, has, text_of};
@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A server on the kernel's sockets that sends back what it gets, as something like ssh would.
+/// A server on kernel sockets that sends back what it receives, standing in for ssh.
 pub(crate) struct Echo {
     port: u16,
 }
@@ -46,16 +46,16 @@ impl Echo {
     }
 }
 
-/// Something there and back, so that nobody has an excuse.
+/// Sends something and reads it back.
 pub(crate) fn converse(stream: &mut TcpStream) {
     let said: Vec<u8> = (0..3000_u16).flat_map(u16::to_le_bytes).collect();
     stream.write_all(&said).unwrap();
-    let mut heard = vec![0; said.len()];
-    stream.read_exact(&mut heard).unwrap();
-    assert!(heard == said);
+    let mut received = vec![0; said.len()];
+    stream.read_exact(&mut received).unwrap();
+    assert!(received == said);
 }
 
-/// Echo requests of ICMP by a raw socket, as ping(8) sends them: each has to be answered.
+/// Sends ICMP echo requests by a raw socket, as ping(8) does: each has to be answered.
 pub(crate) fn ping() {
     if !has("python3") {
         println!("no echo requests: there is no python3");
@@ -106,7 +106,7 @@ impl Load {
         Self(child.unwrap())
     }
 
-    /// What it says, ended before its time.
+    /// Its output after an early end.
     pub(crate) fn interrupt(self) -> String {
         let number = i32::try_from(self.0.id()).unwrap();
         let process = Pid::new(number).unwrap();
@@ -114,7 +114,7 @@ impl Load {
         self.report()
     }
 
-    /// What it says at its end.
+    /// Its output at its end.
     pub(crate) fn report(mut self) -> String {
         let mut text = String::new();
         let out = self.0.stdout.as_mut().unwrap();
@@ -131,7 +131,7 @@ impl Drop for Load {
     }
 }
 
-/// What holds of a machine of which only one port is served past the kernel.
+/// Checks that only one port of the machine is taken from the kernel.
 pub(crate) fn the_rest_is_undisturbed(topology: &Topology, kept: &mut [TcpStream]) {
     let fresh = Echo::start();
     topology.at_client(|| {
@@ -151,7 +151,7 @@ fn other_ports_and_echo_requests_are_the_kernels_during_load() {
     }
     between(1500, |topology| {
         let echo = Echo::start();
-        // From before the stack was there.
+        // Opened before the stack was started.
         let mut kept = topology.at_client(|| HOSTS.map(|host| echo.connect(host)));
         let site = Site::new();
         let server = serve(&site);
@@ -169,7 +169,7 @@ fn other_ports_and_echo_requests_are_the_kernels_during_load() {
 }
 
 #[test]
-fn ports_that_nobody_serves_are_refused_by_the_kernel() {
+fn unserved_ports_are_refused_by_the_kernel() {
     between(1500, |topology| {
         let site = Site::new();
         let _server = Server::directory(&site.path(""), &["--stack", STACK]);
@@ -232,5 +232,5 @@ fn the_servers_own_machine_reaches_it_by_the_kernel() {
     });
 }
 
-/// What takes longer is not there.
+/// A longer wait is a failure.
 const TIMEOUT: Duration = Duration::from_secs(5);

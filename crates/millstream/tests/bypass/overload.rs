@@ -1,5 +1,5 @@
-//! A server that gets less of a processor than it needs, and far more requests than it can answer: what it does answer
-//! costs it hardly more than when it has just enough to do.
+//! A server with less CPU time than it needs, and far more requests than it can answer: an answer costs it hardly more
+//! than without overload.
 
 use crate::namespace::{has, output_of, text_of};
 use crate::server::{Server, Site, ticks_of};
@@ -7,13 +7,13 @@ use crate::topology::{FAR, HOSTS, Topology, between, serve_on};
 use mill_sys::process::Pid;
 use std::process::{Child, Command, Stdio};
 
-/// It sleeps when it has nothing to do, so that its time is that of its answers.
+/// It sleeps when it is idle, so that its CPU time is that of its answers.
 const STACK: &str = "af_xdp:mill0,polling=interrupt";
 
-/// Load whose frames the server's end gets as fast as one processor makes them.
+/// Load whose frames arrive at the server as fast as one processor makes them.
 const FAR_STACK: &str = "af_xdp:mill1";
 
-/// Somebody who takes the rest of the processor.
+/// A process that uses the rest of the processor.
 struct Competitor(Child);
 
 impl Competitor {
@@ -26,7 +26,7 @@ impl Competitor {
 
 impl Drop for Competitor {
     fn drop(&mut self) {
-        // It ends in no other way.
+        // It does not end otherwise.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -42,10 +42,10 @@ fn confine(server: &Server) {
     text_of("renice", &["-n", "2", "-g", &group]);
 }
 
-/// Hundredths of a second of the server's time that can be compared: some 39 are its share of a load.
+/// The minimum of the server's CPU time, in hundredths of a second, for a comparison: its share of a load is some 39.
 const TICKS_MIN: f64 = 15.0;
 
-/// What a load brought: answers, and hundredths of a second of the server's time.
+/// The result of a load: answers, and hundredths of a second of the server's time.
 #[derive(Clone, Copy, Debug)]
 struct Brought {
     answers_per_s: f64,
@@ -78,7 +78,7 @@ fn load(topology: &Topology, worker: Pid, words: &[&str]) -> Brought {
     ];
     let before = ticks_of(worker);
     let all = [&own, words, &[url.as_str()]].concat();
-    // Whether the load was as late as it looks is its verdict, and no matter here.
+    // Its verdict tells whether the load was late, which does not matter here.
     let output = topology.at_client(|| output_of("taskset", &all));
     let ticks = ticks_of(worker) - before;
     let text = String::from_utf8(output.stdout).unwrap();
@@ -91,7 +91,7 @@ fn load(topology: &Topology, worker: Pid, words: &[&str]) -> Brought {
     }
 }
 
-/// A number of the summary in what a load says in JSON.
+/// A number of the summary in a load's JSON.
 pub(crate) fn figure(text: &str, word: &str) -> f64 {
     let summary = text.split_once("\"summary\":");
     let (_, rest) = summary
@@ -125,7 +125,7 @@ fn four_times_as_much_as_can_be_answered_does_not_make_the_answers_fewer() {
                 println!("not compared: others left the server too little time");
                 continue;
             }
-            // In the same time, or, as others may run here as well, for the same time of the processor.
+            // Compared for the same time, or, as other processes may run here as well, for the same CPU time.
             let for_time = overloaded.answers_per_s / best.answers_per_s;
             let kept = for_time.max(overloaded.per_tick() / best.per_tick());
             assert!(kept >= 0.6, "{kept}: {best:?}, {overloaded:?}");

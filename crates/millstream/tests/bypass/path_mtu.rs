@@ -1,4 +1,5 @@
-//! Paths that carry less than the interface: behind a router whose next link takes 1400 bytes, and which says so or does not.
+//! Paths with a smaller MTU than the interface: behind a router whose next link has an MTU of 1400 bytes, which it
+//! reports or does not.
 
 use crate::namespace::{get, has, text_of};
 use crate::nginx::Nginx;
@@ -9,22 +10,22 @@ use std::fs::File;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The server's namespace, in which the test's thread is; a router; and the client's behind it.
+/// The server's namespace, in which the test's thread is; a router; and the client's namespace behind it.
 struct Path {
     server: File,
     router: File,
     client: File,
 }
 
-/// What the router tells of packets that are too large.
+/// The router's reaction to packets that are too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Router {
     Tells,
-    /// What it would send to the server it drops.
+    /// It drops its ICMP messages to the server.
     IsSilent,
 }
 
-/// Bytes of IP packet on the link behind the router. The client does not know of it: its own end takes 1500.
+/// The MTU of the link behind the router. The client does not know it: its own end has 1500.
 const NARROW: u16 = 1400;
 
 const ADDRESSES: [&str; 2] = ["10.50.0.1", "fd50::1"];
@@ -88,7 +89,7 @@ impl Path {
         }
         ip(&format!("link set mill2 mtu {NARROW}"));
         if router_is == Router::IsSilent {
-            // Packets of its own that are ICMP have no way; neighbours are found without routes.
+            // Its own ICMP packets have no route; ARP works without routes.
             ip("rule add iif lo ipproto icmp blackhole");
             ip("-6 rule add iif lo ipproto ipv6-icmp blackhole");
         }
@@ -101,7 +102,7 @@ impl Path {
         result
     }
 
-    /// Waits until the server is reached: IPv6 of a new interface begins some seconds later where the machine is busy.
+    /// Waits until the server is reached: IPv6 on a new interface may take some seconds on a busy machine.
     fn wait(&self) {
         for address in ADDRESSES {
             let url = url(address, "index.html");
@@ -109,7 +110,7 @@ impl Path {
         }
     }
 
-    /// Fetches a file on a connection of its own, which has to be whole; says how long it took.
+    /// Fetches a file on a connection of its own and checks it; returns the duration.
     fn fetch(&self, site: &Site, address: &str, name: &str) -> Duration {
         let expected = std::fs::read(site.path(name)).unwrap();
         let fetched = site.path("fetched");
@@ -132,8 +133,8 @@ fn url(address: &str, name: &str) -> String {
     }
 }
 
-/// A server on the stack behind such a router, with as many workers as its interface has queues. Which queue a frame
-/// comes to the router's end decides: ICMP about a worker's connection may come to another one's.
+/// A server on the stack behind such a router, with as many workers as its interface has queues. The queue of a frame
+/// is chosen at the router's end: ICMP about one worker's connection may arrive at another.
 fn behind(router_is: Router, queues: u32, test: impl FnOnce(&Path, &Site) + Send) {
     crate::namespace::in_namespace(|| {
         let path = Path::lay(router_is, queues);
@@ -155,7 +156,7 @@ fn site() -> Site {
     site
 }
 
-/// The times are printed, not judged: what has to hold is that all arrives.
+/// The times are printed, not judged: all files have to arrive.
 fn fetch_all(path: &Path, site: &Site, what: &str) {
     for address in ADDRESSES {
         for name in ["short.bin", "short.bin", "large.bin", "huge.bin"] {
@@ -166,14 +167,14 @@ fn fetch_all(path: &Path, site: &Site, what: &str) {
 }
 
 #[test]
-fn files_arrive_behind_a_router_that_says_how_much_its_next_link_takes() {
+fn files_arrive_behind_a_router_that_reports_its_next_mtu() {
     behind(Router::Tells, 1, |path, site| {
         fetch_all(path, site, "af_xdp, a router that tells");
     });
 }
 
 #[test]
-fn files_arrive_behind_a_router_that_swallows_what_is_too_large() {
+fn files_arrive_behind_a_router_that_drops_large_packets_silently() {
     behind(Router::IsSilent, 1, |path, site| {
         fetch_all(path, site, "af_xdp, a router that is silent");
     });
@@ -194,7 +195,7 @@ fn files_arrive_behind_a_router_from_every_queue() {
     }
 }
 
-/// The kernel's own TCP behind the same router, beside which our times are seen.
+/// The kernel's own TCP behind the same router, for comparison with our times.
 #[test]
 fn nginx_is_reached_behind_the_same_router() {
     if !has("nginx") {

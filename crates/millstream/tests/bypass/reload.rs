@@ -53,7 +53,7 @@ fn a_reload_adds_and_removes_ports_and_no_request_fails() {
     });
 }
 
-/// Reloads one after the other, as fast as they come into force, each with other ports and another way to wait for events.
+/// Reloads one after the other, as fast as they come into force, each with other ports and another polling mode.
 #[test]
 fn a_hundred_reloads_fail_no_request() {
     if !has("wrk") {
@@ -96,7 +96,7 @@ fn a_hundred_reloads_fail_no_request() {
 }
 
 #[test]
-fn what_is_under_way_on_a_port_that_goes_comes_to_its_end() {
+fn requests_in_progress_on_a_removed_port_are_finished() {
     between(1500, |topology| {
         let site = Site::new();
         let conf = site.configure(MAIN, "server { listen 80; listen 81; }");
@@ -110,13 +110,13 @@ fn what_is_under_way_on_a_port_that_goes_comes_to_its_end() {
         site.configure(MAIN, "server { listen 80; }");
         server.signal(Signal::Hangup);
         wait_for(|| site.error_log().contains("configuration 2 is in force"));
-        // New ones are refused meanwhile, by the kernel.
+        // The kernel refuses new ones meanwhile.
         wait_for(|| topology.at_client(|| Client::connect(at_81).is_err()));
         let rest = client.content(len - first.len()).unwrap();
         let served = std::fs::read(site.path("large.bin")).unwrap();
         assert!(served == [first, rest].concat());
         drop(client);
-        // The kernel's clients may have the port for what they like.
+        // The kernel's clients may use the port again.
         wait_for(|| {
             let Ok(listener) = TcpListener::bind("10.50.0.1:81") else {
                 return false;
@@ -130,5 +130,5 @@ fn what_is_under_way_on_a_port_that_goes_comes_to_its_end() {
     });
 }
 
-/// curl(1), exit codes: nobody listens there, or nothing comes back.
+/// curl(1), exit codes: connection refused, or no answer.
 const CURL_COULD_NOT_CONNECT: i32 = 7;

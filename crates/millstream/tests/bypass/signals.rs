@@ -1,4 +1,4 @@
-//! Processes that are killed or stopped: whatever happens to them, the machine stays reachable.
+//! Processes that are killed or stopped: in all cases the machine stays reachable.
 
 use crate::client::Client;
 use crate::namespace::{get, text_of};
@@ -26,7 +26,7 @@ fn is_served(topology: &Topology) -> bool {
     })
 }
 
-/// Sends a signal that is no business of the server's.
+/// Sends a signal that the server does not handle.
 fn send(process: Pid, signal: &str) {
     let command = format!("kill -{signal} {}", process.number());
     text_of("sh", &["-c", &command]);
@@ -43,7 +43,7 @@ fn a_worker_process_that_is_killed_is_replaced_on_the_same_queue() {
             let in_force = "configuration 1 is in force";
             wait_for(|| site.error_log().matches(in_force).count() == count);
             assert!(is_served(topology));
-            // The connection went with the process, and is reset by the one that took over.
+            // The connection ended with the process, and the new process resets it.
             assert!(client.get("/").is_err());
             assert_eq!(kernel_connections(80), "", "{count}");
         }
@@ -52,7 +52,7 @@ fn a_worker_process_that_is_killed_is_replaced_on_the_same_queue() {
 }
 
 #[test]
-fn whoever_is_killed_leaves_the_interface_to_the_kernel() {
+fn a_killed_process_leaves_the_interface_to_the_kernel() {
     for whole_group in [false, true] {
         with_processes(|topology, site, mut server| {
             let echo = Echo::start();
@@ -80,7 +80,7 @@ fn every_way_to_end_leaves_the_interface_to_the_kernel() {
             assert!(server.end(signal).success(), "{signal:?}");
             assert!(!is_steered(), "{signal:?}");
             assert!(!is_served(topology), "{signal:?}");
-            // Served by the kernel, as if nothing had been.
+            // Served by the kernel, as if there had been no stack.
             let kernels = TcpListener::bind("10.50.0.1:80").unwrap();
             let address = kernels.local_addr().unwrap();
             topology.at_client(|| std::net::TcpStream::connect(address).unwrap());
@@ -89,7 +89,7 @@ fn every_way_to_end_leaves_the_interface_to_the_kernel() {
 }
 
 #[test]
-fn a_worker_process_that_stands_still_holds_up_nobody_else() {
+fn a_stopped_worker_process_blocks_no_other_traffic() {
     with_processes(|topology, _, server| {
         let echo = Echo::start();
         let mut kept = topology.at_client(|| HOSTS.map(|host| echo.connect(host)));
@@ -97,7 +97,7 @@ fn a_worker_process_that_stands_still_holds_up_nobody_else() {
         let worker = server.worker();
         send(worker, "STOP");
         let address = format!("{}:80", HOSTS[0]).parse().unwrap();
-        // More than the queue takes: it is full of what nobody fetches.
+        // More than the queue holds: no process takes its frames.
         let waiting = topology.at_client(|| {
             let socket = std::net::UdpSocket::bind("10.50.0.2:0").unwrap();
             for _ in 0..2000 {

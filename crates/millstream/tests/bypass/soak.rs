@@ -1,4 +1,4 @@
-//! Load for a while at four fifths of what the server can do: nothing fails, nothing grows, and all counters agree.
+//! Load for a while at four fifths of the server's capacity: nothing fails, nothing grows, and all counters agree.
 //!
 //! Ten seconds, or as many as `MILL_SOAK_SECONDS` says.
 
@@ -16,14 +16,14 @@ const SERVER: &str = "server {
     location = /counters { stub_status; }
 }";
 
-/// Without what is set, short enough to be run each time.
+/// The default is short enough to be run each time.
 fn seconds() -> u32 {
     let wanted = std::env::var("MILL_SOAK_SECONDS");
     wanted.map_or(10, |wanted| wanted.parse().unwrap())
 }
 
-/// What a load over the stack counts, in JSON. Whether the machine was quiet enough to believe its latency is its verdict,
-/// and no matter here.
+/// The counts of a load over the stack, in JSON. Its verdict tells whether the machine was quiet enough for the latency
+/// to be valid, which does not matter here.
 fn load(topology: &Topology, seconds: u32, words: &[&str]) -> String {
     let duration = format!("{seconds}s");
     let url = format!("http://{}/", HOSTS[0]);
@@ -84,7 +84,7 @@ fn nothing_fails_and_nothing_grows_in_a_long_load() {
         let worker = server.worker();
         let most = figure(&load(topology, 2, &[]), "\"answered_per_s\":");
         let rate = format!("{:.0}", 0.8 * most);
-        // Memory that is taken once is taken now.
+        // Memory that is allocated once is allocated now.
         load(topology, 1, &["--rate", &rate]);
         let before = (resident_kib(worker), handled());
         let report = load(topology, seconds(), &["--rate", &rate]);
@@ -96,7 +96,7 @@ fn nothing_fails_and_nothing_grows_in_a_long_load() {
             before.0,
             after.0
         );
-        // One is the question itself; others were under way when the load ended.
+        // One is the query itself; others were in progress when the load ended.
         let counted = f64::from(u32::try_from(after.1 - before.1 - 1).unwrap());
         let unread = counted - answered;
         let unfinished = figure(&report, "\"unfinished\":");
@@ -104,7 +104,7 @@ fn nothing_fails_and_nothing_grows_in_a_long_load() {
             (0.0..=unfinished).contains(&unread),
             "{counted} handled: {report}"
         );
-        // The last frames may be under way still.
+        // The last frames may still be in flight.
         let process = server.pid().number().to_string();
         let steered = || figure_of(&json(&[&process]), "total.stack.steering_redirected");
         let mut before_last = 0;

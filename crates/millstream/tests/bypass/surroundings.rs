@@ -1,4 +1,4 @@
-//! An interface that changes while it is in use: what the kernel is told, the stack follows.
+//! An interface that changes while it is in use: the stack applies the changes that the kernel reports.
 
 use crate::client::Client;
 use crate::namespace::{get, text_of};
@@ -52,7 +52,7 @@ fn connections_outlive_an_interface_that_is_down_for_a_moment() {
                 _ => topology.at_client(|| ip(&format!("link set {FAR} {state}"))),
             };
             set("down");
-            // Lost on its way, or not even sent.
+            // Lost, or not even sent.
             let _ = client.send(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n");
             wait_for(|| site.error_log().contains(why));
             set("up");
@@ -111,7 +111,7 @@ fn an_interface_that_gets_another_name_is_the_same_one() {
         assert_eq!(client.get("/").unwrap().content, b"hello\n");
         assert!(is_served_at(topology, HOSTS[0]));
         assert!(has_program("mill9"));
-        // Whoever takes over finds it by its number.
+        // The next process finds it by its number.
         server.worker().kill(Signal::Kill.number()).unwrap();
         let in_force = "configuration 1 is in force";
         wait_for(|| site.error_log().matches(in_force).count() == 2);
@@ -163,7 +163,7 @@ fn packets_too_large_for_packet_memory_are_complained_about() {
             site.error_log().contains(complaint)
         });
         assert!(is_served_at(topology, HOSTS[0]));
-        // The memory is the same for whoever takes over, and what is sent fits into it.
+        // The next process has the same memory, and its frames fit into it.
         server.worker().kill(Signal::Kill.number()).unwrap();
         wait_for(|| site.error_log().matches(complaint).count() == 2);
         let expected = std::fs::read(site.path("large.bin")).unwrap();
@@ -183,7 +183,7 @@ fn replies_follow_a_peer_whose_ethernet_address_changes() {
     with_connection(1500, |topology, _, _, client| {
         topology.at_client(|| {
             ip(&format!("link set {FAR} address 02:00:00:00:47:11"));
-            // As machines do that take over an address: they tell everybody.
+            // As after a takeover of an address: gratuitous ARP updates all neighbours.
             ip("neighbor flush all");
         });
         assert_eq!(client.get("/").unwrap().content, b"hello\n");
@@ -195,7 +195,7 @@ fn replies_follow_a_peer_whose_ethernet_address_changes() {
 fn an_interface_whose_own_ethernet_address_changes_serves_on() {
     with_connection(1500, |topology, _, _, client| {
         ip(&format!("link set {INTERFACE} address 02:00:00:00:08:15"));
-        // Who has the old one in mind finds out by itself only after a while.
+        // A peer with the old address in its cache notices only after a while.
         topology.at_client(|| ip("neighbor flush all"));
         assert_eq!(client.get("/").unwrap().content, b"hello\n");
         assert!(is_served_at(topology, HOSTS[0]) && is_served_at(topology, HOSTS[1]));
@@ -203,7 +203,7 @@ fn an_interface_whose_own_ethernet_address_changes_serves_on() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_is_missed_once_and_the_kernels_sockets_serve_on() {
+fn a_deleted_interface_is_reported_once_and_kernel_sockets_go_on() {
     with_connection(1500, |topology, site, server, _| {
         let worker = server.worker();
         // From the other end, as when the other namespace is deleted.
@@ -214,7 +214,7 @@ fn an_interface_that_is_deleted_is_missed_once_and_the_kernels_sockets_serve_on(
         wait_until_at_rest(worker);
         assert_eq!(site.error_log().matches(missed).count(), 1);
         assert_eq!(server.worker(), worker);
-        // Another one of the same name is another one, for whoever takes over too.
+        // A new interface of the same name is another one, also for the next process.
         for has_taken_over in [false, true] {
             if has_taken_over {
                 server.worker().kill(Signal::Kill.number()).unwrap();
@@ -225,7 +225,7 @@ fn an_interface_that_is_deleted_is_missed_once_and_the_kernels_sockets_serve_on(
             assert!(!is_steered());
             wait_for(|| is_served_at(topology, HOSTS[0]));
         }
-        // By the kernel, from which ports come and go as before.
+        // On kernel sockets, whose ports are added and removed as before.
         server.signal(Signal::Hangup);
         wait_for(|| site.error_log().contains("configuration 2 is in force"));
         assert!(is_served_at(topology, HOSTS[0]));

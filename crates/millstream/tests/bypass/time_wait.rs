@@ -1,4 +1,4 @@
-//! A server whose clients come again, from ports that wait in TIME-WAIT there, as other processes.
+//! Clients that reuse ports which are in TIME-WAIT at the server, from other processes.
 
 use crate::namespace::output_of;
 use crate::overload::figure;
@@ -8,8 +8,9 @@ use crate::topology::{HOSTS, between, serve};
 /// So few ports that each load needs all of them.
 const FAR_STACK: &str = "af_xdp:mill1,ports=20000-20031,timestamps=";
 
-/// Numbers of a process are chosen at random, of its connections' timestamps those of the boot: with them the server
-/// knows a new connection by its time, without them it is asked to forget the former one (RFC 6191; RFC 9293 3.10.7.4).
+/// A process's initial sequence numbers are random, the timestamps of its connections count from the boot: with
+/// timestamps the server recognises a new connection by them, without it must give up the previous one by other rules
+/// (RFC 6191; RFC 9293 3.10.7.4).
 #[test]
 fn a_load_that_follows_another_is_served_from_the_same_ports() {
     between(1500, |topology| {

@@ -1,4 +1,4 @@
-//! What people fetch with: curl, wrk, ab, Python; each at both sizes of frames and in both families.
+//! Common clients: curl, wrk, ab, Python; each with both sizes of frames and both address families.
 
 use crate::client::Client;
 use crate::namespace::{has, output_of, text_of};
@@ -6,8 +6,8 @@ use crate::server::{Server, Site};
 use crate::topology::{HOSTS, STACK, Topology, between, kernel_connections, serve};
 use std::fs;
 
-/// A server with a directory, and a tool at the client's side that has to be there. Both are tried with frames that are
-/// one buffer each and with frames that are several.
+/// A server with a directory, and a tool at the client's side that must be installed. Both are tried with frames of one
+/// buffer and of several.
 fn with_server(tool: &str, test: impl Fn(&Topology, &Site) + Sync) {
     if !has(tool) {
         println!("not tested: there is no {tool}");
@@ -107,7 +107,7 @@ print('ok')
 ";
         let large = site.path("large.bin");
         let mut arguments = vec!["-c", script, large.to_str().unwrap()];
-        // Without the brackets that URLs have.
+        // Without the brackets of URLs.
         arguments.extend(HOSTS.map(|host| host.trim_matches(['[', ']'])));
         assert_eq!(text_of("python3", &arguments), "ok\n");
     });

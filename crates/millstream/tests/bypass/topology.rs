@@ -1,4 +1,4 @@
-//! Two namespaces joined by a veth pair: the server's, in which the test is, and the clients'.
+//! Two namespaces joined by a veth pair: the server's, in which the test runs, and the clients'.
 
 use crate::namespace::{in_namespace, text_of};
 use crate::server::{Server, Site};
@@ -22,7 +22,7 @@ pub(crate) struct Topology {
     client: File,
 }
 
-/// Runs a test in the server's namespace, with interfaces that carry packets of so many bytes.
+/// Runs a test in the server's namespace, with this MTU.
 pub(crate) fn between(mtu: u16, test: impl FnOnce(&Topology) + Send) {
     in_namespace(|| {
         let topology = Topology::lay();
@@ -31,8 +31,8 @@ pub(crate) fn between(mtu: u16, test: impl FnOnce(&Topology) + Send) {
     });
 }
 
-/// The same with an interface of the server's that receives and sends by so many queues. Its clients choose one for each
-/// flow, by a hash that nobody knows.
+/// The same with these numbers of receive and transmit queues at the server's interface. Clients choose one for each
+/// flow, by an unknown hash.
 pub(crate) fn between_queues([receive, transmit]: [u32; 2], test: impl FnOnce(&Topology) + Send) {
     in_namespace(|| {
         let topology = Topology::lay();
@@ -59,7 +59,7 @@ impl Topology {
         self.join_by(mtu, one_queue, one_queue);
     }
 
-    /// Makes it anew, with two queues at each end.
+    /// Replaces it by one with two queues at each end.
     pub(crate) fn lay_two_queues(&self) {
         ip(&format!("link delete {INTERFACE}"));
         let two_queues = "numrxqueues 2 numtxqueues 2";
@@ -71,7 +71,7 @@ impl Topology {
             "link add {INTERFACE} mtu {mtu} {near} type veth peer name {FAR} mtu {mtu} {far}"
         ));
         move_to(FAR, &self.client);
-        // Without detection of duplicates, which makes addresses wait for a second or two.
+        // Without duplicate address detection, which delays addresses by a second or two.
         ip("address add 10.50.0.1/24 dev mill0");
         ip("address add fd50::1/64 dev mill0 nodad");
         ip("link set mill0 up");
@@ -82,7 +82,7 @@ impl Topology {
         });
     }
 
-    /// A third namespace, with nothing in it.
+    /// A third, empty namespace.
     pub(crate) fn elsewhere(&self) -> File {
         namespace::leave_network().unwrap();
         ip("link set lo up");
@@ -100,7 +100,7 @@ impl Topology {
     }
 }
 
-/// A server of two processes on the stack, for both families, once it serves there.
+/// A server of two processes on the stack, for both families, once it serves.
 pub(crate) fn serve(site: &Site) -> Server {
     serve_on(site, STACK)
 }
@@ -124,7 +124,7 @@ pub(crate) fn ip(words: &str) {
 
 /// Moves an interface of the thread's namespace into another one.
 pub(crate) fn move_to(interface: &str, namespace: &File) {
-    // It has no name; ip(8) takes the path of an open file as well.
+    // It has no name; ip(8) also accepts the path of an open file.
     let mut command = Command::new("ip");
     command.args(["link", "set", interface, "netns", "/proc/self/fd/0"]);
     let namespace = namespace.try_clone().unwrap();

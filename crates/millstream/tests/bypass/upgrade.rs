@@ -1,4 +1,4 @@
-//! The binary is replaced while it serves over the stack: no connection is lost, whatever becomes of the new one.
+//! The binary is replaced while it serves over the stack: no connection is lost, whether the new one succeeds or not.
 
 use crate::client::Client;
 use crate::namespace::{get, has, text_of};
@@ -16,7 +16,7 @@ pub(crate) const MAIN: &str = "worker_processes 1;";
 pub(crate) const LISTEN: &str =
     "server { listen 80; listen [::]:80; location = /pid { return 200 \"$pid\\n\"; } }";
 
-/// A server and what it is told.
+/// A server and its controls.
 pub(crate) struct World<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) site: Site,
@@ -27,7 +27,7 @@ fn upgrading(test: impl FnOnce(World<'_>) + Send) {
     upgrading_with(LISTEN, || {}, test);
 }
 
-/// The same with these blocks, and something that is done on the thread that starts the server.
+/// The same with these blocks, and an action on the thread that starts the server.
 pub(crate) fn upgrading_with(
     http: &str,
     before: impl FnOnce() + Send,
@@ -70,7 +70,7 @@ impl World<'_> {
         Pid::new(text.trim().parse().ok()?)
     }
 
-    /// Has a new binary come beside the old one, and its worker process take over.
+    /// Starts a new binary beside the old one, whose worker process takes over.
     pub(crate) fn upgrade(&self) -> (Pid, Pid) {
         let old = self.old.worker();
         self.old.signal(Signal::User2);
@@ -92,7 +92,7 @@ pub(crate) fn children(process: Pid) -> Vec<Pid> {
 }
 
 pub(crate) fn is_running(process: Pid) -> bool {
-    // A zombie is not: its parent may be the test, which does not reap it.
+    // A zombie does not count: its parent may be the test, which does not reap it.
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.number()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
@@ -105,7 +105,7 @@ fn pause(millis: u64) {
     wait_readable(&[], Some(Duration::from_millis(millis))).unwrap();
 }
 
-/// A download that goes on: its first part read, the rest still to come, more than all buffers on the way hold.
+/// A download in progress: its first part is read, the rest is larger than all buffers between.
 pub(crate) struct Download {
     client: Client,
     left: usize,
@@ -146,7 +146,7 @@ impl Download {
         assert_eq!(client.get("/").unwrap().status, 200);
     }
 
-    /// Of a server that closes afterwards.
+    /// For a server that closes afterwards.
     pub(crate) fn finish_alone(mut self) -> Client {
         while self.left > 0 {
             self.read(1 << 20);
@@ -212,9 +212,8 @@ fn an_upgrade_can_be_taken_back() {
     });
 }
 
-/// What happens when one of the processes of an upgrade is killed, of masters and workers of the old and the new one, and
-/// whose connections go on then.
-fn check_killed(who: fn([Pid; 2], [Pid; 2]) -> Pid, old_goes_on: bool, new_goes_on: bool) {
+/// Kills one of the processes of an upgrade (master or worker, old or new), and checks whose connections go on.
+fn check_killed(victim: fn([Pid; 2], [Pid; 2]) -> Pid, old_goes_on: bool, new_goes_on: bool) {
     upgrading(|world| {
         let old_worker = world.old.worker();
         let mut of_old = world.connect();
@@ -223,7 +222,7 @@ fn check_killed(who: fn([Pid; 2], [Pid; 2]) -> Pid, old_goes_on: bool, new_goes_
         let mut of_new = world.connect();
         assert_eq!(of_new.get("/pid").unwrap().content, pid_line(worker));
         let (old, new) = ([world.old.pid(), old_worker], [master, worker]);
-        send(who(old, new), Signal::Kill);
+        send(victim(old, new), Signal::Kill);
         wait_for(|| world.served_by().is_some());
         pause(300);
         wait_for(|| world.served_by().is_some());
@@ -303,7 +302,7 @@ print(count)
         }))
     }
 
-    /// How many requests were answered: all.
+    /// The number of answered requests: all.
     pub(crate) fn end(mut self) -> u32 {
         drop(self.0.stdin.take());
         let output = self.0.wait_with_output().unwrap();

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const SERVERS: &str = "server { listen 80; listen [::]:80; keepalive_requests 1000000; }";
 
-/// Queues that receive and that send, and workers.
+/// Receive and transmit queues, and workers.
 const CASES: [([u32; 2], u32); 6] = [
     ([2, 2], 2),
     ([1, 1], 2),
@@ -45,7 +45,7 @@ fn with_workers(
     });
 }
 
-/// The threads that have answered the requests of one [`ask`], which the error log names behind the process. The log is
+/// The threads that answered the requests of one [`ask`], which the error log names after the process. The log is
 /// written after the answers.
 fn threads_that_served(site: &Site, asked: &Asked) -> BTreeSet<String> {
     let is_its = |line: &&str| line.contains("open() ") && line.contains(&asked.target);
@@ -106,7 +106,7 @@ fn each_worker_serves_some_of_the_connections() {
 }
 
 #[test]
-fn what_is_fetched_from_any_worker_is_whole() {
+fn files_fetched_from_any_worker_are_whole() {
     for (queues, workers) in CASES {
         with_workers(queues, workers, |topology, site, _server| {
             let large: Vec<u8> = (0..5_000_000_u32).flat_map(u32::to_le_bytes).collect();
@@ -155,7 +155,7 @@ fn a_worker_process_that_is_killed_is_replaced_on_all_queues() {
         with_workers(queues, workers, |topology, site, server| {
             for count in 2..4 {
                 ask(topology, 20);
-                // In the middle of something.
+                // While load is in progress.
                 let load = has("wrk").then(|| topology.at_client(|| Load::start(1)));
                 wait_for(|| output_of("sleep", &["0.2"]).status.success());
                 server.worker().kill(Signal::Kill.number()).unwrap();
@@ -201,13 +201,13 @@ fn another_number_of_workers_leaves_every_connection_where_it_is() {
             }
             assert_eq!(server.worker(), worker);
             let log = site.error_log();
-            let told = match workers {
+            let expected = match workers {
                 1 => {
                     "the first worker thread serves --stack, the other 2 serve kernel sockets only"
                 }
                 _ => "\"worker_processes 1\" is too few for --stack, which has 2 worker threads",
             };
-            assert!(log.contains(told), "{log}");
+            assert!(log.contains(expected), "{log}");
             assert!(server.end(Signal::Quit).success());
         });
     }
@@ -246,7 +246,7 @@ fn ports_come_and_go_with_all_workers() {
 }
 
 #[test]
-fn workers_that_stand_still_go_on_with_what_has_waited() {
+fn stopped_workers_continue_with_the_waiting_frames() {
     for (queues, workers) in [([2, 2], 2), ([1, 1], 2)] {
         with_workers(queues, workers, |topology, _, server| {
             ask(topology, 10);
@@ -262,7 +262,7 @@ fn workers_that_stand_still_go_on_with_what_has_waited() {
                 };
                 (0..8).map(ask_later).collect()
             });
-            // Time enough to be in the queues.
+            // Time enough for the frames to be in the queues.
             output_of("sleep", &["0.3"]);
             send("CONT");
             for thread in waiting {
@@ -289,7 +289,7 @@ fn a_flow_that_changes_its_queue_goes_on() {
                 clients.collect()
             });
             for turn in 0..6 {
-                // What the clients send leaves by one queue, and then by another.
+                // The clients' frames leave by one queue, and then by another.
                 topology.at_client(|| leave_by(turn % queues[0], queues[0]));
                 for client in &mut kept {
                     assert_eq!(
@@ -299,12 +299,12 @@ fn a_flow_that_changes_its_queue_goes_on() {
                     );
                 }
                 assert!(kept[0].get("/2m.bin").unwrap().content == large);
-                // New ones begin where they come by, if workers have queues to themselves.
+                // New connections belong to the worker of their queue, if workers have queues to themselves.
                 let asked = ask(topology, 8);
                 let count = threads_that_served(site, &asked).len();
                 assert!(count == 1 || workers > queues[0], "{queues:?} {count}");
             }
-            // Those that found no room were sent again.
+            // Frames without room were retransmitted.
             let status = ask::json(&[&server.pid().number().to_string()]);
             let handed = |name| ask::figure(&status, &format!("total.stack.link_handed_{name}"));
             let (on, here) = (handed("on"), handed("here"));
@@ -378,8 +378,9 @@ fn load_is_sent_by_several_threads_at_one_device() {
 const TAP: &str =
     "tap:mill0,address=10.77.0.2/24,host=10.77.0.1/24,address=fd77::2/64,host=fd77::1/64";
 
-/// Has what leaves by the clients' interface take this queue of so many (the kernel's Documentation/networking/scaling.rst,
-/// XPS), on whichever processor. A connection of the kernel's follows once nothing of it is under way.
+/// Makes frames leave the clients' interface by this queue of so many (the kernel's
+/// Documentation/networking/scaling.rst, XPS), from any processor. A kernel connection follows once none of its frames
+/// are in flight.
 fn leave_by(queue: u32, of: u32) {
     let mut script = String::from("mount -t sysfs none /sys");
     for other in 0..of {
@@ -387,6 +388,6 @@ fn leave_by(queue: u32, of: u32) {
         let file = format!("/sys/class/net/{FAR}/queues/tx-{other}/xps_cpus");
         script.push_str(&format!(" && echo {mask} > {file}"));
     }
-    // The file system shows the namespace that it is mounted in.
+    // sysfs shows the namespace in which it is mounted.
     text_of("unshare", &["-m", "sh", "-c", &script]);
 }

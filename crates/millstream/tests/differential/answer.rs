@@ -1,4 +1,4 @@
-//! An answer taken apart, without what may differ: the date, the server's name, ports, boundaries, chunk sizes.
+//! An answer in its parts, without those that may differ: the date, the server's name, ports, boundaries, chunk sizes.
 
 use flate2::read::GzDecoder;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ struct Answer {
     head: String,
     content: Vec<u8>,
     trailers: String,
-    /// Bytes of all this.
+    /// Bytes of all of it.
     len: usize,
     /// It ended where its framing says.
     is_whole: bool,
@@ -42,7 +42,7 @@ pub(crate) fn show(received: &[u8], methods: &[String], port: u16) -> String {
     shown
 }
 
-/// Takes out what names the server or its port.
+/// Removes the server's name and its port.
 pub(crate) fn without_names(text: &str, port: u16) -> String {
     let mut text = text.replace(&format!(":{port}"), ":PORT");
     for name in [
@@ -122,7 +122,7 @@ impl Answer {
         found.next().map(|(_, value)| value)
     }
 
-    /// Takes chunked content out of its chunks; returns its length with them.
+    /// Decodes chunked content; returns its length with the framing.
     fn parse_chunks(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         while let Some((size, next)) = line(bytes, at) {
@@ -166,8 +166,8 @@ impl Answer {
         lines
     }
 
-    /// Whether the server's name stands in the content: in pages of its own making. An answer to HEAD does not show
-    /// its content, but files have a date.
+    /// Whether the server's name is in the content: in generated pages. An answer to HEAD does not show its content,
+    /// but files have a date.
     fn names_server(&self) -> bool {
         let content = String::from_utf8_lossy(&self.content);
         let name = self.field("server").unwrap_or_default();

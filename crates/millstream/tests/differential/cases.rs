@@ -33,7 +33,7 @@ pub(crate) struct Subject {
 pub(crate) struct Case {
     /// As it stands in the file.
     pub(crate) text: String,
-    /// The name under which COMPLIANCE.md explains why the answers are not the same.
+    /// The name under which COMPLIANCE.md explains why the answers differ.
     pub(crate) differs: Option<String>,
     /// Sent one after the other, waiting for the server in between.
     pub(crate) sends: Vec<Vec<u8>>,
@@ -91,7 +91,7 @@ impl Case {
     }
 }
 
-/// The short form of a request as the whole one.
+/// Expands the short form of a request.
 fn spell_out(line: &str) -> String {
     let mut parts = line.split(" | ").map(str::trim);
     let start = parts.next().unwrap_or_default();
@@ -128,7 +128,7 @@ fn spell_out(line: &str) -> String {
     request
 }
 
-/// The bytes that are meant.
+/// Replaces escapes and repetitions by their bytes.
 fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -160,7 +160,7 @@ fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Appends the byte that an escape stands for; returns what follows it.
+/// Appends the byte of an escape; returns the rest.
 fn escape<'t>(after: &'t str, bytes: &mut Vec<u8>) -> &'t str {
     let mut characters = after.chars();
     let byte = match characters.next() {
@@ -180,7 +180,7 @@ fn escape<'t>(after: &'t str, bytes: &mut Vec<u8>) -> &'t str {
     characters.as_str()
 }
 
-/// `a*9000}` as what, how often, and what follows.
+/// Parses `a*9000}`: the text, the number, and the rest.
 fn repetition(after: &str) -> Option<(&str, usize, &str)> {
     let (inside, after) = after.split_once('}')?;
     let (unit, count) = inside.rsplit_once('*')?;

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// A directory of a test's own, removed at its end.
+/// A temporary directory of one test, removed at its end.
 #[derive(Debug)]
 pub(crate) struct Directory(PathBuf);
 
@@ -34,7 +34,7 @@ impl Drop for Directory {
         // A directory without permissions can't be emptied by its owner.
         let closed = self.0.join("files/closed");
         let _ = fs::set_permissions(closed, Permissions::from_mode(0o700));
-        // Left behind, it is only litter.
+        // A failure only leaves files in /tmp.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -103,7 +103,7 @@ const FILES: &[(&str, &str)] = &[
     ("noextension", "no extension\n"),
     ("strange.zzz", "strange extension\n"),
     ("UPPER.TXT", "upper case extension\n"),
-    ("secret.txt", "nobody may read this\n"),
+    ("secret.txt", "unreadable to others\n"),
     (".hidden", "hidden\n"),
     ("with space.txt", "space\n"),
     ("with space/x.txt", "x in a directory with space\n"),
@@ -158,7 +158,7 @@ fn close(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
 }
 
-/// Gives a directory to whom the servers run as.
+/// Gives a directory to the user of the servers.
 pub(crate) fn give(path: &Path, owner: u32) {
     chown(path, Some(owner), Some(owner)).unwrap();
 }

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// What came back on one connection.
+/// The bytes received on one connection.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) bytes: Vec<u8>,
@@ -19,14 +19,14 @@ pub(crate) enum End {
     Closed,
     /// The server reset the connection.
     Reset,
-    /// Nothing more came.
+    /// No more bytes arrived.
     Open,
 }
 
-/// How long nothing has to come until an exchange whose answers are complete is taken for ended.
+/// After this time without bytes an exchange whose answers are complete counts as ended.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// The same when an answer is still owed: longer than a loaded machine takes.
+/// The same while an answer is missing: longer than a loaded machine takes.
 const QUIET_INCOMPLETE: Duration = Duration::from_secs(3);
 
 /// Sends the parts of a case, each after the server has answered the one before, and reads to the end.
@@ -36,7 +36,7 @@ pub(crate) fn exchange(server: SocketAddr, sends: &[Vec<u8>]) -> Received {
     let mut bytes = Vec::new();
     let (last, before) = sends.split_last().expect("a case sends something");
     for part in before {
-        // A server that has closed already says so when it is read from.
+        // If the server has closed already, the next read shows it.
         let _ = stream.write_all(part);
         read(&mut stream, &mut bytes, |_| QUIET);
     }

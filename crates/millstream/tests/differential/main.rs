@@ -1,8 +1,8 @@
 //! Differential test: the same requests to nginx and to Millstream under the same configuration, answers compared.
 //!
-//! The cases are the files in `cases/`, one a subject; `cases.rs` says how to read them. A case that is marked
-//! `differs ID:` has to differ, and COMPLIANCE.md has to explain the ID. So that it is the servers that are compared
-//! and not the harness, every case also runs against nginx twice, where all must be equal.
+//! The cases are the files in `cases/`, one a subject; `cases.rs` describes their format. A case marked `differs ID:`
+//! has to differ, and COMPLIANCE.md has to explain the ID. To test the harness itself, every case also runs against
+//! nginx twice, where all answers must be equal.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ mod server;
 /// Bytes to a server and back.
 mod exchange;
 
-/// An answer taken apart, without what may differ.
+/// An answer in its parts, without those that may differ.
 mod answer;
 
 /// One subject from start to verdict.

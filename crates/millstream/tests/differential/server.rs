@@ -18,7 +18,7 @@ pub(crate) enum Program {
     Millstream,
 }
 
-/// A running one. Ended when it is dropped.
+/// A running one, ended when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -29,14 +29,14 @@ pub(crate) struct Server {
 
 const NGINX: &str = "/usr/sbin/nginx";
 
-/// Whom the servers run as when the tests run as root, who may read everything: Debian's nobody.
+/// The user of the servers when the tests run as root, which may read everything: Debian's nobody.
 const NOBODY: u32 = 65534;
 
 /// How often a server is asked whether it answers, and how long in between: 10 s in all.
 const ASKS_MAX: u32 = 1000;
 const ASK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A free port can be taken by somebody else before the server has it.
+/// Another process may take a free port before the server does.
 const STARTS_MAX: u32 = 5;
 
 impl Server {
@@ -86,14 +86,14 @@ impl Server {
         server.answers().then_some(server)
     }
 
-    /// Waits until it listens; false when it ended instead.
+    /// Waits until it listens; false if it exited instead.
     fn answers(&mut self) -> bool {
         for _ in 0..ASKS_MAX {
             if self.child.try_wait().unwrap().is_some() {
                 return false;
             }
             if TcpStream::connect(self.address).is_ok() {
-                // Somebody else may have taken the port: then this server is about to end.
+                // Another process may have taken the port: then this server is about to exit.
                 return self.child.try_wait().unwrap().is_none();
             }
             thread::park_timeout(ASK_INTERVAL);
@@ -101,11 +101,11 @@ impl Server {
         false
     }
 
-    /// Ends it in good order, so that its logs are complete.
+    /// Ends it by QUIT, so that its logs are complete.
     pub(crate) fn stop(&mut self) {
         let pid = self.child.id().to_string();
-        let told = Command::new("kill").args(["-QUIT", &pid]).status();
-        assert!(told.unwrap().success(), "kill -QUIT {pid}");
+        let killed = Command::new("kill").args(["-QUIT", &pid]).status();
+        assert!(killed.unwrap().success(), "kill -QUIT {pid}");
         for _ in 0..ASKS_MAX {
             if self.child.try_wait().unwrap().is_some() {
                 return;
@@ -124,7 +124,7 @@ impl Drop for Server {
     }
 }
 
-/// The same for both, but for what only nginx has: temporary directories of its proxy modules.
+/// The same for both, except for nginx's own: temporary directories of its proxy modules.
 fn configuration(program: Program, subject: &Subject) -> String {
     let temporary = match program {
         Program::Nginx => ["proxy", "fastcgi", "uwsgi", "scgi"]
@@ -154,7 +154,7 @@ fn command_of(program: Program, out: &Path) -> Command {
         Program::Nginx => Path::new(NGINX),
         Program::Millstream => millstream(),
     };
-    // Whoever runs the tests owns what they make.
+    // The files belong to the user of the tests.
     let mut command = if fs::metadata(out).unwrap().uid() == 0 {
         content::give(out, NOBODY);
         let nobody = NOBODY.to_string();
@@ -179,7 +179,7 @@ fn command_of(program: Program, out: &Path) -> Command {
     command
 }
 
-/// The binary under test, where everybody may execute it.
+/// The binary under test, where all users may execute it.
 fn millstream() -> &'static Path {
     static COPY: OnceLock<(Directory, PathBuf)> = OnceLock::new();
     let (_, path) = COPY.get_or_init(|| {

@@ -10,11 +10,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::thread;
 
-/// Runs all cases of a subject against nginx and against `other`. Returns what is not as it should be, one text a
-/// case, with both answers where they part.
+/// Runs all cases of a subject against nginx and against `other`. Returns the failures, one text a case, with both
+/// answers where they differ.
 pub(crate) fn run(subject: &Subject, other: Program) -> Vec<String> {
     let directory = Directory::new();
-    // The servers may run as somebody else.
+    // The servers may run as another user.
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let root = directory.path().join("files");
     fs::create_dir(&root).unwrap();
@@ -50,13 +50,13 @@ pub(crate) fn run(subject: &Subject, other: Program) -> Vec<String> {
     verdict
 }
 
-/// Known differences that are confined to lines that begin so; all other lines have to be equal.
+/// Known differences that are limited to lines with these beginnings; all other lines have to be equal.
 const CONFINED: &[(&str, &[&str])] = &[
     ("half-close-while-lingering", &["(Open)", "(Closed)"]),
     ("one-etag", &["ETag: "]),
 ];
 
-/// What is to be said if answers differ in more than their known difference.
+/// The message if answers differ in more than their known difference.
 fn unlike_beyond(id: &str, expected: &str, found: &str) -> Option<&'static str> {
     let (_, prefixes) = CONFINED.iter().find(|(known, _)| *known == id)?;
     let others = |text: &str| -> Vec<String> {
@@ -66,7 +66,7 @@ fn unlike_beyond(id: &str, expected: &str, found: &str) -> Option<&'static str> 
     (others(expected) != others(found)).then_some("they differ in more than is known\n")
 }
 
-/// Both answers, asked for at the same time.
+/// Both answers, requested at the same time.
 fn answers(servers: &[Server; 2], case: &Case) -> [String; 2] {
     thread::scope(|scope| {
         let ask = |server: &Server| {
@@ -84,7 +84,7 @@ fn answers(servers: &[Server; 2], case: &Case) -> [String; 2] {
     })
 }
 
-/// A log without what may differ: time, process, number of the connection.
+/// A log without the parts that may differ: time, process, number of the connection.
 fn log_of(server: &Server, name: &str) -> String {
     let (file, all_levels) = match name.strip_suffix(" info") {
         Some(file) => (file, true),
@@ -112,7 +112,7 @@ fn log_of(server: &Server, name: &str) -> String {
     lines
 }
 
-/// Text in which control bytes and what is not UTF-8 are escaped, as Millstream writes error logs and nginx does not
+/// Text with escaped control bytes and invalid UTF-8, as Millstream writes error logs and nginx does not
 /// (COMPLIANCE.md, `escapes-in-error-logs`).
 fn legible(bytes: &[u8]) -> String {
     let mut text = String::new();
@@ -132,8 +132,7 @@ fn legible(bytes: &[u8]) -> String {
     text
 }
 
-/// What nginx said (-) and what the other said (+), around the lines that are the same. Of long texts only what
-/// differs is shown.
+/// nginx's lines (-) and the other's (+), around the equal ones. Of long texts only the differences are shown.
 fn difference(name: &str, expected: &str, found: &str) -> String {
     let mut text = format!("=== {name}\n");
     let expected: Vec<&str> = expected.lines().collect();
@@ -158,7 +157,7 @@ fn difference(name: &str, expected: &str, found: &str) -> String {
     text
 }
 
-/// Up to so many lines a text is shown whole: more than any answer has.
+/// A text of at most so many lines is shown whole: more than any answer has.
 const LINES_SHOWN_MAX: usize = 100;
 
 /// How many lines the texts from line `i` and from line `j` on have in common, at `[i][j]`.
@@ -187,7 +186,7 @@ fn a_known_difference_hides_no_other() {
 }
 
 #[test]
-fn what_is_not_text_is_escaped() {
+fn bytes_that_are_not_text_are_escaped() {
     assert_eq!(legible(b"a\t\xffb\n\xc3\xa9"), "a\\x09\\xFFb\n\u{e9}");
 }
 

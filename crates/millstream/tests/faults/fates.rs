@@ -1,4 +1,4 @@
-//! What became of every request: the client, and how it counts.
+//! The fate of every request: the client, and its counts.
 
 use crate::server::Site;
 use crate::transport::Transport;
@@ -11,13 +11,13 @@ use std::process::{Child, Command, Stdio};
 /// Connections that a client keeps open or busy.
 pub(crate) const CONNECTIONS: u64 = 32;
 
-/// A client under way; dropped, it is killed.
+/// A running client, killed when it is dropped.
 pub(crate) struct Client {
     child: Child,
     json: std::path::PathBuf,
 }
 
-/// Requests by what became of them.
+/// Requests by fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fates {
     pub(crate) started: u64,
@@ -29,17 +29,17 @@ pub(crate) struct Fates {
     pub(crate) reset: u64,
     /// It was closed before that.
     pub(crate) cut: u64,
-    /// Other bytes than the right ones, or none of HTTP.
+    /// Wrong bytes, or no HTTP.
     pub(crate) wrong: u64,
     pub(crate) timed_out: u64,
-    /// Under way when the client was ended.
+    /// In progress when the client was ended.
     pub(crate) under_way: u64,
     /// Of those answered: in the last whole interval of the run, which is as long as [`INTERVAL`], and after it.
     pub(crate) answered_last: u64,
 }
 
 impl Client {
-    /// Requests a file of the site until it is told to end: on connections for one request, for twenty, and for ever.
+    /// Requests a file of the site until it is ended: on connections for one request, for twenty, and without limit.
     /// The caller is in the clients' namespace.
     pub(crate) fn start(site: &Site, transport: Transport, file: &str) -> Self {
         let json = site.path("fates.json");
@@ -74,11 +74,11 @@ impl Client {
         }
     }
 
-    /// Ends it; returns what it has counted.
+    /// Ends it; returns its counts.
     pub(crate) fn end(mut self) -> Fates {
         let pid = Pid::new(i32::try_from(self.child.id()).unwrap()).unwrap();
         pid.kill(Signal::Interrupt.number()).unwrap();
-        // The status says whether the verdict was a good one, which it need not be here.
+        // The status reports the verdict, which does not matter here.
         self.child.wait().unwrap();
         let text = std::fs::read(&self.json).unwrap();
         let document = serde_json::from_slice(&text).unwrap();
@@ -90,7 +90,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -114,7 +114,7 @@ impl Fates {
             .map(count)
             .sum();
         let started = count(&tally["started"]);
-        // The last one ends with the run, and may be as short as one likes.
+        // The last one ends with the run, and may be short.
         let periods = results["periods"].as_array().unwrap();
         let last = periods.iter().rev().take(2);
         Self {
@@ -136,13 +136,13 @@ impl Fates {
         ended + self.wrong + self.timed_out + self.under_way
     }
 
-    /// Requests that were not answered, though they had their time.
+    /// Requests that were not answered, although there was time.
     pub(crate) const fn lost(&self) -> u64 {
         self.refused + self.reset + self.cut + self.wrong + self.timed_out
     }
 }
 
-/// Within this an answer must have come, with the connection for it.
+/// The time limit of an answer, including its connection.
 const TIMEOUT: &str = "5s";
 
 /// Of the time series.

@@ -66,9 +66,9 @@ fn files_that_are_replaced_while_they_are_served_lose_no_request() {
     on_each(&Transport::ALL, "file replaced", replace, all_are_answered);
 }
 
-/// A file that gets shorter while it is sent ends its connections by a reset, and nobody waits for the rest.
+/// A file that gets shorter while it is sent ends its connections by a reset, so no client waits for the rest.
 #[test]
-fn files_that_are_cut_while_they_are_served_are_told_by_a_reset() {
+fn files_that_are_truncated_while_they_are_served_end_in_a_reset() {
     let cut = |stage: &mut Stage<'_>| {
         let path = stage.site.path("cut.bin");
         let content = fs::read(stage.site.path("large.bin")).unwrap();
@@ -76,7 +76,7 @@ fn files_that_are_cut_while_they_are_served_are_told_by_a_reset() {
         let client = stage.at_client(|| Client::start(&stage.site, stage.transport, "cut.bin"));
         pause(1000);
         for _ in 0..20 {
-            // What is sent from the old one is cut; what is asked for from now on is the new one, and whole.
+            // Transfers of the old one are cut; new requests get the new one, whole.
             let old = fs::OpenOptions::new().write(true).open(&path).unwrap();
             let other = stage.site.path("other.bin");
             fs::write(&other, &content).unwrap();

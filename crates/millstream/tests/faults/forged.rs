@@ -1,4 +1,4 @@
-//! What strangers send: floods of SYNs, and resets and ICMP errors with the addresses of others.
+//! Forged packets: floods of SYNs, and resets and ICMP errors with the addresses of others.
 
 use crate::namespace::has;
 use crate::processes::all_are_answered;
@@ -6,7 +6,8 @@ use crate::stage::{Stage, on_each};
 use crate::transport::Transport;
 use std::process::{Command, Stdio};
 
-/// Raw packets for so many seconds, as fast as one processor makes them; prints how many. The first argument says what.
+/// Sends raw packets for so many seconds, as fast as one processor makes them; prints how many. The first argument is
+/// their kind.
 const SENDER: &str = "
 import random, socket, struct, sys, time
 what, seconds = sys.argv[1], float(sys.argv[2])
@@ -76,11 +77,11 @@ fn a_flood_of_syns_loses_no_request() {
 }
 
 #[test]
-fn resets_of_strangers_lose_no_request() {
+fn forged_resets_lose_no_request() {
     check("forged RST", "reset");
 }
 
 #[test]
-fn icmp_errors_of_strangers_lose_no_request() {
+fn forged_icmp_errors_lose_no_request() {
     check("forged ICMP", "icmp");
 }

@@ -1,9 +1,9 @@
 //! Faults and attacks, over kernel sockets, AF_XDP and memif, with a client that follows every request to its end:
-//! started = answered + refused + reset + cut + wrong bytes + timed out + under way when the client was ended.
+//! started = answered + refused + reset + cut + wrong bytes + timed out + in progress when the client was ended.
 //!
-//! The client is `millstream load --expect`, one process on the transport that is tested. Each fault prints a row of
+//! The client is `millstream load --expect`, one process on the tested transport. Each fault prints a row of
 //! docs/measurements/faults.md, and appends it to the file that MILL_FAULTS names; the commands are in that page.
-//! Without the right to make network namespaces there is nothing to test, and the tests say so.
+//! Without the right to make network namespaces the tests print that they were skipped.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(
     clippy::print_stdout,
@@ -20,27 +20,27 @@ mod namespace;
 #[path = "../stack/server.rs"]
 mod server;
 
-/// Two namespaces and what joins them.
+/// Two namespaces and the link between them.
 #[expect(dead_code, reason = "tests of other suites need more of it")]
 #[path = "../bypass/topology.rs"]
 mod topology;
 
-/// The ways between client and server.
+/// The transports between client and server.
 mod transport;
 
-/// What became of every request.
+/// The fate of every request.
 mod fates;
 
-/// A server, its client, and what is done to them.
+/// A server, its client, and the faults.
 mod stage;
 
 /// Reloads, upgrades, processes that are killed.
 mod processes;
 
-/// Clients that take their time.
+/// Slow clients.
 mod slow;
 
-/// What strangers send.
+/// Forged packets.
 mod forged;
 
 /// Disks, logs and served files.

@@ -1,4 +1,4 @@
-//! Reloads, upgrades, processes that are killed or stand still.
+//! Reloads, upgrades, processes that are killed or stopped.
 
 use crate::fates::{CONNECTIONS, Fates};
 use crate::namespace::output_of;
@@ -7,7 +7,7 @@ use crate::transport::Transport;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 
-/// Nothing that was started has another end than an answer.
+/// Every request that was started was answered.
 pub(crate) fn all_are_answered(fates: &Fates) {
     assert_eq!(fates.lost(), 0, "{fates:?}");
     assert!(fates.answered > 100, "{fates:?}");
@@ -38,8 +38,8 @@ fn a_hundred_reloads_lose_no_request() {
     on_each(&Transport::ALL, "reloads", reload, all_are_answered);
 }
 
-/// Each of the client's connections loses a request that was under way so many times at most, and those that it began
-/// while nothing listened.
+/// Each of the client's connections loses a request in progress at most so many times, and those that it began while no
+/// socket listened.
 fn few_are_lost(times: u64) -> impl Fn(&Fates) {
     move |fates| {
         assert!(fates.reset + fates.cut <= times * CONNECTIONS, "{fates:?}");
@@ -49,7 +49,7 @@ fn few_are_lost(times: u64) -> impl Fn(&Fates) {
 }
 
 #[test]
-fn a_killed_worker_costs_what_was_under_way() {
+fn a_killed_worker_loses_only_requests_in_progress() {
     let kill = |stage: &mut Stage<'_>| {
         for killed in 1..=3 {
             let worker = stage.server().worker();
@@ -63,25 +63,25 @@ fn a_killed_worker_costs_what_was_under_way() {
 }
 
 #[test]
-fn a_killed_master_costs_what_was_under_way_until_the_next_one_serves() {
+fn a_killed_master_loses_only_requests_until_the_next_one_serves() {
     let kill = |stage: &mut Stage<'_>| {
         for _ in 0..2 {
             let mut server = stage.server.take().unwrap();
             let worker = server.worker();
             server.kill_all();
-            // The kernel may take a moment longer to end its threads, which have what it had.
+            // The kernel may take a moment longer to end its threads, which hold its descriptors.
             stage.wait_until("the end of the worker", |_| has_ended(worker));
             stage.start();
             pause(HEARING_MS);
         }
         String::from("2 times master and worker killed, started again")
     };
-    // Twice a kill: the kernel lets a client that comes again at once in to a listener whose process is ending.
+    // Twice a kill: the kernel lets a client that reconnects at once in to a listener whose process is ending.
     on_each(&Transport::ALL, "master killed", kill, few_are_lost(2 * 2));
 }
 
 #[test]
-fn a_worker_that_stands_still_for_a_second_loses_no_request() {
+fn a_worker_stopped_for_a_second_loses_no_request() {
     let stop = |stage: &mut Stage<'_>| {
         let worker = stage.server().worker();
         worker.kill(SIGSTOP).unwrap();
@@ -107,7 +107,7 @@ fn an_upgrade_that_is_taken_back_loses_no_request() {
             });
             pause(200);
         }
-        String::from("3 new binaries told to quit")
+        String::from("3 new binaries that quit")
     };
     on_each(&UPGRADABLE, "USR2 taken back", take_back, all_are_answered);
 }
@@ -137,7 +137,7 @@ fn an_upgrade_that_is_refused_loses_no_request() {
     on_each(&[Transport::Memif], "USR2", refuse, all_are_answered);
 }
 
-/// Has a new binary come beside the old one; returns its master once it has a worker that serves.
+/// Starts a new binary beside the old one; returns its master once it has a worker that serves.
 fn begin_upgrade(stage: &Stage<'_>, old: Pid) -> Pid {
     let before = stage.in_force(1);
     old.kill(Signal::User2.number()).unwrap();
@@ -159,7 +159,7 @@ fn has_ended(process: Pid) -> bool {
     !is_running(process) && threads.map_or(true, |threads| threads.count() <= 1)
 }
 
-/// Processes of an upgrade are no children of the test's.
+/// Processes of an upgrade are no children of the test.
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
         let directory = self.site.path("nginx.conf");
@@ -168,7 +168,7 @@ impl Drop for Stage<'_> {
     }
 }
 
-/// Within this clients of a process that was killed come to know.
+/// How long clients of a killed process may take to notice.
 const HEARING_MS: u64 = 1500;
 
 /// signal(7), on x86-64 and Arm.

@@ -1,4 +1,4 @@
-//! Two thousand clients that take their time, beside one that does not.
+//! Two thousand slow clients, beside one that is not.
 
 use crate::processes::all_are_answered;
 use crate::stage::{MAIN, Stage, on_each, pause};
@@ -16,13 +16,13 @@ enum Habit {
     ReadAnswers,
 }
 
-/// They, and what became of them.
+/// The clients, and their results.
 #[derive(Debug, Default)]
 struct Crowd {
     streams: Vec<TcpStream>,
     started: usize,
     /// An answer with another status than 200, or any answer to a head that was not finished.
-    told: usize,
+    answered: usize,
     closed: usize,
     reset: usize,
 }
@@ -48,7 +48,7 @@ impl Crowd {
         crowd
     }
 
-    /// A byte more of each, or a thousand read.
+    /// Sends a byte more on each, or reads a thousand.
     fn go_on(&mut self, habit: Habit) {
         let mut streams = std::mem::take(&mut self.streams);
         streams.retain_mut(|stream| {
@@ -56,12 +56,12 @@ impl Crowd {
                 Habit::SendHeads | Habit::SendBodies => stream.write(b"x").map(|_| ()),
                 Habit::ReadAnswers => Ok(()),
             };
-            // What was said before an end is read first; a write after it may fail.
+            // Bytes sent before the end are read first; a write after it may fail.
             let mut bytes = [0; 1000];
             match (habit, stream.read(&mut bytes), sent) {
                 (_, Ok(0), _) => self.closed += 1,
                 (Habit::ReadAnswers, Ok(_), _) => return true,
-                (_, Ok(_), _) => self.told += 1,
+                (_, Ok(_), _) => self.answered += 1,
                 (_, Err(error), Ok(())) if error.kind() == ErrorKind::WouldBlock => return true,
                 (_, Err(_), _) => self.reset += 1,
             }
@@ -71,7 +71,7 @@ impl Crowd {
     }
 }
 
-/// Such a crowd for so long that every timeout of the server's has passed.
+/// Runs the clients until every timeout of the server has passed.
 fn check(habit: Habit, what: &str, ends: bool) {
     let crowd = |stage: &mut Stage<'_>| {
         let timeouts = "client_header_timeout 2s; client_body_timeout 2s; send_timeout 2s;";
@@ -87,30 +87,32 @@ fn check(habit: Habit, what: &str, ends: bool) {
         let Crowd {
             streams,
             started,
-            told,
+            answered,
             closed,
             reset,
         } = crowd;
         let held = streams.len();
-        assert_eq!(started, held + told + closed + reset);
+        assert_eq!(started, held + answered + closed + reset);
         assert_eq!(held == 0, ends, "{held} of {started} go on");
-        format!("{started} of them: {told} told, {closed} closed, {reset} reset, {held} held")
+        format!(
+            "{started} of them: {answered} answered, {closed} closed, {reset} reset, {held} held"
+        )
     };
     on_each(&Transport::OPEN, what, crowd, all_are_answered);
 }
 
 #[test]
-fn slow_heads_end_by_the_timeout_and_disturb_nobody() {
+fn slow_heads_end_by_the_timeout_and_disturb_no_other_client() {
     check(Habit::SendHeads, "slow heads", true);
 }
 
 #[test]
-fn slow_bodies_disturb_nobody() {
+fn slow_bodies_disturb_no_other_client() {
     check(Habit::SendBodies, "slow bodies", true);
 }
 
 #[test]
-fn slow_readers_are_waited_for_and_disturb_nobody() {
+fn slow_readers_are_waited_for_and_disturb_no_other_client() {
     check(Habit::ReadAnswers, "slow reads", false);
 }
 

@@ -1,4 +1,4 @@
-//! A server, its client, and what is done to them.
+//! A server, its client, and the faults.
 
 use crate::fates::{Client, Fates};
 use crate::namespace::in_namespace;
@@ -11,24 +11,24 @@ use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
-/// The file that the client asks for: not so small that it fits one segment.
+/// The file that the client requests: larger than one segment.
 pub(crate) const FILE: &str = "fates.bin";
 const FILE_BYTES: u32 = 40_000;
 
-/// A server under a client.
+/// A server with a client.
 pub(crate) struct Stage<'a> {
     pub(crate) transport: Transport,
     pub(crate) site: Site,
-    /// Where clients are, but for shared memory.
+    /// Where clients are, except with shared memory.
     pub(crate) topology: Option<&'a Topology>,
     pub(crate) server: Option<Server>,
 }
 
-/// What a server is started with.
+/// The main context of the server's configuration.
 pub(crate) const MAIN: &str = "worker_processes 1; worker_rlimit_nofile 20000;";
 pub(crate) const HTTP: &str = "keepalive_requests 1000000; server { listen 80; }";
 
-/// Does something to a server on each of the transports while the client asks; prints and checks the fates.
+/// Applies a fault to a server on each of the transports while the client sends requests; prints and checks the fates.
 pub(crate) fn on_each(
     transports: &[Transport],
     what: &str,
@@ -99,7 +99,7 @@ impl<'a> Stage<'a> {
         Pid::new(text.trim().parse().ok()?)
     }
 
-    /// Does something where the clients are.
+    /// Runs something in the clients' namespace.
     pub(crate) fn at_client<T>(&self, run: impl FnOnce() -> T) -> T {
         match self.topology {
             Some(topology) => topology.at_client(run),
@@ -119,12 +119,12 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Waits for nothing but the time: both sides are processes of their own.
+/// Waits for the time only: both sides are processes of their own.
 pub(crate) fn pause(millis: u64) {
     wait_readable(&[], Some(Duration::from_millis(millis))).unwrap();
 }
 
-/// Prints a row of the table, and keeps it where it was asked for.
+/// Prints a row of the table, and appends it to the configured file.
 fn tell(what: &str, transport: Transport, fates: &Fates, done: &str) {
     let Fates {
         started,

@@ -1,24 +1,24 @@
-//! The ways between client and server.
+//! The transports between client and server.
 
 use crate::server::Site;
 use crate::topology::{HOSTS, STACK};
 use std::fmt;
 
-/// What carries the requests.
+/// The transport of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// Kernel sockets at both ends, over a veth pair.
     Kernel,
     /// The server's stack on its interface; the client's kernel at the other end.
     AfXdp,
-    /// Shared memory; the client is the only peer there is.
+    /// Shared memory; the client is the only possible peer.
     Memif,
 }
 
 impl Transport {
     pub(crate) const ALL: [Self; 3] = [Self::Kernel, Self::AfXdp, Self::Memif];
 
-    /// Those that anybody can send frames to.
+    /// Those on which any peer can send frames.
     pub(crate) const OPEN: [Self; 2] = [Self::Kernel, Self::AfXdp];
 
     /// The server's stack, if it has one of its own.
@@ -30,7 +30,7 @@ impl Transport {
         }
     }
 
-    /// The client's.
+    /// The client's stack, if it has one of its own.
     pub(crate) fn of_client(self, site: &Site) -> Option<String> {
         match self {
             Self::Kernel | Self::AfXdp => None,

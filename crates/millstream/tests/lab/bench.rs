@@ -1,4 +1,4 @@
-//! A private store and journal folder, and labs that are run on them.
+//! A private store and journal folder, and labs that run on them.
 
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where one test's lab works. All of it goes with the value.
+/// Where one test's lab works. All of it is removed with the value.
 pub(crate) struct Bench {
     folder: PathBuf,
 }
 
-/// A lab that runs, and its progress.
+/// A running lab, and its progress.
 pub(crate) struct Lab {
     child: Child,
     progress: BufReader<ChildStderr>,
 }
 
 impl Bench {
-    /// None where namespaces can't be made; says so.
+    /// `None`, with a message, if namespaces can't be made.
     pub(crate) fn new() -> Option<Self> {
         let lacks = needs().find(|(has, _)| !has);
         if let Some((_, what)) = lacks {
@@ -56,10 +56,10 @@ impl Bench {
         self.command(words).output().unwrap()
     }
 
-    /// The smallest recipe, begun and past its first trial: the second has a ground, a server and soon a client.
+    /// Starts the smallest recipe and waits for its first trial: the second has a testbed, a server and soon a client.
     pub(crate) fn under_way(&self) -> Lab {
         let mut words = SMALLEST.to_vec();
-        // Enough blocks that the run can't end before it is told to.
+        // Enough blocks that the run does not end before it is interrupted.
         words.extend(["--set", "repeat.blocks=60"]);
         self.under_way_of(&words)
     }
@@ -90,7 +90,7 @@ impl Bench {
     }
 
     pub(crate) fn journals(&self) -> usize {
-        // The file by which a lab holds the machine is there too, and stays.
+        // The file by which a lab locks the machine is there too, and stays.
         let is_journal = |entry: &std::fs::DirEntry| {
             let path = entry.path();
             path.extension()
@@ -100,7 +100,7 @@ impl Bench {
         entries.map_or(0, |entries| entries.flatten().filter(is_journal).count())
     }
 
-    /// Processes whose command line speaks of this test's runs.
+    /// Processes whose command line mentions this test's runs.
     pub(crate) fn processes(&self) -> Vec<String> {
         let runs = std::fs::read_dir(self.path("store/runs")).unwrap();
         let names: Vec<String> = runs
@@ -120,7 +120,7 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         let _ = self.command(&["restore"]).output();
-        // A finished run is read-only, which root does not notice.
+        // A finished run is read-only, which does not affect root.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -134,13 +134,13 @@ impl Lab {
         self.pid().kill(signal.number()).unwrap();
     }
 
-    /// As if the machine's memory had run out.
+    /// As the OOM killer would.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Exit status, and what it said from now on.
+    /// Exit status, and the output from now on.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         std::io::Read::read_to_string(&mut self.progress, &mut text).unwrap();
@@ -165,7 +165,7 @@ impl Lab {
     }
 }
 
-/// Seconds instead of minutes; other tests run at the same time, which is no reason here to call a trial disturbed.
+/// Seconds instead of minutes; other tests run at the same time, which must not void a trial here.
 pub(crate) const SMALLEST: [&str; 6] = [
     "run",
     "smallest",

@@ -1,4 +1,4 @@
-//! A lab that is killed: `lab restore` takes away what it has made, and the run can go on.
+//! A lab that is killed: `lab restore` removes what it has made, and the run can be resumed.
 
 use crate::bench::Bench;
 
@@ -15,7 +15,7 @@ fn after_a_crash_restore_leaves_nothing_changed() {
     assert_eq!(bench.journals(), 1);
     assert!(
         !Bench::namespaces_of(process).is_empty(),
-        "nobody took it away"
+        "it was not removed"
     );
 
     let restored = bench.output(&["restore"]);

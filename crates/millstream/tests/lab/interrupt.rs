@@ -1,4 +1,4 @@
-//! Ctrl-C in the middle of a run: the system is put back, what was measured is kept, and the run can go on.
+//! Ctrl-C in the middle of a run: the system is restored, measured trials are kept, and the run can be resumed.
 
 use crate::bench::Bench;
 use mill_sys::signal::Signal;

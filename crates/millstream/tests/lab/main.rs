@@ -1,7 +1,7 @@
 //! The lab as a process: whole runs of its smallest recipe, in namespaces of their own.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-/// The processes that a test starts, and what they leave.
+/// The processes that a test starts, and their leftovers.
 mod bench;
 /// A lab that is killed in the middle of a run.
 mod crash;

@@ -1,10 +1,11 @@
-//! Systems and clients on a stack of our own: both matrices of a recipe, over AF_XDP and over memif, and what a lab that is killed
-//! meanwhile leaves.
+//! Systems and clients on a stack of our own: both matrices of a recipe, over AF_XDP and over memif, and the leftovers
+//! of a lab that is killed meanwhile.
 
 use crate::bench::Bench;
 use std::path::PathBuf;
 
-/// Every way that goes over this binary alone, of three seconds each: over memif the first packets wait for the other side.
+/// Every combination that needs only this binary, three seconds each: over memif the first packets wait for the other
+/// side.
 const RECIPE: &str = r#"
 parent = "smallest"
 title = "Both sides on a stack of our own"
@@ -46,7 +47,7 @@ args = "-t1 -c10 -d3s ${url}"
 seconds = 3
 "#;
 
-/// Where the kernel has no AF_XDP, the lab says so in its cells; there is nothing to see then.
+/// Without AF_XDP in the kernel the lab reports that in its cells, and there is nothing to test.
 fn bench() -> Option<(Bench, PathBuf)> {
     let protocols = std::fs::read_to_string("/proc/net/protocols").unwrap();
     if !protocols.lines().any(|line| line.starts_with("XDP ")) {
@@ -97,10 +98,10 @@ fn every_way_is_measured_and_leaves_nothing_behind() {
         let requests = value(system, client, "requests");
         assert!(requests > 100.0, "{system} {client}: {requests}");
         assert!(value(system, client, "cpu_us_per_request.both") > 0.0);
-        // The kernel's counts are those of the steady part, which is short on a machine that lets the monitor wait.
+        // The kernel's counts are those of the steady part, which is short on a machine that delays the monitor.
         let steady = value(system, client, "steady_seconds");
         let few = value(system, client, "requests_per_s") * steady / 10.0;
-        // The kernel counts the clients' segments that are its own; what a server's stack counted stands in the kernel's place.
+        // The kernel counts the segments of its own clients; the server's stack's counts replace the kernel's.
         let of_client = value(system, client, "tcp.client.segments_in");
         let what = format!("{system} {client}: {of_client} segments, more than {few}?");
         assert_eq!(of_client > few, client == "kernel", "{what}");
@@ -110,7 +111,7 @@ fn every_way_is_measured_and_leaves_nothing_behind() {
             assert!(value(system, client, "own_stack.server.frames_received") > 100.0);
         }
     }
-    // Five points: what needs a peer of the same kind was left out.
+    // Five points: those that need a peer of the same kind were left out.
     assert!(said.contains("5/5 "), "{said}");
     assert_eq!(bench.journals(), 0);
     assert_eq!(bench.processes(), Vec::<String>::new());

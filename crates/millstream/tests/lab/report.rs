@@ -26,7 +26,7 @@ fn a_run_ends_in_a_report_with_figures_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_was_measured_can_be_listed_exported_and_compared() {
+fn results_can_be_listed_exported_and_compared() {
     let Some(bench) = Bench::new() else { return };
     assert!(bench.output(&SMALLEST).status.success());
     assert!(bench.output(&SMALLEST).status.success());

@@ -1,4 +1,4 @@
-//! Typing errors: what is wrong and what was probably meant.
+//! Typing errors: the error and a suggestion.
 
 use std::process::Command;
 
@@ -16,7 +16,7 @@ fn check(words: &[&str], expected: &[&str]) {
 }
 
 #[test]
-fn a_word_that_is_nearly_right_is_answered_with_the_right_one() {
+fn a_misspelt_word_gets_a_suggestion() {
     let store = std::env::temp_dir().join("millstream-no-such-store");
     let store = store.to_str().unwrap();
     check(&["rnu", "smallest"], &["run"]);

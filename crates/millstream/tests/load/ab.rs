@@ -1,6 +1,6 @@
-//! `millstream ab` beside Debian's ab: the same server, the same options, the same report but for measured times.
+//! `millstream ab` beside Debian's ab: the same server, the same options, the same report except for measured times.
 
-/// The servers that both ask.
+/// The server of both.
 mod server;
 
 use server::{Behaviour, Server};
@@ -9,15 +9,15 @@ use std::process::{Command, Output};
 
 const AB: &str = "/usr/bin/ab";
 
-/// What one of the two printed, and what its server heard.
+/// The output of one of the two, and the requests that its server received.
 struct Trial {
     status: Option<i32>,
     out: String,
     err: String,
-    heard: Vec<Vec<u8>>,
+    received: Vec<Vec<u8>>,
 }
 
-/// Runs both with `options` and a URL of `server`, and compares all that does not hang on time.
+/// Runs both with `options` and a URL of `server`, and compares everything that does not depend on time.
 #[track_caller]
 fn check(behaviour: Behaviour, options: &[&str]) -> [Trial; 2] {
     let server = Server::start(behaviour);
@@ -27,7 +27,7 @@ fn check(behaviour: Behaviour, options: &[&str]) -> [Trial; 2] {
     assert_eq!(form(&ours.out), form(&theirs.out));
     assert_eq!(determined(&ours.out), determined(&theirs.out));
     assert_eq!(form(&without_ours(&ours.err)), form(&theirs.err));
-    assert_eq!(sorted(&ours.heard), sorted(&theirs.heard));
+    assert_eq!(sorted(&ours.received), sorted(&theirs.received));
     trials
 }
 
@@ -43,7 +43,7 @@ fn both(server: &Server, options: &[&str]) -> [Trial; 2] {
             status: output.status.code(),
             out: text(output.stdout),
             err: text(output.stderr),
-            heard: server.take_heard(),
+            received: server.take_received(),
         }
     })
 }
@@ -55,7 +55,7 @@ fn run(command: &mut Command) -> Output {
     }
 }
 
-/// The text without numbers, widths and warnings that hang on measured times.
+/// The text without numbers, widths and warnings that depend on measured times.
 fn form(text: &str) -> String {
     let mut form = String::new();
     for line in text.lines() {
@@ -86,7 +86,7 @@ fn form(text: &str) -> String {
     form
 }
 
-/// The lines whose numbers the server and the options determine.
+/// The lines whose numbers depend only on the server and the options.
 fn determined(text: &str) -> Vec<&str> {
     const LABELS: [&str; 12] = [
         "Server Software:",
@@ -113,14 +113,14 @@ fn without_ours(err: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// With several connections requests come in any order.
-fn sorted(heard: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let mut heard = heard.to_vec();
-    heard.sort_unstable();
-    heard
+/// With several connections requests arrive in any order.
+fn sorted(received: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut received = received.to_vec();
+    received.sort_unstable();
+    received
 }
 
-/// A folder that is gone when the test is.
+/// A temporary folder of one test, removed when it ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -151,7 +151,7 @@ fn plain_runs_have_the_same_report() {
 }
 
 #[test]
-fn progress_is_told_in_the_same_lines() {
+fn progress_has_the_same_lines() {
     let [_, ours] = check(Behaviour::Answers, &["-n", "350", "-c", "3", "-k"]);
     assert!(
         ours.err.starts_with("Completed 100 requests\n"),
@@ -216,7 +216,7 @@ fn fields_are_the_same() {
 }
 
 #[test]
-fn missing_pages_are_told_as_responses_other_than_2xx() {
+fn missing_pages_are_reported_as_responses_other_than_2xx() {
     let [_, ours] = check(Behaviour::Missing, &["-n", "10", "-c", "2"]);
     assert!(
         ours.out.contains("Non-2xx responses:      10\n"),
@@ -242,7 +242,7 @@ fn lengths_that_differ_are_failures_unless_they_are_expected() {
 }
 
 #[test]
-fn servers_that_close_early_are_told_the_same_way() {
+fn servers_that_close_early_are_reported_the_same_way() {
     for behaviour in [
         Behaviour::ClosesInHead,
         Behaviour::ClosesInContent,
@@ -321,7 +321,7 @@ fn files_have_the_same_lines() {
     });
     let [[their_csv, their_plot], [our_csv, our_plot]] = texts;
     assert_eq!(form(&our_csv), form(&their_csv));
-    // Names of days and months, should midnight pass.
+    // Names of days and months, in case midnight passes.
     let columns =
         |text: &str| -> Vec<usize> { text.lines().map(|line| line.split('\t').count()).collect() };
     assert_eq!(columns(&our_plot), columns(&their_plot));
@@ -330,8 +330,8 @@ fn files_have_the_same_lines() {
 }
 
 #[test]
-fn nobody_listening_is_told_in_the_same_words() {
-    let address = Server::nobody();
+fn a_refused_connection_has_the_same_message() {
+    let address = Server::unlistened();
     let url = format!("http://{address}/");
     let outputs = [
         run(Command::new(AB).args(["-n", "3", &url])),
@@ -350,7 +350,7 @@ fn nobody_listening_is_told_in_the_same_words() {
 }
 
 #[test]
-fn wrong_command_lines_are_answered_in_the_same_words() {
+fn wrong_command_lines_have_the_same_messages() {
     for options in [
         &[][..],
         &["-h"],

@@ -1,4 +1,5 @@
-//! Every client command of the published experiments: the command as it was printed, what makes it short, and a run of it.
+//! Every client command of the published experiments: the command as it was printed, its changes for a short run, and
+//! the run.
 
 /// Commands in words.
 mod line;
@@ -12,8 +13,8 @@ use line::{Line, Printed};
 use site::Site;
 use table::{AB, DRAGONFLY, ONLOAD, RUBRIS, RUBRIS_ALONE, Row, SECOND, TEMPESTA, row};
 
-/// How many seconds wrk is given until something has been answered: on a busy machine the first second can go by with
-/// thousands of connections that open.
+/// How many seconds wrk runs until there is an answer: on a busy machine opening thousands of connections may take the
+/// first second.
 const SECONDS: [&str; 4] = ["1", "2", "4", "8"];
 
 /// Runs a command of wrk's and checks its report.
@@ -109,7 +110,7 @@ fn check_wrk_figures(site: &Site, line: &Line, report: &str) {
         site.address
     );
     let each = site.answer_bytes(&request) as f64;
-    // Of each connection one answer may have come in part, and sizes are printed with three digits or more.
+    // Of each connection one answer may be incomplete, and sizes are printed with three digits or more.
     let most = (totals.requests + line.number("-c") as f64) * each;
     let bytes = totals.requests * each * 0.99..most * 1.01;
     assert!(bytes.contains(&totals.bytes), "{bytes:?} {report}");
@@ -122,7 +123,7 @@ fn check_wrk_figures(site: &Site, line: &Line, report: &str) {
     );
 }
 
-/// The word behind a label.
+/// The word after a label.
 fn figure<'a>(report: &'a str, label: &str) -> &'a str {
     let line = report.lines().find_map(|line| line.strip_prefix(label));
     line.unwrap_or_else(|| panic!("no {label} in {report}"))
@@ -131,7 +132,7 @@ fn figure<'a>(report: &'a str, label: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Checks what ab has printed, and returns its requests per second.
+/// Checks ab's output, and returns its requests per second.
 #[track_caller]
 fn check_ab(site: &Site, line: &Line, printed: &Printed) -> f64 {
     let report = &printed.out;
@@ -176,7 +177,7 @@ fn check_ab(site: &Site, line: &Line, printed: &Printed) -> f64 {
 
 fn check_all_wrk(rows: &[Row]) {
     for row in rows {
-        // A server each: ports that an earlier row has left in TIME_WAIT are free towards another address.
+        // A server each: ports that an earlier row left in TIME_WAIT are free towards another address.
         check_wrk(&Site::start(), row);
     }
 }
@@ -206,7 +207,7 @@ fn rubris_s_commands_on_one_host_run() {
     check_all_wrk(RUBRIS_ALONE);
 }
 
-/// No published experiment ran wrk2; this is the command that its own README begins with.
+/// No published experiment ran wrk2; this is the first command of its own README.
 #[test]
 fn wrk2_s_first_command_runs_through_its_link() {
     let site = Site::start();

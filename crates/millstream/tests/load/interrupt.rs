@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// A generator that runs, and its only connection. The first request is answered, the second is here.
+/// A running generator, and its only connection. The first request is answered, the second has arrived.
 fn under_way(arguments: &[&str]) -> (Child, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -18,7 +18,7 @@ fn under_way(arguments: &[&str]) -> (Child, TcpStream) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // wrk looks first whether anybody listens, and closes that connection again.
+    // wrk first tests whether the port listens, and closes that connection again.
     let mut accepted = listener.incoming().map(Result::unwrap);
     let mut stream = accepted.find_map(receive_first).unwrap();
     stream
@@ -28,12 +28,12 @@ fn under_way(arguments: &[&str]) -> (Child, TcpStream) {
     (child, stream)
 }
 
-/// The stream, if a request comes on it.
+/// The stream, if a request arrives on it.
 fn receive_first(mut stream: TcpStream) -> Option<TcpStream> {
     receive(&mut stream).then_some(stream)
 }
 
-/// Whether a whole request comes.
+/// Whether a whole request arrives.
 fn receive(stream: &mut TcpStream) -> bool {
     let mut request = Vec::new();
     let mut byte = [0];
@@ -51,7 +51,7 @@ fn send(child: &Child, signal: Signal) {
     process.kill(signal.number()).unwrap();
 }
 
-/// What was printed, and the exit status.
+/// The output, and the exit status.
 fn end(child: Child) -> (String, Option<i32>) {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -59,7 +59,7 @@ fn end(child: Child) -> (String, Option<i32>) {
 }
 
 #[test]
-fn once_prints_what_was_measured() {
+fn one_interrupt_prints_the_results() {
     let check = |tool: &[&str], signal, expected: &str, status| {
         let (child, _stream) = under_way(tool);
         send(&child, signal);
@@ -100,10 +100,10 @@ fn twice_ends_at_once() {
     let tool = ["wrk", "-t", "1", "-c", "1", "-d", "30", "-s", path];
     let (mut child, mut stream) = under_way(&tool);
     send(&child, Signal::Interrupt);
-    // Its threads have ended when the connection has; what is left is a script that never ends.
+    // Its threads have ended when the connection has; a script without end remains.
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
-    // As often as it takes to be another wish than the first.
+    // Repeated until a signal counts as a second request.
     while child.try_wait().unwrap().is_none() {
         send(&child, Signal::Interrupt);
         std::thread::yield_now();

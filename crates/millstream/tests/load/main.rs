@@ -1,4 +1,4 @@
-//! The load generators as processes, beside the tools whose command lines they take.
+//! The load generators as processes, beside the tools with the same command lines.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 /// Beside Debian's ab.
@@ -7,9 +7,9 @@ mod ab;
 mod commands;
 /// Ctrl-C.
 mod interrupt;
-/// By which names generators are called.
+/// The names by which generators are called.
 mod names;
-/// Too few descriptors, nobody who reads, nothing to connect to.
+/// Too few descriptors, a closed output, nothing to connect to.
 mod scarcity;
 /// Beside Debian's wrk.
 mod wrk;

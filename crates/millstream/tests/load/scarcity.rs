@@ -1,4 +1,4 @@
-//! Too few descriptors, nobody who reads, nothing to connect to.
+//! Too few descriptors, a closed output, nothing to connect to.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -39,7 +39,7 @@ impl Drop for Responder {
     }
 }
 
-/// What a generator does where only so many descriptors may be open.
+/// Runs a generator with this limit of descriptors.
 fn limited(descriptors: u32, arguments: &str) -> Output {
     let script = format!("ulimit -n {descriptors}; exec \"{MILLSTREAM}\" {arguments}");
     Command::new("/bin/sh")
@@ -52,7 +52,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The number behind `connect ` in wrk's line of errors.
+/// The number after `connect ` in wrk's line of errors.
 fn failed_connects(report: &str) -> Option<u32> {
     let errors = report.split("Socket errors: connect ").nth(1)?;
     errors.split(',').next()?.parse().ok()
@@ -67,7 +67,7 @@ fn connections_without_a_descriptor_are_counted_and_the_others_go_on() {
         let report = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{report}");
         let failed = failed_connects(&report).unwrap();
-        // Each thread has a table of its own, most of which is left to connections.
+        // Each thread has a table of its own, most of which is left for connections.
         let most = 300 - threads * 40;
         assert!((1..=most).contains(&failed), "{report}");
         assert!(!report.contains("  0 requests in"), "{report}");
@@ -75,7 +75,7 @@ fn connections_without_a_descriptor_are_counted_and_the_others_go_on() {
 }
 
 #[test]
-fn too_few_descriptors_to_begin_with_are_said() {
+fn too_few_descriptors_to_begin_with_are_reported() {
     let output = limited(4, "ab -n 1 http://127.0.0.1:1/");
     let said = text(&output.stderr);
     assert!(!output.status.success());
@@ -111,7 +111,7 @@ fn output_to_a_closed_pipe_ends_quietly() {
 }
 
 #[test]
-fn a_name_that_nobody_has_is_said() {
+fn an_unknown_name_is_reported() {
     for tool in [["wrk", "-d1"], ["ab", "-n1"], ["load", "-d1"]] {
         let output = Command::new(MILLSTREAM)
             .args(tool)

@@ -1,6 +1,6 @@
 //! `millstream wrk` beside Debian's wrk: the same server, the same options, the same lines and columns.
 
-/// The server that both ask.
+/// The server of both.
 mod server;
 
 use server::Server;
@@ -8,21 +8,21 @@ use std::process::{Command, Output};
 
 const WRK: &str = "/usr/bin/wrk";
 
-/// What one of the two printed.
+/// The output of one of the two.
 struct Trial {
     status: Option<i32>,
     out: String,
     err: String,
 }
 
-/// What a report says of the whole run.
+/// A report's totals of the whole run.
 #[derive(Debug)]
 pub(crate) struct Totals {
     pub(crate) requests: f64,
     pub(crate) bytes: f64,
 }
 
-/// Runs both for a second with `options` and a URL of a server, and compares all that does not hang on speed.
+/// Runs both for a second with `options` and a URL of a server, and compares everything that does not depend on speed.
 #[track_caller]
 fn check(path: &str, options: &[&str]) -> [Trial; 2] {
     let server = Server::start();
@@ -48,7 +48,7 @@ fn check(path: &str, options: &[&str]) -> [Trial; 2] {
     trials
 }
 
-/// The same, and that the figures could be those of one server.
+/// The same, and checks that the figures are plausible for one server.
 #[track_caller]
 fn check_plausible(path: &str, options: &[&str]) -> [Trial; 2] {
     let trials = check(path, options);
@@ -85,7 +85,7 @@ fn run(command: &mut Command) -> Output {
     }
 }
 
-/// Each line with its figures taken out; of a line in columns its length besides.
+/// Each line without its figures; of a line in columns also its length.
 fn shapes(text: &str) -> Vec<(String, Option<usize>)> {
     text.lines()
         .map(|line| {
@@ -206,7 +206,7 @@ fn scripts_do_the_same() {
 }
 
 #[test]
-fn command_lines_are_refused_in_the_same_words() {
+fn command_lines_are_refused_with_the_same_messages() {
     let check = |arguments: &[&str]| {
         let [theirs, ours] = both(arguments);
         assert_eq!(ours.status, theirs.status, "{arguments:?}");
@@ -247,6 +247,6 @@ fn command_lines_are_refused_in_the_same_words() {
     check(&["-c1", "-t2", "http://a/"]);
     check(&["127.0.0.1"]);
     check(&["http://nowhere.invalid/"]);
-    let nobody = format!("http://{}/", Server::nobody());
-    check(&[&nobody]);
+    let unlistened = format!("http://{}/", Server::unlistened());
+    check(&[&unlistened]);
 }

@@ -91,5 +91,5 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
     Client::connect(address)?.get(path)
 }
 
-/// How long anything may take on a busy machine before the test has failed.
+/// The time limit of any step on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);

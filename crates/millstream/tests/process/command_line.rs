@@ -91,7 +91,7 @@ fn a_dump_holds_every_file_under_its_name() {
 }
 
 #[test]
-fn signals_without_a_server_say_what_is_wrong() {
+fn signals_without_a_server_are_errors_with_their_reason() {
     let site = site();
     let last_line = |arguments: &[&str]| {
         let output = site.nginx(arguments);
@@ -219,7 +219,7 @@ fn wrong_command_lines_get_an_answer() {
 }
 
 #[test]
-fn the_bare_name_says_what_there_is() {
+fn the_bare_command_lists_the_commands() {
     let output = millstream(&[]);
     assert!(output.status.success());
     assert!(
@@ -229,7 +229,7 @@ fn the_bare_name_says_what_there_is() {
 }
 
 #[test]
-fn a_user_that_does_not_exist_is_shown_where_it_stands() {
+fn an_unknown_user_is_shown_in_its_line() {
     if !account::is_super_user() {
         println!("not tested: without root \"user\" is ignored");
         return;

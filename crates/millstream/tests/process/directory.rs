@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-/// A server of a site's directory, and what it says of where it is.
+/// A server of a site's directory, and its announcement.
 struct Served {
     child: Child,
     address: SocketAddr,
@@ -30,7 +30,7 @@ impl Served {
         let mut announcement = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         out.read_line(&mut announcement).unwrap();
-        // The access log goes there, too, and needs a reader.
+        // The access log goes there, too, and must be read.
         std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
         Self {
             child,
@@ -57,7 +57,7 @@ impl Served {
     }
 }
 
-/// Addresses of this machine that others may reach.
+/// Addresses of this machine that other machines may reach.
 fn outer_addresses() -> Vec<IpAddr> {
     let known = interface::addresses().unwrap().into_iter();
     let known = known.map(|known| known.address);
@@ -90,7 +90,7 @@ fn a_directory_is_served_to_this_machine_until_ctrl_c() {
 }
 
 #[test]
-fn every_url_that_is_told_works_also_those_for_other_machines() {
+fn every_announced_url_works_also_those_for_other_machines() {
     let site = Site::new();
     let served = Served::start(&site, &["--listen", "0.0.0.0"]);
     let port = served.address.port();
@@ -117,7 +117,7 @@ fn every_url_that_is_told_works_also_those_for_other_machines() {
 }
 
 #[test]
-fn what_begins_with_a_dot_is_not_there_unless_it_is_asked_for() {
+fn dot_files_are_not_found_unless_enabled() {
     let site = Site::new();
     std::fs::remove_file(site.path("index.html")).unwrap();
     std::fs::create_dir_all(site.path(".git")).unwrap();
@@ -155,7 +155,7 @@ fn what_begins_with_a_dot_is_not_there_unless_it_is_asked_for() {
 }
 
 #[test]
-fn a_port_that_is_in_use_is_told_in_one_line_that_names_the_option() {
+fn a_port_in_use_is_reported_in_one_line_that_names_the_option() {
     let site = Site::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
@@ -176,9 +176,9 @@ fn a_port_that_is_in_use_is_told_in_one_line_that_names_the_option() {
 }
 
 #[test]
-fn an_address_of_another_machine_is_told_with_the_option_that_said_it() {
+fn an_address_of_another_machine_is_reported_with_its_option() {
     let site = Site::new();
-    // RFC 5737: nobody's.
+    // An address for documentation (RFC 5737).
     let output = Command::new(env!("CARGO_BIN_EXE_millstream"))
         .arg("serve")
         .arg(site.path(""))

@@ -17,14 +17,14 @@ fn a_killed_worker_process_is_replaced_and_its_sockets_live_on() {
         let worker = site.worker(master, &killed);
         killed.push(worker);
         send(worker, Signal::Kill);
-        // Somebody who connects in between waits for the next one.
+        // A client that connects in between waits for the next process.
         assert_eq!(get(address, "/").unwrap().status, 200);
     }
     site.wait_for_log("exited on signal 9");
 }
 
 #[test]
-fn a_killed_master_takes_its_worker_process_along_and_a_stale_pid_file_harms_nobody() {
+fn a_killed_masters_worker_process_ends_and_a_stale_pid_file_does_no_harm() {
     for reuseport in ["", "reuseport"] {
         let site = Site::new();
         let address = free_address();
@@ -44,7 +44,7 @@ fn a_killed_master_takes_its_worker_process_along_and_a_stale_pid_file_harms_nob
 }
 
 #[test]
-fn an_orphaned_worker_process_answers_what_is_under_way() {
+fn an_orphaned_worker_process_answers_requests_in_progress() {
     let site = Site::new();
     let size = 32 * 1024 * 1024;
     fs::write(site.path("large"), vec![b'x'; size]).unwrap();
@@ -68,7 +68,7 @@ fn an_orphaned_worker_process_answers_what_is_under_way() {
 }
 
 #[test]
-fn a_bad_configuration_changes_nothing_and_the_log_says_why() {
+fn a_bad_configuration_changes_nothing_and_is_logged() {
     let site = Site::new();
     let address = free_address();
     site.configure("", &format!("server {{ listen {address}; }}"));
@@ -105,7 +105,7 @@ fn a_bad_configuration_changes_nothing_and_the_log_says_why() {
 }
 
 #[test]
-fn a_second_server_on_the_same_port_is_told_so() {
+fn a_second_server_on_the_same_port_is_refused_with_its_reason() {
     for reuseport in ["", "reuseport"] {
         let (first, second) = (Site::new(), Site::new());
         let address = free_address();
@@ -123,7 +123,7 @@ fn a_second_server_on_the_same_port_is_told_so() {
             .position(|line| line.contains("listen"))
             .unwrap()
             + 1;
-        // Once, although it was tried for two seconds.
+        // Logged once, although it was tried for two seconds.
         assert_eq!(
             stderr,
             format!(

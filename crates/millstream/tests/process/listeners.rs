@@ -7,7 +7,7 @@ use mill_sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 
-/// Sends a request and lets it wait.
+/// Sends a request without waiting for its answer.
 fn queue(address: SocketAddr) -> Client {
     let mut client = Client::connect(address).unwrap();
     client
@@ -37,7 +37,7 @@ fn check_no_loss(before: (&str, &str), after: (&str, &str)) {
     pause(worker, true);
     let mut clients: Vec<Client> = (0..100).map(|_| queue(address)).collect();
     site.configure(after.0, &http(after.1));
-    // The master says so before it has read the configuration; the worker process hears of it when it goes on.
+    // The master logs this before it has read the configuration; the worker process gets the order when it continues.
     send(master, Signal::Hangup);
     site.wait_for_log(" reconfiguring\n");
     clients.extend((0..100).map(|_| queue(address)));

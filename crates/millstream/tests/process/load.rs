@@ -1,4 +1,4 @@
-//! Reloads and an upgrade, with eight clients who lose nothing.
+//! Reloads and an upgrade, with eight clients that lose nothing.
 
 use crate::client::{Client, get};
 use crate::site::{Site, free_address, send, wait_for, wait_until_ended};
@@ -6,8 +6,8 @@ use mill_sys::signal::Signal;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Asks again and again on one connection. A server that drains closes idle connections, which is no lost request:
-/// then, and only after an answer on the same connection, it connects anew.
+/// Repeats requests on one connection. A server that drains closes idle connections, which is no lost request: then,
+/// and only after an answer on the same connection, it reconnects.
 fn ask_on_one_connection(address: SocketAddr, done: &AtomicBool, answers: &AtomicU32) {
     while !done.load(Ordering::Relaxed) {
         let mut client = Client::connect(address).unwrap();
@@ -24,7 +24,7 @@ fn ask_on_one_connection(address: SocketAddr, done: &AtomicBool, answers: &Atomi
     }
 }
 
-/// Asks again and again, each time on a new connection.
+/// Repeats requests, each on a new connection.
 fn ask_on_new_connections(address: SocketAddr, done: &AtomicBool, answers: &AtomicU32) {
     while !done.load(Ordering::Relaxed) {
         assert_eq!(get(address, "/").unwrap().status, 200);
@@ -40,7 +40,7 @@ fn under_load(address: SocketAddr, act: impl FnOnce(&AtomicU32)) {
             scope.spawn(|| ask_on_one_connection(address, &done, &answers));
             scope.spawn(|| ask_on_new_connections(address, &done, &answers));
         }
-        // Also when `act` panics, else the scope would wait for the clients for ever.
+        // Also when `act` panics, else the scope would wait for the clients without end.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| act(&answers)));
         done.store(true, Ordering::Relaxed);
         if let Err(panic) = result {

@@ -1,4 +1,4 @@
-//! Logs that cannot be written to: requests go on, and what is lost is counted and told.
+//! Logs that cannot be written to: requests go on, and lost lines are counted and reported.
 
 use crate::client::get;
 use crate::site::{Site, free_address, send, wait_for};
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A server whose access log lies in a small file system of its own; nothing else sees that.
+/// A server whose access log is in a small file system of its own, in a mount namespace of its own.
 struct Full {
     site: Site,
     address: SocketAddr,
@@ -73,7 +73,7 @@ impl Full {
 }
 
 #[test]
-fn a_full_disk_loses_lines_that_are_counted_and_told_and_no_answer() {
+fn a_full_disk_loses_only_log_lines_which_are_counted_and_reported() {
     if !account::is_super_user() {
         println!("not tested: a file system of one's own takes root");
         return;
@@ -87,9 +87,9 @@ fn a_full_disk_loses_lines_that_are_counted_and_told_and_no_answer() {
     // 32 KiB hold fewer than these.
     let long = format!("/index.html?{}", "x".repeat(500));
     (0..100).for_each(|_| ask(&long));
-    let told = "small/access.log\" failed (28: No space left on device)";
-    full.site.wait_for_log(told);
-    // Room again: it is noticed, and a line that was torn is finished first.
+    let error = "small/access.log\" failed (28: No space left on device)";
+    full.site.wait_for_log(error);
+    // There is room again: that is noticed, and a torn line is finished first.
     fs::remove_file(full.small("filler")).unwrap();
     wait_for("a line that is written again", || {
         ask("/index.html?again");
@@ -108,7 +108,7 @@ fn a_full_disk_loses_lines_that_are_counted_and_told_and_no_answer() {
         );
     }
     let errors = full.site.error_log();
-    assert_eq!(errors.matches(told).count(), 1, "once a minute: {errors}");
+    assert_eq!(errors.matches(error).count(), 1, "once a minute: {errors}");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_log_that_was_removed_is_there_again_after_reopening() {
         ask();
         (lines() > 0).then_some(())
     });
-    // Without its folder it cannot be made: that is said, and requests go on.
+    // Without its folder it cannot be created: that is logged, and requests go on.
     fs::remove_dir_all(&folder).unwrap();
     send(master, Signal::User1);
     let why = format!(

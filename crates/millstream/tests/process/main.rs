@@ -1,7 +1,7 @@
 //! The binary as processes: signals, reloads, upgrades and faults, from outside.
 //!
-//! Each test runs its own servers in a directory of its own, on ports that were free a moment before, and ends what
-//! it started by number, also when it fails. As root, the worker process runs as www-data.
+//! Each test runs its own servers in a directory of its own, on ports that were free a moment before, and ends its
+//! processes by number, also when it fails. As root, the worker process runs as www-data.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "a failed test shows the error log")]
 
@@ -20,13 +20,13 @@ mod upgrade;
 /// Killed processes, taken ports, bad configurations.
 mod faults;
 
-/// Reloads and an upgrade, with eight clients who lose nothing.
+/// Reloads and an upgrade, with eight clients that lose nothing.
 mod load;
 
 /// Sockets from one configuration to the next.
 mod listeners;
 
-/// What is printed, and exit codes.
+/// Output and exit codes.
 mod command_line;
 
 /// `master_process off`.

@@ -172,7 +172,7 @@ fn no_thread_keeps_a_log_open_that_was_replaced() {
 }
 
 #[test]
-fn quit_finishes_what_is_under_way_and_terminate_does_not() {
+fn quit_finishes_requests_in_progress_and_terminate_does_not() {
     for (signal, finishes) in [(Signal::Quit, true), (Signal::Terminate, false)] {
         let site = Site::new();
         let size = 32 * 1024 * 1024;
@@ -239,7 +239,7 @@ fn winch_drains_and_hangup_brings_the_worker_process_back() {
     let worker = site.worker(master, &[]);
     send(master, Signal::WindowChange);
     wait_until_ended(worker);
-    // The master keeps the socket: who connects now waits.
+    // The master keeps the socket: a client that connects now waits.
     let mut waiting = Client::connect(address).unwrap();
     waiting
         .send(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n")

@@ -37,7 +37,7 @@ impl Site {
         self.directory.join(name)
     }
 
-    /// Writes the configuration: `main` stands outside all blocks, `http` in the http block.
+    /// Writes the configuration: `main` outside all blocks, `http` in the http block.
     pub(crate) fn configure(&self, main: &str, http: &str) {
         let user = if account::is_super_user() {
             "user www-data;"
@@ -53,7 +53,7 @@ impl Site {
         fs::write(self.path("nginx.conf"), text).unwrap();
     }
 
-    /// Runs `nginx -c CONF` with more arguments, until the process that was called ends.
+    /// Runs `nginx -c CONF` with more arguments, until the called process exits.
     pub(crate) fn nginx(&self, arguments: &[&str]) -> Output {
         let conf = self.path("nginx.conf");
         let mut all: Vec<&OsStr> = vec![OsStr::new("-c"), conf.as_os_str()];
@@ -87,7 +87,7 @@ impl Site {
         wait_for("the pid file", || self.master())
     }
 
-    /// Who serves there, by the field Server.
+    /// The product that serves there, by the field Server.
     pub(crate) fn product(&self, address: SocketAddr) -> String {
         self.wait_until_served(address);
         let mut stream = TcpStream::connect(address).unwrap();
@@ -117,7 +117,7 @@ impl Site {
         fs::read_to_string(self.path("error.log")).unwrap_or_default()
     }
 
-    /// Waits for a line of the error log that has this in it.
+    /// Waits for a line of the error log that contains this.
     pub(crate) fn wait_for_log(&self, text: &str) {
         let found = || self.error_log().contains(text).then_some(());
         if poll(found).is_none() {
@@ -134,7 +134,7 @@ impl Site {
         }
     }
 
-    /// All processes that were started with this directory, and what they started.
+    /// All processes that were started with this directory, and their children.
     fn processes(&self) -> Vec<Pid> {
         let name = self.directory.display().to_string();
         let all = all_processes();
@@ -170,8 +170,8 @@ pub(crate) fn send(pid: Pid, signal: Signal) {
     pid.kill(signal.number()).unwrap();
 }
 
-/// An address of this machine that nobody used a moment ago. Its port is below those that the kernel gives to
-/// clients (ip_local_port_range): among thousands of connections one would soon have the same.
+/// An address of this machine that was unused a moment ago. Its port is below those that the kernel gives to clients
+/// (ip_local_port_range): with thousands of connections one would soon have the same.
 pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(97);
@@ -184,7 +184,7 @@ pub(crate) fn free_address() -> SocketAddr {
     free.expect("one of ten thousand ports is free")
 }
 
-/// Whether a process runs; one that has ended and whose parent has not asked for its end does not.
+/// Whether a process runs; a zombie does not.
 pub(crate) fn is_running(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
@@ -198,7 +198,7 @@ pub(crate) fn wait_until_ended(pid: Pid) {
     wait_for("the end of a process", || (!is_running(pid)).then_some(()));
 }
 
-/// Waits until `condition` gives something.
+/// Waits until `condition` returns a value.
 pub(crate) fn wait_for<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
     poll(condition).unwrap_or_else(|| panic!("waited in vain for {what}"))
 }
@@ -271,7 +271,7 @@ fn pid_in(path: &Path) -> Option<Pid> {
     text.trim_end().parse().ok().and_then(Pid::new)
 }
 
-/// How often something is looked at before it has failed, and the pause between: 20 seconds in all.
+/// How often a condition is tested before it fails, and the pause between: 20 seconds in all.
 const POLLS: u32 = 4000;
 const POLL_PAUSE: Duration = Duration::from_millis(5);
 

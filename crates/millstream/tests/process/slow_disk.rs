@@ -23,7 +23,7 @@ fn requests_are_answered_while_others_wait_for_a_disk() {
                 client.send(&request(path)).unwrap();
                 waiting.push(client);
             }
-            // A client that does not wait until the disk answers.
+            // A client that disconnects before the disk answers.
             let mut impatient = Client::connect(address).unwrap();
             impatient.send(&request("/disk/2")).unwrap();
             drop(impatient);
@@ -65,7 +65,7 @@ fn requests_are_answered_while_a_file_that_is_sent_waits_for_a_disk() {
     }
 }
 
-/// Prints what docs/measurements/slow_disk.md says.
+/// Prints the figures of docs/measurements/slow_disk.md.
 #[test]
 fn latency_of_requests_beside_a_slow_disk_is_shown() {
     for http in ["", "sendfile on;"] {

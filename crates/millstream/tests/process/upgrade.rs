@@ -138,5 +138,5 @@ fn an_nginx_that_runs_is_replaced_by_this_binary_and_back() {
     assert_eq!(names, [Some("nginx"), Some("millstream"), Some("nginx")]);
 }
 
-/// Where Debian has it.
+/// Debian's path.
 const NGINX: &str = "/usr/sbin/nginx";

@@ -1,4 +1,4 @@
-//! Packets that are lost, overtaken, doubled and spoilt: every byte arrives, in time.
+//! Packets that are lost, reordered, duplicated and corrupted: every byte arrives, in time.
 
 use crate::linux;
 use crate::namespace::in_namespace;

@@ -7,7 +7,7 @@ use mill_sys::signal::Signal;
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 const SERVER: &str = "server { listen 80; }";
 
-/// What the stack of most tests is, as a directive.
+/// The stack of most tests, as a directive.
 fn directive(more: &str) -> String {
     let words = STACK.replace(',', " ");
     format!("worker_processes 1;\nnetwork_stack {words}{more};")
@@ -32,7 +32,7 @@ fn a_configuration_names_the_stack_and_a_reload_leaves_it_as_it_is() {
         wait_for(|| site.error_log().contains("configuration 2 is in force"));
         let expected = "\"network_stack\" has changed: that takes effect with a restart only";
         assert!(site.error_log().contains(expected));
-        // One that is bad is refused as every bad configuration is.
+        // A wrong one is refused like every bad configuration.
         site.configure(&directive(" brust=5"), SERVER);
         server.signal(Signal::Hangup);
         let expected = format!(
@@ -55,7 +55,7 @@ fn a_test_of_the_configuration_tests_the_stack() {
         assert!(text.contains(expected), "{text}");
         output.status.success()
     };
-    // The kernel is not asked for an address that is the stack's.
+    // The kernel is not asked to bind an address of the stack.
     assert!(check("", "test is successful"));
     assert!(!check(
         " mtu=5",
@@ -67,7 +67,7 @@ fn a_test_of_the_configuration_tests_the_stack() {
 }
 
 #[test]
-fn the_command_line_goes_before_the_configuration() {
+fn the_command_line_takes_precedence_over_the_configuration() {
     in_namespace(|| {
         let site = Site::new();
         let other = "network_stack tap:mill9 address=10.99.0.2/24;\nworker_processes 1;";

@@ -1,4 +1,4 @@
-//! What is left at the end, however it comes: nothing.
+//! After any kind of end nothing is left behind.
 
 use crate::namespace::{in_namespace, text_of};
 use crate::server::{STACK, Server, Site, wait_for};
@@ -44,7 +44,7 @@ fn a_master_and_its_worker_process_leave_nothing_behind() {
 }
 
 #[test]
-fn whoever_is_killed_takes_the_device_along() {
+fn the_device_ends_with_a_killed_process() {
     in_namespace(|| {
         let site = Site::new();
         let conf = site.configure("", "server { listen 80; }");

@@ -1,11 +1,11 @@
-//! What stands in the way, as users see it: one clear sentence each.
+//! Errors as users see them: one clear message each.
 
 use crate::namespace::{in_namespace, output_of};
 use crate::server::{STACK, Server, Site};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
-/// What a command that has to fail says.
+/// The error message of a command that has to fail.
 fn complaint(arguments: &[&str]) -> String {
     let output = output_of(BINARY, arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");
@@ -14,7 +14,7 @@ fn complaint(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn typing_errors_are_named_with_what_is_possible() {
+fn typing_errors_are_reported_with_the_valid_values() {
     let check = |stack: &str, expected: &str| {
         for command in [
             &["serve", "--stack", stack][..],
@@ -45,7 +45,7 @@ fn typing_errors_are_named_with_what_is_possible() {
 }
 
 #[test]
-fn help_lists_all_that_a_stack_can_be_told() {
+fn help_lists_all_options_of_a_stack() {
     let output = output_of(BINARY, &["serve", "--help"]);
     let text = String::from_utf8(output.stdout).unwrap();
     for option in mill_device::specification::options::all() {
@@ -90,8 +90,8 @@ fn a_busy_name_and_addresses_in_use_are_named() {
 #[test]
 fn missing_rights_are_named() {
     in_namespace(|| {
-        let run = |who: &[&str]| {
-            let mut all = who.to_vec();
+        let run = |wrapper: &[&str]| {
+            let mut all = wrapper.to_vec();
             let port = ["serve", "/tmp", "--port", "8081", "--stack", STACK];
             all.push(BINARY);
             all.extend_from_slice(&port);

@@ -93,7 +93,7 @@ fn all_worker_threads_serve_the_device_and_the_kernels_sockets() {
 }
 
 #[test]
-fn a_device_that_somebody_deletes_is_missed_once_and_the_kernels_sockets_serve_on() {
+fn a_deleted_device_is_reported_once_and_kernel_sockets_go_on() {
     in_namespace(|| {
         let site = Site::new();
         let conf = site.configure("worker_processes 1;", SERVER);
@@ -103,14 +103,14 @@ fn a_device_that_somebody_deletes_is_missed_once_and_the_kernels_sockets_serve_o
         let missed = "the device \"mill0\" was deleted";
         wait_for(|| site.error_log().contains(missed));
         assert_eq!(get("http://127.0.0.1/").as_deref(), Some("hello\n"));
-        // Nobody looks at the dead descriptor again and again.
+        // The dead descriptor is not polled again and again.
         wait_until_at_rest(worker);
         assert_eq!(site.error_log().matches(missed).count(), 1);
     });
 }
 
 #[test]
-fn the_host_address_is_there_to_be_listened_on() {
+fn the_host_address_can_be_listened_on() {
     in_namespace(|| {
         let site = Site::new();
         let conf = site.configure("worker_processes 1;", "server { listen 10.77.0.1:80; }");

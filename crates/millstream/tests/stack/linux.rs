@@ -26,7 +26,7 @@ pub(crate) fn answer(listener: &TcpListener, transfer: Transfer) -> Result<(), S
     send(&mut stream, transfer, || {})
 }
 
-/// What ss tells of the connection with a peer once everything is acknowledged: `rtt:…`, `cwnd:…`, what was negotiated.
+/// ss's line about the connection to a peer once everything is acknowledged: `rtt:…`, `cwnd:…`, negotiated options.
 pub(crate) fn look(peer: SocketAddr) -> String {
     let peer = peer.to_string();
     let mut shown = String::new();

@@ -68,7 +68,7 @@ fn two_threads_have_a_queue_of_the_device_each() {
 }
 
 #[test]
-fn load_takes_the_one_thread_of_the_device_unless_told_otherwise() {
+fn load_uses_the_one_thread_of_the_device_by_default() {
     with_nginx(|_| {
         let arguments = ["load", "--stack", STACK, "-c", "4", "-d", "1s", TARGETS[0]];
         let output = output_of(BINARY, &arguments);
@@ -80,7 +80,7 @@ fn load_takes_the_one_thread_of_the_device_unless_told_otherwise() {
 }
 
 #[test]
-fn what_is_sent_over_the_stack_is_what_nginx_takes() {
+fn nginx_receives_the_content_sent_over_the_stack() {
     with_nginx(|site| {
         let body = site.path("large.bin");
         let body = body.to_str().unwrap();
@@ -89,7 +89,7 @@ fn what_is_sent_over_the_stack_is_what_nginx_takes() {
             "ab", "--stack", STACK, "-n", "20", "-c", "2", "-p", body, TARGETS[0],
         ];
         let text = text_of(BINARY, &arguments);
-        // nginx takes the whole of the body, and has no use for it: 405.
+        // nginx reads the whole body, and answers 405.
         assert!(text.contains("Complete requests:      20"), "{text}");
         assert!(text.contains("Non-2xx responses:      20"), "{text}");
     });

@@ -1,8 +1,8 @@
 //! The stack of our own against Linux, over TAP devices.
 //!
 //! Every test runs on a thread with a network namespace of its own, which vanishes with the thread and the processes
-//! that it has started, whatever happens. Without the right to make one (CAP_SYS_ADMIN) there is nothing to test, and the
-//! tests say so.
+//! that it has started, whatever happens. Without the right to make one (CAP_SYS_ADMIN) the tests print that they were
+//! skipped.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(
     clippy::print_stdout,
@@ -12,7 +12,7 @@
 /// A thread with a network namespace of its own.
 mod namespace;
 
-/// Bytes that both ends know.
+/// Bytes that both ends can compute.
 mod pattern;
 
 /// The stack's end of transfers: an engine on a thread.
@@ -24,19 +24,19 @@ mod linux;
 /// Both families, sizes of frames and options, both ways, as client and as server.
 mod matrix;
 
-/// Packets that are lost, overtaken, doubled and spoilt.
+/// Packets that are lost, reordered, duplicated and corrupted.
 mod bad_wire;
 
 /// The binary, serving.
 mod server;
 
-/// What people fetch with: curl, wrk, ab, Python.
+/// Common clients: curl, wrk, ab, Python.
 mod tools;
 
 /// Reloads, restarts, upgrades.
 mod lifetime;
 
-/// What is left at the end, however it comes.
+/// What is left behind after any kind of end: nothing.
 mod ending;
 
 /// nginx on kernel sockets.
@@ -45,7 +45,7 @@ mod nginx;
 /// Load over the stack.
 mod load;
 
-/// What stands in the way, as users see it.
+/// Errors as users see them.
 mod errors;
 
 /// The stack that a configuration names.

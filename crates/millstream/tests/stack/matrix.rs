@@ -6,15 +6,15 @@ use crate::ours::{Ours, Transfer};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Mutex;
 
-/// An option as it is set on one of the two sides, and what ss shows of it.
+/// An option set on one of the two sides, and ss's output for it.
 struct Options {
-    /// Behind `--stack`.
+    /// Options of `--stack`.
     ours: &'static str,
     /// Below net.ipv4, and the value.
     linux: Option<(&'static str, &'static str)>,
-    /// What ss says of the connection …
+    /// Words in ss's output …
     shown: &'static [&'static str],
-    /// … and what not.
+    /// … and words not in it.
     hidden: &'static [&'static str],
 }
 
@@ -61,14 +61,14 @@ const OPTIONS: &[Options] = &[
         shown: &[" ts ", " sack "],
         hidden: &[" wscale:"],
     },
-    // Linux asks; the stack accepts.
+    // Linux requests; the stack accepts.
     Options {
         ours: "",
         linux: Some(("tcp_ecn", "1")),
         shown: &[" ts ", " sack ", " ecn ", " wscale:"],
         hidden: &[],
     },
-    // The stack asks, and Linux accepts without being told to, which the capture shows: ss is asked about a connection
+    // The stack requests, and Linux accepts by default, which the capture shows: ss is only asked about a connection
     // that Linux has opened.
     Options {
         ours: ",ecn=ask,congestion=reno,offload=off",
@@ -107,13 +107,13 @@ fn check(host: &str, own: &str, prefix_len: u8, mtu: u16) {
     }
 }
 
-/// Linux asks the stack and the stack asks Linux, at the same time.
+/// Linux connects to the stack and the stack to Linux, at the same time.
 fn exchange(text: &str, host: IpAddr, own: IpAddr, options: &Options) {
     let transfer = Transfer {
         bytes: 1_000_000,
         seed: 11,
     };
-    // Its address exists once the device does: the wildcard has it.
+    // Its address exists once the device does, so it binds the wildcard.
     let any: SocketAddr = if host.is_ipv4() {
         "0.0.0.0:0"
     } else {
@@ -136,7 +136,7 @@ fn exchange(text: &str, host: IpAddr, own: IpAddr, options: &Options) {
     check_figures(&shown.into_inner().unwrap(), options);
 }
 
-/// What ss shows is what was negotiated, and what a clean wire gives.
+/// ss shows the negotiated options, and the figures of a clean link.
 fn check_figures(shown: &str, options: &Options) {
     for word in options.shown {
         assert!(shown.contains(word), "no{word}in {shown}");
@@ -176,7 +176,7 @@ fn check_capture(path: &str, options: &Options) {
         output.status.success() && text.contains("(correct)"),
         "{text}"
     );
-    // Who asks sets ECE and CWR in its SYN, who accepts sets ECE (RFC 3168 6.1.1).
+    // The client sets ECE and CWR in its SYN, the server ECE (RFC 3168 6.1.1).
     let negotiated = text.contains("Flags [SEW]") && text.contains("Flags [S.E]");
     assert_eq!(negotiated, options.ours.contains("ecn=ask"));
     for bad in [

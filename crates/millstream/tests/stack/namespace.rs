@@ -4,7 +4,7 @@ use mill_sys::{interface, namespace};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
-/// Runs a test in a namespace of its own. One after the other: they share two cores, and some look at the time.
+/// Runs a test in a namespace of its own. One after the other: they share two cores, and some measure time.
 pub(crate) fn in_namespace(test: impl FnOnce() + Send) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME
@@ -30,7 +30,7 @@ pub(crate) fn set_ipv4(name: &str, value: &str) {
     std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value).unwrap();
 }
 
-/// What a command prints, in the calling thread's namespace.
+/// The output of a command in the calling thread's namespace.
 pub(crate) fn output_of(program: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new("timeout");
     command.arg(COMMAND_TIME_MAX).arg(program).args(arguments);
@@ -50,7 +50,7 @@ pub(crate) fn text_of(program: &str, arguments: &[&str]) -> String {
     text
 }
 
-/// What curl fetches, unless it fails.
+/// The content that curl fetches, unless it fails.
 pub(crate) fn get(url: &str) -> Option<String> {
     let output = output_of("curl", &["-sSf", url]);
     let is_fetched = output.status.success();
@@ -63,5 +63,5 @@ pub(crate) fn has(program: &str) -> bool {
     found.is_ok_and(|found| found.status.success())
 }
 
-/// Seconds that a command may take; one that hangs has failed.
+/// The time limit of a command, in seconds.
 const COMMAND_TIME_MAX: &str = "30";

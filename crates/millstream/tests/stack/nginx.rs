@@ -1,4 +1,4 @@
-//! nginx on kernel sockets, whom load is sent to.
+//! nginx on kernel sockets, as the target of load.
 
 use crate::namespace::get;
 use crate::server::{Site, wait_for};

@@ -26,7 +26,7 @@ pub(crate) struct Transfer {
     pub(crate) seed: u64,
 }
 
-/// A stack, serving at port 80 of all its addresses: whoever connects sends first.
+/// A stack that serves at port 80 of all its addresses: the client sends first.
 #[derive(Debug)]
 pub(crate) struct Ours {
     mailbox: OwnedFd,
@@ -35,8 +35,8 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    /// Makes the device in the calling thread's namespace, and serves on it. Connects to `targets` at once, where this end
-    /// sends first. Each connection has one outcome.
+    /// Makes the device in the calling thread's namespace, and serves on it. Connects to `targets` at once, on which
+    /// this end sends first. Each connection has one outcome.
     pub(crate) fn start(text: &str, transfer: Transfer, targets: Vec<SocketAddr>) -> Self {
         let specification = Specification::parse(text).unwrap();
         let mut made = Attached::make(&specification).unwrap();
@@ -65,7 +65,7 @@ impl Ours {
         }
     }
 
-    /// What became of the next connection that ended.
+    /// The outcome of the next connection that ended.
     pub(crate) fn outcome(&self) -> Result<(), String> {
         let outcome = self.outcomes.recv_timeout(TRANSFER_TIME_MAX);
         outcome.unwrap_or_else(|_| Err(String::from("the stack's end takes too long")))
@@ -74,7 +74,7 @@ impl Ours {
 
 impl Drop for Ours {
     fn drop(&mut self) {
-        // Whoever panicked has ended already.
+        // If the thread has panicked, it has ended already.
         let _ = passing::send(self.mailbox.as_fd(), &[], &[]);
         if let Some(thread) = self.thread.take() {
             let ended = thread.join();
@@ -97,12 +97,12 @@ fn run(
 ) {
     let (now, wall_clock) = engine.clock();
     let scheduler = Scheduler::new(now, wall_clock);
-    let told = outcome.clone();
+    let results = outcome.clone();
     let accepted = move |stream, _: ListenerId| -> Task {
-        let told = told.clone();
+        let results = results.clone();
         Box::pin(async move {
             let outcome = answer(stream, transfer).await;
-            let _ = told.send(outcome.map_err(|error| format!("accepted: {error}")));
+            let _ = results.send(outcome.map_err(|error| format!("accepted: {error}")));
         })
     };
     let mut worker = Worker::new(engine.clone(), Rc::clone(&scheduler), accepted);
@@ -113,10 +113,10 @@ fn run(
     }
     for target in targets {
         let (engine, scheduler) = (engine.clone(), Rc::clone(&scheduler));
-        let told = outcome.clone();
+        let results = outcome.clone();
         worker.spawn(Box::pin(async move {
             let outcome = ask(&engine, &scheduler, target, transfer).await;
-            let _ = told.send(outcome.map_err(|error| format!("to {target}: {error}")));
+            let _ = results.send(outcome.map_err(|error| format!("to {target}: {error}")));
         }));
     }
     let _ = ready.send(());
@@ -183,5 +183,5 @@ fn describe(error: StreamError) -> String {
 /// Bytes written at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// A transfer that takes longer hangs.
+/// The time limit of a transfer.
 pub(crate) const TRANSFER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(60);

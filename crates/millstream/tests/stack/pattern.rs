@@ -1,5 +1,5 @@
-//! Bytes that both ends know: each has its value by its place and a seed, so that a byte that is lost, doubled or in the
-//! wrong place is noticed where it is.
+//! Bytes that both ends can compute: each depends on its offset and a seed, so that a lost, duplicated or misplaced
+//! byte is noticed where it is.
 
 /// Bytes of a stream, made or checked piece by piece.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Pattern {
         }
     }
 
-    /// Whether these are the next bytes; the error says where they are not.
+    /// Whether these are the next bytes; the error names the first wrong one.
     pub(crate) fn check(&mut self, bytes: &[u8]) -> Result<(), String> {
         for byte in bytes {
             let at = self.at;
@@ -37,7 +37,7 @@ impl Pattern {
         Ok(())
     }
 
-    /// One byte of the mixed place (the finisher of splitmix64, Steele 2014) of each eight.
+    /// One byte of the mixed offset (the finisher of splitmix64, Steele 2014) of each eight.
     fn byte(&mut self) -> u8 {
         let mut word = self
             .seed

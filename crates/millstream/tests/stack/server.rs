@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) const STACK: &str =
     "tap:mill0,address=10.77.0.2/24,host=10.77.0.1/24,address=fd00::2/64,host=fd00::1/64";
 
-/// A directory with something to serve, which vanishes.
+/// A directory with files to serve, removed when it is dropped.
 pub(crate) struct Site(PathBuf);
 
 impl Site {
@@ -40,7 +40,7 @@ impl Site {
         self.0.join(name)
     }
 
-    /// Writes a configuration with a master; `main` stands outside all blocks, `http` in the http block.
+    /// Writes a configuration with a master; `main` outside all blocks, `http` in the http block.
     pub(crate) fn configure(&self, main: &str, http: &str) -> String {
         self.configure_for(512, main, http)
     }
@@ -65,7 +65,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // Whatever is left is in the system's folder for such things.
+        // A leftover directory in /tmp does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -81,7 +81,7 @@ impl Server {
         Self::directory_behind(&[], directory, arguments)
     }
 
-    /// The same behind other words: a program that runs this one, as prlimit(1).
+    /// The same, run behind another command such as prlimit(1).
     pub(crate) fn directory_behind(before: &[&str], directory: &Path, arguments: &[&str]) -> Self {
         let own = ["serve", directory.to_str().unwrap(), "--port", "80"];
         let all = [&own, arguments].concat();
@@ -156,13 +156,13 @@ impl Server {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            // Waits for nothing but the time.
+            // Waits for the time only.
             wait_readable(&[], Some(Duration::from_millis(10))).unwrap();
         }
         panic!("the server goes on {END_TIME_MAX_MS} ms after {signal:?}");
     }
 
-    /// What it wrote to standard error before it ended.
+    /// Its standard error before it ended.
     fn complaint(&mut self) -> String {
         let _ = self.child.kill();
         let mut text = String::new();
@@ -174,7 +174,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended, all of it.
+        // All of it may have ended.
         let _ = self.pid().kill_group(Signal::Kill.number());
         let _ = self.child.wait();
     }
@@ -188,7 +188,7 @@ pub(crate) fn ticks_of(process: Pid) -> u64 {
     ticks(11) + ticks(12)
 }
 
-/// Waits until a process does nothing any more: it uses no time of the processor for a fifth of a second.
+/// Waits until a process is idle: it uses no CPU time for a fifth of a second.
 pub(crate) fn wait_until_at_rest(process: Pid) {
     let (mut before, mut quiet_looks) = (0, 0);
     wait_for(|| {
@@ -199,18 +199,18 @@ pub(crate) fn wait_until_at_rest(process: Pid) {
     });
 }
 
-/// Waits until something holds, at most ten seconds.
+/// Waits until a condition holds, at most ten seconds.
 pub(crate) fn wait_for(mut holds: impl FnMut() -> bool) {
     for _ in 0..1000 {
         if holds() {
             return;
         }
-        // Nothing to wait for but the time: the other side is a process of its own.
+        // Waits for the time only: the other side is a process of its own.
         let pause = Duration::from_millis(10);
         wait_readable(&[], Some(pause)).unwrap();
     }
     panic!("it does not come about");
 }
 
-/// How long a server may take to end that has nobody to serve.
+/// How long a server without clients may take to end.
 const END_TIME_MAX_MS: u32 = 30_000;

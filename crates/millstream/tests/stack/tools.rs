@@ -1,10 +1,10 @@
-//! What people fetch with: curl, wrk, ab, Python.
+//! Common clients: curl, wrk, ab, Python.
 
 use crate::namespace::{has, in_namespace, output_of, text_of};
 use crate::server::{STACK, Server, Site};
 use std::fs;
 
-/// A server with a directory, and a tool that has to be there.
+/// A server with a directory, and a tool that must be installed.
 fn with_server(tool: &str, arguments: &[&str], test: impl FnOnce(&Site) + Send) {
     if !has(tool) {
         println!("not tested: there is no {tool}");
@@ -41,7 +41,7 @@ fn curl_gets_every_byte() {
 fn loopback_stays_with_the_kernel() {
     with_server("curl", &[], |_| {
         assert_eq!(text_of("curl", &["-sSf", "http://127.0.0.1/"]), "hello\n");
-        // What nobody serves is refused by the stack, as by the kernel.
+        // The stack refuses an unserved port, as the kernel does.
         for host in ["10.77.0.2:81", "127.0.0.1:81"] {
             let output = output_of("curl", &["-s", &format!("http://{host}/")]);
             assert_eq!(output.status.code(), Some(7), "{host}");

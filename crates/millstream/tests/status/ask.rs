@@ -1,4 +1,4 @@
-//! Asking, and what comes of it.
+//! Queries and their results.
 
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -20,7 +20,7 @@ pub(crate) fn text(words: &[&str]) -> (String, Option<i32>) {
     (text, output.status.code())
 }
 
-/// The same as JSON; the server is well.
+/// The same as JSON; the server must be well.
 pub(crate) fn json(words: &[&str]) -> Value {
     let mut all = words.to_vec();
     all.push("--json");
@@ -30,7 +30,7 @@ pub(crate) fn json(words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A figure, by the way to it: `total.server.requests`.
+/// A figure, by its path: `total.server.requests`.
 pub(crate) fn figure(status: &Value, way: &str) -> u64 {
     let found = way.split('.').fold(status, |value, name| &value[name]);
     found.as_u64().unwrap_or_else(|| panic!("no figure {way}"))
@@ -43,7 +43,7 @@ pub(crate) fn rows<'a>(status: &'a Value, table: &'a str) -> Vec<&'a Value> {
     rows.flatten().collect()
 }
 
-/// Figures of the stack whose sum has to be right.
+/// Checks sums of the stack's figures.
 pub(crate) fn assert_consistent(status: &Value) {
     let stack = |name: &str| figure(status, &format!("total.stack.{name}"));
     let (received, handled) = (stack("frames_received"), stack("frames_handled"));

@@ -8,7 +8,7 @@ use mill_sys::signal::Signal;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
-/// An address of this machine that nobody used a moment ago.
+/// An address of this machine that was unused a moment ago.
 fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -29,14 +29,14 @@ fn number(process: Pid) -> String {
     process.number().to_string()
 }
 
-/// Stops a process, or lets it go on.
+/// Stops or continues a process.
 fn send(process: Pid, signal: &str) {
     let command = format!("kill -{signal} {process}");
     crate::namespace::text_of("sh", &["-c", &command]);
 }
 
 #[test]
-fn a_server_tells_what_its_clients_did() {
+fn a_server_reports_its_clients_requests() {
     let site = Site::new();
     let (server, address) = serve(&site, "location /metrics { millstream_metrics; }");
     for _ in 0..7 {
@@ -46,7 +46,7 @@ fn a_server_tells_what_its_clients_did() {
     let mut kept = Client::connect(address).unwrap();
     assert_eq!(kept.get("/").unwrap().status, 200);
     let process = number(server.pid());
-    // Those that have said goodbye are gone a moment later.
+    // Closed connections are gone a moment later.
     wait_for(|| figure(&json(&[&process]), "total.server.connections_active") == 1);
     let status = json(&[&process]);
     assert_eq!(figure(&status, "format"), 1);
@@ -91,7 +91,7 @@ fn a_server_tells_what_its_clients_did() {
     );
 }
 
-/// Sums of what is scraped; each request of this counts itself.
+/// The sums of a scrape; the scraping requests count too.
 fn metrics_tell_the_same(address: SocketAddr) {
     let answer = get(address, "/metrics").unwrap();
     let text = String::from_utf8(answer.content).unwrap();
@@ -134,7 +134,7 @@ fn a_server_is_found_by_each_of_its_names() {
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"
     );
-    // Its socket is its user's alone, and goes with it.
+    // Its socket is only accessible to its user, and removed with it.
     let socket = mill_socket(&process);
     assert!(socket.exists());
     assert!(server.end(Signal::Terminate).success());
@@ -155,24 +155,24 @@ fn a_worker_process_that_is_stopped_is_named_with_its_last_figures() {
     let (process, worker) = (number(server.pid()), server.worker());
     wait_for(|| figure(&json(&[&process]), "total.server.requests") == 5);
     send(worker, "STOP");
-    let (told, code) = text(&[&process]);
+    let (output, code) = text(&[&process]);
     send(worker, "CONT");
-    assert_eq!(code, Some(3), "{told}");
+    assert_eq!(code, Some(3), "{output}");
     for worker in 0..2 {
-        let named = told.lines().any(|line| {
+        let named = output.lines().any(|line| {
             line.starts_with(&format!("worker {worker}: no turn for ")) && line.contains("SIGSTOP")
         });
-        assert!(named, "{told}");
+        assert!(named, "{output}");
     }
     assert!(
-        told.contains("requests      5, answered with 5 2xx"),
-        "{told}"
+        output.contains("requests      5, answered with 5 2xx"),
+        "{output}"
     );
     wait_for(|| text(&[&process]).1 == Some(0));
 }
 
 #[test]
-fn of_a_server_that_does_not_answer_its_memory_is_told() {
+fn a_server_that_does_not_answer_is_reported_from_its_memory() {
     let site = Site::new();
     let (server, address) = serve(&site, "");
     assert_eq!(get(address, "/").unwrap().status, 200);
@@ -198,7 +198,7 @@ fn of_a_server_that_does_not_answer_its_memory_is_told() {
 }
 
 #[test]
-fn one_process_without_a_master_tells_of_itself() {
+fn one_process_without_a_master_reports_itself() {
     let site = Site::new();
     let address = free_address();
     let port = address.port().to_string();
@@ -216,19 +216,22 @@ fn one_process_without_a_master_tells_of_itself() {
     assert!(figure(&status, "total.server.requests") >= 1);
     child.kill().unwrap();
     child.wait().unwrap();
-    // Killed, it could not clear away what it had made: the next one who looks does.
+    // After a kill its socket is left; the next client removes it.
     let _ = run(&[]);
     assert!(!mill_socket(&process).exists());
 }
 
 #[test]
-fn what_is_no_server_is_said_to_be_none() {
+fn a_process_that_is_no_server_is_an_error() {
     let own = std::process::id().to_string();
-    let (told, code) = text(&[&own]);
-    assert!(told.contains("is no server of Millstream's"), "{told}");
+    let (output, code) = text(&[&own]);
+    assert!(output.contains("is no server of Millstream's"), "{output}");
     assert_eq!(code, Some(1));
-    let (told, code) = text(&["--conections"]);
-    assert!(told.contains("did you mean \"--connections\"?"), "{told}");
+    let (output, code) = text(&["--conections"]);
+    assert!(
+        output.contains("did you mean \"--connections\"?"),
+        "{output}"
+    );
     assert_eq!(code, Some(2));
     assert!(text(&["--help"]).0.starts_with("Usage: millstream status"));
 }

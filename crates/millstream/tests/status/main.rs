@@ -1,7 +1,7 @@
-//! `millstream status` against running servers: on kernel sockets, over TAP and over AF_XDP; what stands still is named.
+//! `millstream status` against running servers: on kernel sockets, over TAP and over AF_XDP; hanging workers are named.
 //!
 //! Tests with a stack run in network namespaces of their own, as those of tests/bypass; without the right to make them
-//! there is nothing to test, and they say so.
+//! the tests print that they were skipped.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "a test that can't run says so")]
 
@@ -20,12 +20,12 @@ mod server;
 #[path = "../process/client.rs"]
 mod client;
 
-/// Two namespaces and what joins them.
+/// Two namespaces and the link between them.
 #[expect(dead_code, reason = "tests of the bypass need more of it")]
 #[path = "../bypass/topology.rs"]
 mod topology;
 
-/// Asking, and what comes of it.
+/// Queries and their results.
 mod ask;
 
 /// Servers on kernel sockets, and those that do not answer.

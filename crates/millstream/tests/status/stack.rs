@@ -8,7 +8,7 @@ use crate::topology::{HOSTS, between, serve};
 use serde_json::Value;
 
 #[test]
-fn connections_are_those_that_ss_sees_on_the_other_side() {
+fn connections_are_those_that_ss_shows_on_the_other_side() {
     between(1500, |topology| {
         let site = Site::new();
         let server = serve(&site);
@@ -53,8 +53,8 @@ fn connections_are_those_that_ss_sees_on_the_other_side() {
         }
         let of_one = json(&[&process, "--connections", "--address", "10.50.0.2"]);
         assert_eq!(rows(&of_one, "connections").len(), 1);
-        let (told, _) = text(&[&process, "connections"]);
-        assert!(told.contains("        ts sack "), "{told}");
+        let (output, _) = text(&[&process, "connections"]);
+        assert!(output.contains("        ts sack "), "{output}");
     });
 }
 
@@ -93,13 +93,13 @@ fn frames_and_requests_add_up() {
         assert_eq!(fact("rx_invalid_descs"), Some(Value::from("0")));
         assert!(!rows(&status, "neighbors").is_empty());
         assert!(!rows(&status, "routes").is_empty());
-        let (told, _) = text(&[&process, "--drops"]);
-        assert!(told.contains(" dropped on the way in\n"), "{told}");
-        let (told, code) = text(&[&process, "--all"]);
+        let (output, _) = text(&[&process, "--drops"]);
+        assert!(output.contains(" dropped on the way in\n"), "{output}");
+        let (output, code) = text(&[&process, "--all"]);
         assert_eq!(code, Some(0));
-        // Not cut, as it is not a terminal that reads.
+        // Not truncated, as the output is not a terminal.
         let whole = "closed at once because `worker_connections` was reached.\n";
-        assert!(told.contains(whole), "{told}");
+        assert!(output.contains(whole), "{output}");
     });
 }
 
@@ -122,8 +122,8 @@ fn frames_of_a_running_server_are_written_down_for_a_while() {
         wait_for(|| file.metadata().is_ok_and(|file| file.len() == 24));
         let fetched = topology.at_client(|| get(&format!("http://{}/", HOSTS[0])));
         assert_eq!(fetched.as_deref(), Some("hello\n"));
-        let (told, code) = asked.join().unwrap();
-        assert!(told.starts_with("5 frames, "), "{told}");
+        let (output, code) = asked.join().unwrap();
+        assert!(output.starts_with("5 frames, "), "{output}");
         assert_eq!(code, Some(0));
         // Each record begins with 16 bytes, of which the third word is the length of the frame.
         let bytes = std::fs::read(&file).unwrap();
@@ -136,8 +136,8 @@ fn frames_of_a_running_server_are_written_down_for_a_while() {
         assert_eq!((at, frames), (bytes.len(), 5));
         let fetched = topology.at_client(|| get(&format!("http://{}/", HOSTS[1])));
         assert_eq!(fetched.as_deref(), Some("hello\n"), "it goes on without");
-        let (told, code) = text(&[&process, "--pcap", "/no/such/place"]);
-        assert!(told.contains("can't be written"), "{told}");
+        let (output, code) = text(&[&process, "--pcap", "/no/such/place"]);
+        assert!(output.contains("can't be written"), "{output}");
         assert_eq!(code, Some(1));
     });
 }

@@ -1,4 +1,4 @@
-//! Servers that behave as they are told, and remember what they heard.
+//! Servers with given behaviour, which record the requests.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,10 +6,10 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What a server does. "Every third" begins anew whenever what was heard is taken.
+/// A server's behaviour. "Every third" counts from when the record was last taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behaviour {
-    /// 200 and twelve bytes, the connection kept if that is asked for.
+    /// 200 and twelve bytes, the connection kept on request.
     Answers,
     /// 404.
     Missing,
@@ -28,15 +28,15 @@ pub(super) enum Behaviour {
 /// A server on a port of its own; its threads end with the test's process.
 pub(super) struct Server {
     pub(super) address: SocketAddr,
-    heard: Arc<Mutex<Vec<Vec<u8>>>>,
+    received: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Server {
     pub(super) fn start(behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let heard = Arc::default();
-        let log = Arc::clone(&heard);
+        let received = Arc::default();
+        let log = Arc::clone(&received);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let log = Arc::clone(&log);
@@ -44,34 +44,34 @@ impl Server {
                 thread::spawn(move || _ = serve(stream, behaviour, &log));
             }
         });
-        Self { address, heard }
+        Self { address, received }
     }
 
-    /// An address where nobody listens.
-    pub(super) fn nobody() -> SocketAddr {
+    /// An address at which no socket listens.
+    pub(super) fn unlistened() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
     }
 
-    /// What was heard since the last time.
-    pub(super) fn take_heard(&self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.heard.lock().unwrap())
+    /// The requests since the last call.
+    pub(super) fn take_received(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.received.lock().unwrap())
     }
 }
 
 fn serve(
     mut stream: TcpStream,
     behaviour: Behaviour,
-    heard: &Mutex<Vec<Vec<u8>>>,
+    received: &Mutex<Vec<Vec<u8>>>,
 ) -> std::io::Result<()> {
     while let Some(request) = receive(&mut stream)? {
         let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
         let is_kept = text.contains("\r\nconnection: keep-alive\r\n");
         let is_head = text.starts_with("head ");
         let number = {
-            let mut heard = heard.lock().unwrap();
-            heard.push(request);
-            heard.len()
+            let mut received = received.lock().unwrap();
+            received.push(request);
+            received.len()
         };
         let content = match behaviour {
             Behaviour::Varies => "x".repeat(number),

@@ -1,4 +1,4 @@
-//! A command line of the experiments, and what is put in its place for a short run here.
+//! A command line of the experiments, and its changes for a short run.
 
 use super::site::Site;
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Takes apart what people typed into a shell. What stands before the tool places it, such as `taskset`.
+    /// Splits a command as typed into a shell. The words before the tool, such as `taskset`, are its prefix.
     pub(super) fn parse(command: &str) -> Self {
         let mut words = words(command).into_iter();
         let tool = words.find_map(|word| {
@@ -26,7 +26,7 @@ impl Line {
         }
     }
 
-    /// Gives an option that is there another value; `-d 30` and `-d30s` are both known.
+    /// Changes the value of an option; `-d 30` and `-d30s` are both recognised.
     #[track_caller]
     pub(super) fn set(&mut self, option: &str, value: &str) {
         let place = self.place(option);
@@ -48,7 +48,7 @@ impl Line {
         value.trim_end_matches('s').parse().unwrap()
     }
 
-    /// The last word, aimed at our server: everything but the path is replaced.
+    /// Points the last word at our server: everything except the path is replaced.
     pub(super) fn aim(&mut self, site: &Site) -> String {
         let url = self.arguments.last_mut().unwrap();
         let rest = url.split_once("://").unwrap().1;
@@ -85,7 +85,7 @@ impl Line {
     }
 }
 
-/// What a process has printed, checked to be text.
+/// The output of a process, checked to be text.
 pub(super) struct Printed {
     pub(super) out: String,
     pub(super) err: String,

@@ -1,4 +1,4 @@
-//! The server that the experiments' commands are aimed at, and the links that they are called through.
+//! The server of the experiments' commands, and the links by which the tools are called.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -28,14 +28,14 @@ const OBJECTS: &[(&str, u64)] = &[
     ("16K.bin", 16_384),
 ];
 
-/// How often it is looked whether the server is there, and how long in between: 10 s in all.
+/// How often the server is tried, and how long in between: 10 s in all.
 const LOOKS_MAX: u32 = 1000;
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A free port can be taken by somebody else before the server has it.
+/// Another process may take a free port before the server does.
 const STARTS_MAX: u32 = 5;
 
-/// A directory of its own and `millstream serve` on it. Both are gone when it is dropped.
+/// A directory of its own and `millstream serve` on it. Both are removed when it is dropped.
 pub(super) struct Site {
     directory: PathBuf,
     pub(super) address: SocketAddr,
@@ -74,7 +74,7 @@ impl Site {
         panic!("the server does not start: {said}");
     }
 
-    /// What a tool is called by: its link, or our own name.
+    /// A tool's program: its link, or our own name.
     pub(super) fn program(&self, tool: &str) -> PathBuf {
         match tool {
             "millstream" => PathBuf::from(MILLSTREAM),
@@ -82,7 +82,7 @@ impl Site {
         }
     }
 
-    /// How many bytes answer this request, its head included.
+    /// The bytes of the answer to this request, its head included.
     pub(super) fn answer_bytes(&self, request: &str) -> u64 {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
@@ -101,7 +101,7 @@ impl Site {
         content + u64::try_from(head.len()).unwrap()
     }
 
-    /// Waits until it listens; false when it ended instead, as it does on a port that is taken.
+    /// Waits until it listens; false if it exited instead, as it does on a port in use.
     fn is_there(&mut self) -> bool {
         for _ in 0..LOOKS_MAX {
             if self.server.try_wait().unwrap().is_some() {
@@ -118,14 +118,14 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // It may have ended by itself, and what is left of the directory is only litter.
+        // It may have exited by itself; a leftover directory does no harm.
         let _ = self.server.kill();
         let _ = self.server.wait();
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// An address on which nobody listened a moment ago.
+/// An address on which no socket listened a moment ago.
 fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()

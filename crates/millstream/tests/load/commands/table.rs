@@ -4,7 +4,7 @@
 pub(super) struct Row {
     /// As it was printed, with its host and duration. The host is replaced by our own server.
     pub(super) command: &'static str,
-    /// Options and what they are set to. Where `-c` is less, another row tries as many, or a comment says why none does.
+    /// Changed options. If `-c` is reduced, another row has the original, or a comment says why none does.
     pub(super) instead: &'static [(&'static str, &'static str)],
 }
 
@@ -37,7 +37,7 @@ pub(super) const TEMPESTA: &[Row] = &[
     ),
 ];
 
-/// Cloud Onload's cookbook: transactions, requests and throughput. The published https:// is a slip of its text.
+/// Cloud Onload's cookbook: transactions, requests and throughput. The published https:// is a mistake in its text.
 pub(super) const ONLOAD: &[Row] = &[
     row(
         "./wrk -t 1 -c 50 -d 180s -H 'Connection: close' http://192.168.105.35/0kb.bin",
@@ -63,7 +63,7 @@ pub(super) const ONLOAD: &[Row] = &[
         "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/1Mb.bin",
         SECOND,
     ),
-    // In a second fifty connections share too little to end many answers of this size.
+    // In a second fifty connections share too little bandwidth to finish many answers of this size.
     row(
         "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/10Mb.bin",
         &[("-d", "1"), ("-c", "4")],
@@ -98,8 +98,8 @@ pub(super) const DRAGONFLY: &[Row] = &[
     ),
 ];
 
-/// Rubris-io between two hosts. 25000 connections and more are beyond the descriptors that a process usually has, and
-/// 50000 beyond the ports of one source address.
+/// Rubris-io between two hosts. 25000 connections and more exceed the usual limit of descriptors, and 50000 the ports
+/// of one source address.
 pub(super) const RUBRIS: &[Row] = &[
     row(
         "./wrk/wrk -t20 -c1000 -d30s http://10.0.1.189:8091/favicon.ico",
@@ -127,7 +127,7 @@ pub(super) const RUBRIS: &[Row] = &[
     ),
 ];
 
-/// Rubris-io on one host; what it ran between two as well is above.
+/// Rubris-io on one host; commands that it ran between two hosts as well are above.
 pub(super) const RUBRIS_ALONE: &[Row] = &[
     row(
         "./wrk/wrk -t12 -c1000 -d30s http://127.0.0.1:8091/favicon.ico",
@@ -171,7 +171,7 @@ pub(super) const RUBRIS_ALONE: &[Row] = &[
     ),
 ];
 
-/// The evaluation of nginx and jemalloc, and the command that Tempesta's authors found wanting, with their host.
+/// The evaluation of nginx and jemalloc, and the command that Tempesta's authors criticise, with their host.
 pub(super) const AB: &[Row] = &[
     row(
         "ab -n 800000 -c 100 http://www.example.com/logo.svg",

@@ -22,8 +22,8 @@ impl Server {
         Self { address }
     }
 
-    /// An address where nobody listens.
-    pub(super) fn nobody() -> SocketAddr {
+    /// An address at which no socket listens.
+    pub(super) fn unlistened() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
     }

@@ -1,7 +1,7 @@
-//! A disk that answers when it is told to: a file system of the kernel's FUSE, served by threads of the test.
+//! A disk whose answers can be delayed: a file system of the kernel's FUSE, served by threads of the test.
 //!
-//! All requests for files and listings are held while the gate is closed, and take a fixed time beside. The kernel keeps
-//! no name and no attribute, so that each opening asks again. Formats: include/uapi/linux/fuse.h, version 7.31.
+//! All requests for files and listings are held while the gate is closed, and take a fixed time otherwise. The kernel
+//! caches no name and no attribute, so that each opening asks again. Formats: include/uapi/linux/fuse.h, version 7.31.
 
 use mill_sys::namespace;
 use std::fs::File;
@@ -35,8 +35,8 @@ struct Gate {
 }
 
 impl Disk {
-    /// Mounts one at `path`, in a mount namespace of the calling thread's own, which programs inherit that it starts.
-    /// `None`, and a word why, without the rights or a kernel that can.
+    /// Mounts one at `path`, in a mount namespace of the calling thread's own, which child processes inherit. `None`,
+    /// with a message, without the rights or a kernel that supports it.
     pub(super) fn mount(path: &Path, len: usize, delay: Duration) -> Option<Self> {
         let mounted = namespace::leave_mounts()
             .map_err(|error| error.to_string())
@@ -85,7 +85,7 @@ impl Disk {
         })
     }
 
-    /// From now on it answers, or does not.
+    /// Opens or closes the gate.
     pub(super) fn set_answering(&self, answers: bool) {
         let mut gate = self.shared.gate.lock().unwrap();
         (gate.is_open, gate.reads_left) = (answers, None);
@@ -161,7 +161,7 @@ impl Request {
         }
     }
 
-    /// Whether a disk would have to be asked.
+    /// Whether a real disk would be read.
     fn is_slow(&self) -> bool {
         match self.opcode {
             LOOKUP | OPEN | READ | READDIR => true,
@@ -170,7 +170,7 @@ impl Request {
         }
     }
 
-    /// What a read is for: offset and length.
+    /// Offset and length of a read.
     fn range(&self) -> (usize, usize) {
         let offset = usize::try_from(u64_at(&self.body, 8)).unwrap();
         (offset, u32_at(&self.body, 16) as usize)
@@ -215,7 +215,7 @@ impl Shared {
         answer.extend(error.to_ne_bytes());
         answer.extend(request.unique.to_ne_bytes());
         answer.extend(content);
-        // The one that asked may be gone.
+        // The process that asked may have exited.
         let _ = (&self.device).write(&answer);
     }
 
@@ -287,7 +287,7 @@ const REGULAR: u32 = 8;
 const ENOENT: i32 = 2;
 const ENOSYS: i32 = 38;
 
-/// What the kernel asks.
+/// Requests of the kernel.
 const LOOKUP: u32 = 1;
 const FORGET: u32 = 2;
 const GETATTR: u32 = 3;
