@@ -33,10 +33,10 @@ impl Interrupts {
     pub fn listen() -> io::Result<Self> {
         let signals = SignalDescriptor::open_for(&[Signal::Interrupt, Signal::Terminate])?;
         let interrupts = Self::default();
-        let told = interrupts.clone();
+        let listener = interrupts.clone();
         std::thread::Builder::new()
             .name(String::from("signals"))
-            .spawn(move || told.take(&signals))?;
+            .spawn(move || listener.take(&signals))?;
         Ok(interrupts)
     }
 

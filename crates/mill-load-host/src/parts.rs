@@ -30,7 +30,7 @@ pub struct Processes {
 #[derive(Debug)]
 struct Parts {
     children: Vec<Child>,
-    told: Receiver<(u32, Read)>,
+    lines: Receiver<(u32, Read)>,
     stop: Stop,
     /// The interrupt was passed on.
     interrupted: bool,
@@ -94,10 +94,10 @@ impl Launcher for Processes {
 
     fn start(&self, arguments: &[Vec<Vec<u8>>]) -> Result<Box<dyn ChildProcesses>, String> {
         let program = self.program()?;
-        let (sender, told) = mpsc::channel();
+        let (sender, lines) = mpsc::channel();
         let mut parts = Parts {
             children: Vec::new(),
-            told,
+            lines,
             stop: self.interrupts.begin_run(),
             interrupted: false,
         };
@@ -118,7 +118,7 @@ impl Launcher for Processes {
         read_line(&mut std::io::stdin().lock())
     }
 
-    fn obey(&self) {
+    fn interrupt_on_input(&self) {
         // From here on an interrupt ends the run instead of the process: the results count.
         drop(self.interrupts.begin_run());
         let interrupts = self.interrupts.clone();
@@ -150,7 +150,7 @@ impl ChildProcesses for Parts {
                 self.interrupted = true;
                 return FromPart::Interrupted;
             }
-            match self.told.recv_timeout(INTERRUPT_DELAY_MAX) {
+            match self.lines.recv_timeout(INTERRUPT_DELAY_MAX) {
                 Ok((part, Read::Line(line))) => return FromPart::Line(part, line),
                 Ok((part, Read::End)) => return FromPart::Ended(part, self.wait(part)),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -188,17 +188,17 @@ impl Drop for Parts {
 }
 
 /// Passes a part's lines on until the end of its output.
-fn read(part: u32, output: Option<ChildStdout>, told: &Sender<(u32, Read)>) {
+fn read(part: u32, output: Option<ChildStdout>, events: &Sender<(u32, Read)>) {
     let lines = output
         .into_iter()
         .flat_map(|output| BufReader::new(output).lines());
     for line in lines.map_while(Result::ok) {
-        if told.send((part, Read::Line(line))).is_err() {
+        if events.send((part, Read::Line(line))).is_err() {
             return;
         }
     }
     // When the run has failed, there is no receiver any more.
-    let _ = told.send((part, Read::End));
+    let _ = events.send((part, Read::End));
 }
 
 fn read_line(input: &mut impl BufRead) -> Option<String> {
@@ -209,5 +209,5 @@ fn read_line(input: &mut impl BufRead) -> Option<String> {
     }
 }
 
-/// How long it may take until the parts are told about a Ctrl-C.
+/// How long it may take until the parts are lines about a Ctrl-C.
 const INTERRUPT_DELAY_MAX: Duration = Duration::from_millis(50);

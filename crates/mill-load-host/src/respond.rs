@@ -24,13 +24,13 @@ pub fn respond(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
-    let told = match parse(arguments) {
+    let status = match parse(arguments) {
         Ok(RespondCommand::Help) => out.write_all(HELP.as_bytes()).map(|()| 0),
         Ok(RespondCommand::Respond(options)) => serve(&options, interrupts, out, err),
         Err(Refused(sentence)) => writeln!(err, "millstream: {sentence}").map(|()| 1),
     };
     // An error means that standard output is closed.
-    told.unwrap_or(1)
+    status.unwrap_or(1)
 }
 
 fn serve(

@@ -57,7 +57,7 @@ pub(crate) fn now() -> Instant {
 struct WorkerPool<R: Record> {
     handles: Vec<JoinHandle<()>>,
     begins: Vec<Sender<Instant>>,
-    told: Receiver<(u32, ThreadReport<R>)>,
+    reports: Receiver<(u32, ThreadReport<R>)>,
     ended: Vec<Option<(Part<R>, ThreadCpu)>>,
 }
 
@@ -69,11 +69,11 @@ impl<R: Record> WorkerPool<R> {
         stop: &Stop,
         stack: Option<&Arc<OwnStack>>,
     ) -> Result<Self, PlatformError> {
-        let (sender, told) = mpsc::channel();
+        let (sender, reports) = mpsc::channel();
         let mut pool = Self {
             handles: Vec::new(),
             begins: Vec::new(),
-            told,
+            reports,
             ended: inputs.iter().map(|_| None).collect(),
         };
         let cpus = affinity::allowed_cpus().unwrap_or_default();
@@ -88,10 +88,10 @@ impl<R: Record> WorkerPool<R> {
                 stop: stop.clone(),
                 stack: stack.cloned(),
             };
-            let told = sender.clone();
+            let reports = sender.clone();
             let spawned = std::thread::Builder::new()
                 .name(format!("load {number}"))
-                .spawn(move || thread::live(orders, input, &told));
+                .spawn(move || thread::live(orders, input, &reports));
             match spawned {
                 Ok(handle) => pool.handles.push(handle),
                 Err(error) => {
@@ -111,7 +111,7 @@ impl<R: Record> WorkerPool<R> {
 
     fn wait_until_ready(self) -> Result<Self, PlatformError> {
         for _ in 0..self.handles.len() {
-            match self.told.recv() {
+            match self.reports.recv() {
                 Ok((_, ThreadReport::Ready)) => {}
                 Ok((_, ThreadReport::Failed(sentence))) => return Err(self.give_up(sentence)),
                 Ok((_, ThreadReport::Interval { .. } | ThreadReport::Ended(..))) | Err(_) => {
@@ -149,9 +149,11 @@ impl<R: Record> WorkerPool<R> {
     ) {
         loop {
             let received = if observer.has_begun() {
-                self.told.recv().map_err(|_| RecvTimeoutError::Disconnected)
+                self.reports
+                    .recv()
+                    .map_err(|_| RecvTimeoutError::Disconnected)
             } else {
-                self.told.recv_timeout(measure_from.since(now()))
+                self.reports.recv_timeout(measure_from.since(now()))
             };
             match received {
                 Ok((thread, ThreadReport::Interval { elapsed, interval })) => {

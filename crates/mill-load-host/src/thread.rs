@@ -47,20 +47,20 @@ pub(crate) enum ThreadReport<R: Record> {
 pub(crate) fn live<R: Record>(
     orders: Orders,
     input: ThreadInput<R>,
-    told: &Sender<(u32, ThreadReport<R>)>,
+    reports: &Sender<(u32, ThreadReport<R>)>,
 ) {
     let number = orders.share.thread;
     // The receiver reads until all threads have ended, unless it has panicked.
-    let tell = |what| drop(told.send((number, what)));
+    let report = |what| drop(reports.send((number, what)));
     let engine = match settle_in(
         orders.cpu,
         &input.requests,
         (orders.stack.as_deref(), number),
     ) {
         Ok(engine) => engine,
-        Err(sentence) => return tell(ThreadReport::Failed(sentence)),
+        Err(sentence) => return report(ThreadReport::Failed(sentence)),
     };
-    tell(ThreadReport::Ready);
+    report(ThreadReport::Ready);
     let Ok(begin) = orders.begins.recv() else {
         return;
     };
@@ -78,7 +78,7 @@ pub(crate) fn live<R: Record>(
             Progress::Running => {}
             Progress::Interval(interval) => {
                 let elapsed = now.since(measure_from);
-                tell(ThreadReport::Interval { elapsed, interval });
+                report(ThreadReport::Interval { elapsed, interval });
             }
             Progress::Ended => break,
         }
@@ -89,7 +89,7 @@ pub(crate) fn live<R: Record>(
     let used = cpu.end(engine.now());
     let part = generator.finish();
     ending::end(&engine);
-    tell(ThreadReport::Ended(Box::new(part), used));
+    report(ThreadReport::Ended(Box::new(part), used));
 }
 
 /// Waits for the end of the run, or for an interrupt.

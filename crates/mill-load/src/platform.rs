@@ -64,7 +64,7 @@ pub trait Launcher {
     fn order(&self) -> Option<String>;
 
     /// In a part: from now on any line of the parent process, or its end, interrupts the run.
-    fn obey(&self);
+    fn interrupt_on_input(&self);
 }
 
 /// The child processes. Dropping it ends those that still run.

@@ -106,8 +106,10 @@ impl<'a> Stage<'a> {
             return Err(self.main.error("the URL has no address"));
         };
         let known = addresses.iter().cloned().map(address::Address);
-        let known = self.main.told(self.main.lua.create_sequence_from(known))?;
-        self.main.told(self.main.wrk()?.set("addrs", known))?;
+        let known = self
+            .main
+            .described(self.main.lua.create_sequence_from(known))?;
+        self.main.described(self.main.wrk()?.set("addrs", known))?;
         let prepared: Vec<_> = (0..threads)
             .map(|_| self.prepare(default, arguments))
             .collect::<Result<_, _>>()?;
@@ -138,13 +140,13 @@ impl<'a> Stage<'a> {
         let state = state::State::new(&self.source, &self.url, &headers, &self.environment)?;
         let strings = thread::Strings::new(default.clone());
         let within = thread::Thread::seen_from_within(&state.lua, &strings);
-        state.told(state.wrk()?.set("thread", within))?;
+        state.described(state.wrk()?.set("thread", within))?;
         let outside = thread::Thread::seen_from_outside(&state.lua, &strings);
         self.main.call::<()>("setup", outside, &self.environment)?;
-        let list = state.told(state.lua.create_table())?;
+        let list = state.described(state.lua.create_table())?;
         for (index, argument) in arguments.iter().enumerate() {
-            let argument = state.told(state.lua.create_string(argument))?;
-            state.told(list.raw_set(index, argument))?;
+            let argument = state.described(state.lua.create_string(argument))?;
+            state.described(list.raw_set(index, argument))?;
         }
         state.call::<()>("init", list, &self.environment)?;
         Ok((state, strings))

@@ -203,9 +203,12 @@ impl WorkerPool {
 
     /// Has all threads answer a client's question.
     pub(crate) fn inspect(&self, question: Question) {
-        let askers = self.threads.iter().map(|thread| thread.asker().duplicate());
+        let inspectors = self
+            .threads
+            .iter()
+            .map(|thread| thread.inspector().duplicate());
         // Threads for which no descriptor is left are not asked.
-        self.desk.answer(question, askers.flatten().collect());
+        self.desk.answer(question, inspectors.flatten().collect());
     }
 
     /// Lets all threads end once their requests are answered; returns the time limit.

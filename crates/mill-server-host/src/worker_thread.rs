@@ -39,7 +39,7 @@ pub(crate) struct WorkerThread {
     mailbox: OwnedFd,
     orders: Sender<Order>,
     /// Our end of its inspection queue.
-    asker: Inspector,
+    inspector: Inspector,
     /// The sockets that it has.
     held: Vec<SocketName>,
     draining: bool,
@@ -81,7 +81,7 @@ impl WorkerThread {
         let (mailbox, far) = passing::pair()?;
         passing::set_send_timeout(mailbox.as_fd(), SEND_TIMEOUT)?;
         let (orders, inbox) = mpsc::channel();
-        let (asker, asked) = inspect::pair(start.number, mailbox.try_clone()?);
+        let (inspector, asked) = inspect::pair(start.number, mailbox.try_clone()?);
         let setup = setup(inbox);
         let (notices, notice) = mpsc::channel();
         let Start {
@@ -122,7 +122,7 @@ impl WorkerThread {
             number,
             mailbox,
             orders,
-            asker,
+            inspector,
             held: Vec::new(),
             draining: false,
             adopted: 0,
@@ -141,8 +141,8 @@ impl WorkerThread {
     }
 
     /// The sending end of its inspection queue.
-    pub(crate) fn asker(&self) -> &Inspector {
-        &self.asker
+    pub(crate) fn inspector(&self) -> &Inspector {
+        &self.inspector
     }
 
     pub(crate) fn is_draining(&self) -> bool {

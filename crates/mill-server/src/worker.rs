@@ -116,7 +116,7 @@ pub fn start<E: DrainListener + Orphans>(engine: E, setup: WorkerSetup) -> impl 
             index,
             reports,
             closing: Vec::new(),
-            told_of_limit: 0,
+            limit_logged_at: 0,
             drain_until: None,
             ended: false,
         };
@@ -152,7 +152,7 @@ struct Run<E: Engine, F, Accepted> {
     /// Listeners that are removed once the connections waiting in their queues are accepted.
     closing: Vec<ListenerId>,
     /// The second in which the log last reported that the maximum of connections is reached.
-    told_of_limit: i64,
+    limit_logged_at: i64,
     /// Set while draining: the latest end.
     drain_until: Option<Instant>,
     ended: bool,
@@ -195,7 +195,7 @@ where
     fn read_mail(&mut self, inbox: &Receiver<Order>) {
         loop {
             match inbox.try_recv() {
-                Ok(order) => self.obey(order),
+                Ok(order) => self.carry_out(order),
                 Err(TryRecvError::Empty) => return,
                 // The orders' sender is gone: the process is exiting.
                 Err(TryRecvError::Disconnected) => {
@@ -206,7 +206,7 @@ where
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn carry_out(&mut self, order: Order) {
         match order {
             Order::Adopt { site, listeners } => self.adopt(&site, &listeners),
             Order::Drain { limit } => self.drain(limit),
@@ -381,7 +381,7 @@ where
     fn make_room(&mut self) {
         let limit = self.local.site().config.events.worker_connections;
         let second = self.local.scheduler.wall_clock().seconds;
-        let tell = std::mem::replace(&mut self.told_of_limit, second) != second;
+        let tell = std::mem::replace(&mut self.limit_logged_at, second) != second;
         if self.local.counters.borrow().connections_waiting == 0 {
             let text = format_args!("{limit} worker_connections are not enough");
             if tell {

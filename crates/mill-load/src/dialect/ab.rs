@@ -56,10 +56,10 @@ pub fn main(
     let read = |path: &[u8]| std::fs::read(Path::new(OsStr::from_bytes(path)));
     let parsed = arguments::parse(arguments, &read);
     // An error here means that the output is closed.
-    obey(parsed, platform, out, err).unwrap_or(FATAL)
+    execute(parsed, platform, out, err).unwrap_or(FATAL)
 }
 
-fn obey(
+fn execute(
     parsed: Parsed,
     platform: &impl Platform,
     out: &mut dyn Write,

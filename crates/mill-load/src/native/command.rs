@@ -83,8 +83,8 @@ fn do_as_asked(
         prepared.plan.pace = runs::pace(&options);
         prepared.plan.stop.after = Some(results.measured);
         let outcome = Outcome::new(&options, &prepared, results);
-        let told = (Some(outcome.verdict.word), thresholds);
-        let text = runs::describe(&searched, objective, told);
+        let context = (Some(outcome.verdict.word), thresholds);
+        let text = runs::describe(&searched, objective, context);
         // An error on a closed output occurs again when the report is written.
         let _ = say(&text, &options, streams.out, streams.err);
         return Ok(report(&outcome, files, streams));
@@ -109,7 +109,7 @@ fn do_as_asked(
     Ok(report(&outcome, files, streams))
 }
 
-/// Runs one part; the process that conducts it is told about any failure.
+/// Runs one part; the process that conducts it is context about any failure.
 fn perform(
     options: &Options,
     place: PartIndex,

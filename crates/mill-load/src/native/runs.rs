@@ -263,7 +263,7 @@ struct Gathering {
 
 #[derive(Debug)]
 struct Open {
-    told: u32,
+    reported: u32,
     sum: Period,
     latency: Histogram,
 }
@@ -278,14 +278,14 @@ impl Gathering {
         let latency = Histogram::parse(&period.histogram).ok()?;
         while self.open.len() <= place.min(OPEN_MAX) {
             self.open.push_back(Open {
-                told: 0,
+                reported: 0,
                 sum: Period::default(),
                 latency: Histogram::new(),
             });
         }
         self.open.get_mut(place)?.add(period, &latency);
         let first = self.open.front()?;
-        if first.told < options.processes && self.open.len() < OPEN_MAX {
+        if first.reported < options.processes && self.open.len() < OPEN_MAX {
             return None;
         }
         self.closed += 1;
@@ -296,10 +296,10 @@ impl Gathering {
 impl Open {
     fn add(&mut self, period: &Period, latency: &Histogram) {
         let sum = &mut self.sum;
-        if self.told == 0 {
+        if self.reported == 0 {
             sum.begin = period.begin;
         }
-        self.told += 1;
+        self.reported += 1;
         sum.end = sum.end.max(period.end);
         sum.started += period.started;
         sum.answered += period.answered;

@@ -62,9 +62,9 @@ impl Series {
         interval: &Interval,
     ) -> Option<&Period> {
         // A thread that skipped an interval reports it with the next one, and never reports one twice.
-        let told = self.number_of(elapsed);
+        let reported = self.number_of(elapsed);
         let next = self.next.get_mut(thread as usize)?;
-        let number = told.max(*next);
+        let number = reported.max(*next);
         *next = number + 1;
         self.gather(number, elapsed, interval);
         let complete = self.next.iter().copied().min().unwrap_or(0);

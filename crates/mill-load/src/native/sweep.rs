@@ -83,12 +83,12 @@ pub fn sweep(
     arguments: &dyn Fn(Cell) -> Vec<Vec<u8>>,
     out: &mut dyn Write,
 ) -> Result<(), PartError> {
-    let told = |done: io::Result<()>| done.map_err(|error| PartError(error.to_string()));
-    told(emit_head(out))?;
+    let written = |done: io::Result<()>| done.map_err(|error| PartError(error.to_string()));
+    written(emit_head(out))?;
     for cell in cells {
         let own = arguments(*cell);
         let parts = conduct(launcher, &own, cell.processes, &mut |_, _| {})?;
-        told(emit_row(*cell, &parts, out).and_then(|()| out.flush()))?;
+        written(emit_row(*cell, &parts, out).and_then(|()| out.flush()))?;
         if parts.iter().any(|part| part.interrupted) {
             break;
         }

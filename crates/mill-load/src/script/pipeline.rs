@@ -214,9 +214,9 @@ mod tests {
     fn check(text: &str, count: u32, heads: u32, fault: Option<&str>) {
         let found = Requests::parse(text.as_bytes());
         assert_eq!((found.count, found.heads), (count, heads), "{text:?}");
-        let told = found.fault.map(|fault| fault.to_string());
+        let message = found.fault.map(|fault| fault.to_string());
         let expected = fault.map(|fault| format!("{fault} of the request"));
-        assert_eq!(told, expected, "{text:?}");
+        assert_eq!(message, expected, "{text:?}");
     }
 
     #[test]

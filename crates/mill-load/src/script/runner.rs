@@ -101,7 +101,7 @@ fn first(state: &State, request: &Function) -> Result<(Vec<u8>, Batch), ScriptEr
 
 /// Appends the result of `request()`.
 fn make(state: &State, request: &Function, into: &mut Vec<u8>) -> Result<(), ScriptError> {
-    let value: Value = state.told(request.call(()))?;
+    let value: Value = state.described(request.call(()))?;
     let Some(text) = value.as_string() else {
         let kind = value.type_name();
         return Err(state.error(format_args!("request() has to return a string, not {kind}")));
@@ -144,13 +144,13 @@ impl Script for Runner {
         let Some(delay) = &self.delay else {
             return Ok(Duration::ZERO);
         };
-        let value: Value = self.state.told(delay.call(()))?;
+        let value: Value = self.state.described(delay.call(()))?;
         let ms = match &value {
             Value::Nil => Some(0.0),
             Value::Boolean(_) => None,
             other => self
                 .state
-                .told(self.state.lua.coerce_number(other.clone()))?,
+                .described(self.state.lua.coerce_number(other.clone()))?,
         };
         let duration = ms.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok());
         duration.ok_or_else(|| {
@@ -208,7 +208,7 @@ impl Script for Runner {
             response.call((status, content, &self.fields.values))
         };
         let result = call();
-        self.state.told(result)
+        self.state.described(result)
     }
 
     fn has_stopped(&self) -> bool {

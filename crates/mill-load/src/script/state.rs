@@ -90,12 +90,12 @@ impl State {
 
     /// One of our own functions, for calling it often.
     pub(super) fn step(&self, name: &str) -> Result<Function, ScriptError> {
-        self.told(self.steps.get(name))
+        self.described(self.steps.get(name))
     }
 
     /// Whether the script defines a global function of that name.
     pub(super) fn defines(&self, name: &str) -> Result<bool, ScriptError> {
-        self.told(self.step("defines")?.call(name))
+        self.described(self.step("defines")?.call(name))
     }
 
     /// Makes a call in which the script may query names and addresses.
@@ -111,11 +111,11 @@ impl State {
 
     /// The table `wrk`.
     pub(super) fn wrk(&self) -> Result<Table, ScriptError> {
-        self.told(self.lua.globals().get("wrk"))
+        self.described(self.lua.globals().get("wrk"))
     }
 
     /// A result, with its error as a message.
-    pub(super) fn told<T>(&self, result: mlua::Result<T>) -> Result<T, ScriptError> {
+    pub(super) fn described<T>(&self, result: mlua::Result<T>) -> Result<T, ScriptError> {
         result.map_err(|error| describe(&error, &self.file))
     }
 
@@ -152,7 +152,7 @@ impl State {
             .steps
             .get("flush")
             .and_then(|flush: Function| flush.call(()));
-        self.told(result.and_then(|result| flushed.map(|()| result)))
+        self.described(result.and_then(|result| flushed.map(|()| result)))
     }
 }
 

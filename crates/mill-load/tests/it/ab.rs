@@ -57,11 +57,11 @@ Percentage of the requests served within a certain time (ms)
  100%     12 (longest request)
 ";
     check(&platform, "-n 3 10.0.0.1/", "Complete requests", expected);
-    let heard = platform.log.requests.borrow();
+    let requests = platform.log.requests.borrow();
     let request =
         b"GET / HTTP/1.0\r\nHost: 10.0.0.1\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n";
-    assert_eq!(heard.len(), 3);
-    assert!(heard.iter().all(|heard| heard == request));
+    assert_eq!(requests.len(), 3);
+    assert!(requests.iter().all(|requests| requests == request));
 }
 
 #[test]

@@ -148,14 +148,14 @@ fn a_server_that_is_gone_for_a_part_of_a_run_makes_it_invalid() {
 #[test]
 fn a_short_standstill_is_reported_and_does_not_decide() {
     let stands = Fate::Stands(S * 2, S * 13 / 5);
-    let told = "no answer came for 0.6";
+    let silence = "no answer came for 0.6";
     let line = "load -c 10 -d 10s http://10.0.0.1/";
-    check(stands, line, 0, &[told, "!verdict: invalid"]);
+    check(stands, line, 0, &[silence, "!verdict: invalid"]);
     check(
         stands,
         &line.replace("load", "load --threshold silence=1:5"),
         3,
-        &[told],
+        &[silence],
     );
 }
 

@@ -261,10 +261,10 @@ fn a_script_makes_the_requests_and_has_the_last_word() {
     let line = script.line("wrk -t1 -c1 -d1", "http://10.0.0.1/ -- page");
     let (status, out, err) = run(&platform, &line);
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
-    let told = fs::read_to_string(&report).unwrap();
+    let figures = fs::read_to_string(&report).unwrap();
     fs::remove_file(&report).unwrap();
     // 40 ms of delay and 10 of latency: the answers arrive at 50, 100, … and the run ends as the last one would.
-    assert_eq!(told, "1000000 19 0 10000 1 10000");
+    assert_eq!(figures, "1000000 19 0 10000 1 10000");
     let sent = platform.log.requests.borrow().concat();
     let sent = String::from_utf8(sent).unwrap();
     assert!(sent.starts_with("POST /page1 HTTP/1.1\r\n"), "{sent}");

@@ -68,13 +68,13 @@ pub(crate) struct InspectionQueue {
 pub(crate) fn pair(worker: u32, mailbox: OwnedFd) -> (Inspector, InspectionQueue) {
     let (sender, asks) = mpsc::channel();
     let has_asks = Arc::new(AtomicBool::new(false));
-    let asker = Inspector {
+    let inspector = Inspector {
         worker,
         asks: sender,
         has_asks: Arc::clone(&has_asks),
         mailbox,
     };
-    (asker, InspectionQueue { asks, has_asks })
+    (inspector, InspectionQueue { asks, has_asks })
 }
 
 impl Inspector {
@@ -129,7 +129,7 @@ impl Desk {
     }
 
     /// Starts a thread that answers, which sends each worker's part to the client.
-    pub(crate) fn answer(&self, question: Question, askers: Vec<Inspector>) {
+    pub(crate) fn answer(&self, question: Question, inspectors: Vec<Inspector>) {
         let refuse = |question: &Question, what: &str| {
             let _ = question.client.send(parcel::REFUSED, what.as_bytes(), &[]);
         };
@@ -144,7 +144,7 @@ impl Desk {
         let spawned = std::thread::Builder::new()
             .name(String::from("status"))
             .spawn(move || {
-                gather(&question, &askers, &desk.board);
+                gather(&question, &inspectors, &desk.board);
                 desk.count.fetch_sub(1, Ordering::Relaxed);
             });
         if spawned.is_err() {
@@ -154,27 +154,27 @@ impl Desk {
 }
 
 /// Asks all workers at once, and asks those again that have more.
-fn gather(question: &Question, askers: &[Inspector], board: &Board) {
+fn gather(question: &Question, inspectors: &[Inspector], board: &Board) {
     let request = Arc::new(question.request.clone());
     let (sender, replies) = mpsc::channel();
-    let ask = |asker: &Inspector, what| {
+    let ask = |inspector: &Inspector, what| {
         let (request, reply) = (Arc::clone(&request), sender.clone());
-        asker.ask(Ask {
+        inspector.ask(Ask {
             what,
             request,
             reply,
         });
     };
     if request.capture.is_some() {
-        return capture_frames(question, askers, ask, &replies);
+        return capture_frames(question, inspectors, ask, &replies);
     }
     let wants_connections = request.tables.contains(&TableName::Connections);
     let mut parts: Vec<Part> = Vec::new();
-    for asker in askers {
+    for inspector in inspectors {
         parts.push(Part::default());
-        ask(asker, What::Tables);
+        ask(inspector, What::Tables);
     }
-    let mut waiting = askers.len();
+    let mut waiting = inspectors.len();
     let mut until = clock::monotonic() + TIMEOUT;
     while waiting > 0 {
         let left = until.saturating_sub(clock::monotonic());
@@ -182,9 +182,11 @@ fn gather(question: &Question, askers: &[Inspector], board: &Board) {
             return;
         };
         until = clock::monotonic() + TIMEOUT;
-        let place = askers.iter().position(|asker| asker.worker == reply.worker);
-        let Some((asker, part)) =
-            place.and_then(|place| Some((askers.get(place)?, parts.get_mut(place)?)))
+        let place = inspectors
+            .iter()
+            .position(|inspector| inspector.worker == reply.worker);
+        let Some((inspector, part)) =
+            place.and_then(|place| Some((inspectors.get(place)?, parts.get_mut(place)?)))
         else {
             continue;
         };
@@ -194,13 +196,13 @@ fn gather(question: &Question, askers: &[Inspector], board: &Board) {
         let room = request.limit.saturating_sub(shown);
         match next {
             Some(from) if wants_connections && room > 0 => {
-                ask(asker, What::Connections { from, room });
+                ask(inspector, What::Connections { from, room });
             }
             _ => {
                 waiting -= 1;
                 part.process = std::process::id();
-                part.worker = asker.worker;
-                part.figures = figures(board, asker.worker);
+                part.worker = inspector.worker;
+                part.figures = figures(board, inspector.worker);
                 let sent = question
                     .client
                     .send(parcel::PART, &answer::encode(part), &[]);
@@ -229,17 +231,17 @@ fn figures(board: &Board, worker: u32) -> Option<Box<Worker>> {
 /// Has all workers copy their frames, writes these, and reports the result in the first worker's part.
 fn capture_frames(
     question: &Question,
-    askers: &[Inspector],
+    inspectors: &[Inspector],
     ask: impl Fn(&Inspector, What),
     replies: &Receiver<Reply>,
 ) {
     let (sender, frames) = sink::queue(capture::filter(&question.request));
-    for asker in askers {
-        ask(asker, What::BeginCapture(sender.clone()));
+    for inspector in inspectors {
+        ask(inspector, What::BeginCapture(sender.clone()));
     }
     drop(sender);
     let mut begun = Vec::new();
-    for _ in askers {
+    for _ in inspectors {
         let reply = replies.recv_timeout(TIMEOUT);
         begun.extend(
             reply
@@ -258,17 +260,20 @@ fn capture_frames(
     };
     drop(frames);
     // Only those that this capture has begun.
-    for asker in askers.iter().filter(|asker| begun.contains(&asker.worker)) {
-        ask(asker, What::EndCapture);
+    for inspector in inspectors
+        .iter()
+        .filter(|inspector| begun.contains(&inspector.worker))
+    {
+        ask(inspector, What::EndCapture);
     }
     let captured = written.unwrap_or_else(|why| Captured {
         failed: Some(why),
         ..Captured::default()
     });
-    for (place, asker) in askers.iter().enumerate() {
+    for (place, inspector) in inspectors.iter().enumerate() {
         let part = Part {
             process: std::process::id(),
-            worker: asker.worker,
+            worker: inspector.worker,
             captured: (place == 0).then(|| captured.clone()),
             ..Part::default()
         };
@@ -329,7 +334,7 @@ mod tests {
     /// A worker with that many connections, two of which fit in a turn's slice.
     fn worker(number: u32, connections: u32) -> (Inspector, std::thread::JoinHandle<()>) {
         let (mailbox, far) = passing::pair().unwrap();
-        let (asker, asked) = pair(number, mailbox);
+        let (inspector, asked) = pair(number, mailbox);
         let thread = std::thread::spawn(move || {
             let mut buffer = [0; 8];
             while passing::receive(far.as_fd(), &mut buffer).is_ok() {
@@ -356,7 +361,7 @@ mod tests {
                 });
             }
         });
-        (asker, thread)
+        (inspector, thread)
     }
 
     #[test]
@@ -379,9 +384,9 @@ mod tests {
     fn an_ended_worker_delays_no_answer() {
         let (client, question) = question(&[], 5);
         let (mailbox, far) = passing::pair().unwrap();
-        let (asker, asked) = pair(1, mailbox);
+        let (inspector, asked) = pair(1, mailbox);
         drop((asked, far));
-        Desk::new(Board::in_memory(3)).answer(question, vec![asker]);
+        Desk::new(Board::in_memory(3)).answer(question, vec![inspector]);
         assert!(client.receive().unwrap().is_none());
     }
 }

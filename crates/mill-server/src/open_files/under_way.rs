@@ -1,5 +1,4 @@
-//! Paths that are being examined, while that takes a disk: the file system is asked once for all requests that look for
-//! one of them.
+//! Paths that are being examined on a disk: the file system is asked once for all requests that look up one of them.
 
 use mill_config::config::settings::OpenFileCache;
 use mill_runtime::files::FileError;
@@ -8,7 +7,8 @@ use mill_runtime::sync::semaphore::{Permit, Semaphore};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The paths, each with the requests that wait for it. As long as no examination has to wait it is empty, and costs nothing.
+/// The paths, each with the requests that wait for it. It is empty, and costs nothing, unless an examination has to
+/// wait.
 pub(super) struct UnderWay {
     scheduler: Rc<Scheduler>,
     paths: RefCell<Vec<Rc<Path>>>,
@@ -18,11 +18,11 @@ struct Path {
     setting: OpenFileCache,
     path: Box<[u8]>,
     queue: Rc<Semaphore>,
-    /// What the last request found that had its turn, if that was a failure: the cache may not keep those.
+    /// The failure of the last examination, if it failed: the cache may not keep failures.
     failure: Cell<Option<FileError>>,
 }
 
-/// The turn of one request at a path, or its place in the queue. Dropped, it lets the next one.
+/// The turn of one request at a path, or its place in the queue. When it is dropped, the next one gets its turn.
 pub(super) struct Turn<'a> {
     under_way: &'a UnderWay,
     path: Rc<Path>,
@@ -37,7 +37,7 @@ impl UnderWay {
         }
     }
 
-    /// A place behind those that examine the path now, if any do.
+    /// A place in the queue of the requests that examine the path now, if there are any.
     pub(super) fn join(&self, setting: OpenFileCache, path: &[u8]) -> Option<Turn<'_>> {
         let paths = self.paths.borrow();
         let is_it = |known: &&Rc<Path>| known.setting == setting && *known.path == *path;
@@ -49,7 +49,7 @@ impl UnderWay {
         })
     }
 
-    /// The first turn at a path that nothing examines yet.
+    /// The first turn at a path that no request examines yet.
     pub(super) fn begin(&self, setting: OpenFileCache, path: &[u8]) -> Turn<'_> {
         let queue = Semaphore::new(&self.scheduler, 1, usize::MAX);
         let permit = queue.try_acquire();
@@ -69,14 +69,14 @@ impl UnderWay {
 }
 
 impl Turn<'_> {
-    /// Waits until all before it have found what is there, or have given up. An error is what the last one found.
+    /// Waits until all requests before it have a result, or have given up. An error is the last one's result.
     pub(super) async fn wait(&mut self) -> Result<(), FileError> {
-        // The queue is never closed, and takes all that come.
+        // The queue is never closed, and accepts every request.
         self.permit = self.path.queue.acquire().await.ok();
         self.path.failure.get().map_or(Ok(()), Err)
     }
 
-    /// Tells those that wait what was found.
+    /// Stores the result for those that wait.
     pub(super) fn tell(&self, failure: Option<FileError>) {
         self.path.failure.set(failure);
     }

@@ -336,7 +336,7 @@ fn a_kept_answer_that_is_compressed_leaves_the_connection_in_order() {
             assert_eq!(
                 client.is_closed(),
                 chunked == "off",
-                "the end must be told somehow"
+                "the end must be indicated"
             );
             assert!(!client.received().is_empty());
         }

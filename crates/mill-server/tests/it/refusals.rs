@@ -177,7 +177,7 @@ fn a_client_that_goes_on_sending_gets_the_whole_answer_and_no_reset() {
         for at in 0..40 {
             client
                 .at(at * 10 * MS)
-                .send("more of what all_declined reads ".repeat(50));
+                .send("more bytes to be ignored, ".repeat(50));
         }
         client.at(SECOND).finish();
         server.run_until_idle();

@@ -98,8 +98,8 @@ fn a_range_is_exactly_its_bytes() {
             }
             assert!(answer.content == big()[bytes.clone()], "{range} {way}");
             if status == 206 {
-                let told = format!("bytes {}-{}/{BIG_BYTES}", bytes.start, bytes.end - 1);
-                assert_eq!(answer.field("Content-Range"), Some(&*told));
+                let expected = format!("bytes {}-{}/{BIG_BYTES}", bytes.start, bytes.end - 1);
+                assert_eq!(answer.field("Content-Range"), Some(&*expected));
             }
         };
         check("bytes=0-0", 206, 0..1);
@@ -127,13 +127,13 @@ fn several_ranges_come_in_parts() {
     assert_eq!(parts.len(), 5, "{text}");
     assert_eq!((parts[0], parts[4]), ("", "--\r\n"));
     let big = big();
-    for (part, (range, told)) in parts[1..4].iter().zip([
+    for (part, (range, expected)) in parts[1..4].iter().zip([
         (0..10, "bytes 0-9/1048576"),
         (100..110, "bytes 100-109/1048576"),
         (BIG_BYTES - 5..BIG_BYTES, "bytes 1048571-1048575/1048576"),
     ]) {
         let (head, content) = part.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(told), "{head}");
+        assert!(head.contains(expected), "{head}");
         assert_eq!(content.as_bytes(), &big[range]);
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Progress<'a> {
     err: &'a mut dyn Write,
     every: Option<u64>,
     /// Requests in the last line.
-    told: u64,
+    reported: u64,
     now: &'a dyn Fn() -> Began,
     pub(super) began: Began,
 }
@@ -35,7 +35,7 @@ impl<'a> Progress<'a> {
             out,
             err,
             every,
-            told: 0,
+            reported: 0,
             now,
             began: Began::default(),
         }
@@ -48,9 +48,9 @@ impl<'a> Progress<'a> {
         let Some(every) = self.every else {
             return;
         };
-        while self.told + every <= lines.done {
-            self.told += every;
-            let _ = writeln!(self.err, "Completed {} requests", self.told);
+        while self.reported + every <= lines.done {
+            self.reported += every;
+            let _ = writeln!(self.err, "Completed {} requests", self.reported);
         }
         let _ = self.err.flush();
     }

@@ -357,8 +357,8 @@ fn long_runs_tell_their_progress_on_stderr() {
     let platform = Played::new(&[Event::Answer([0, 0, 0, 50_000], 1, 200); 250]);
     let (out, err, _) = outcome(&platform, &words("-n 250 a.example/"));
     assert!(out.contains("(be patient)\n\n\nServer"), "{out}");
-    let told = "Completed 100 requests\nCompleted 200 requests\nFinished 250 requests\n";
-    assert_eq!(err, told);
+    let expected = "Completed 100 requests\nCompleted 200 requests\nFinished 250 requests\n";
+    assert_eq!(err, expected);
     let (out, err, _) = outcome(&platform, &words("-q -n 250 a.example/"));
     assert!(out.contains("(be patient).....done\n"), "{out}");
     assert_eq!(err, "");

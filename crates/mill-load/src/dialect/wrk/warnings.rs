@@ -205,10 +205,10 @@ mod tests {
 
     #[test]
     fn a_correction_is_reported_from_a_tenth_on() {
-        let told = |before, after| !lines(&[], 0, &Corrected { before, after }).is_empty();
-        assert!(!told(glance(100.0, 1000), glance(109.0, 1090)));
-        assert!(told(glance(100.0, 1000), glance(111.0, 1000)));
-        assert!(told(glance(100.0, 1000), glance(89.0, 1000)));
-        assert!(told(glance(100.0, 1000), glance(100.0, 1101)));
+        let is_reported = |before, after| !lines(&[], 0, &Corrected { before, after }).is_empty();
+        assert!(!is_reported(glance(100.0, 1000), glance(109.0, 1090)));
+        assert!(is_reported(glance(100.0, 1000), glance(111.0, 1000)));
+        assert!(is_reported(glance(100.0, 1000), glance(89.0, 1000)));
+        assert!(is_reported(glance(100.0, 1000), glance(100.0, 1101)));
     }
 }

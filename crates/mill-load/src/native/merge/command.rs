@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 /// Merges the files that are named; returns the exit status. `arguments` come after the word `merge`.
 pub fn main(arguments: &[Vec<u8>], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let told = match run(arguments) {
+    let merged = match run(arguments) {
         Ok(MergeCommand::Help) => out.write_all(HELP.as_bytes()),
         Ok(MergeCommand::Merged(merged)) => merged.emit(out),
         Err(sentence) => {
@@ -17,7 +17,7 @@ pub fn main(arguments: &[Vec<u8>], out: &mut dyn Write, err: &mut dyn Write) -> 
             return STATUS_REFUSED;
         }
     };
-    match told {
+    match merged {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let _ = writeln!(err, "millstream load merge: standard output: {error}");
             STATUS_REFUSED

@@ -1,6 +1,6 @@
 //! A launcher for tests, whose parts follow orders and report fixed results.
 
-use super::message::{Order, Said};
+use super::message::{Order, PartMessage};
 use crate::native::merge::tests::part;
 use crate::platform::{ChildProcesses, FromPart, Launcher};
 use core::time::Duration;
@@ -44,7 +44,7 @@ impl Launcher for Answering {
         for (part, own) in (0..).zip(arguments) {
             let line = String::from_utf8(own.join(&b' ')).map_err(|error| error.to_string())?;
             self.started.borrow_mut().push(line);
-            says.push_back(FromPart::Line(part, Said::Ready.emit()));
+            says.push_back(FromPart::Line(part, PartMessage::Ready.emit()));
         }
         let run = self.runs.replace(self.runs.get() + 1);
         Ok(Box::new(AnsweringTeam {
@@ -57,7 +57,7 @@ impl Launcher for Answering {
         None
     }
 
-    fn obey(&self) {}
+    fn interrupt_on_input(&self) {}
 }
 
 impl ChildProcesses for AnsweringTeam {
@@ -65,7 +65,7 @@ impl ChildProcesses for AnsweringTeam {
         assert!(matches!(Order::parse(line), Some(Order::Start(_))));
         let mut results = part(&[Duration::from_millis(1); 10]);
         results.interrupted = self.is_interrupted;
-        let said = Said::Result(Box::new(results));
+        let said = PartMessage::Result(Box::new(results));
         self.says.push_back(FromPart::Line(number, said.emit()));
     }
 

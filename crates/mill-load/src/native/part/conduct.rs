@@ -1,6 +1,6 @@
 //! The conductor: starts the parts.
 
-use super::message::{Order, Said};
+use super::message::{Order, PartMessage};
 use super::{PartError, PartIndex};
 use crate::native::results::Results;
 use crate::native::series::Period;
@@ -31,12 +31,12 @@ pub fn conduct(
         interrupted: false,
     };
     while conductor.ready.iter().any(|ready| !ready) {
-        conductor.hear(on_period)?;
+        conductor.on_event(on_period)?;
     }
     let lead = START_LEAD + START_LEAD_OF_PART * count;
     conductor.say_to_all(Order::Start(launcher.now() + lead));
     while conductor.results.iter().any(Option::is_none) {
-        conductor.hear(on_period)?;
+        conductor.on_event(on_period)?;
     }
     Ok(conductor.results.into_iter().flatten().collect())
 }
@@ -52,7 +52,7 @@ struct Conductor {
 
 impl Conductor {
     /// Handles the next event.
-    fn hear(&mut self, on_period: &mut dyn FnMut(PartIndex, &Period)) -> Result<(), PartError> {
+    fn on_event(&mut self, on_period: &mut dyn FnMut(PartIndex, &Period)) -> Result<(), PartError> {
         let (part, line) = match self.children.receive() {
             FromPart::Line(part, line) => (part, line),
             FromPart::Ended(part, how) => {
@@ -66,26 +66,26 @@ impl Conductor {
             FromPart::Interrupted => return self.interrupt(),
         };
         let place = self.place(part);
-        match Said::parse(&line) {
-            Some(Said::Hello { version }) if version == VERSION => {}
-            Some(Said::Hello { version }) => {
+        match PartMessage::parse(&line) {
+            Some(PartMessage::Hello { version }) if version == VERSION => {}
+            Some(PartMessage::Hello { version }) => {
                 return Err(PartError(format!(
                     "part {place} is version {version} and this is {VERSION}: the program was replaced meanwhile; \
                      start again"
                 )));
             }
-            Some(Said::Ready) => {
+            Some(PartMessage::Ready) => {
                 if let Some(ready) = self.ready.get_mut(part as usize) {
                     *ready = true;
                 }
             }
-            Some(Said::Interval(period)) => on_period(place, &period),
-            Some(Said::Result(results)) => {
+            Some(PartMessage::Interval(period)) => on_period(place, &period),
+            Some(PartMessage::Result(results)) => {
                 if let Some(result) = self.results.get_mut(part as usize) {
                     *result = Some(*results);
                 }
             }
-            Some(Said::Failed(sentence)) => return Err(PartError(sentence)),
+            Some(PartMessage::Failed(sentence)) => return Err(PartError(sentence)),
             None => {
                 let shown: String = line.chars().take(SHOWN_MAX).collect();
                 return Err(self.lost(part, &format!("said what is no message: {shown:?}")));

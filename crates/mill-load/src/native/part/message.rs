@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// From a part.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum PartMessage {
     Hello {
         version: String,
     },
@@ -26,7 +26,7 @@ pub(super) enum Order {
     Stop,
 }
 
-impl Said {
+impl PartMessage {
     pub(super) fn emit(&self) -> String {
         let value = match self {
             Self::Hello { version } => json!({ "hello": version }),
@@ -85,18 +85,18 @@ mod tests {
     fn messages_are_parsed_as_they_were_emitted() {
         let results = part(&[Duration::from_millis(3); 10]);
         let all = [
-            Said::Hello {
+            PartMessage::Hello {
                 version: String::from("1.2.3"),
             },
-            Said::Ready,
-            Said::Interval(Box::new(results.periods[1].clone())),
-            Said::Result(Box::new(results)),
-            Said::Failed(String::from("no \"descriptor\"\nleft")),
+            PartMessage::Ready,
+            PartMessage::Interval(Box::new(results.periods[1].clone())),
+            PartMessage::Result(Box::new(results)),
+            PartMessage::Failed(String::from("no \"descriptor\"\nleft")),
         ];
         for said in all {
             let line = said.emit();
             assert!(!line.contains('\n'));
-            assert_eq!(Said::parse(&line), Some(said));
+            assert_eq!(PartMessage::parse(&line), Some(said));
         }
         for order in [Order::Start(Instant::from_nanos(u64::MAX - 1)), Order::Stop] {
             assert_eq!(Order::parse(&order.emit()), Some(order));
@@ -115,7 +115,7 @@ mod tests {
             "{\"interval\":[]}",
             "{\"start_ns\":-1}",
         ] {
-            assert_eq!(Said::parse(line), None, "{line}");
+            assert_eq!(PartMessage::parse(line), None, "{line}");
             assert_eq!(Order::parse(line), None, "{line}");
         }
     }

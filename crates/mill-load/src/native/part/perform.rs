@@ -1,7 +1,7 @@
 //! A part.
 
 use super::conduct::VERSION;
-use super::message::{Order, Said};
+use super::message::{Order, PartMessage};
 use super::{PartError, PartIndex};
 use crate::native::recorder::{Interval, Recorder};
 use crate::native::results::Results;
@@ -21,8 +21,8 @@ pub fn perform(
 ) -> Result<(), PartError> {
     let done = run(platform, place, prepared, out);
     match &done {
-        Ok(results) => say(out, &Said::Result(Box::new(results.clone())))?,
-        Err(PartError(sentence)) => say(out, &Said::Failed(sentence.clone()))?,
+        Ok(results) => say(out, &PartMessage::Result(Box::new(results.clone())))?,
+        Err(PartError(sentence)) => say(out, &PartMessage::Failed(sentence.clone()))?,
     }
     done.map(|_| ())
 }
@@ -34,19 +34,19 @@ fn run(
     out: &mut dyn Write,
 ) -> Result<Results, PartError> {
     let version = String::from(VERSION);
-    say(out, &Said::Hello { version })?;
+    say(out, &PartMessage::Hello { version })?;
     let (mut plan, inputs) = prepared.map_err(PartError)?;
     let launcher: &dyn Launcher = platform.launcher().map_err(|error| PartError(error.0))?;
-    say(out, &Said::Ready)?;
+    say(out, &PartMessage::Ready)?;
     let order = launcher.order().as_deref().and_then(Order::parse);
     let Some(Order::Start(at)) = order else {
         return Err(PartError(String::from(
             "the process that started this part went away before the run began",
         )));
     };
-    launcher.obey();
+    launcher.interrupt_on_input();
     plan.begin = Some(at + place.offset(&plan));
-    let mut teller = Teller {
+    let mut teller = IntervalReporter {
         series: Series::new(plan.threads, plan.interval),
         out,
     };
@@ -58,21 +58,21 @@ fn run(
 }
 
 /// Reports each interval to the conductor.
-struct Teller<'a> {
+struct IntervalReporter<'a> {
     series: Series,
     out: &'a mut dyn Write,
 }
 
-impl Watch<Interval> for Teller<'_> {
+impl Watch<Interval> for IntervalReporter<'_> {
     fn on_interval(&mut self, thread: u32, elapsed: Duration, interval: Interval) {
         if let Some(period) = self.series.on_interval(thread, elapsed, &interval) {
             // When the conductor is gone, our input is closed too, which ends the run.
-            let _ = say(self.out, &Said::Interval(Box::new(period.clone())));
+            let _ = say(self.out, &PartMessage::Interval(Box::new(period.clone())));
         }
     }
 }
 
-fn say(out: &mut dyn Write, said: &Said) -> Result<(), PartError> {
+fn say(out: &mut dyn Write, said: &PartMessage) -> Result<(), PartError> {
     writeln!(out, "{}", said.emit())
         .and_then(|()| out.flush())
         .map_err(|error| {

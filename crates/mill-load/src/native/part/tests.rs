@@ -1,6 +1,6 @@
 //! Splitting a plan, and conducting scripted parts.
 
-use super::message::{Order, Said};
+use super::message::{Order, PartMessage};
 use super::*;
 use crate::native::merge::tests::part;
 use crate::native::results::Results;
@@ -94,13 +94,13 @@ fn the_rate_is_split_and_even_arrivals_stay_even() {
 /// A launcher whose parts send the given messages.
 struct ScriptedLauncher {
     says: RefCell<VecDeque<FromPart>>,
-    heard: Rc<RefCell<Vec<(u32, String)>>>,
+    received: Rc<RefCell<Vec<(u32, String)>>>,
     started: RefCell<Vec<String>>,
 }
 
 struct ScriptedProcesses {
     says: VecDeque<FromPart>,
-    heard: Rc<RefCell<Vec<(u32, String)>>>,
+    received: Rc<RefCell<Vec<(u32, String)>>>,
 }
 
 impl Launcher for ScriptedLauncher {
@@ -117,7 +117,7 @@ impl Launcher for ScriptedLauncher {
         }
         Ok(Box::new(ScriptedProcesses {
             says: self.says.take(),
-            heard: Rc::clone(&self.heard),
+            received: Rc::clone(&self.received),
         }))
     }
 
@@ -125,12 +125,12 @@ impl Launcher for ScriptedLauncher {
         None
     }
 
-    fn obey(&self) {}
+    fn interrupt_on_input(&self) {}
 }
 
 impl ChildProcesses for ScriptedProcesses {
     fn send(&mut self, part: u32, line: &str) {
-        self.heard.borrow_mut().push((part, String::from(line)));
+        self.received.borrow_mut().push((part, String::from(line)));
     }
 
     fn receive(&mut self) -> FromPart {
@@ -147,7 +147,7 @@ type Conducted = Result<Vec<Results>, PartError>;
 fn conducted(says: Vec<FromPart>) -> (Conducted, Vec<(u32, Order)>) {
     let launcher = ScriptedLauncher {
         says: RefCell::new(says.into()),
-        heard: Rc::default(),
+        received: Rc::default(),
         started: RefCell::default(),
     };
     let arguments = [b"-c".to_vec(), b"8".to_vec()];
@@ -156,33 +156,33 @@ fn conducted(says: Vec<FromPart>) -> (Conducted, Vec<(u32, Order)>) {
         *launcher.started.borrow(),
         ["--part 1/2 -c 8", "--part 2/2 -c 8"]
     );
-    let heard = launcher.heard.borrow();
-    let orders = heard
+    let received = launcher.received.borrow();
+    let orders = received
         .iter()
         .map(|(part, line)| (*part, Order::parse(line).unwrap()));
     (outcome, orders.collect())
 }
 
-fn line(part: u32, said: &Said) -> FromPart {
+fn line(part: u32, said: &PartMessage) -> FromPart {
     FromPart::Line(part, said.emit())
 }
 
-fn hello() -> Said {
-    Said::Hello {
+fn hello() -> PartMessage {
+    PartMessage::Hello {
         version: String::from(env!("CARGO_PKG_VERSION")),
     }
 }
 
-fn result(millis: u64) -> Said {
-    Said::Result(Box::new(part(&[Duration::from_millis(millis); 4])))
+fn result(millis: u64) -> PartMessage {
+    PartMessage::Result(Box::new(part(&[Duration::from_millis(millis); 4])))
 }
 
 fn begun() -> Vec<FromPart> {
     vec![
         line(1, &hello()),
         line(0, &hello()),
-        line(0, &Said::Ready),
-        line(1, &Said::Ready),
+        line(0, &PartMessage::Ready),
+        line(1, &PartMessage::Ready),
     ]
 }
 
@@ -209,7 +209,7 @@ fn all_parts_begin_at_one_moment_and_bring_their_results_in_their_order() {
 fn no_part_is_started_before_all_are_ready() {
     let says = vec![
         line(0, &hello()),
-        line(0, &Said::Ready),
+        line(0, &PartMessage::Ready),
         FromPart::Ended(1, String::from("signal: 9")),
     ];
     let (outcome, orders) = conducted(says);
@@ -238,10 +238,10 @@ fn a_part_that_fails_or_sends_malformed_lines_voids_the_run() {
         "part 2/2 was lost (said what is no message: \"oops\")",
     );
     check(
-        line(1, &Said::Failed(String::from("no descriptor left"))),
+        line(1, &PartMessage::Failed(String::from("no descriptor left"))),
         "no descriptor left",
     );
-    let old = Said::Hello {
+    let old = PartMessage::Hello {
         version: String::from("0.0.0"),
     };
     check(line(1, &old), "part 2/2 is version 0.0.0");

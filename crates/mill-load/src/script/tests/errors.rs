@@ -5,10 +5,10 @@ use super::*;
 /// `expected` follows the path of the script.
 #[track_caller]
 fn check(error: Result<(), ScriptError>, file: &File, expected: &str) {
-    let told = error.unwrap_err().0;
+    let message = error.unwrap_err().0;
     let path = file.0.display().to_string();
-    let rest = told.strip_prefix(&path);
-    assert_eq!(rest, Some(expected), "{told}");
+    let rest = message.strip_prefix(&path);
+    assert_eq!(rest, Some(expected), "{message}");
 }
 
 /// The error until all threads are set up.
@@ -101,8 +101,8 @@ fn a_script_that_cannot_be_set_up_is_reported_with_its_line() {
             ": the module ffi is not available to scripts",
         ),
         (
-            "error(setmetatable({}, { __tostring = function() return 'told' end }))",
-            ": told",
+            "error(setmetatable({}, { __tostring = function() return 'message' end }))",
+            ": message",
         ),
     ] {
         let file = File::new("prepare", text);
@@ -113,10 +113,10 @@ fn a_script_that_cannot_be_set_up_is_reported_with_its_line() {
 #[test]
 fn a_script_that_cannot_be_read_is_reported_with_its_name() {
     let file = File(PathBuf::from("/nonexistent/a.lua"));
-    let told = load(&file).unwrap_err().0;
+    let message = load(&file).unwrap_err().0;
     assert!(
-        told.starts_with("cannot read the script /nonexistent/a.lua: No such file"),
-        "{told}"
+        message.starts_with("cannot read the script /nonexistent/a.lua: No such file"),
+        "{message}"
     );
 }
 

@@ -179,6 +179,6 @@ fn our_own_line_appears_when_rounding_or_abs_median_hide_something() {
     assert_eq!(said(&mut []), None);
     let mut refused = outcome(&options, &mut []);
     refused.counts.done = 3;
-    let told = warning(&refused).unwrap();
-    assert!(told.starts_with("millstream: 3 requests failed"), "{told}");
+    let line = warning(&refused).unwrap();
+    assert!(line.starts_with("millstream: 3 requests failed"), "{line}");
 }

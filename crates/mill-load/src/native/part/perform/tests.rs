@@ -34,7 +34,7 @@ impl Launcher for Quiet {
         self.order.clone()
     }
 
-    fn obey(&self) {
+    fn interrupt_on_input(&self) {
         self.obeyed.set(true);
     }
 }
@@ -68,7 +68,7 @@ impl Platform for Quiet {
     ) -> Result<RunOutcome<R>, PlatformError> {
         assert!(
             self.obeyed.get(),
-            "an order to stop must be heard from the beginning"
+            "an order to stop must be read from the beginning"
         );
         if self.fails {
             return Err(PlatformError(String::from("no thread left")));
@@ -121,12 +121,12 @@ fn prepared() -> Result<(Plan, Vec<ThreadInput<Recorder>>), String> {
 fn performed(
     platform: &Quiet,
     prepared: Result<(Plan, Vec<ThreadInput<Recorder>>), String>,
-) -> (Vec<Said>, bool) {
+) -> (Vec<PartMessage>, bool) {
     let mut out = Vec::new();
     let place = PartIndex { index: 1, count: 2 };
     let done = perform(platform, place, prepared, &mut out);
     let said = String::from_utf8(out).unwrap();
-    let said = said.lines().map(|line| Said::parse(line).unwrap());
+    let said = said.lines().map(|line| PartMessage::parse(line).unwrap());
     (said.collect(), done.is_ok())
 }
 
@@ -143,10 +143,10 @@ fn a_part_begins_when_ordered_and_reports_all_its_results() {
     let (said, done) = performed(&platform, prepared());
     assert!(done);
     let [
-        Said::Hello { .. },
-        Said::Ready,
-        Said::Interval(period),
-        Said::Result(results),
+        PartMessage::Hello { .. },
+        PartMessage::Ready,
+        PartMessage::Interval(period),
+        PartMessage::Result(results),
     ] = &said[..]
     else {
         panic!("{said:?}");
@@ -161,7 +161,7 @@ fn a_part_begins_when_ordered_and_reports_all_its_results() {
 fn every_failure_is_reported() {
     let check = |platform: &Quiet, prepared, expected: &str| {
         let (said, done) = performed(platform, prepared);
-        let Some(Said::Failed(sentence)) = said.last() else {
+        let Some(PartMessage::Failed(sentence)) = said.last() else {
             panic!("{said:?}");
         };
         assert!(!done && sentence.contains(expected), "{sentence}");

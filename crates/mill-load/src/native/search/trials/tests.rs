@@ -130,16 +130,16 @@ fn searched(model: &Model, objective: &str) -> Searched {
         }]
     };
     let objective = Objective::parse(objective).unwrap();
-    let mut told = 0;
+    let mut reported = 0;
     let searched = search(
         model,
         (&plan, Arrivals::Uniform),
         &inputs,
         (&objective, Settings::default()),
-        &mut |_| told += 1,
+        &mut |_| reported += 1,
     )
     .unwrap();
-    assert_eq!(told, searched.points.len());
+    assert_eq!(reported, searched.points.len());
     searched
 }
 
