@@ -37,7 +37,7 @@ use tap::Tap;
 ///
 /// With the numbers of descriptors in their place it is for a thread that is about to leave this descriptor table.
 #[derive(Clone, Debug)]
-pub struct Attached<D = OwnedFd> {
+pub(crate) struct Attached<D = OwnedFd> {
     wire: Wire<D>,
     /// The lock by which other processes may own the device, if any can.
     ownership: Option<OwnershipLock<D>>,
@@ -55,12 +55,12 @@ enum Wire<D> {
 
 /// A device that was just made.
 #[derive(Debug)]
-pub struct Made {
+pub(crate) struct Made {
     /// One for each worker the device can carry, at least one.
-    pub attachments: Vec<Attached>,
-    pub hold: Hold,
+    pub(crate) attachments: Vec<Attached>,
+    pub(crate) hold: Hold,
     /// Deviations from the specification, as sentences for the log.
-    pub notices: Vec<String>,
+    pub(crate) notices: Vec<String>,
 }
 
 /// What keeps a device beside its descriptors. The master process holds it; when that process ends, the kernel gets all
@@ -115,7 +115,7 @@ pub struct AttachError(String);
 impl Attached {
     /// Makes the device with an attachment for each of the specification's workers, configures addresses on this
     /// machine's side, and creates the capture file.
-    pub fn make(specification: &Specification) -> Result<Made, AttachError> {
+    pub(crate) fn make(specification: &Specification) -> Result<Made, AttachError> {
         let mut hold = Hold::default();
         let mut notices = Vec::new();
         let wires = match &specification.device {
@@ -167,7 +167,7 @@ impl Attached {
 
     /// Sets up what the workers of a process share, before the first of them makes its link; `attachments` are all of a
     /// device. A single worker needs none.
-    pub fn prepare(attachments: &[Self]) -> io::Result<()> {
+    pub(crate) fn prepare(attachments: &[Self]) -> io::Result<()> {
         let (mut of_tap, mut of_interface) = (Vec::new(), Vec::new());
         for attachment in attachments {
             match &attachment.wire {
@@ -181,18 +181,18 @@ impl Attached {
     }
 
     /// Duplicates of the descriptors, for another process or thread.
-    pub fn duplicate(&self) -> io::Result<Self> {
+    pub(crate) fn duplicate(&self) -> io::Result<Self> {
         self.try_map(OwnedFd::try_clone)
     }
 
     /// For a thread that is about to leave this descriptor table; valid as long as this value lives.
-    pub fn lend(&self) -> Attached<RawFd> {
+    pub(crate) fn lend(&self) -> Attached<RawFd> {
         let lent = self.try_map(|descriptor| Ok(descriptor.as_raw_fd()));
         lent.expect("numbers are copied, which can't fail")
     }
 
     /// All descriptors, in the order of `InheritedDevice`.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let of_wire: Vec<&OwnedFd> = match &self.wire {
             Wire::Tap(tap) => tap.descriptors().collect(),
             Wire::Memif(memif) => memif.descriptor().into_iter().collect(),
@@ -204,7 +204,7 @@ impl Attached {
     }
 
     /// Makes the link that the specification describes. `on_trouble` is called once for each kind of trouble.
-    pub fn link(
+    pub(crate) fn link(
         self,
         specification: &Specification,
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
@@ -236,14 +236,14 @@ impl Attached {
 
 impl Attached<RawFd> {
     /// Duplicates in the caller's descriptor table.
-    pub fn take(self) -> io::Result<Attached> {
+    pub(crate) fn take(self) -> io::Result<Attached> {
         self.try_map(|number| descriptor::duplicate(*number))
     }
 }
 
 impl<D> Attached<D> {
     /// The configuration of a host on this device, with freshly drawn secrets. Errors are the kernel's.
-    pub fn host_config(&self, specification: &Specification) -> io::Result<HostConfig> {
+    pub(crate) fn host_config(&self, specification: &Specification) -> io::Result<HostConfig> {
         let mut config = specification.drawn_host_config()?;
         if let Wire::AfXdp(queue) = &self.wire {
             queue.configure(&mut config, &specification.af_xdp);

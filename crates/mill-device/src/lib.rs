@@ -123,6 +123,9 @@ pub mod specification;
 /// Makes the device that a specification describes.
 pub mod attach;
 
+/// A device as a program has it: an attachment for each worker, and what holds it.
+pub mod attachment;
+
 pub use any::AnyLink;
 
 /// A link over a pair of sockets instead of a device.

@@ -3,6 +3,8 @@
 use crate::kernel::{KernelEngine, KernelOptions};
 pub use mill_bypass::{BypassEngine, StackOptions};
 use mill_device::AnyLink;
+use mill_device::attach::Trouble;
+use mill_device::attachment::WorkerAttachment;
 use mill_runtime::engine::Engine;
 use std::io;
 use std::os::fd::AsFd;
@@ -27,6 +29,22 @@ pub type CombinedEngine = BypassEngine<AnyLink, KernelEngine>;
 
 /// The link that is bypassed, and the host on it.
 pub type Bypass = StackOptions<AnyLink>;
+
+/// What a worker's attachment gives an engine to bypass the kernel with. `on_trouble` is called once for each kind of
+/// trouble.
+pub fn bypass(
+    worker: WorkerAttachment,
+    on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
+) -> io::Result<Bypass> {
+    let polling = worker.specification().polling;
+    let send_buffer_bytes = worker.specification().send_buffer_bytes;
+    let (link, host) = worker.link(on_trouble)?;
+    Ok(Bypass {
+        polling,
+        send_buffer_bytes,
+        ..Bypass::new(link, host)
+    })
+}
 
 /// Makes a thread's engine. A bypass costs a few more system calls; errors are those of [`KernelEngine::new`].
 pub fn engine(options: KernelOptions, mut bypass: Option<Bypass>) -> io::Result<CombinedEngine> {

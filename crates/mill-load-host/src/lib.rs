@@ -13,6 +13,8 @@
 mod ending;
 /// Ctrl-C, once and twice.
 mod interrupt;
+/// The network stack of our own, attached when a run begins.
+mod lazy_attachment;
 /// What the kernel reports about the measured period.
 mod machine;
 /// Name resolution, and whether a port accepts connections.
@@ -29,13 +31,11 @@ mod respond;
 mod run;
 /// The server's processes.
 mod server;
-/// The network stack of our own.
-mod stack;
 /// One generating thread.
 mod thread;
 
 pub use interrupt::Interrupts;
+pub use lazy_attachment::LazyAttachment;
 pub use parts::Processes;
 pub use platform::KernelPlatform;
 pub use respond::{Responding, respond};
-pub use stack::OwnStack;

@@ -1,8 +1,8 @@
 //! The platform of a run.
 
 use crate::interrupt::Interrupts;
+use crate::lazy_attachment::LazyAttachment;
 use crate::parts::Processes;
-use crate::stack::OwnStack;
 use crate::{names, run};
 use mill_load::plan::Plan;
 use mill_load::platform::{Launcher, Platform, PlatformError, RunOutcome, ThreadInput, Watch};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct KernelPlatform {
     interrupts: Interrupts,
     processes: Processes,
-    stack: Option<Arc<OwnStack>>,
+    stack: Option<Arc<LazyAttachment>>,
 }
 
 impl KernelPlatform {
@@ -33,7 +33,7 @@ impl KernelPlatform {
 
     /// The same, with connections over a stack of our own to the targets that it reaches.
     #[must_use]
-    pub fn on_stack(self, stack: Option<OwnStack>) -> Self {
+    pub fn on_stack(self, stack: Option<LazyAttachment>) -> Self {
         Self {
             stack: stack.map(Arc::new),
             ..self

@@ -1,8 +1,8 @@
 //! One run: its threads are started, begin together, and report their results to the calling thread.
 
 use crate::interrupt::Stop;
+use crate::lazy_attachment::LazyAttachment;
 use crate::machine::Observer;
-use crate::stack::OwnStack;
 use crate::thread::{self, Orders, ThreadReport};
 use mill_load::generator::Part;
 use mill_load::local::Abort;
@@ -21,7 +21,7 @@ pub(crate) fn run<R: Record>(
     plan: &Plan,
     inputs: Vec<ThreadInput<R>>,
     watch: &mut dyn Watch<R::Interval>,
-    (stop, stack): (&Stop, Option<&Arc<OwnStack>>),
+    (stop, stack): (&Stop, Option<&Arc<LazyAttachment>>),
 ) -> Result<RunOutcome<R>, PlatformError> {
     raise_descriptors();
     let mut observer = Observer::new(plan);
@@ -67,7 +67,7 @@ impl<R: Record> WorkerPool<R> {
         plan: &Arc<Plan>,
         inputs: Vec<ThreadInput<R>>,
         stop: &Stop,
-        stack: Option<&Arc<OwnStack>>,
+        stack: Option<&Arc<LazyAttachment>>,
     ) -> Result<Self, PlatformError> {
         let (sender, reports) = mpsc::channel();
         let mut pool = Self {

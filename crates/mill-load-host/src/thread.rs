@@ -2,7 +2,7 @@
 
 use crate::ending;
 use crate::interrupt::Stop;
-use crate::stack::OwnStack;
+use crate::lazy_attachment::LazyAttachment;
 use mill_engine::{CombinedEngine, KernelOptions, combined};
 use mill_load::generator::{Part, Progress, generator};
 use mill_load::plan::{Plan, Share};
@@ -26,7 +26,7 @@ pub(crate) struct Orders {
     /// Gives the common beginning once; closes without one if the run is cancelled.
     pub(crate) begins: Receiver<Instant>,
     pub(crate) stop: Stop,
-    pub(crate) stack: Option<Arc<OwnStack>>,
+    pub(crate) stack: Option<Arc<LazyAttachment>>,
 }
 
 /// A report of a thread.
@@ -111,7 +111,7 @@ fn rest(engine: &CombinedEngine, until: Instant, stop: &Stop) {
 fn settle_in(
     cpu: Option<u16>,
     requests: &Requests,
-    (stack, number): (Option<&OwnStack>, u32),
+    (stack, number): (Option<&LazyAttachment>, u32),
 ) -> Result<CombinedEngine, String> {
     if let Some(cpu) = cpu {
         affinity::bind_to(&[cpu])

@@ -6,7 +6,7 @@
 
 use crate::channel::Channel;
 use crate::process_log::describe;
-use crate::stack::OwnStack;
+use mill_device::attachment::Attachment;
 use mill_device::specification::Specification;
 use mill_sys::{descriptor, passing};
 use std::io;
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 /// Makes the channel to a new binary: our end, and its end. The error is a message if the stack can't be handed over.
-pub(crate) fn channel(stack: &OwnStack) -> Result<(Channel, OwnedFd), String> {
+pub(crate) fn channel(stack: &Attachment) -> Result<(Channel, OwnedFd), String> {
     let refused = |why: &str| {
         format!(
             "the binary is not changed: the network stack can't be handed over, since {why}; \
@@ -27,7 +27,7 @@ pub(crate) fn channel(stack: &OwnStack) -> Result<(Channel, OwnedFd), String> {
 }
 
 /// Answers requests on the channel. A new binary that asks for nothing does not need the device, or has ended.
-pub(crate) fn answer(channel: &Channel, stack: &OwnStack) -> io::Result<()> {
+pub(crate) fn answer(channel: &Channel, stack: &Attachment) -> io::Result<()> {
     let Some(question) = channel.receive()? else {
         return Ok(());
     };
@@ -45,7 +45,7 @@ pub(crate) fn answer(channel: &Channel, stack: &OwnStack) -> io::Result<()> {
 pub(crate) fn ask(
     channel: OwnedFd,
     specification: &Specification,
-) -> Result<(OwnStack, Vec<String>), String> {
+) -> Result<(Attachment, Vec<String>), String> {
     let failed = |error: &io::Error| {
         format!(
             "the network stack of the old binary can't be had {}",
@@ -65,7 +65,7 @@ pub(crate) fn ask(
     };
     let answer = ask().map_err(|error| failed(&error))?;
     let text = String::from_utf8_lossy(&answer.body);
-    OwnStack::inherit(specification, &text, answer.descriptors).map_err(|error| error.to_string())
+    Attachment::inherit(specification, &text, answer.descriptors).map_err(|error| error.to_string())
 }
 
 // Message types.

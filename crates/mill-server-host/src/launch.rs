@@ -10,7 +10,6 @@ use crate::pid_file::{Content, PidFile};
 use crate::privileges::Identity;
 use crate::process_log::{ProcessLog, describe, redirect_stderr};
 use crate::single;
-use crate::stack::OwnStack;
 use crate::stack_choice;
 use crate::status::answer::Identity as StatusIdentity;
 use crate::status::control_socket::ControlSocket;
@@ -20,6 +19,7 @@ use crate::threads;
 use crate::upgrade::{self, Invocation};
 use mill_config::config::LogLevel;
 use mill_config::load::Options;
+use mill_device::attachment::Attachment;
 use mill_device::specification::{Polling, Specification};
 use mill_sys::clock;
 use mill_sys::process::Pid;
@@ -239,7 +239,7 @@ fn serve(
     // Before the sockets: some may be bound to an address that only exists with the stack's device.
     let stack = launch.stack.as_ref().map(|stack| match upgrade_channel {
         Some(upgrade_channel) => inherited_device::ask(upgrade_channel, stack),
-        None => OwnStack::attach(stack).map_err(|error| error.to_string()),
+        None => Attachment::make(stack).map_err(|error| error.to_string()),
     });
     let stack = stack.transpose().map_err(|why| {
         log.write(LogLevel::Emerg, &why);

@@ -3,7 +3,6 @@
 use crate::cycle::{self, Cycle};
 use crate::launch::Launch;
 use crate::process_log::{describe, redirect_stderr};
-use crate::stack::OwnStack;
 use crate::status::answer::{self, Identity};
 use crate::status::board::BoardFile;
 use crate::status::control_socket::{ControlSocket, Question};
@@ -12,6 +11,7 @@ use crate::worker_pool::WorkerPool;
 use crate::worker_process::Event;
 use mill_config::config::LogLevel;
 use mill_config::load::load;
+use mill_device::attachment::Attachment;
 
 use mill_server::worker::Report;
 use mill_sys::signal::{Received, Signal, SignalDescriptor};
@@ -25,14 +25,14 @@ use std::time::Duration;
 pub(crate) fn run(
     launch: &Launch,
     cycle: Cycle,
-    mut stack: Option<OwnStack>,
+    mut stack: Option<Attachment>,
     (signals, mut control_socket): (SignalDescriptor, Option<ControlSocket>),
     identity: &Identity,
     started: impl FnOnce(),
 ) -> ExitCode {
     // The thread that gets the stack has copies of its descriptors; this holds the stack's device until the process
     // ends.
-    let _hold = stack.as_mut().map(OwnStack::take_hold);
+    let _hold = stack.as_mut().map(Attachment::take_hold);
     let (sender, events) = mpsc::channel();
     let _socket = control_socket.as_mut().and_then(ControlSocket::take_file);
     // Its descriptor stays open: a client reads the figures by it if this process does not answer.

@@ -1,180 +1,45 @@
-//! The network stack of our own, passed from process to process: its specification and its device.
+//! The network stack of our own in the server: its faults as log messages, how many threads serve on it, and the
+//! addresses that are its alone.
 //!
-//! The process in charge (the master, or the only process) makes the device, which takes privileges, and keeps it: a
-//! restarted worker process goes on with the same device. If a device can have several attachments, there is one for
-//! each worker thread of the first configuration, and the thread with that index reads and writes there. The device
-//! vanishes with its last descriptor, however the processes end.
+//! The process in charge (the master, or the only process) makes the device (mill-device `attachment.rs`), which takes
+//! privileges, and keeps it: a restarted worker process goes on with the same device. If a device can have several
+//! attachments, there is one for each worker thread of the first configuration.
 
 use crate::process_log::describe;
 use crate::threads;
 use mill_config::Config;
 use mill_config::config::{ListenAddress, LogLevel, Main};
-use mill_device::attach::inherited_device::InheritedDevice;
-use mill_device::attach::{self, AttachError, Attached, Hold, Trouble};
+use mill_device::attach::{self, Trouble};
+use mill_device::attachment::WorkerAttachment;
 use mill_device::specification::Specification;
-use mill_engine::combined::Bypass;
+use mill_engine::combined::{self, Bypass};
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 
-/// A stack with its device, not yet running.
-#[derive(Debug)]
-pub(crate) struct OwnStack {
-    specification: Specification,
-    /// Indexed by worker thread.
-    attachments: Vec<Attached>,
-    /// Set only in the process that made the device.
-    hold: Hold,
-}
-
-/// One worker thread's attachment to the device.
-#[derive(Debug)]
-pub(crate) struct WorkerAttachment {
-    specification: Specification,
-    attached: Attached,
-    /// This thread logs what concerns all threads.
-    is_first: bool,
-}
-
-/// An attachment borrowed for another thread, whose descriptor table is a copy of this one.
-#[derive(Clone, Debug)]
-pub(crate) struct LentAttachment {
-    specification: Specification,
-    attached: Attached<RawFd>,
-    is_first: bool,
-}
-
-impl OwnStack {
-    /// Makes the device; beside it messages about features that could not be had as requested.
-    pub(crate) fn attach(
-        specification: &Specification,
-    ) -> Result<(Self, Vec<String>), AttachError> {
-        let made = Attached::make(specification)?;
-        let stack = Self {
-            specification: specification.clone(),
-            attachments: made.attachments,
-            hold: made.hold,
+/// What a worker's engine is made with; `None` if the device no longer exists. `on_trouble` gets a message and its level
+/// for each fault.
+pub(crate) fn bypass(
+    worker: WorkerAttachment,
+    on_trouble: impl Fn(LogLevel, String) + Clone + Send + 'static,
+) -> io::Result<Option<Bypass>> {
+    let path = worker.specification().pcap.clone().unwrap_or_default();
+    let name = worker.specification().device.to_string();
+    let is_first = worker.is_first();
+    let tell = move |trouble| {
+        let level = match trouble {
+            Trouble::Notice(_) => LogLevel::Notice,
+            _ => LogLevel::Alert,
         };
-        Ok((stack, made.notices))
-    }
-
-    /// Takes over the old binary's device; the old binary serves until a worker process of this one does.
-    pub(crate) fn inherit(
-        specification: &Specification,
-        text: &str,
-        descriptors: Vec<OwnedFd>,
-    ) -> Result<(Self, Vec<String>), AttachError> {
-        let made = Attached::inherit(specification, text, descriptors)?;
-        let mut specification = specification.clone();
-        specification.workers.count = u32::try_from(made.attachments.len()).unwrap_or(u32::MAX);
-        let stack = Self {
-            specification,
-            attachments: made.attachments,
-            hold: made.hold,
-        };
-        Ok((stack, made.notices))
-    }
-
-    /// Whether another binary can have the device; if not, why.
-    pub(crate) fn can_export(&self) -> Result<(), &'static str> {
-        match self.attachments.as_slice() {
-            [attachment] => attachment.can_export(),
-            _ => Err("several workers share it"),
-        }
-    }
-
-    /// The argument of the new binary's [`Self::inherit`].
-    pub(crate) fn export(&self) -> Option<InheritedDevice<'_>> {
-        let attachment = self.attachments.first()?;
-        attachment.export(&self.hold)
-    }
-
-    /// A copy for another process, with descriptors of its own.
-    pub(crate) fn duplicate(&self) -> io::Result<Self> {
-        Ok(Self {
-            specification: self.specification.clone(),
-            attachments: self
-                .attachments
-                .iter()
-                .map(Attached::duplicate)
-                .collect::<io::Result<_>>()?,
-            hold: Hold::default(),
-        })
-    }
-
-    /// The descriptors that keep the device alive, to be held longer than by the thread that gets this value.
-    pub(crate) fn take_hold(&mut self) -> Hold {
-        std::mem::take(&mut self.hold)
-    }
-
-    pub(crate) fn specification(&self) -> &Specification {
-        &self.specification
-    }
-
-    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.attachments.iter().flat_map(Attached::descriptors)
-    }
-
-    /// The attachments for the threads of this process, in the threads' order.
-    pub(crate) fn take_attachments(self) -> io::Result<Vec<WorkerAttachment>> {
-        Attached::prepare(&self.attachments)?;
-        let specification = self.specification;
-        let attachments = self.attachments.into_iter().enumerate();
-        let attachments = attachments.map(|(place, attached)| WorkerAttachment {
-            specification: specification.clone(),
-            attached,
-            is_first: place == 0,
-        });
-        Ok(attachments.collect())
-    }
-}
-
-impl WorkerAttachment {
-    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.attached.descriptors()
-    }
-
-    /// For a thread that is about to unshare its descriptor table; valid as long as this value lives.
-    pub(crate) fn lend(&self) -> LentAttachment {
-        LentAttachment {
-            specification: self.specification.clone(),
-            attached: self.attached.lend(),
-            is_first: self.is_first,
-        }
-    }
-
-    /// What an engine is made with; `None` if the device no longer exists. `on_trouble` gets a message and its level
-    /// for each fault.
-    pub(crate) fn bypass(
-        self,
-        on_trouble: impl Fn(LogLevel, String) + Clone + Send + 'static,
-    ) -> io::Result<Option<Bypass>> {
-        let host = self.attached.host_config(&self.specification)?;
-        let polling = self.specification.polling;
-        let send_buffer_bytes = self.specification.send_buffer_bytes;
-        let path = self.specification.pcap.clone().unwrap_or_default();
-        let name = self.specification.device.to_string();
-        let tell = move |trouble| {
-            let level = match trouble {
-                Trouble::Notice(_) => LogLevel::Notice,
-                _ => LogLevel::Alert,
-            };
-            on_trouble(level, sentence(trouble, &name, &path));
-        };
-        let link = match self.attached.link(&self.specification, tell.clone()) {
-            Err(error) if attach::is_gone(&error) => {
-                if self.is_first {
-                    tell(Trouble::DeviceGone);
-                }
-                return Ok(None);
+        on_trouble(level, sentence(trouble, &name, &path));
+    };
+    match combined::bypass(worker, tell.clone()) {
+        Err(error) if attach::is_gone(&error) => {
+            if is_first {
+                tell(Trouble::DeviceGone);
             }
-            link => link?,
-        };
-        Ok(Some(Bypass {
-            polling,
-            send_buffer_bytes,
-            ..Bypass::new(link, host)
-        }))
+            Ok(None)
+        }
+        bypass => bypass.map(Some),
     }
 }
 
@@ -188,17 +53,6 @@ fn sentence(trouble: Trouble, name: &str, path: &Path) -> String {
             let (path, why) = (path.display(), describe(&error));
             format!("write() to \"{path}\" failed {why}: no more frames are written")
         }
-    }
-}
-
-impl LentAttachment {
-    /// Duplicates the descriptors in the caller's descriptor table.
-    pub(crate) fn take(self) -> io::Result<WorkerAttachment> {
-        Ok(WorkerAttachment {
-            specification: self.specification,
-            attached: self.attached.take()?,
-            is_first: self.is_first,
-        })
     }
 }
 

@@ -8,13 +8,13 @@ use crate::master::{Action, Ending, Master};
 use crate::message::{Order, Report};
 use crate::privileges;
 use crate::process_log::{describe, redirect_stderr};
-use crate::stack::OwnStack;
 use crate::status::answer::{self, Identity};
 use crate::status::board::BoardFile;
 use crate::status::control_socket::{ControlSocket, Question};
 use crate::status::parcel;
 use crate::worker_process::{self, Inheritance};
 use mill_config::config::LogLevel;
+use mill_device::attachment::Attachment;
 use mill_sys::process::{self, Fork, Pid};
 use mill_sys::signal::{Signal, SignalDescriptor};
 use mill_sys::title::Title;
@@ -31,7 +31,7 @@ pub struct Supervisor<'a> {
     master: Master,
     cycle: Cycle,
     /// Worker processes get duplicates of it.
-    stack: Option<OwnStack>,
+    stack: Option<Attachment>,
     signals: SignalDescriptor,
     /// Where clients ask for the status; the server runs without it if it can't be opened.
     control_socket: Option<ControlSocket>,
@@ -72,7 +72,7 @@ impl<'a> Supervisor<'a> {
     pub(crate) fn new(
         launch: &'a Launch,
         cycle: Cycle,
-        stack: Option<OwnStack>,
+        stack: Option<Attachment>,
         (signals, control_socket, identity): (SignalDescriptor, Option<ControlSocket>, Identity),
         daemonized: bool,
         old_binary: Option<Pid>,

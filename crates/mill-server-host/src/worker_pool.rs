@@ -2,7 +2,7 @@
 
 use crate::message::{Configuration, ListeningSocket, LogFile};
 use crate::process_log::{ProcessLog, describe};
-use crate::stack::{self, OwnStack, WorkerAttachment};
+use crate::stack;
 use crate::status::board::NUMBERS;
 use crate::status::control_socket::Question;
 use crate::status::inspect::Desk;
@@ -11,6 +11,7 @@ use crate::worker_process::Event;
 use crate::worker_thread::{Start, THREAD_NAME, WorkerThread};
 use mill_config::Config;
 use mill_config::config::{ErrorLog, LogLevel};
+use mill_device::attachment::{Attachment, WorkerAttachment};
 use mill_device::specification::Specification;
 use mill_metrics::Board;
 use mill_runtime::time::{Instant, UnixTime};
@@ -54,7 +55,7 @@ impl WorkerPool {
     pub(crate) fn new(
         events: Sender<Event>,
         hostname: &[u8],
-        stack: Option<OwnStack>,
+        stack: Option<Attachment>,
         board: Board,
     ) -> io::Result<Self> {
         report_panics(events.clone());
@@ -70,7 +71,7 @@ impl WorkerPool {
                 }
             })?;
         let specification = stack.as_ref().map(|stack| stack.specification().clone());
-        let attachments = stack.map(OwnStack::take_attachments).transpose()?;
+        let attachments = stack.map(Attachment::into_workers).transpose()?;
         Ok(Self {
             threads: Vec::new(),
             events,
@@ -269,7 +270,7 @@ impl WorkerPool {
                 number,
                 cpus: threads::cpus_of(affinity, place, &all),
                 events: self.events.clone(),
-                attachment: self.take_seat(place),
+                attachment: self.take_attachment(place),
             };
             let setup = |inbox| self.setup(number, inbox, logs.clone());
             let thread = WorkerThread::start(start, setup).map_err(failed)?;
@@ -289,7 +290,7 @@ impl WorkerPool {
         u32::try_from(self.attachments.len()).unwrap_or(u32::MAX)
     }
 
-    fn take_seat(&mut self, place: u32) -> Option<WorkerAttachment> {
+    fn take_attachment(&mut self, place: u32) -> Option<WorkerAttachment> {
         self.attachments.get_mut(place as usize)?.take()
     }
 

@@ -9,12 +9,12 @@ use crate::master::FATAL_CODE;
 use crate::message::{Configuration, Order, Report};
 use crate::privileges::{self, Identity};
 use crate::process_log::{ProcessLog, describe, redirect_stderr};
-use crate::stack::OwnStack;
 use crate::status::board::BoardFile;
 use crate::status::control_socket::Question;
 use crate::worker_pool::WorkerPool;
 use mill_config::config::{LogLevel, Main};
 use mill_config::load::{self, Options};
+use mill_device::attachment::Attachment;
 use mill_server::worker::Report as ThreadReport;
 use mill_sys::clock;
 use mill_sys::descriptor;
@@ -33,7 +33,7 @@ pub struct Inheritance<'a> {
     pub identity: Option<&'a Identity>,
     pub options: &'a Options,
     pub log: ProcessLog,
-    pub(crate) stack: Option<&'a OwnStack>,
+    pub(crate) stack: Option<&'a Attachment>,
     /// Where the worker threads publish their figures for the master.
     pub(crate) board: &'a BoardFile,
     /// What process titles begin with.
@@ -88,11 +88,11 @@ fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32>
     let log = log
         .duplicate()
         .map_err(|error| fatal(&log, "dup()", &error))?;
-    let stack = stack.map(OwnStack::duplicate).transpose();
+    let stack = stack.map(Attachment::duplicate).transpose();
     let stack = stack.map_err(|error| fatal(&log, "dup()", &error))?;
     let board = board.map().map_err(|error| fatal(&log, "mmap()", &error))?;
     let mut kept = vec![channel.as_fd()];
-    kept.extend(stack.iter().flat_map(OwnStack::descriptors));
+    kept.extend(stack.iter().flat_map(Attachment::descriptors));
     kept.extend(log.files().map(AsFd::as_fd));
     descriptor::close_all_but(&kept).map_err(|error| fatal(&log, "close_range()", &error))?;
     privileges::become_worker(main, identity, &log).map_err(|_| FATAL_CODE)?;

@@ -4,12 +4,13 @@
 use crate::channel::SEND_TIMEOUT;
 use crate::message::ListeningSocket;
 use crate::process_log;
-use crate::stack::{LentAttachment, WorkerAttachment};
+use crate::stack;
 use crate::status::inspect::{self, InspectionQueue, Inspector};
 use crate::status::publish::StackPublisher;
 use crate::threads::SocketName;
 use crate::worker_process::Event;
 use mill_config::config::ListenAddress;
+use mill_device::attachment::WorkerAttachment;
 use mill_engine::combined::{self, CombinedEngine};
 use mill_engine::{KernelOptions, offer};
 use mill_metrics::board::{Beginning, Board};
@@ -289,7 +290,7 @@ enum ThreadNotice {
 /// What a new thread duplicates from its starter, which keeps the descriptors open until the thread has reported.
 struct Inherited {
     mailbox: RawFd,
-    attachment: Option<LentAttachment>,
+    attachment: Option<WorkerAttachment<RawFd>>,
     /// Where failures are reported.
     events: Sender<Event>,
     asked: InspectionQueue,
@@ -358,7 +359,10 @@ fn settle_in(
     let table = descriptor::unshare_table();
     // The numbers are the same in both tables.
     let mailbox = descriptor::duplicate(inherited.mailbox)?;
-    let attachment = inherited.attachment.map(LentAttachment::take).transpose()?;
+    let attachment = inherited
+        .attachment
+        .map(WorkerAttachment::take)
+        .transpose()?;
     match table {
         Ok(()) => leave_behind(mailbox.as_fd(), attachment.as_ref())?,
         Err(error) => {
@@ -386,7 +390,7 @@ fn settle_in(
         let _ = process::set_timer_slack(TIMER_SLACK);
     }
     let bypass = attachment
-        .map(|attachment| attachment.bypass(on_trouble))
+        .map(|attachment| stack::bypass(attachment, on_trouble))
         .transpose()?;
     Ok((
         combined::engine(options, bypass.flatten())?,

@@ -6,7 +6,7 @@ use crate::stack::{self, Taken};
 use mill_load::dialect::{ab, wrk, wrk2};
 use mill_load::native;
 use mill_load::native::terminal::Terminal;
-use mill_load_host::{Interrupts, KernelPlatform, OwnStack, respond};
+use mill_load_host::{Interrupts, KernelPlatform, LazyAttachment, respond};
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -65,7 +65,7 @@ pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
         return carry_out(|interrupts, out, err| respond(rest, &interrupts, out, err));
     }
     let say = |what: &str| help::complain(&format!("millstream: {what}\n"));
-    let stack = stack.map(|stack| OwnStack::new(stack, say));
+    let stack = stack.map(|stack| LazyAttachment::new(stack, say));
     carry_out(|interrupts, out, err| {
         let platform = KernelPlatform::new(interrupts).on_stack(stack);
         match tool {

@@ -10,14 +10,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// A device as it is described to the next binary.
 #[derive(Debug)]
 pub struct InheritedDevice<'a> {
-    /// The description, as [`Attached::inherit`] parses it.
+    /// The description, as [`Attachment::inherit`](crate::attachment::Attachment::inherit) parses it.
     pub text: String,
     pub descriptors: Vec<BorrowedFd<'a>>,
 }
 
 impl Attached {
     /// Whether another process can take the device over while this one serves; if not, why.
-    pub fn can_export(&self) -> Result<(), &'static str> {
+    pub(crate) fn can_export(&self) -> Result<(), &'static str> {
         match (&self.wire, &self.ownership) {
             (_, Some(_)) => Ok(()),
             (Wire::Tap(_), None) => Err("a TAP device can't be handed over"),
@@ -30,7 +30,7 @@ impl Attached {
     }
 
     /// The device for the next binary, which holds it from then on too; `None` if it cannot be taken over.
-    pub fn export<'a>(&'a self, hold: &'a Hold) -> Option<InheritedDevice<'a>> {
+    pub(crate) fn export<'a>(&'a self, hold: &'a Hold) -> Option<InheritedDevice<'a>> {
         let (Wire::AfXdp(queue), Some(ownership)) = (&self.wire, &self.ownership) else {
             return None;
         };
@@ -47,7 +47,7 @@ impl Attached {
     }
 
     /// The device of the previous binary, which serves until a worker of this one takes it over.
-    pub fn inherit(
+    pub(crate) fn inherit(
         specification: &Specification,
         text: &str,
         descriptors: Vec<OwnedFd>,

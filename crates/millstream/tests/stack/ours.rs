@@ -1,7 +1,7 @@
 //! The stack's end of transfers: an engine on a thread of its own, as a worker of the server is one.
 
 use crate::pattern::Pattern;
-use mill_device::attach::Attached;
+use mill_device::attachment::Attachment;
 use mill_device::specification::Specification;
 use mill_engine::KernelOptions;
 use mill_engine::combined::{self, Bypass, CombinedEngine};
@@ -39,16 +39,13 @@ impl Ours {
     /// this end sends first. Each connection has one outcome.
     pub(crate) fn start(text: &str, transfer: Transfer, targets: Vec<SocketAddr>) -> Self {
         let specification = Specification::parse(text).unwrap();
-        let mut made = Attached::make(&specification).unwrap();
-        let attached = made.attachments.remove(0);
+        let (attachment, _) = Attachment::make(&specification).unwrap();
+        let attached = attachment.worker(0).unwrap();
         let (mailbox, far) = passing::pair().unwrap();
         let (outcome, outcomes) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let host = specification.host_config([7; 16]);
-            let link = attached
-                .link(&specification, |trouble| panic!("{trouble:?}"))
-                .unwrap();
+            let (link, host) = attached.link(|trouble| panic!("{trouble:?}")).unwrap();
             let options = KernelOptions {
                 mailbox: Some(far),
                 exact_waits: true,

@@ -1,26 +1,27 @@
-//! The network stack of our own that the load is sent over.
+//! The network stack of our own that the load is sent over, attached when a run begins.
 
-use mill_device::attach::{Attached, Hold, Trouble};
+use mill_device::attach::Trouble;
+use mill_device::attachment::Attachment;
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
 use mill_device::specification::settings::Spread;
-use mill_engine::combined::Bypass;
+use mill_engine::combined::{self, Bypass};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A stack and its device, which is made when a run begins and removed with this value. It has an attachment for each
-/// thread of a run.
-pub struct OwnStack {
+/// A stack's specification, and its attachment, which is made when a run begins and removed with this value. It has a
+/// part for each thread of a run.
+pub struct LazyAttachment {
     specification: Specification,
-    made: Mutex<Option<(Vec<Attached>, Hold)>>,
+    made: Mutex<Option<Attachment>>,
     say: Say,
 }
 
 /// Called with messages: features that could not be had as requested, and faults of the device.
 type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
-impl OwnStack {
+impl LazyAttachment {
     /// Stores the specification; makes no device yet.
     pub fn new(
         mut specification: Specification,
@@ -47,22 +48,20 @@ impl OwnStack {
                 "{device} carries one thread, and {threads} were asked for or are the default: give \"-t1\" with \"--stack\""
             ));
         }
-        if made
-            .as_ref()
-            .is_none_or(|(made, _)| made.len() != attachments as usize)
-        {
-            // The device can exist only once.
-            *made = None;
-            let device = Attached::make(&specification).map_err(|error| error.to_string())?;
-            for notice in &device.notices {
-                (self.say)(notice);
+        let fitting = made.take_if(|made| made.worker_count() == attachments as usize);
+        // The device can exist only once: the earlier attachment goes first.
+        *made = None;
+        let attachment = match fitting {
+            Some(attachment) => attachment,
+            None => {
+                let attached = Attachment::make(&specification);
+                let (attachment, notices) = attached.map_err(|error| error.to_string())?;
+                notices.iter().for_each(|notice| (self.say)(notice));
+                attachment
             }
-            *made = Some((device.attachments, device.hold));
-        }
-        let attachments = made
-            .as_ref()
-            .map_or(&[][..], |(attachments, _)| attachments.as_slice());
-        Attached::prepare(attachments)
+        };
+        made.insert(attachment)
+            .prepare()
             .map_err(|error| format!("the device can't be prepared: {error}"))
     }
 
@@ -78,7 +77,7 @@ impl OwnStack {
         specification
     }
 
-    fn made(&self) -> MutexGuard<'_, Option<(Vec<Attached>, Hold)>> {
+    fn made(&self) -> MutexGuard<'_, Option<Attachment>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,16 +87,10 @@ impl OwnStack {
 
     /// What the calling thread's engine is made with: its attachment, on descriptors of its own.
     pub(crate) fn bypass(&self, thread: u32) -> io::Result<Bypass> {
-        let attachment = {
-            let made = self.made();
-            let attachment = made
-                .as_ref()
-                .and_then(|(attachments, _)| attachments.get(thread as usize));
-            attachment
-                .ok_or_else(|| io::Error::other("the device has no attachment for the thread"))?
-                .duplicate()?
+        let worker = match &*self.made() {
+            Some(attachment) => attachment.worker(thread as usize)?,
+            None => return Err(io::Error::other("the device is not made yet")),
         };
-        let host = attachment.host_config(&self.specification)?;
         let (say, device) = (Arc::clone(&self.say), self.device().to_string());
         let on_trouble = move |trouble: Trouble| match trouble {
             Trouble::DeviceGone => say(&format!(
@@ -108,17 +101,12 @@ impl OwnStack {
             }
             Trouble::Problem(what) | Trouble::Notice(what) => say(&format!("{device}: {what}")),
         };
-        let link = attachment.link(&self.specification, on_trouble)?;
-        Ok(Bypass {
-            polling: self.specification.polling,
-            send_buffer_bytes: self.specification.send_buffer_bytes,
-            ..Bypass::new(link, host)
-        })
+        combined::bypass(worker, on_trouble)
     }
 }
 
-impl fmt::Debug for OwnStack {
+impl fmt::Debug for LazyAttachment {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "OwnStack({:?})", self.specification)
+        write!(formatter, "LazyAttachment({:?})", self.specification)
     }
 }

@@ -1,0 +1,177 @@
+//! How a program is attached to a stack of its own: the device, with an attachment for each worker.
+//!
+//! The process in charge makes it, which takes privileges, and keeps it; other processes and threads work with duplicates
+//! of its descriptors. The device vanishes with the last of them, however the processes end.
+
+use crate::any::AnyLink;
+use crate::attach::inherited_device::InheritedDevice;
+use crate::attach::{AttachError, Attached, Hold, Made, Trouble};
+use crate::specification::Specification;
+use mill_stack::config::HostConfig;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+
+/// A stack's specification and its device, not yet running.
+#[derive(Debug)]
+pub struct Attachment {
+    specification: Specification,
+    /// Indexed by worker.
+    workers: Vec<Attached>,
+    /// Set only in the process that made the device.
+    hold: Hold,
+}
+
+/// One worker's part. With the numbers of descriptors in their place it is for a thread that is about to leave this
+/// descriptor table.
+#[derive(Clone, Debug)]
+pub struct WorkerAttachment<D = OwnedFd> {
+    specification: Specification,
+    attached: Attached<D>,
+    /// This worker reports what concerns all workers.
+    is_first: bool,
+}
+
+impl Attachment {
+    /// Makes the device with an attachment for each worker of the specification, as far as it carries several. Beside it are
+    /// messages about features that could not be had as requested.
+    pub fn make(specification: &Specification) -> Result<(Self, Vec<String>), AttachError> {
+        let made = Attached::make(specification)?;
+        Ok(Self::of(specification.clone(), made))
+    }
+
+    /// Takes over the old binary's device; the old binary serves until a worker of this one does.
+    pub fn inherit(
+        specification: &Specification,
+        text: &str,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(Self, Vec<String>), AttachError> {
+        let made = Attached::inherit(specification, text, descriptors)?;
+        let mut specification = specification.clone();
+        specification.workers.count = u32::try_from(made.attachments.len()).unwrap_or(u32::MAX);
+        Ok(Self::of(specification, made))
+    }
+
+    fn of(specification: Specification, made: Made) -> (Self, Vec<String>) {
+        let attachment = Self {
+            specification,
+            workers: made.attachments,
+            hold: made.hold,
+        };
+        (attachment, made.notices)
+    }
+
+    /// Whether another binary can have the device; if not, why.
+    pub fn can_export(&self) -> Result<(), &'static str> {
+        match self.workers.as_slice() {
+            [worker] => worker.can_export(),
+            _ => Err("several workers share it"),
+        }
+    }
+
+    /// The argument of the new binary's [`Self::inherit`].
+    pub fn export(&self) -> Option<InheritedDevice<'_>> {
+        self.workers.first()?.export(&self.hold)
+    }
+
+    /// A copy for another process, with descriptors of its own.
+    pub fn duplicate(&self) -> io::Result<Self> {
+        let workers = self.workers.iter().map(Attached::duplicate);
+        Ok(Self {
+            specification: self.specification.clone(),
+            workers: workers.collect::<io::Result<_>>()?,
+            hold: Hold::default(),
+        })
+    }
+
+    /// The descriptors that keep the device alive, to be held longer than by the thread that gets this value.
+    pub fn take_hold(&mut self) -> Hold {
+        std::mem::take(&mut self.hold)
+    }
+
+    pub fn specification(&self) -> &Specification {
+        &self.specification
+    }
+
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.workers.iter().flat_map(Attached::descriptors)
+    }
+
+    /// How many workers it is for.
+    pub fn worker_count(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Sets up what the workers of this process share, before the first of them makes its link.
+    pub fn prepare(&self) -> io::Result<()> {
+        Attached::prepare(&self.workers)
+    }
+
+    /// A duplicate of one worker's part.
+    pub fn worker(&self, place: usize) -> io::Result<WorkerAttachment> {
+        let attached = self.workers.get(place);
+        let attached = attached
+            .ok_or_else(|| io::Error::other("the device has no attachment for the thread"))?;
+        Ok(WorkerAttachment {
+            specification: self.specification.clone(),
+            attached: attached.duplicate()?,
+            is_first: place == 0,
+        })
+    }
+
+    /// The parts of all workers of this process, in their order, prepared.
+    pub fn into_workers(self) -> io::Result<Vec<WorkerAttachment>> {
+        self.prepare()?;
+        let specification = self.specification;
+        let workers = self.workers.into_iter().enumerate();
+        let workers = workers.map(|(place, attached)| WorkerAttachment {
+            specification: specification.clone(),
+            attached,
+            is_first: place == 0,
+        });
+        Ok(workers.collect())
+    }
+}
+
+impl WorkerAttachment {
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.attached.descriptors()
+    }
+
+    /// For a thread that is about to unshare its descriptor table; valid as long as this value lives.
+    pub fn lend(&self) -> WorkerAttachment<RawFd> {
+        WorkerAttachment {
+            specification: self.specification.clone(),
+            attached: self.attached.lend(),
+            is_first: self.is_first,
+        }
+    }
+
+    pub fn specification(&self) -> &Specification {
+        &self.specification
+    }
+
+    pub fn is_first(&self) -> bool {
+        self.is_first
+    }
+
+    /// The link, and the configuration of a host on it. `on_trouble` is called once for each kind of trouble.
+    pub fn link(
+        self,
+        on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
+    ) -> io::Result<(AnyLink, HostConfig)> {
+        let host = self.attached.host_config(&self.specification)?;
+        let link = self.attached.link(&self.specification, on_trouble)?;
+        Ok((link, host))
+    }
+}
+
+impl WorkerAttachment<RawFd> {
+    /// Duplicates the descriptors in the caller's descriptor table.
+    pub fn take(self) -> io::Result<WorkerAttachment> {
+        Ok(WorkerAttachment {
+            specification: self.specification,
+            attached: self.attached.take()?,
+            is_first: self.is_first,
+        })
+    }
+}
