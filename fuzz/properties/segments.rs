@@ -28,7 +28,7 @@ use mill_stack::host::Host;
 use mill_stack::link::{Link, Offload};
 use mill_stack::memory_link::{Frame, MemoryLink};
 use mill_stack::queue::ByteQueue;
-use mill_stack::tcp::time::{Duration, Instant};
+use mill_tcp::time::{Duration, Instant};
 use peer::{PORTS, Peer};
 use script::Script;
 use std::net::IpAddr;

@@ -32,6 +32,8 @@ mod leftovers;
 mod module_docs;
 /// Every Rust file is part of a crate.
 mod reachable;
+/// No crate hands out another one's items.
+mod reexports;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -41,8 +43,9 @@ use violation::Violation;
 
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 11] = [
     edges::check,
+    reexports::check,
     fences::check,
     module_docs::check,
     reachable::check,

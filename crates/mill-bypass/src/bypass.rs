@@ -24,7 +24,7 @@ use mill_stack::host::status::Usage;
 use mill_stack::link::{FlowSteering, Link, LinkMonitor};
 use mill_stack::polling::Polling;
 use mill_stack::socket::SocketOptions;
-use mill_stack::tcp::counters::Counters;
+use mill_tcp::counters::Counters;
 
 /// How an engine's listeners and closed connections come to their end.
 mod ending;

@@ -19,8 +19,8 @@ use mill_runtime::datagrams::{
 use mill_runtime::tasks::TaskId;
 use mill_stack::link::Service;
 use mill_stack::udp::UdpOptions;
-use mill_stack::wire::protocol::Protocol;
-use mill_stack::wire::udp::HEADER_BYTES;
+use mill_wire::protocol::Protocol;
+use mill_wire::udp::HEADER_BYTES;
 
 /// A socket of a [`BypassEngine`], as its listeners are: one at a wildcard address is at both engines, one at an address
 /// of the host at the stack, and any other at the inner engine; one with a peer is where the way to the peer leads.

@@ -22,11 +22,6 @@
 
 extern crate alloc;
 
-/// What lies below, for whoever is above: what a host is made with, links, TCP's types, packet formats.
-pub use mill_stack::{
-    config, drop_reason, flow, host, limits, link, neighbor, polling, route, tcp, wire,
-};
-
 /// The engine: its turn, listening, connecting.
 pub mod bypass;
 

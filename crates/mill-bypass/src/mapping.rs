@@ -6,9 +6,9 @@ use mill_runtime::engine::{Keepalive, ListenError, ListenOptions};
 use mill_runtime::stream::{StreamError, TransportInfo};
 use mill_runtime::time::{Duration, Instant};
 use mill_stack::socket::{self, ConnectError, SocketError};
-use mill_stack::tcp::{config, info::Info, time};
 use mill_stack::udp::{BindError, UdpError, UdpWriteError};
-use mill_stack::wire;
+use mill_tcp::{config, info::Info, time};
+use mill_wire::ipv4;
 
 /// The time, as the stack counts it.
 pub(crate) const fn to_stack(now: Instant) -> time::Instant {
@@ -20,21 +20,21 @@ pub(crate) const fn to_runtime(at: time::Instant) -> Instant {
     Instant::from_nanos(at.as_nanos())
 }
 
-pub(crate) const fn to_stack_ecn(ecn: Ecn) -> wire::ipv4::Ecn {
+pub(crate) const fn to_stack_ecn(ecn: Ecn) -> ipv4::Ecn {
     match ecn {
-        Ecn::NotCapable => wire::ipv4::Ecn::NotCapable,
-        Ecn::Capable1 => wire::ipv4::Ecn::Capable1,
-        Ecn::Capable0 => wire::ipv4::Ecn::Capable0,
-        Ecn::CongestionExperienced => wire::ipv4::Ecn::CongestionExperienced,
+        Ecn::NotCapable => ipv4::Ecn::NotCapable,
+        Ecn::Capable1 => ipv4::Ecn::Capable1,
+        Ecn::Capable0 => ipv4::Ecn::Capable0,
+        Ecn::CongestionExperienced => ipv4::Ecn::CongestionExperienced,
     }
 }
 
-pub(crate) const fn to_runtime_ecn(ecn: wire::ipv4::Ecn) -> Ecn {
+pub(crate) const fn to_runtime_ecn(ecn: ipv4::Ecn) -> Ecn {
     match ecn {
-        wire::ipv4::Ecn::NotCapable => Ecn::NotCapable,
-        wire::ipv4::Ecn::Capable1 => Ecn::Capable1,
-        wire::ipv4::Ecn::Capable0 => Ecn::Capable0,
-        wire::ipv4::Ecn::CongestionExperienced => Ecn::CongestionExperienced,
+        ipv4::Ecn::NotCapable => Ecn::NotCapable,
+        ipv4::Ecn::Capable1 => Ecn::Capable1,
+        ipv4::Ecn::Capable0 => Ecn::Capable0,
+        ipv4::Ecn::CongestionExperienced => Ecn::CongestionExperienced,
     }
 }
 

@@ -25,7 +25,7 @@ use mill_stack::host::Host;
 use mill_stack::link::Service;
 use mill_stack::queue::SendQueue;
 use mill_stack::socket::{ListenError, ListenerId, SocketOptions};
-use mill_stack::wire::protocol::Protocol;
+use mill_wire::protocol::Protocol;
 
 /// The stack, and what the engine has besides: listeners, which may be the inner engine's as well.
 pub(crate) struct StackHalf<L: BypassLink, F: FileBytes> {

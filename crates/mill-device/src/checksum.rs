@@ -1,7 +1,7 @@
 //! Completes checksums in captured frames: where a frame has not left the machine, its TCP or UDP checksum field may
 //! have no more than the pseudo header's sum.
 
-use mill_stack::wire::checksum::Sum;
+use mill_wire::checksum::Sum;
 use std::net::IpAddr;
 
 /// Writes the right checksum into the TCP or UDP header of a whole packet. Other frames stay as they are: fragments,

@@ -5,9 +5,9 @@
 
 use ask::question;
 use mill_stack::config::{Prefix, Route};
-use mill_stack::wire::ethernet::MacAddress;
 use mill_sys::interface;
 use mill_sys::netlink::Netlink;
+use mill_wire::ethernet::MacAddress;
 use read::{Routing, Target};
 use std::collections::BTreeMap;
 use std::fmt;

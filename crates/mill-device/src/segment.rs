@@ -2,7 +2,7 @@
 
 use crate::checksum;
 use mill_stack::link::{PartialChecksum, Segmentation};
-use mill_stack::wire::checksum::Sum;
+use mill_wire::checksum::Sum;
 
 /// Calls `each` with the frames that `frame` stands for, in order and with complete checksums, built in `piece`. Does
 /// nothing if `frame` does not match the other arguments.

@@ -7,7 +7,7 @@ mod replay;
 #[path = "../../../fuzz/properties/memif_rings.rs"]
 mod rings;
 
-use mill_stack::tcp::random::Random;
+use mill_tcp::random::Random;
 use replay::replay;
 
 /// Inputs from seeds of every test run.

@@ -1,27 +1,13 @@
 //! Kernel sockets and the stack in one engine, as the programs use them.
 
 use crate::kernel::{KernelEngine, KernelOptions};
-pub use mill_bypass::{BypassEngine, StackOptions};
+use mill_bypass::{BypassEngine, StackOptions};
 use mill_device::AnyLink;
 use mill_device::attach::Trouble;
 use mill_device::attachment::WorkerAttachment;
 use mill_runtime::engine::Engine;
 use std::io;
 use std::os::fd::AsFd;
-
-/// What [`BypassEngine::with_host`] gives access to.
-pub mod stack {
-    pub use mill_bypass::drop_reason::DropReason;
-    pub use mill_bypass::flow::Flow;
-    pub use mill_bypass::host::status::ConnectionStatus;
-    pub use mill_bypass::host::tables::ListenerStatus;
-    pub use mill_bypass::link::Link;
-    pub use mill_bypass::neighbor::NeighborStatus;
-    pub use mill_bypass::route::RouteStatus;
-    pub use mill_bypass::tcp::arrived::SegmentDrop;
-    pub use mill_bypass::tcp::info::CongestionState;
-    pub use mill_bypass::tcp::state::State;
-}
 
 /// The engine of every thread of the server and of the load generator. Without a [`Bypass`] it is kernel sockets alone,
 /// at the cost of one comparison a call.

@@ -5,7 +5,7 @@ use crate::world::settings::Settings;
 use crate::world::wire::Wire;
 use mill_stack::host::Host;
 use mill_stack::queue::ByteQueue;
-use mill_stack::tcp::time::{Duration, Instant};
+use mill_tcp::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// Calls on connections and listeners.

@@ -87,7 +87,7 @@ mod tests {
     use crate::launch::EarlyLog;
     use crate::upgrade::Invocation;
     use mill_config::source::Memory;
-    use mill_device::specification::Polling;
+    use mill_stack::polling::Polling;
 
     fn launch(text: &str, stack: Option<&str>, polling: Option<Polling>) -> Launch {
         let options = Options::default();

@@ -10,7 +10,7 @@ use mill_stack::host::Host;
 use mill_stack::link::Link;
 use mill_stack::queue::ByteQueue;
 use mill_stack::socket::{ListenerId, Ready};
-use mill_stack::tcp::time::Instant;
+use mill_tcp::time::Instant;
 
 /// A world with two hosts and a cable.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use mill_sim::packet::ethernet::StationOptions;
 use mill_sim::packet::wire::{Loss, Wire};
 use mill_stack::config::{HostConfig, Prefix};
 use mill_stack::socket::{ListenOptions, SocketId};
-use mill_stack::tcp::config::{Algorithm, Config};
+use mill_tcp::config::{Algorithm, Config};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

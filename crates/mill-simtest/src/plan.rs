@@ -24,7 +24,7 @@ use mill_sim::packet::ethernet::StationOptions;
 use mill_sim::packet::wire::{Router, Wire};
 use mill_sim::random::Random;
 use mill_stack::link::ReceivedChecksum;
-use mill_stack::tcp::config::Config;
+use mill_tcp::config::Config;
 use std::fmt;
 
 /// A world before it begins. Station 0 is the server's, 1 that of the servers of bytes, the others are clients'.

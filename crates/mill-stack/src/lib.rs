@@ -23,10 +23,6 @@
 
 extern crate alloc;
 
-/// What lies below, for whoever is above: times, settings, counters; packet formats.
-pub use mill_tcp as tcp;
-pub use mill_wire as wire;
-
 /// What carries frames, seen from above.
 pub mod link;
 

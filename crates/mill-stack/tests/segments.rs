@@ -5,7 +5,7 @@ mod replay;
 #[path = "../../../fuzz/properties/segments.rs"]
 mod segments;
 
-use mill_stack::tcp::random::Random;
+use mill_tcp::random::Random;
 use replay::replay;
 
 /// Scripts from seeds that every run of the tests looks at.

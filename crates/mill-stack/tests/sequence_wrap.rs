@@ -8,7 +8,7 @@ use mill_stack::link::{Link, LinkProperties};
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::queue::{SendQueue, Vanished};
 use mill_stack::socket::{ListenOptions, SocketId};
-use mill_stack::tcp::time::Instant;
+use mill_tcp::time::Instant;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 use std::time::Duration;

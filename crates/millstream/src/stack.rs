@@ -1,6 +1,7 @@
 //! `--stack`, `--polling` and `--pcap`: the network stack of our own, for serving and for load.
 
-use mill_device::specification::{self, Polling, Specification, options, profile};
+use mill_device::specification::{self, Specification, options, profile};
+use mill_stack::polling::Polling;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;

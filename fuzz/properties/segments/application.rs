@@ -8,7 +8,7 @@ use mill_stack::host::Host;
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::queue::ByteQueue;
 use mill_stack::socket::{ListenOptions, ListenerId, SocketId};
-use mill_stack::wire::seq::SeqNumber;
+use mill_wire::seq::SeqNumber;
 use std::net::{IpAddr, SocketAddr};
 
 /// A listener and its sockets.

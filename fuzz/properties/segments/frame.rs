@@ -1,7 +1,7 @@
 //! Frames as the peer makes and reads them: as plain as can be, and without the code that is tested but for the header
 //! of TCP.
 
-use mill_stack::wire::tcp::TcpHeader;
+use mill_wire::tcp::TcpHeader;
 use std::net::Ipv4Addr;
 
 pub(super) const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);

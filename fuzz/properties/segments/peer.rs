@@ -3,9 +3,9 @@
 use super::frame;
 use super::script::Script;
 use super::stream::{our_byte, their_byte};
-use mill_stack::wire::seq::SeqNumber;
-use mill_stack::wire::tcp::{Flags, TcpHeader};
-use mill_stack::wire::tcp_option::{SackBlocks, TcpOptions, Timestamps};
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::{Flags, TcpHeader};
+use mill_wire::tcp_option::{SackBlocks, TcpOptions, Timestamps};
 
 pub(super) const PORTS: u16 = 3;
 

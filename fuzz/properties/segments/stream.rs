@@ -1,6 +1,6 @@
 //! What the streams hold: every byte is a function of its place, so that there is one right answer to what arrives.
 
-use mill_stack::wire::seq::SeqNumber;
+use mill_wire::seq::SeqNumber;
 
 /// The byte that the peer sends at this sequence number.
 pub(super) fn their_byte(seq: SeqNumber) -> u8 {

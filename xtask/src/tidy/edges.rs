@@ -8,35 +8,48 @@ use super::{Tree, Violation};
 const EDGES: [(&str, Allowed); 24] = [
     ("mill-wire", Allowed::Only(&[])),
     ("mill-tcp", Allowed::Only(&["mill-wire"])),
-    // Whoever is above reaches TCP's and the formats' types through it.
     ("mill-stack", Allowed::Only(&["mill-wire", "mill-tcp"])),
     ("mill-http", Allowed::Only(&[])),
     ("mill-runtime", Allowed::Only(&[])),
+    // Options, counters and facts of connections are TCP's.
     (
         "mill-bypass",
-        Allowed::Only(&["mill-runtime", "mill-stack"]),
+        Allowed::Only(&["mill-runtime", "mill-stack", "mill-tcp", "mill-wire"]),
     ),
     ("mill-config", Allowed::Only(&[])),
     ("mill-metrics", Allowed::Only(&[])),
     // What a server tells of itself, between processes: the figures, and nothing that makes them.
     ("mill-status", Allowed::Only(&["mill-metrics"])),
     ("mill-sys", Allowed::Only(&[])),
-    ("mill-device", Allowed::Only(&["mill-sys", "mill-stack"])),
+    // Links complete checksums, cut segments and steer by headers; `--stack` has words for TCP's options.
+    (
+        "mill-device",
+        Allowed::Only(&["mill-sys", "mill-stack", "mill-tcp", "mill-wire"]),
+    ),
+    // Of the stack its tests alone need something: what a host is made with.
     (
         "mill-engine",
-        Allowed::Only(&["mill-sys", "mill-runtime", "mill-bypass", "mill-device"]),
+        Allowed::Only(&[
+            "mill-sys",
+            "mill-runtime",
+            "mill-stack",
+            "mill-bypass",
+            "mill-device",
+        ]),
     ),
     // What every engine must do: it knows the traits and none of the engines.
     ("mill-conformance", Allowed::Only(&["mill-runtime"])),
-    // Packets of simulated networks run through the same stack and bypass engine as real ones.
+    // Its packet traces read headers. Packets of simulated networks run through the same stack and bypass engine as real ones.
     (
         "mill-sim",
-        Allowed::Only(&["mill-runtime", "mill-stack", "mill-bypass"]),
+        Allowed::Only(&["mill-wire", "mill-runtime", "mill-stack", "mill-bypass"]),
     ),
     // Proof, no product: servers, clients and the load generator over the stack in one simulated network.
     (
         "mill-simtest",
         Allowed::Only(&[
+            "mill-wire",
+            "mill-tcp",
             "mill-sim",
             "mill-runtime",
             "mill-stack",
@@ -51,10 +64,13 @@ const EDGES: [(&str, Allowed); 24] = [
         "mill-server",
         Allowed::Only(&["mill-runtime", "mill-http", "mill-config", "mill-metrics"]),
     ),
+    // Its status shows hosts, flows and the states of connections, as stack and TCP name them.
     (
         "mill-server-host",
         Allowed::Only(&[
             "mill-sys",
+            "mill-tcp",
+            "mill-stack",
             "mill-device",
             "mill-engine",
             "mill-runtime",
@@ -85,7 +101,10 @@ const EDGES: [(&str, Allowed); 24] = [
         Allowed::Only(&["mill-sys", "mill-metrics", "mill-lab"]),
     ),
     // Another program's way to the stack: packetdrill's plug-in interface.
-    ("mill-packetdrill", Allowed::Only(&["mill-stack"])),
+    (
+        "mill-packetdrill",
+        Allowed::Only(&["mill-tcp", "mill-stack"]),
+    ),
     ("millstream", Allowed::Every),
     // The measurements are recipes of mill-lab that mill-lab-host carries out; the floor that they hold servers against is made of
     // the sockets and epoll of mill-sys. The page of directives is made
@@ -96,6 +115,7 @@ const EDGES: [(&str, Allowed); 24] = [
         Allowed::Only(&[
             "mill-sys",
             "mill-config",
+            "mill-tcp",
             "mill-stack",
             "mill-sim",
             "mill-simtest",

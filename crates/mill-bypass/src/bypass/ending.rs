@@ -5,7 +5,7 @@ use crate::file_bytes::FileBytes;
 use mill_runtime::engine::{DrainListener, ListenerId, Orphans};
 use mill_stack::host::Host;
 use mill_stack::host::status::ConnectionStatus;
-use mill_stack::tcp::state::State;
+use mill_tcp::state::State;
 
 impl<L: BypassLink + 'static, I: DrainListener> DrainListener for BypassEngine<L, I>
 where
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use core::net::IpAddr;
     use mill_stack::flow::Flow;
-    use mill_stack::tcp::info::Info;
+    use mill_tcp::info::Info;
 
     #[test]
     fn who_ends_waits_for_closed_connections_whose_peers_are_there() {

@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use mill_runtime::files::{FileError, FileErrorKind};
-use mill_stack::tcp::random::Random;
+use mill_tcp::random::Random;
 
 /// A file in memory that can be cut, and counts what is read.
 #[derive(Clone)]

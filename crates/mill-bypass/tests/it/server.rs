@@ -1,7 +1,6 @@
 //! A simulated network as a testbed, and the servers that run in it.
 
 use crate::files::Directory;
-use mill_bypass::config::{HostConfig, Prefix};
 use mill_bypass::{BypassEngine, BypassStream, StackOptions};
 use mill_conformance::stream_peer::{PeerNetwork, StreamPeer, turn};
 use mill_conformance::{Around, Listener, Testbed};
@@ -13,6 +12,7 @@ use mill_sim::engine::SimEngine;
 use mill_sim::packet::ethernet::{Ethernet, StationOptions};
 use mill_sim::packet::sim_link::SimLink;
 use mill_sim::world::World;
+use mill_stack::config::{HostConfig, Prefix};
 use std::cell::RefCell;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

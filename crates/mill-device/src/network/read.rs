@@ -2,7 +2,7 @@
 
 use super::LinkState;
 use mill_stack::config::Prefix;
-use mill_stack::wire::ethernet::MacAddress;
+use mill_wire::ethernet::MacAddress;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage,

@@ -1,7 +1,7 @@
 //! Frames that are segmented, and the contents of the segments.
 
 use super::*;
-use mill_stack::wire::checksum::Sum;
+use mill_wire::checksum::Sum;
 use std::net::IpAddr;
 
 const ACK: u8 = 0x10;

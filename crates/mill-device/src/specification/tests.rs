@@ -1,7 +1,7 @@
 //! Texts in, specifications or messages out.
 
 use super::*;
-use mill_stack::tcp::config::{Algorithm, EcnMode};
+use mill_tcp::config::{Algorithm, EcnMode};
 use std::time::Duration;
 
 /// The shortest valid specification, with more options appended.

@@ -3,7 +3,7 @@
 use crate::specification::Specification;
 use mill_stack::config::Prefix;
 use mill_stack::polling::{DEFAULT_SPIN, Polling};
-use mill_stack::tcp::config::Keepalive;
+use mill_tcp::config::Keepalive;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

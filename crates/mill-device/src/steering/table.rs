@@ -8,8 +8,8 @@ use super::layout::{
     TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
 };
 use mill_stack::link::Service;
-use mill_stack::wire::protocol::Protocol;
 use mill_sys::bpf::map::ArrayMemory;
+use mill_wire::protocol::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -2,11 +2,11 @@
 
 use crate::client::Client;
 use crate::server::Task;
-use mill_bypass::config::{HostConfig, Prefix};
+use mill_bypass::StackOptions;
 use mill_device::AnyLink;
 use mill_device::device_link::DeviceLink;
 use mill_device::tap::TapLink;
-use mill_engine::combined::{self, CombinedEngine, StackOptions};
+use mill_engine::combined::{self, CombinedEngine};
 use mill_engine::{KernelOptions, offer};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine, Events, ListenOptions, ListenerId, Park};
@@ -16,6 +16,7 @@ use mill_runtime::stream::Stream;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Duration;
 use mill_runtime::worker::Worker;
+use mill_stack::config::{HostConfig, Prefix};
 use mill_sys::{descriptor, passing};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};

@@ -4,7 +4,7 @@ use super::World;
 use super::descriptors::{Descriptor, Kind};
 use super::errno::Errno;
 use mill_stack::socket::{ListenOptions, Readable};
-use mill_stack::tcp::state::State;
+use mill_tcp::state::State;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// How `shutdown` says which half.

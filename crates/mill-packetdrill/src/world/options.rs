@@ -4,8 +4,8 @@ use super::World;
 use super::descriptors::Kind;
 use super::errno::Errno;
 use super::tcp_info::{self, Beside};
-use mill_stack::tcp::config::Keepalive;
-use mill_stack::tcp::time::Duration;
+use mill_tcp::config::Keepalive;
+use mill_tcp::time::Duration;
 
 const SOL_SOCKET: i32 = 1;
 const SOL_TCP: i32 = 6;

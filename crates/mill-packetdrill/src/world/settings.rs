@@ -5,7 +5,7 @@
 //! commands have run.
 
 use mill_stack::config::{HostConfig, Prefix, Route};
-use mill_stack::tcp::config::{Algorithm, Config, EcnMode};
+use mill_tcp::config::{Algorithm, Config, EcnMode};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 

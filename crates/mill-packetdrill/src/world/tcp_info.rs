@@ -8,9 +8,9 @@
 //! … 220 reord_seen … 228 snd_wnd  232 rcv_wnd …
 //! ```
 
-use mill_stack::tcp::info::{CongestionState, Info};
-use mill_stack::tcp::state::State;
-use mill_stack::tcp::time::Duration;
+use mill_tcp::info::{CongestionState, Info};
+use mill_tcp::state::State;
+use mill_tcp::time::Duration;
 
 /// More bytes than any kernel's structure has; a caller takes what it has room for.
 const BYTES: usize = 512;

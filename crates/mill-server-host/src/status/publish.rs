@@ -5,10 +5,10 @@ use super::snapshot;
 use mill_device::AnyLink;
 use mill_device::standby::StandbyLink;
 use mill_engine::combined::CombinedEngine;
-use mill_engine::combined::stack::DropReason;
-use mill_engine::combined::stack::SegmentDrop;
 use mill_metrics::StackCounters;
 use mill_metrics::board::Board;
+use mill_stack::drop_reason::DropReason;
+use mill_tcp::arrived::SegmentDrop;
 
 /// Publishes the figures of a worker's stack. A turn that changed none costs two loads, one that did little a few more;
 /// all figures are copied when frames stop coming, and every [`INTERVAL_NS`] while they do.

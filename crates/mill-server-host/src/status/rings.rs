@@ -4,7 +4,7 @@ use super::snapshot::fact;
 use mill_device::AnyLink;
 use mill_device::interface::InterfaceLink;
 use mill_device::relay::RelayCounters;
-use mill_engine::combined::stack::Link;
+use mill_stack::link::Link;
 use mill_status::tables::Fact;
 
 /// Facts about the rings of a device: a few system calls.

@@ -4,14 +4,18 @@ use super::inspect::{Ask, Reply, What};
 use super::rings::rings;
 use mill_device::AnyLink;
 use mill_engine::combined::CombinedEngine;
-use mill_engine::combined::stack::{
-    CongestionState, ConnectionStatus, Flow, ListenerStatus, NeighborStatus, RouteStatus, State,
-};
 use mill_runtime::address::Address;
+use mill_stack::flow::Flow;
+use mill_stack::host::status::ConnectionStatus;
+use mill_stack::host::tables::ListenerStatus;
+use mill_stack::neighbor::NeighborStatus;
+use mill_stack::route::RouteStatus;
 use mill_status::tables::{Connection, Fact, Listener, Neighbor, Route};
 use mill_status::{Part, Request, TableName};
 use mill_sys::address::Peer;
 use mill_sys::socket::{self, TcpState};
+use mill_tcp::info::CongestionState;
+use mill_tcp::state::State;
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -5,8 +5,8 @@
 use super::layout::{Layout, TCP};
 use super::trace::{Flow, flow_of};
 use mill_stack::link::Offload;
-use mill_stack::wire::seq::SeqNumber;
-use mill_stack::wire::tcp::{Flags, TcpHeader};
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::{Flags, TcpHeader};
 use std::collections::BTreeMap;
 
 /// Both directions of all connections that hosts of a world have had.

@@ -2,7 +2,7 @@
 
 use super::layout::{ETHERNET_BYTES, Layout, TCP, UDP, u16_at};
 use mill_stack::link::{LinkProperties, Offload};
-use mill_stack::wire::tcp::TcpHeader;
+use mill_wire::tcp::TcpHeader;
 
 /// Says what is wrong with a frame that a host hands to its link.
 pub(super) fn scrutinise(

@@ -1,7 +1,7 @@
 //! What theory expects of an ideal sender.
 
 use super::{BITS_PER_SECOND, Cell, MTU};
-use mill_stack::tcp::config::Algorithm;
+use mill_tcp::config::Algorithm;
 
 /// Payload bits a second.
 pub(super) fn bits_per_second(cell: &Cell) -> f64 {

@@ -4,7 +4,7 @@ use super::{CardPlan, small};
 use mill_runtime::time::Duration;
 use mill_sim::random::Random;
 use mill_stack::link::ReceivedChecksum;
-use mill_stack::tcp::config::{Algorithm, Config, EcnMode};
+use mill_tcp::config::{Algorithm, Config, EcnMode};
 
 /// Mostly Ethernet's; else the least of the family, jumbo frames, or any.
 pub(super) fn mtu(is_ipv6: bool, random: &mut Random) -> u16 {

@@ -4,7 +4,7 @@ use super::Plan;
 use mill_runtime::time::Duration;
 use mill_sim::random::Random;
 use mill_stack::limits::Limits;
-use mill_stack::tcp::config::Keepalive;
+use mill_tcp::config::Keepalive;
 
 /// What servers are set to, beside what each station's `tcp` says.
 #[derive(Clone, Debug, Default)]

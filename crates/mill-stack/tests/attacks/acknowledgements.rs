@@ -2,7 +2,7 @@
 
 use crate::raw_peer::RawPeer;
 use crate::target::Target;
-use mill_stack::wire::tcp::Flags;
+use mill_wire::tcp::Flags;
 
 #[test]
 fn a_storm_of_acknowledgements_is_not_answered() {

@@ -4,8 +4,8 @@ use crate::raw_peer::{RawPeer, Seen};
 use crate::target::Target;
 use mill_stack::drop_reason::DropReason;
 use mill_stack::socket::SocketId;
-use mill_stack::tcp::arrived::SegmentDrop;
-use mill_stack::wire::tcp::Flags;
+use mill_tcp::arrived::SegmentDrop;
+use mill_wire::tcp::Flags;
 use std::time::Duration;
 
 /// A connection that goes on to work, whatever `forged` do to it; what the host answered.

@@ -3,8 +3,8 @@
 use crate::raw_peer::{RawPeer, Seen};
 use crate::target::Target;
 use mill_stack::socket::ListenOptions;
-use mill_stack::wire::tcp::Flags;
-use mill_stack::wire::tcp_option::FastOpenCookie;
+use mill_wire::tcp::Flags;
+use mill_wire::tcp_option::FastOpenCookie;
 use std::time::Duration;
 
 fn target(waiting_max: u32) -> Target {

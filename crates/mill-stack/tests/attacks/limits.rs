@@ -5,8 +5,8 @@ use crate::target::{ADDRESS, PORT, Target};
 use mill_stack::drop_reason::DropReason;
 use mill_stack::link::FRAMES_HELD_MAX;
 use mill_stack::socket::{ConnectError, ListenOptions};
-use mill_stack::tcp::arrived::SegmentDrop;
-use mill_stack::wire::tcp::Flags;
+use mill_tcp::arrived::SegmentDrop;
+use mill_wire::tcp::Flags;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 

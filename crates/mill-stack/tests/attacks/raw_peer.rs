@@ -2,14 +2,14 @@
 
 use crate::target::{ADDRESS, GATEWAY_MAC, MAC, PORT, Target};
 use mill_stack::socket::SocketId;
-use mill_stack::wire::checksum;
-use mill_stack::wire::checksum::Sum;
-use mill_stack::wire::ethernet::{EtherType, EthernetHeader};
-use mill_stack::wire::ipv4::Ipv4Header;
-use mill_stack::wire::protocol::Protocol;
-use mill_stack::wire::seq::SeqNumber;
-use mill_stack::wire::tcp::{CHECKSUM_OFFSET, Flags, TcpHeader};
-use mill_stack::wire::tcp_option::{TcpOptions, Timestamps};
+use mill_wire::checksum;
+use mill_wire::checksum::Sum;
+use mill_wire::ethernet::{EtherType, EthernetHeader};
+use mill_wire::ipv4::Ipv4Header;
+use mill_wire::protocol::Protocol;
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::{CHECKSUM_OFFSET, Flags, TcpHeader};
+use mill_wire::tcp_option::{TcpOptions, Timestamps};
 use std::net::Ipv4Addr;
 
 /// A segment on the wire, to the host or from it.

@@ -4,8 +4,8 @@ use crate::raw_peer::RawPeer;
 use crate::target::Target;
 use mill_stack::drop_reason::DropReason;
 use mill_stack::socket::ListenOptions;
-use mill_stack::tcp::config::EcnMode;
-use mill_stack::wire::tcp::Flags;
+use mill_tcp::config::EcnMode;
+use mill_wire::tcp::Flags;
 use std::time::Duration;
 
 const HALF_OPEN_MAX: u32 = 32;

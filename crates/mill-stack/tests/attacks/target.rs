@@ -8,9 +8,9 @@ use mill_stack::link::Link;
 use mill_stack::memory_link::{Frame, MemoryLink};
 use mill_stack::queue::ByteQueue;
 use mill_stack::socket::{ListenOptions, ListenerId, SocketId};
-use mill_stack::tcp::time::Instant;
-use mill_stack::wire::arp::{ArpOperation, ArpPacket};
-use mill_stack::wire::ethernet::{EtherType, EthernetHeader, MacAddress};
+use mill_tcp::time::Instant;
+use mill_wire::arp::{ArpOperation, ArpPacket};
+use mill_wire::ethernet::{EtherType, EthernetHeader, MacAddress};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::raw_peer::RawPeer;
 use crate::target::Target;
-use mill_stack::wire::tcp::Flags;
+use mill_wire::tcp::Flags;
 use std::time::Duration;
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::raw_peer::RawPeer;
 use crate::target::Target;
 use mill_stack::socket::SocketError;
-use mill_stack::wire::tcp::Flags;
+use mill_wire::tcp::Flags;
 use std::time::Duration;
 
 #[test]
@@ -117,7 +117,7 @@ fn an_opening_that_nobody_answers_fails_after_127_seconds() {
 #[test]
 fn keepalive_finds_out_that_an_idle_peer_is_gone() {
     use mill_stack::socket::ListenOptions;
-    use mill_stack::tcp::config::Keepalive;
+    use mill_tcp::config::Keepalive;
     let options = ListenOptions {
         keepalive: Some(Keepalive {
             idle: Duration::from_secs(10),

@@ -4,10 +4,10 @@ use crate::packet::{datagram, icmp, message, packet};
 use crate::world::{OURS, PEER, World};
 use mill_stack::drop_reason::DropReason;
 use mill_stack::udp::UdpOptions;
-use mill_stack::wire::ethernet::EtherType;
-use mill_stack::wire::ethernet::MacAddress;
-use mill_stack::wire::ipv4::Ecn;
-use mill_stack::wire::protocol::Protocol;
+use mill_wire::ethernet::EtherType;
+use mill_wire::ethernet::MacAddress;
+use mill_wire::ipv4::Ecn;
+use mill_wire::protocol::Protocol;
 use std::net::SocketAddr;
 
 #[test]

@@ -4,13 +4,13 @@ use crate::packet::{datagram, icmp, message, packet};
 use crate::world::{OURS, PEER, World};
 use mill_stack::drop_reason::DropReason;
 use mill_stack::udp::UdpOptions;
-use mill_stack::wire::checksum;
-use mill_stack::wire::checksum::Sum;
-use mill_stack::wire::icmpv4::Icmpv4;
-use mill_stack::wire::icmpv6::Icmpv6;
-use mill_stack::wire::ipv4::Ecn;
-use mill_stack::wire::protocol::Protocol;
-use mill_stack::wire::tcp::TcpHeader;
+use mill_wire::checksum;
+use mill_wire::checksum::Sum;
+use mill_wire::icmpv4::Icmpv4;
+use mill_wire::icmpv6::Icmpv6;
+use mill_wire::ipv4::Ecn;
+use mill_wire::protocol::Protocol;
+use mill_wire::tcp::TcpHeader;
 use std::net::SocketAddr;
 
 #[test]

@@ -2,10 +2,10 @@
 
 use crate::packet::{icmp, message, packet};
 use crate::world::{OURS, PEER_MAC, World};
-use mill_stack::wire::ethernet::EtherType;
-use mill_stack::wire::ethernet::MacAddress;
-use mill_stack::wire::ndp::Ndp;
-use mill_stack::wire::protocol::Protocol;
+use mill_wire::ethernet::EtherType;
+use mill_wire::ethernet::MacAddress;
+use mill_wire::ndp::Ndp;
+use mill_wire::protocol::Protocol;
 
 #[test]
 fn an_answer_waits_until_its_neighbour_is_known() {
@@ -27,7 +27,7 @@ fn an_answer_waits_until_its_neighbour_is_known() {
 fn a_host_that_looks_whether_our_address_is_free_learns_that_it_is_not() {
     let mut world = World::new();
     let ours = "fd00::2".parse().unwrap();
-    let group = mill_stack::wire::ndp::solicited_node(ours);
+    let group = mill_wire::ndp::solicited_node(ours);
     let question = Ndp::NeighborSolicitation {
         target: ours,
         source_mac: None,

@@ -1,12 +1,12 @@
 //! Packets of the peer, byte by byte.
 
-use mill_stack::wire::checksum;
-use mill_stack::wire::checksum::Sum;
-use mill_stack::wire::ipv4::Ipv4Header;
-use mill_stack::wire::ipv6::Ipv6Header;
-use mill_stack::wire::protocol::Protocol;
-use mill_stack::wire::udp;
-use mill_stack::wire::udp::UdpHeader;
+use mill_wire::checksum;
+use mill_wire::checksum::Sum;
+use mill_wire::ipv4::Ipv4Header;
+use mill_wire::ipv6::Ipv6Header;
+use mill_wire::protocol::Protocol;
+use mill_wire::udp;
+use mill_wire::udp::UdpHeader;
 use std::net::IpAddr;
 
 pub(crate) fn packet(source: &str, target: &str, protocol: Protocol, body: &[u8]) -> Vec<u8> {

@@ -4,9 +4,9 @@ use crate::packet::{datagram, message, packet, pseudo_header};
 use crate::world::{OURS, PEER, World};
 use mill_stack::drop_reason::DropReason;
 use mill_stack::udp::UdpOptions;
-use mill_stack::wire::checksum;
-use mill_stack::wire::checksum::Sum;
-use mill_stack::wire::protocol::Protocol;
+use mill_wire::checksum;
+use mill_wire::checksum::Sum;
+use mill_wire::protocol::Protocol;
 use std::net::SocketAddr;
 
 /// Pieces of `body` of 600 bytes or so.

@@ -9,12 +9,12 @@ use mill_stack::link::Offload;
 use mill_stack::memory_link::Frame;
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::queue::ByteQueue;
-use mill_stack::tcp::time::Instant;
-use mill_stack::wire::ethernet::EtherType;
-use mill_stack::wire::ethernet::EthernetHeader;
-use mill_stack::wire::ethernet::MacAddress;
-use mill_stack::wire::ndp::Ndp;
-use mill_stack::wire::protocol::Protocol;
+use mill_tcp::time::Instant;
+use mill_wire::ethernet::EtherType;
+use mill_wire::ethernet::EthernetHeader;
+use mill_wire::ethernet::MacAddress;
+use mill_wire::ndp::Ndp;
+use mill_wire::protocol::Protocol;
 
 pub(crate) const OURS: [&str; 2] = ["10.77.0.2", "fd00::2"];
 pub(crate) const PEER: [&str; 2] = ["10.77.0.9", "fd00::9"];

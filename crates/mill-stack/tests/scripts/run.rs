@@ -12,7 +12,7 @@ use crate::wire::Wire;
 use calls::Sockets;
 use mill_stack::host::Host;
 use mill_stack::queue::ByteQueue;
-use mill_stack::tcp::time::{Duration, Instant};
+use mill_tcp::time::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How far a packet's time may be from what the script says: one tick, in which all timers are kept.

@@ -1,8 +1,8 @@
 //! How the stack is set for a script: `--initial-window=4`.
 
 use mill_stack::config::{HostConfig, Prefix};
-use mill_stack::tcp::config::{Algorithm, Config, EcnMode, Keepalive};
-use mill_stack::tcp::time::Duration;
+use mill_tcp::config::{Algorithm, Config, EcnMode, Keepalive};
+use mill_tcp::time::Duration;
 use std::str::FromStr;
 
 use crate::packet::Ends;

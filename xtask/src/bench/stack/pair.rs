@@ -6,8 +6,8 @@ use std::time::Duration;
 use mill_stack::config::{HostConfig, Prefix};
 use mill_stack::host::Host;
 use mill_stack::socket::{ListenOptions, ListenerId};
-use mill_stack::tcp::time::Instant;
 use mill_sys::clock;
+use mill_tcp::time::Instant;
 
 use super::cable::Port;
 use super::pattern::Pattern;

@@ -193,7 +193,7 @@ const RECEIVE_FRAMES_MIN: u32 = 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mill_stack::wire::ethernet::MacAddress;
+    use mill_wire::ethernet::MacAddress;
 
     /// Checks, for an interface of this kind and a requested mode, whether there is room for merged segments, and
     /// whether they are lost if the driver does not run the program.

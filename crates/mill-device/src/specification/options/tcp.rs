@@ -1,7 +1,7 @@
 //! The behaviour of connections.
 
 use super::{StackOption, Value, option};
-use mill_stack::tcp::config::{Algorithm, EcnMode};
+use mill_tcp::config::{Algorithm, EcnMode};
 
 pub(super) const OPTIONS: &[StackOption] = &[
     option(

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::specification::Specification;
-use mill_stack::tcp::config::{Config, Keepalive};
+use mill_tcp::config::{Config, Keepalive};
 use std::time::Duration;
 
 fn parse(option: &StackOption, value: &str) -> Option<Specification> {

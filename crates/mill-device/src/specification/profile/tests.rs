@@ -3,7 +3,7 @@
 use super::*;
 use crate::specification::options;
 use mill_stack::polling::Polling;
-use mill_stack::tcp::config::Config;
+use mill_tcp::config::Config;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;

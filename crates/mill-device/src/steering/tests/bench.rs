@@ -4,11 +4,11 @@ use super::frames::Frame;
 use crate::af_xdp::setup;
 use crate::steering::{Rules, SteeringCounters, SteeringError, Table};
 use mill_stack::link::Service;
-use mill_stack::wire::protocol::Protocol;
 use mill_sys::bpf::program::{Trial, Verdict};
 use mill_sys::memory::Pages;
 use mill_sys::xsk::Copying;
 use mill_sys::{interface, namespace};
+use mill_wire::protocol::Protocol;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// A program that is not attached, with a socket for the loopback's queue and its first worker.

@@ -4,7 +4,7 @@ use super::{Record, flow_of};
 use crate::packet::carrier::Effect;
 use crate::packet::layout::{Layout, TCP};
 use mill_runtime::time::Instant;
-use mill_stack::wire::tcp::{Flags, TcpHeader};
+use mill_wire::tcp::{Flags, TcpHeader};
 use std::net::SocketAddr;
 
 /// A TCP segment that was sent, and whether it came to where it was sent.

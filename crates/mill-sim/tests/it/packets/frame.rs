@@ -2,9 +2,9 @@
 
 use mill_sim::packet::sim_link::SimLink;
 use mill_stack::link::{Link, Offload, PartialChecksum, Segmentation};
-use mill_stack::wire::seq::SeqNumber;
-use mill_stack::wire::tcp::{Flags, TcpHeader};
-use mill_stack::wire::tcp_option::TcpOptions;
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::{Flags, TcpHeader};
+use mill_wire::tcp_option::TcpOptions;
 
 /// What a frame is made of.
 #[derive(Clone, Debug)]

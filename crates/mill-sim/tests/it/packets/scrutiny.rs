@@ -2,9 +2,9 @@
 
 use super::frame::{Frame, Sums};
 use super::{Cable, Wire};
-use mill_stack::wire::seq::SeqNumber;
-use mill_stack::wire::tcp::Flags;
-use mill_stack::wire::tcp_option::Timestamps;
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
+use mill_wire::tcp_option::Timestamps;
 
 #[test]
 fn a_frame_that_is_wrong_is_refused_at_once() {

@@ -8,7 +8,7 @@ use crate::script::Call;
 use mill_stack::socket::{
     ConnectError, ListenError, ListenOptions, ListenerId, SocketError, SocketId,
 };
-use mill_stack::tcp::time::Duration;
+use mill_tcp::time::Duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 

@@ -2,8 +2,8 @@
 
 use super::super::super::tests::{in_namespace, ip, wire};
 use super::{Following, OTHER_MAC, of_neighbor};
-use mill_stack::wire::ethernet::MacAddress;
 use mill_sys::namespace;
+use mill_wire::ethernet::MacAddress;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};

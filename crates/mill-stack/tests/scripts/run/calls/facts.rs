@@ -2,7 +2,7 @@
 
 use super::Run;
 use mill_stack::socket::Ready;
-use mill_stack::tcp::info::Info;
+use mill_tcp::info::Info;
 
 impl Run {
     /// One figure of a connection, as `ss -ti` would show it.
