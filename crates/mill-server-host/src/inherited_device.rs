@@ -48,7 +48,7 @@ pub(crate) fn ask(
 ) -> Result<(Attachment, Vec<String>), String> {
     let failed = |error: &io::Error| {
         format!(
-            "the network stack of the old binary can't be had {}",
+            "the network stack of the old binary cannot be taken over {}",
             describe(error)
         )
     };

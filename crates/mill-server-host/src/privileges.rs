@@ -50,7 +50,7 @@ impl Identity {
             Some(group) => (group, "this machine has no such group"),
             None => (
                 &user.name,
-                "this machine has no group of the account's name: name one behind it",
+                "this machine has no group of the account's name: add one after it",
             ),
         };
         let gid = find_group(group).map_err(|what| fail(&user.group_spot, what, help))?;

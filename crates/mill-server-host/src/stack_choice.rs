@@ -71,7 +71,7 @@ pub(crate) fn settle(launch: &Launch, log: &ProcessLog) -> Result<Launch, NotOpe
     match &mut settled.stack {
         Some(stack) => stack.set_polling(polling, "--polling"),
         None => {
-            let what = "\"--polling\" says when a stack of our own looks for frames: it needs \"--stack\", \
+            let what = "\"--polling\" sets the polling mode of a stack of our own: it needs \"--stack\", \
                         or \"network_stack\" in the configuration";
             log.write(LogLevel::Emerg, what);
             return Err(NotOpened::Configuration);

@@ -97,7 +97,7 @@ pub(crate) fn unknown(argument: &[u8]) -> ExitCode {
     } else if let Some(known) = nearest(argument.as_bytes(), COMMANDS.iter().copied()) {
         text.push_str(&format!(", did you mean \"{known}\"?"));
     }
-    text.push_str("\n\"millstream help\" lists what there is.\n");
+    text.push_str("\n\"millstream help\" lists all commands.\n");
     complain(&text);
     ExitCode::FAILURE
 }

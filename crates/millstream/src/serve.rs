@@ -86,7 +86,7 @@ fn launch_of(directory: &Directory, stack: Option<Specification>) -> Result<Laun
         Ok(_) => {}
         Err(error) => {
             let port = match shown.parse::<u16>() {
-                Ok(_) => "; a port is said by \"--port\"",
+                Ok(_) => "; the port is set by \"--port\"",
                 Err(_) => "",
             };
             return Err(Refused(format!(

@@ -71,7 +71,7 @@ pub(crate) fn take(arguments: &[Vec<u8>]) -> Result<Taken, String> {
             Some(stack)
         }
         (None, Some(_)) => {
-            let what = "\"--pcap\" writes down what a stack of our own sends and receives: it needs \"--stack\"";
+            let what = "\"--pcap\" captures the frames of a stack of our own: it needs \"--stack\"";
             return Err(String::from(what));
         }
         (stack, None) => stack,
@@ -135,7 +135,7 @@ fn parse_polling(text: &[u8]) -> Result<Polling, String> {
 
 /// The error if no configuration can name a stack.
 pub(crate) const POLLING_OF_NOTHING: &str =
-    "\"--polling\" says when a stack of our own looks for frames: it needs \"--stack\"";
+    "\"--polling\" sets the polling mode of a stack of our own: it needs \"--stack\"";
 
 #[cfg(test)]
 mod tests {

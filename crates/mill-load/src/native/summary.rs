@@ -225,7 +225,7 @@ fn statuses(text: &mut String, outcome: &Outcome<'_>, style: Style) {
     }
     if tally.surplus > 0 {
         let surplus = units::count(tally.surplus);
-        let line = format!("  {surplus} answers were longer than they said");
+        let line = format!("  {surplus} answers were longer than announced");
         let _ = writeln!(text, "{}", style.bad(&line));
     }
 }

@@ -82,7 +82,7 @@ pub fn find(word: &str) -> Result<Found, StatusError> {
             )))
         }
         (None, _) => Err(error_of(format!(
-            "no server is called \"{word}\"; \"millstream status\" lists those that there are"
+            "no server is called \"{word}\"; \"millstream status\" lists all servers"
         ))),
     }
 }
@@ -332,7 +332,7 @@ fn from_memory(process: u32, why: &str) -> Result<Status, StatusError> {
         total: Total::of(&workers),
         workers,
         notes: vec![format!(
-            "process {process} does not answer ({why}){stopped}: what follows is what its workers have shown last"
+            "process {process} does not answer ({why}){stopped}: the following are its workers' last figures"
         )],
         ..Status::default()
     })

@@ -126,7 +126,7 @@ fn parse_listen(text: &str) -> Result<Vec<Listen>, Refused> {
     // One colon before a number is how users of nginx might write a port; two begin an IPv6 address.
     if parse_port(text.strip_prefix(':').unwrap_or(text)).is_some() {
         return refused(&format!(
-            "says at which addresses; \"{text}\" is a port, which \"--port\" says"
+            "takes addresses; \"{text}\" is a port, which \"--port\" sets"
         ));
     }
     if let Some(rest) = text.strip_prefix('*') {
@@ -244,9 +244,9 @@ mod tests {
         check_refused(&["--listen"], "\"--listen\" needs an address");
         check_refused(
             &["--listen", "8000"],
-            "\"--listen\" says at which addresses; \"8000\" is a port, which \"--port\" says",
+            "\"--listen\" takes addresses; \"8000\" is a port, which \"--port\" sets",
         );
-        check_refused(&["--listen", ":8000"], "\"--listen\" says at which");
+        check_refused(&["--listen", ":8000"], "\"--listen\" takes addresses");
         check_refused(
             &["--listen", "example.org"],
             "\"--listen\" \"example.org\" is no IP address",

@@ -29,7 +29,7 @@ pub(crate) struct Server {
 
 const NGINX: &str = "/usr/sbin/nginx";
 
-/// The user of the servers when the tests run as root, which may read everything: Debian's nobody.
+/// The user of the servers when the tests run as root, which may read everything: the unprivileged account of Debian.
 const NOBODY: u32 = 65534;
 
 /// How often a server is asked whether it answers, and how long in between: 10 s in all.

@@ -198,7 +198,7 @@ fn wrong_command_lines_get_an_answer() {
     );
     check(
         &["serve", "8000"],
-        "millstream: \"8000\" cannot be served: No such file or directory (os error 2); a port is said by \"--port\"",
+        "millstream: \"8000\" cannot be served: No such file or directory (os error 2); the port is set by \"--port\"",
     );
     check(
         &["serve", "/etc/hostname"],

@@ -88,7 +88,7 @@ fn polling_without_a_stack_is_refused() {
     };
     let site = Site::new();
     let conf = site.configure("", SERVER);
-    let needs = "\"--polling\" says when a stack of our own looks for frames: it needs \"--stack\"";
+    let needs = "\"--polling\" sets the polling mode of a stack of our own: it needs \"--stack\"";
     check(&["serve", "--polling", "spin"], needs);
     check(&["wrk", "--polling=spin", "http://a/"], needs);
     let needs = format!("{needs}, or \"network_stack\" in the configuration");

@@ -40,7 +40,7 @@ fn typing_errors_are_reported_with_the_valid_values() {
     );
     assert_eq!(
         complaint(&["serve", "--pcap", "x"]),
-        "millstream: \"--pcap\" writes down what a stack of our own sends and receives: it needs \"--stack\"\n"
+        "millstream: \"--pcap\" captures the frames of a stack of our own: it needs \"--stack\"\n"
     );
 }
 

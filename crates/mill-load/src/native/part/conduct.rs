@@ -88,7 +88,7 @@ impl Conductor {
             Some(PartMessage::Failed(sentence)) => return Err(PartError(sentence)),
             None => {
                 let shown: String = line.chars().take(SHOWN_MAX).collect();
-                return Err(self.lost(part, &format!("said what is no message: {shown:?}")));
+                return Err(self.lost(part, &format!("sent a malformed line: {shown:?}")));
             }
         }
         Ok(())

@@ -235,7 +235,7 @@ fn a_part_that_fails_or_sends_malformed_lines_voids_the_run() {
     );
     check(
         FromPart::Line(1, String::from("oops")),
-        "part 2/2 was lost (said what is no message: \"oops\")",
+        "part 2/2 was lost (sent a malformed line: \"oops\")",
     );
     check(
         line(1, &PartMessage::Failed(String::from("no descriptor left"))),
