@@ -26,7 +26,7 @@ use mill_stack::polling::Polling;
 use mill_stack::socket::SocketOptions;
 use mill_tcp::counters::Counters;
 
-/// How an engine's listeners and closed connections come to their end.
+/// How listeners and closed connections of an engine end.
 mod ending;
 
 pub(crate) use ending::is_under_way;
@@ -42,17 +42,17 @@ pub struct StackOptions<L> {
     pub link: L,
     pub host: HostConfig,
     /// Bytes of one stream that count as taken by the transport before they are acknowledged, where the listener does
-    /// not say otherwise ([`ListenOptions::send_buffer_bytes`]): the memory that a stream's writer fills before it has to
-    /// wait, and the window that it can fill.
+    /// not set [`ListenOptions::send_buffer_bytes`]: the memory that a writer fills before it has to wait, and the
+    /// largest window that it can use.
     pub send_buffer_bytes: u32,
     pub polling: Polling,
-    /// What connections have of their own that the stack opens. With `fast_open` a stream's first bytes, if they are
+    /// Options of connections that the stack opens. With `fast_open` a stream's first bytes, if they are
     /// written in the turn in which it is opened, leave with its SYN (RFC 7413): for requests that may come twice.
     pub opened: SocketOptions,
 }
 
 impl<L> StackOptions<L> {
-    /// Sleeps until frames come.
+    /// Sleeps until frames arrive.
     pub const fn new(link: L, host: HostConfig) -> Self {
         Self {
             link,
@@ -79,13 +79,13 @@ const OPENED: SocketOptions = SocketOptions {
 /// A listener at a wildcard address listens at both; at an address of the host, at the stack; at any other, at the
 /// inner engine. Connections are opened by the stack where one of its routes leads to the target over the link.
 ///
-/// The inner engine's `poll` has to end when frames have come to the link, and to end at once while some are there.
+/// The inner engine's `poll` has to return when frames have arrived at the link, and at once while some are waiting.
 pub struct BypassEngine<L: BypassLink, I: Engine>
 where
     FileOf<I>: FileBytes,
 {
     inner: I,
-    /// `None` without a link: everything is the inner engine's then.
+    /// `None` without a link: all connections are the inner engine's.
     stack_half: Option<Rc<StackHalf<L, FileOf<I>>>>,
 }
 
@@ -110,7 +110,7 @@ where
         &self.inner
     }
 
-    /// Looks at the host, for its counters and connections; `None` without one.
+    /// Reads the host, for its counters and connections; `None` without one.
     pub fn with_host<R>(
         &self,
         look: impl FnOnce(&Host<PayloadQueue<FileOf<I>>>) -> R,
@@ -119,7 +119,7 @@ where
         Some(look(&stack_half.stack.borrow().host))
     }
 
-    /// Looks at the link, for what it counts; `None` without one.
+    /// Reads the link, for its counters; `None` without one.
     pub fn with_link<R>(&self, look: impl FnOnce(&mut L) -> R) -> Option<R> {
         let stack_half = self.stack_half.as_ref()?;
         Some(look(&mut stack_half.stack.borrow_mut().link))
@@ -256,7 +256,7 @@ where
         Accept::Empty
     }
 
-    /// At the stack: who is accepted a turn late has his request acknowledged by a frame of its own.
+    /// Also at the stack: a connection that is accepted a turn late has its request acknowledged by a separate frame.
     fn accepts_freely(&self, listener: ListenerId) -> bool {
         let Some(stack_half) = &self.stack_half else {
             return self.inner.accepts_freely(listener);

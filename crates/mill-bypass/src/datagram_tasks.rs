@@ -1,4 +1,4 @@
-//! Which task uses which socket of datagrams of the stack, and what is to be reported to it.
+//! Maps UDP sockets of the stack to their tasks, and collects which tasks to poll.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use mill_runtime::tasks::TaskId;
 #[derive(Debug, Default)]
 pub(crate) struct DatagramTasks {
     sockets: BTreeMap<SocketAddr, User>,
-    /// How many of them wait for room.
+    /// How many sockets wait for room in the transmit queue.
     waiting: usize,
     ready: Vec<TaskId>,
 }
@@ -34,7 +34,7 @@ impl DatagramTasks {
         }
     }
 
-    /// The new task is reported in any case, so that it sees what came before.
+    /// The new task is reported in any case, so that it handles what arrived before.
     pub(crate) fn set_task(&mut self, socket: SocketAddr, task: TaskId) {
         if let Some(user) = self.sockets.get_mut(&socket) {
             user.task = task;
@@ -42,7 +42,7 @@ impl DatagramTasks {
         }
     }
 
-    /// There was no room for what a socket sends.
+    /// A socket's transmit queue was full.
     pub(crate) fn wait_for_room(&mut self, socket: SocketAddr) {
         if let Some(user) = self.sockets.get_mut(&socket)
             && !core::mem::replace(&mut user.waits_for_room, true)

@@ -30,7 +30,7 @@ where
 {
     stack: Option<StackDatagrams<L, FileOf<I>>>,
     inner: Option<I::Datagrams>,
-    /// Which is asked first the next time, so that neither starves.
+    /// Which half is polled first the next time, so that neither starves.
     stack_first: Cell<bool>,
 }
 
@@ -308,7 +308,7 @@ impl<L: BypassLink, F: FileBytes> StackDatagrams<L, F> {
 
 impl<L: BypassLink, F: FileBytes> Drop for StackDatagrams<L, F> {
     fn drop(&mut self) {
-        // It is lent only while a test panics.
+        // Borrowed only while a test panics.
         if let Ok(mut stack) = self.stack.try_borrow_mut() {
             stack.host.close_udp(self.local);
             stack.datagrams.close(self.local);

@@ -15,7 +15,8 @@
 //!
 //! Invariants:
 //! - Without a link every call is the inner engine's, behind one comparison.
-//! - A task is reported only by the engine that has its stream; readiness is state, asked again at will.
+//! - A task is reported only by the engine that has its stream; readiness is state, which a task may poll at any
+//!   time.
 //! - Per turn nothing is allocated once slots, scratch lists and pools have grown to the load.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -40,13 +41,13 @@ pub mod file_bytes;
 /// Memory for copies and chunks of files, used again.
 pub mod pool;
 
-/// The stack's half of an engine: listening, accepting, connecting, its part of the turn.
+/// The stack's half of an engine: listening, accepting, connecting, its part of a turn.
 mod stack_half;
 
 /// One host, its link, and the slots of its streams.
 mod stack;
 
-/// When a turn waits, and when it looks at the inner engine.
+/// When a turn waits, and when it polls the inner engine.
 mod pace;
 
 /// Which task uses which socket of datagrams.

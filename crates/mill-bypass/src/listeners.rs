@@ -20,11 +20,11 @@ pub(crate) struct Entry {
     /// Listens for IPv6 and IPv4: IPv4 addresses are shown as IPv6 shows them.
     pub(crate) is_dual: bool,
     pub(crate) accepting: bool,
-    /// Somebody waits at the stack, or did when it was asked last.
+    /// Connections wait at the stack, or did at the last poll.
     pub(crate) is_waiting: bool,
-    /// The same at the inner engine, where a question is a system call.
+    /// The same at the inner engine, where each poll is a system call.
     pub(crate) is_inner_waiting: bool,
-    /// Which of the two is asked first the next time, so that neither starves.
+    /// Which of the two is polled first the next time, so that neither starves.
     pub(crate) stack_first: bool,
 }
 
@@ -51,7 +51,8 @@ impl Listeners {
         self.entries.get_mut(id.0 as usize)?.take()
     }
 
-    /// Replaces the inner engine's numbers, from position `from` on, by the worker's. Somebody waits there.
+    /// Replaces the inner engine's numbers, from position `from` on, by the worker's. Connections wait at these
+    /// listeners.
     pub(crate) fn translate(&mut self, acceptable: &mut Vec<ListenerId>, from: usize) {
         let mut kept = from;
         for index in from..acceptable.len() {
@@ -71,7 +72,7 @@ impl Listeners {
         acceptable.truncate(kept);
     }
 
-    /// Somebody waits at a listener of the stack.
+    /// Connections wait at a listener of the stack.
     pub(crate) fn note_waiting(&mut self, stack: socket::ListenerId) {
         let mut entries = self.entries.iter_mut().flatten();
         if let Some(entry) = entries.find(|entry| entry.stack == Some(stack)) {
@@ -79,12 +80,12 @@ impl Listeners {
         }
     }
 
-    /// Whether somebody waits at the stack who may be accepted.
+    /// Whether connections that may be accepted wait at the stack.
     pub(crate) fn has_waiting(&self) -> bool {
         self.entries.iter().flatten().any(Entry::is_reported)
     }
 
-    /// Reports the listeners at which somebody waits, besides those reported already.
+    /// Reports the listeners at which connections wait, besides those reported already.
     pub(crate) fn report(&self, acceptable: &mut Vec<ListenerId>) {
         for (entry, index) in self.entries.iter().zip(0..) {
             let id = ListenerId(index);
@@ -94,7 +95,7 @@ impl Listeners {
         }
     }
 
-    /// All listeners, which are forgotten.
+    /// Removes and returns all listeners.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry> {
         self.entries.drain(..).flatten()
     }
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_reported_until_nobody_does_but_not_while_paused() {
+    fn waiting_connections_are_reported_until_none_is_left_but_not_while_paused() {
         let mut listeners = Listeners::default();
         let id = listeners.insert(entry(None, Some(0)));
         assert!(!listeners.has_waiting());

@@ -10,12 +10,12 @@ use mill_stack::udp::{BindError, UdpError, UdpWriteError};
 use mill_tcp::{config, info::Info, time};
 use mill_wire::ipv4;
 
-/// The time, as the stack counts it.
+/// An instant of the runtime as an instant of the stack.
 pub(crate) const fn to_stack(now: Instant) -> time::Instant {
     time::Instant::from_nanos(now.as_nanos())
 }
 
-/// The time, as the runtime counts it.
+/// An instant of the stack as an instant of the runtime.
 pub(crate) const fn to_runtime(at: time::Instant) -> Instant {
     Instant::from_nanos(at.as_nanos())
 }
@@ -38,7 +38,7 @@ pub(crate) const fn to_runtime_ecn(ecn: ipv4::Ecn) -> Ecn {
     }
 }
 
-/// What a datagram that was sent before has met.
+/// The error that a datagram sent earlier has met.
 pub(crate) const fn datagram_error(error: UdpError) -> DatagramError {
     match error {
         UdpError::Refused => DatagramError::Refused,
@@ -46,7 +46,7 @@ pub(crate) const fn datagram_error(error: UdpError) -> DatagramError {
     }
 }
 
-/// Why a datagram is not sent. What is full is not an error to whoever may wait.
+/// Why a datagram is not sent. A full queue is not an error for a caller that may wait.
 pub(crate) const fn write_error(error: UdpWriteError) -> Option<DatagramError> {
     match error {
         UdpWriteError::TooLarge => Some(DatagramError::TooLarge),
@@ -81,7 +81,7 @@ pub(crate) fn listen_options(options: &ListenOptions) -> socket::ListenOptions {
     }
 }
 
-/// Linux's keep-alive is off unless asked for; where a value is left to the system it is what Linux has.
+/// Keep-alive is off by default, as on Linux; a value left to the system is Linux's.
 fn keepalive(keepalive: Keepalive) -> Option<config::Keepalive> {
     match keepalive {
         Keepalive::System | Keepalive::Off => None,
@@ -103,7 +103,7 @@ fn keepalive(keepalive: Keepalive) -> Option<config::Keepalive> {
     }
 }
 
-/// What the kernel's call and number would be.
+/// The kernel's call and error number for the same failure.
 pub(crate) fn listen_error(error: socket::ListenError) -> ListenError {
     match error {
         socket::ListenError::InUse => ListenError {
@@ -156,12 +156,12 @@ pub(crate) fn mapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// What the stack knows an address by.
+/// The IP address as the stack represents it.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// What is asked of a listener's address.
+/// The host's addresses that a listener's address covers.
 pub(crate) trait ListenAddress {
     fn address_is_v6_wildcard(&self) -> bool;
 }

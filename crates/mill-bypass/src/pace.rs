@@ -1,4 +1,4 @@
-//! When a turn waits, and when it looks at the inner engine: what [`Polling`] comes to.
+//! When a turn waits, and when it polls the inner engine: the effect of [`Polling`].
 
 use crate::stack::earlier;
 use mill_runtime::engine::Park;
@@ -9,23 +9,23 @@ use mill_stack::polling::Polling;
 #[derive(Debug)]
 pub(crate) struct Pace {
     polling: Polling,
-    /// When there was something to do last, and whether that was in the last turn.
+    /// When there was work last, and whether that was in the last turn.
     worked_at: Instant,
     has_worked: bool,
-    /// When the inner engine was asked last.
+    /// When the inner engine was polled last.
     asked_at: Instant,
-    /// How long it is not asked again while nobody sleeps.
+    /// How long it is not polled again while turns do not sleep.
     ask_interval: Duration,
-    /// When to look next, if that is so many times a second.
+    /// When to poll next, at a fixed polling rate.
     look_at: Instant,
 }
 
-/// What the turn does before it looks at the link.
+/// What the turn does before it polls the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// The inner engine is asked, and waits like this.
+    /// The inner engine is polled, and waits like this.
     Inner(Park),
-    /// It has been asked a moment ago: its events come a little later, and this turn costs no system call.
+    /// The inner engine was polled a moment ago: its events come a little later, and this turn costs no system call.
     Skip,
 }
 
@@ -45,7 +45,8 @@ impl Pace {
     /// end.
     pub(crate) fn wait(&mut self, park: Park, now: Instant) -> Wait {
         let has_worked = core::mem::take(&mut self.has_worked);
-        // Whoever is to be woken looks once more and finds nothing: some links signal from then on only.
+        // Before it sleeps, a turn polls once more without work: some links signal only frames that arrive after that
+        // poll.
         let sleep = if has_worked { Park::No } else { park };
         match self.polling {
             Polling::Interrupt => Wait::Inner(sleep),
@@ -67,13 +68,13 @@ impl Pace {
         }
     }
 
-    /// The turn that began at `now` found something to do.
+    /// The turn that began at `now` found work.
     pub(crate) const fn worked(&mut self, now: Instant) {
         self.worked_at = now;
         self.has_worked = true;
     }
 
-    /// The inner engine was asked and had something, and probably will have again soon.
+    /// The inner engine was polled and had events, and probably will have more soon.
     pub(crate) const fn note_inner_activity(&mut self) {
         self.ask_interval = INNER_INTERVAL_MIN;
     }
@@ -83,12 +84,12 @@ impl Pace {
             return Wait::Skip;
         }
         self.asked_at = now;
-        // Until it turns out that there was something.
+        // Until the turn turns out to have work.
         self.ask_interval = (self.ask_interval * 2).min(INNER_INTERVAL_MAX);
         Wait::Inner(Park::No)
     }
 
-    /// Looks that were missed are not made up for. A turn that something else has begun changes nothing.
+    /// Polls that were missed are not made up for. A turn that began for another reason changes nothing.
     fn next_look(&mut self, hz: u32, now: Instant) -> Instant {
         if self.look_at <= now {
             let interval = Duration::from_secs(1) / hz.max(1);
@@ -98,9 +99,9 @@ impl Pace {
     }
 }
 
-/// How often turns that never sleep ask the inner engine: its events come by so much later at most, and a question is a
-/// system call, which costs about a tenth of the least. While there is something the least counts; each question that finds
-/// nothing doubles it.
+/// How often turns that never sleep poll the inner engine: its events come by so much later at most, and a poll is a
+/// system call, which costs about a tenth of the least interval. While there are events the least one is used; each
+/// poll that finds none doubles it.
 const INNER_INTERVAL_MIN: Duration = Duration::from_micros(20);
 const INNER_INTERVAL_MAX: Duration = Duration::from_micros(160);
 
@@ -113,7 +114,7 @@ mod tests {
         Instant::from_nanos(micros * 1000)
     }
 
-    /// What each turn does that ends at these microseconds, none of which finds something to do after the first.
+    /// What each turn does that ends at these microseconds, none of which has work after the first.
     fn check(polling: Polling, turns: &[(u64, Wait)]) {
         let mut pace = Pace::new(polling, at(0));
         for (micros, expected) in turns {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sleeps_before_a_look_that_found_nothing() {
+    fn a_turn_sleeps_only_after_a_poll_that_found_nothing() {
         for polling in [
             Polling::Interrupt,
             Polling::Adaptive(Duration::from_micros(50)),

@@ -13,7 +13,7 @@
 //! but not more bytes of files than the send buffer has: then the oldest go, and are read again should they have to be
 //! sent again.
 
-/// Its bookkeeping while it is not empty: chunks in order, found by position.
+/// The bookkeeping of a queue that is not empty: chunks in order, found by position.
 mod outbound;
 
 /// A part of a queue that is in one place: a buffer, shared memory, a range of a file.
@@ -38,8 +38,8 @@ impl<F: FileBytes> PayloadQueue<F> {
     /// Appends a payload, whose memory comes from `pool`. `file_bytes_max` is how many bytes of files are kept in memory
     /// together.
     ///
-    /// An error says that the payload's bytes do not exist. The queue is then longer by one byte that does not exist
-    /// either, so that the connection is reset after what stands before it was sent.
+    /// An error means that the payload's bytes do not exist. The queue is then longer by one byte that cannot be
+    /// read, so that the connection is reset after the bytes before it were sent.
     pub fn push(
         &mut self,
         payload: Payload<'_, F>,

@@ -101,7 +101,7 @@ pub const SMALL_BYTES: usize = 2 * 1024;
 /// carries, so that making one looks at two chunks at the most.
 pub const LARGE_BYTES: usize = 64 * 1024;
 
-/// Buffers kept though nobody uses them: 8 MB of small ones and 16 MB of large ones. More are in use only while more
+/// Unused buffers that are kept: 8 MB of small ones and 16 MB of large ones. More are in use only while more
 /// connections wait for acknowledgements at once, and then their number changes slowly.
 const SMALL_VACANT_MAX: usize = 4096;
 const LARGE_VACANT_MAX: usize = 256;

@@ -8,15 +8,15 @@ use mill_stack::socket::SocketId;
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) socket: SocketId,
-    /// What went wrong above the host: a file that could not be read, a write after the end.
+    /// An error above the host: a file that could not be read, a write after the end.
     pub(crate) error: Option<StreamError>,
-    /// The most that [`mill_runtime::stream::Stream::sent`] has told; it never tells less.
+    /// The largest value that [`mill_runtime::stream::Stream::sent`] has returned; it never returns less.
     pub(crate) sent: u64,
     /// Bytes that count as taken before they are acknowledged.
     pub(crate) send_buffer_bytes: u32,
-    /// Unread bytes that the receive window was made to hold.
+    /// Unread bytes that the receive window was enlarged to hold.
     pub(crate) reserved_bytes: u32,
-    /// Unread bytes that the reader knows of.
+    /// Unread bytes that the reader has seen.
     pub(crate) seen_bytes: u32,
     pub(crate) flags: Flags,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Flags {
     pub(crate) connecting: bool,
     /// Close with RST.
     pub(crate) reset_on_close: bool,
-    /// FIN was asked for.
+    /// FIN was requested.
     pub(crate) shutdown: bool,
     /// IPv4 addresses are shown as IPv6 shows them: it came in by a listener of both.
     pub(crate) is_mapped: bool,
@@ -79,7 +79,7 @@ impl Slots {
     }
 }
 
-/// Why a slot is there.
+/// Why a slot is in use.
 const LIVES: &str = "a handle's slot lives as long as the handle";
 
 /// Bytes that an idle stream takes here; the host's part is documented there, the handle's is in its task.

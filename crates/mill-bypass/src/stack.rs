@@ -26,27 +26,27 @@ pub(crate) struct Stack<L: BypassLink, F: FileBytes> {
     pub(crate) link: L,
     pub(crate) slots: Slots,
     pub(crate) pool: Pool<F>,
-    /// What changed and was not reported yet.
+    /// Changes that were not reported yet.
     ready: Vec<Ready>,
     acceptable: Vec<ListenerId>,
     pub(crate) datagrams: DatagramTasks,
     /// Memory for sockets of datagrams that have something to read.
     readable: Vec<SocketAddr>,
-    /// The frames that `Host::receive` takes at once.
+    /// The frames that `Host::receive` takes in one call.
     burst_max: usize,
-    /// The last turn took or sent all the frames it may, and left some perhaps.
+    /// The last turn received or sent as many frames as it may, and may have left some.
     pub(crate) has_more: bool,
-    /// Turns in a row whose frames did not all fit into the link, or did not all leave it.
+    /// Consecutive turns whose frames did not all fit into the link, or did not all leave it.
     full_turns: u32,
     pace: Pace,
-    /// Memory for what changed around the link, and for neighbours that somebody waits for.
+    /// Memory for the link's changes, and for neighbours whose addresses the host has to resolve.
     changes: Vec<LinkChange>,
     wanted: Vec<IpAddr>,
-    /// Who was at the other end is gone, so that nobody will ever take what is on its way.
+    /// The link's peer is gone, so that the frames queued to it will never be taken.
     is_alone: bool,
-    /// Where to go on with ending what was closed and is not over.
+    /// Where to go on with resetting connections that were closed and are not over.
     aborted_to: u32,
-    /// From which slot on something was on its way when that was asked last.
+    /// The slot from which the last search for unsent bytes goes on.
     lingered_at: u32,
     /// The time of the last packet call.
     now: Instant,
@@ -83,7 +83,7 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
 
     /// How the inner engine may wait, when it would wait as `park` says.
     pub(crate) fn wait(&mut self, park: Park, now: impl FnOnce() -> Instant) -> Wait {
-        // Who does not sleep need not know until when.
+        // A turn that does not sleep needs no deadline.
         let park = if self.pace.spins(self.now) {
             Park::No
         } else {
@@ -108,7 +108,7 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
         park
     }
 
-    /// Receives what has come, as far as a turn's share goes, and does what is due.
+    /// Receives waiting frames, up to a turn's share, and expires timers.
     pub(crate) fn receive(&mut self, now: Instant) {
         self.now = now;
         let now = to_stack(now);
@@ -154,7 +154,9 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
         self.now
     }
 
-    /// Whether something is on its way that somebody will take. Looks on from where something was the last time: a million connections that
+    /// Whether bytes are on their way that the peer will take. The search goes on from the last slot that had some: a
+    /// million connections that
+    /// are ending are looked at a few times each, and not once a turn.
     /// end are looked at a few times each, and not once a turn.
     pub(crate) fn has_lingering_orphans(&mut self) -> bool {
         !self.is_alone && (self.lingers_from(self.lingered_at) || self.lingers_from(0))
@@ -173,24 +175,24 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
         false
     }
 
-    /// Resets some of the connections that were closed and are not over; says whether there may be more.
+    /// Resets some of the connections that were closed and are not over; returns whether there may be more.
     pub(crate) fn abort_orphans(&mut self) -> bool {
         let next = self.host.abort_orphans(self.aborted_to);
         self.aborted_to = next.unwrap_or(0);
         next.is_some()
     }
 
-    /// The tasks have something to do, whatever it is.
+    /// The tasks have work of any kind.
     pub(crate) const fn worked(&mut self) {
         self.pace.worked(self.now);
     }
 
-    /// The inner engine had something.
+    /// The inner engine had events.
     pub(crate) const fn note_inner_activity(&mut self) {
         self.pace.note_inner_activity();
     }
 
-    /// Sends what there is, and gives the frames of the turn back.
+    /// Sends queued frames, and gives the turn's received frames back.
     pub(crate) fn settle(&mut self, now: Instant) {
         self.now = now;
         let frames = FRAMES_PER_TURN;
@@ -212,7 +214,7 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
         self.note_changes();
     }
 
-    /// Has a connection reported by the next poll, which does not wait, whether it changes or not.
+    /// Has a connection reported by the next poll, which does not wait, even if its state does not change.
     pub(crate) fn report_next(&mut self, ready: Ready) {
         self.ready.push(ready);
     }
@@ -224,7 +226,7 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
         self.datagrams.take_ready(tasks);
     }
 
-    /// The listeners at which somebody began to wait.
+    /// The listeners at which connections began to wait.
     pub(crate) fn drain_acceptable(&mut self) -> impl Iterator<Item = ListenerId> {
         self.acceptable.drain(..)
     }
@@ -242,7 +244,7 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
     }
 }
 
-/// What streams that were closed last have to say still leaves: FIN or RST. Nobody sends it again if it is lost.
+/// Sends the FIN or RST of the streams closed last. A lost one is not sent again.
 impl<L: BypassLink, F: FileBytes> Drop for Stack<L, F> {
     fn drop(&mut self) {
         self.host.transmit(&mut self.link, to_stack(self.now));
@@ -257,7 +259,7 @@ impl<L: BypassLink, F: FileBytes> fmt::Debug for Stack<L, F> {
     }
 }
 
-/// The wait that ends first.
+/// The earlier end of two waits.
 pub(crate) fn earlier(park: Park, at: Option<Instant>) -> Park {
     match (park, at) {
         (Park::Until(until), Some(at)) => Park::Until(until.min(at)),
@@ -266,7 +268,7 @@ pub(crate) fn earlier(park: Park, at: Option<Instant>) -> Park {
     }
 }
 
-/// Slots that are looked at again in each turn, until nothing of theirs is on its way.
+/// Slots that are looked at in each turn for bytes still on their way.
 const LOOKED_AT_ONCE: u32 = 64;
 
 /// Bursts received in one turn: with 64 frames each what a fast link brings in a fifth of a millisecond. Bounds how long
@@ -279,10 +281,10 @@ const BURSTS_PER_TURN: u32 = 4;
 /// throughput, because frames had left the processor's cache when they were copied.
 const FRAMES_PER_TURN: u64 = 128;
 
-/// Turns that ask a full link again at once: it has usually room again when the turn is over.
+/// Turns that retry a full link at once: it usually has room again when the turn is over.
 const FULL_TURNS_MAX: u32 = 8;
 
-/// How long a turn waits for a link that stays full: its other end does not keep pace, and no event tells when it does.
+/// How long a turn waits for a link that stays full: its peer does not keep pace, and no event reports when it does.
 const LINK_PAUSE: Duration = Duration::from_micros(200);
 
 #[cfg(test)]
@@ -293,7 +295,7 @@ mod tests {
     use mill_stack::link::Link;
     use mill_stack::memory_link::MemoryLink;
 
-    /// Nobody sends files here.
+    /// This test sends no files.
     #[derive(Clone)]
     struct NoFile;
 
@@ -303,7 +305,9 @@ mod tests {
         }
     }
 
-    /// As after a machine has slept: the timers of all connections are due at the same time, which are more than are
+    /// As after the machine was suspended: the timers of all connections are due at the same time, more than one turn
+    /// expires. The next turn
+    /// begins at once.
     /// looked at in one turn. The next one begins at once.
     #[test]
     fn more_timers_than_a_turn_looks_at_are_left_to_the_next_turns() {

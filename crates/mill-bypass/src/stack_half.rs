@@ -1,4 +1,4 @@
-//! The stack's half of an engine: listening, accepting, connecting, its part of the turn.
+//! The stack's half of an engine: listening, accepting, connecting, its part of a turn.
 
 use crate::bypass::{BypassLink, StackOptions};
 use crate::file_bytes::FileBytes;
@@ -27,24 +27,25 @@ use mill_stack::queue::SendQueue;
 use mill_stack::socket::{ListenError, ListenerId, SocketOptions};
 use mill_wire::protocol::Protocol;
 
-/// The stack, and what the engine has besides: listeners, which may be the inner engine's as well.
+/// The stack, and the engine's listeners, which may be the inner engine's as well.
 pub(crate) struct StackHalf<L: BypassLink, F: FileBytes> {
     pub(crate) stack: Rc<RefCell<Stack<L, F>>>,
     pub(crate) listeners: RefCell<Listeners>,
-    /// Where the stack's listeners listen; at some places perhaps several of them.
+    /// Where the stack's listeners listen; several may share one address and port.
     served: RefCell<Vec<(ListenerId, Service)>>,
-    /// Listeners that are about to be closed, since when, and where: who asks for a connection there asks the kernel.
+    /// Listeners that are about to be closed, since when, and where: the kernel gets new connections to that address
+    /// and port.
     finishing: RefCell<Vec<Finishing>>,
-    /// Where nobody listens any more, and connections may be left; and when that was looked at last.
+    /// Addresses and ports without listener that may have connections left; and when that was checked last.
     closing: RefCell<Vec<Service>>,
     looked_at: Cell<Instant>,
-    /// The kernel has the stack's addresses too: whatever listens there listens at both.
+    /// The kernel has the stack's addresses too: a listener there listens at both.
     shares_addresses: bool,
-    /// Where connections are opened from, until the link knows.
+    /// The ports of outgoing connections, until the link has them.
     ports: Cell<Option<RangeInclusive<u16>>>,
     send_buffer_bytes: u32,
     opened: SocketOptions,
-    /// The turn found nothing to do so far.
+    /// The turn has found no work so far.
     is_idle: Cell<bool>,
 }
 
@@ -103,9 +104,9 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         Some(listener)
     }
 
-    /// No new handshakes begin at a listener that the kernel has too; those under way may complete. Returns whether no
-    /// connection is about to wait there: frames that were on their way have come, and no handshake is under way, or only
-    /// those of peers that do not go on.
+    /// No new handshakes begin at a listener that the kernel has too; those under way may complete. Returns whether
+    /// no more connections are expected: frames that were on their way have arrived, and no handshake is under way,
+    /// or only those of peers that do not continue.
     pub(crate) fn drain_listener(&self, listener: ListenerId) -> bool {
         if !self.shares_addresses {
             return true;
@@ -153,7 +154,8 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         stack.link.serve(service, true);
     }
 
-    /// Has the link bring no new connections of a listener, unless others share its services; where that is.
+    /// Has the link deliver no new connections of a listener, unless other listeners share its port; returns where
+    /// that is.
     fn stop_serving(&self, stack: &mut Stack<L, F>, listener: ListenerId) -> Vec<Service> {
         let mut served = self.served.borrow_mut();
         let stopped: Vec<Service> = served
@@ -169,7 +171,7 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         stopped
     }
 
-    /// When it has to be looked next whether a listener can be closed.
+    /// When to check next whether a listener can be closed.
     fn next_finish(&self, now: Instant) -> Option<Instant> {
         let finishing = self.finishing.borrow();
         let ends = finishing.iter().map(|one| {
@@ -180,11 +182,11 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
                 one.since + HANDSHAKE_TIMEOUT
             }
         });
-        // Who can't be closed later either waits for something else.
+        // A listener that cannot be closed later either waits for something else.
         ends.filter(|end| *end > now).min()
     }
 
-    /// Has the link forget where no connections are left, looking now and then.
+    /// Has the link stop delivering segments for ports without connections; checks now and then.
     fn forget_closed(&self, stack: &mut Stack<L, F>, now: Instant) {
         let mut closing = self.closing.borrow_mut();
         if closing.is_empty() || now.since(self.looked_at.get()) < LOOK_INTERVAL {
@@ -248,7 +250,7 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
                 stack.link.open_ports(ports);
             }
             let Stack { host, link, .. } = &mut *stack;
-            // Where several links share a device, from a port whose answers come to this one.
+            // Where several links share a device, from a port whose replies come to this one.
             let steer = |flow: &Flow| link.brings(remote, flow.local_port);
             host.connect_with(remote, source, options.nodelay, self.opened, token, steer)
                 .map_err(connect_error)?
@@ -295,7 +297,7 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         self.is_idle.set(is_idle && !events.mail);
     }
 
-    /// A turn without anything to do, of which one that spins makes millions, takes no time to speak of.
+    /// A turn without work, of which one that spins makes millions, costs next to no time.
     pub(crate) fn settle(&self, now: impl FnOnce() -> Instant) {
         let mut stack = self.stack.borrow_mut();
         let now = if self.is_idle.get() {
@@ -314,7 +316,7 @@ struct Finishing {
     services: Vec<Service>,
 }
 
-/// Where a listener listens: the wildcard of IPv6 may be that of IPv4 too.
+/// The addresses at which a listener listens: IPv6's wildcard may cover IPv4's.
 fn services<Q: SendQueue>(
     host: &Host<Q>,
     listener: ListenerId,
@@ -331,7 +333,7 @@ fn services<Q: SendQueue>(
         .map(move |address| Service { address, protocol })
 }
 
-/// Who waits to be accepted is reset while there is still a host that can say so.
+/// Connections that wait to be accepted are reset while there is still a host to send the RST.
 impl<L: BypassLink, F: FileBytes> Drop for StackHalf<L, F> {
     fn drop(&mut self) {
         if let Ok(mut stack) = self.stack.try_borrow_mut() {
@@ -347,15 +349,16 @@ impl<L: BypassLink, F: FileBytes> Drop for StackHalf<L, F> {
     }
 }
 
-/// How long frames may be on their way that the link brought before it was told to bring no more.
+/// How long frames may be on their way that the link delivered before it was told to stop.
 const FRAMES_TIMEOUT: Duration = Duration::from_millis(2);
 
-/// How long handshakes may take that are under way when a listener is closed: as long as the first SYN-ACK that was lost is
+/// How long handshakes that are under way may take when a listener is closed: the time until a lost first SYN-ACK is
+/// retransmitted.
 /// sent again after.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(1200);
 
-/// How often it is looked whether connections are left where nobody listens any more: so long after the last one the kernel
-/// gets what comes there. The look takes time for each connection.
+/// How often ports without listener are checked for connections left: after the last one ends, the kernel gets the
+/// segments for that port at the next check. A check takes time for each connection.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes: Linux's smallest send buffer (`SOCK_MIN_SNDBUF`). With less a writer would wait for the acknowledgement of each

@@ -65,7 +65,7 @@ where
         }
     }
 
-    /// `take` must not use a stream, whatever its engine: the stack is lent with the bytes. Doing so panics.
+    /// `take` must not use a stream of any engine: the stack is borrowed while it runs. Doing so panics.
     fn read<R>(&self, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R {
         match &self.0 {
             Which::Stack(stream) => stream.read(take),
@@ -218,7 +218,7 @@ impl<L: BypassLink, F: FileBytes> StackStream<L, F> {
         if let Some(error) = slot.error.or_else(|| found.error.map(stream_error)) {
             return Poll::Ready(Err(error));
         }
-        // The peer sends no more than its window allows: so much has to fit, or nothing would ever come of it.
+        // The peer sends no more than its window allows: the window has to hold so much, or the wait would never end.
         let least_bytes = u32::try_from(least).unwrap_or(u32::MAX);
         if least_bytes > slot.reserved_bytes {
             slot.reserved_bytes = least_bytes;
@@ -245,7 +245,7 @@ impl<L: BypassLink, F: FileBytes> StackStream<L, F> {
             return;
         };
         if slot.flags.shutdown {
-            // As a socket says with EPIPE. What stands before the FIN is sent all the same.
+            // As a socket's EPIPE. What was written before the FIN is sent all the same.
             slot.error = Some(StreamError::Reset);
             return;
         }
@@ -338,7 +338,7 @@ impl<L: BypassLink, F: FileBytes> StackStream<L, F> {
 
 impl<L: BypassLink, F: FileBytes> Drop for StackStream<L, F> {
     fn drop(&mut self) {
-        // It is lent only while somebody panics.
+        // Borrowed only during a panic.
         let Ok(mut stack) = self.stack.try_borrow_mut() else {
             return;
         };
@@ -352,7 +352,8 @@ impl<L: BypassLink, F: FileBytes> Drop for StackStream<L, F> {
         let stack = &mut *stack;
         let unread = stack.host.readable(slot.socket).unread;
         if unread > 0 && unread <= slot.seen_bytes as usize {
-            // What the reader knew of and left is not lost data (RFC 9293 3.10.4 asks for RST then): it wanted no more.
+            // Bytes that the reader saw and left are not lost data (RFC 9293 3.10.4 requires RST then): it wanted no
+            // more.
             stack
                 .host
                 .read(slot.socket, &mut stack.link, |bytes| (bytes.len(), ()));
@@ -379,7 +380,7 @@ fn queued<L: BypassLink, F: FileBytes>(stack: &Stack<L, F>, index: u32) -> u64 {
     held - taken
 }
 
-/// What was taken in the stream's life; kept, for a failed connection has no queue any more.
+/// Bytes taken in the stream's life; kept, because a failed connection has no queue any more.
 fn note_sent<L: BypassLink, F: FileBytes>(stack: &mut Stack<L, F>, index: u32) -> u64 {
     let slot = stack.slots.slot(index);
     let (_, taken) = held(stack, slot);
@@ -389,5 +390,5 @@ fn note_sent<L: BypassLink, F: FileBytes>(stack: &mut Stack<L, F>, index: u32) -
     slot.sent
 }
 
-/// The address of a connection that the host has forgotten.
+/// The address of a connection that the host has removed.
 const NOWHERE: SocketAddr = SocketAddr::new(core::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

@@ -1,4 +1,4 @@
-//! How an engine's listeners and closed connections come to their end.
+//! How listeners and closed connections of an engine end.
 
 use crate::bypass::{BypassEngine, BypassLink, FileOf};
 use crate::file_bytes::FileBytes;
@@ -64,8 +64,9 @@ where
     }
 }
 
-/// Whether a closed connection has bytes or a FIN that its peer has not acknowledged, and is there to do so. A peer whose
-/// window is closed is.
+/// Whether a closed connection has bytes or a FIN that its peer has not acknowledged, and the peer answers. A peer
+/// whose
+/// window is closed does.
 pub(crate) fn is_under_way(status: &ConnectionStatus) -> bool {
     let is_gone = status.info.backoff >= BACKOFF_OF_THE_GONE && status.info.snd_wnd > 0;
     let is_finishing = matches!(
@@ -75,7 +76,8 @@ pub(crate) fn is_under_way(status: &ConnectionStatus) -> bool {
     status.is_orphan && !is_gone && (status.queued > 0 || is_finishing)
 }
 
-/// After so many retransmissions in a row without an answer nobody who ends waits for a peer any longer: with the least
+/// After so many consecutive retransmissions without an answer an engine that ends waits for the peer no longer: with
+/// the least
 /// timeout of 200 ms, three seconds.
 const BACKOFF_OF_THE_GONE: u8 = 4;
 
@@ -87,7 +89,7 @@ mod tests {
     use mill_tcp::info::Info;
 
     #[test]
-    fn who_ends_waits_for_closed_connections_whose_peers_are_there() {
+    fn an_engine_that_ends_waits_for_closed_connections_whose_peers_answer() {
         let anybody = IpAddr::from([10, 0, 0, 1]);
         let check = |state, queued, is_orphan, backoff, snd_wnd, expected| {
             let status = ConnectionStatus {

@@ -30,7 +30,7 @@ pub(super) enum Body<F> {
 }
 
 impl<F> Chunk<F> {
-    /// What is in memory from a position on.
+    /// The bytes that are in memory from a position on.
     pub(super) fn bytes(&self, at: u64) -> Option<&[u8]> {
         let from = usize::try_from(at - self.start).ok()?;
         let len = usize::try_from(self.end - self.start).ok()?;

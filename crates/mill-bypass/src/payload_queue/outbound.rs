@@ -19,7 +19,7 @@ pub(crate) struct Outbound<F> {
     start: u64,
     loaded_end: u64,
     end: u64,
-    /// Where the chunk is that was copied from last.
+    /// The chunk that was copied from last.
     cursor: usize,
     /// Bytes of buffers that hold parts of files, and how many there may be.
     file_bytes: usize,
@@ -40,7 +40,7 @@ impl<F> Outbound<F> {
         }
     }
 
-    /// Whether its memory is not worth keeping.
+    /// Whether its memory is too much to be kept.
     pub(crate) fn is_large(&self) -> bool {
         self.chunks.capacity() > SPARE_CAPACITY_MAX
     }
@@ -122,7 +122,7 @@ impl<F: FileBytes> Outbound<F> {
     /// Appends a range of a file, and reads its first chunk if all before it is in memory and that is not too much
     /// already. On an error nothing is appended.
     pub(super) fn push_file(&mut self, file: F, offset: u64, len: u64) -> Result<(), StreamError> {
-        // Nothing is that long: a file's last byte has a position of 63 bits.
+        // No payload is that long: a file's last byte has a position of 63 bits.
         if self.end.checked_add(len).is_none() || offset.checked_add(len).is_none() {
             return Err(StreamError::Truncated);
         }
@@ -175,7 +175,7 @@ impl<F: FileBytes> Outbound<F> {
     }
 }
 
-/// Sending and forgetting.
+/// Sending and releasing.
 impl<F: FileBytes> Outbound<F> {
     pub(super) fn copy(&mut self, offset: u64, into: &mut [u8]) -> Result<(), Vanished> {
         let mut at = self.start.checked_add(offset).ok_or(Vanished)?;
@@ -237,8 +237,8 @@ impl<F: FileBytes> Outbound<F> {
         }
     }
 
-    /// Sees to it that the byte at `at`, which chunk `index` has, is in memory; returns the index of the chunk that
-    /// has it then.
+    /// Brings the byte at `at`, which chunk `index` has, into memory; returns the index of the chunk that has it
+    /// then.
     fn load(&mut self, index: usize, at: u64) -> Result<usize, StreamError> {
         let is_absent = |chunk: &Chunk<F>| matches!(chunk.body, Body::File { bytes: None, .. });
         if !self.chunks.get(index).is_some_and(is_absent) {
@@ -281,7 +281,7 @@ impl<F: FileBytes> Outbound<F> {
         self.split(index, first)
     }
 
-    /// Splits a range of a file at a position; returns the index of the chunk that has what stands there.
+    /// Splits a range of a file at a position; returns the index of the chunk that begins there.
     fn split(&mut self, index: usize, at: u64) -> usize {
         let Some(chunk) = self.chunks.get_mut(index) else {
             return index;
@@ -307,7 +307,7 @@ impl<F: FileBytes> Outbound<F> {
         index + 1
     }
 
-    /// Forgets the oldest parts of files, but not the one at `keep`, until no more are in memory than may be.
+    /// Drops the oldest parts of files, but not the one at `keep`, until no more are in memory than may be.
     fn evict(&mut self, keep: usize) {
         let mut index = 0;
         while self.file_bytes > self.file_bytes_max {

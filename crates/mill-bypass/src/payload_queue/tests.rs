@@ -126,7 +126,7 @@ fn check_against_the_model(seed: u64) {
 }
 
 #[test]
-fn a_queue_gives_back_what_was_pushed_whatever_is_asked_for() {
+fn any_part_of_a_queue_is_what_was_pushed() {
     for seed in 0..60 {
         check_against_the_model(seed);
     }
@@ -229,7 +229,7 @@ fn everything_goes_back_to_the_pool() {
 }
 
 #[test]
-fn a_file_that_is_too_short_is_told_at_once_and_ends_the_queue_there() {
+fn a_file_that_is_too_short_is_an_error_at_once_and_ends_the_queue_there() {
     let file = TestFile::new(pattern(10));
     let check = |offset, len, code, expected| {
         let mut queue = Queue::default();
@@ -251,7 +251,7 @@ fn a_file_that_is_too_short_is_told_at_once_and_ends_the_queue_there() {
 }
 
 #[test]
-fn a_file_that_gets_shorter_later_vanishes_when_it_is_asked_for() {
+fn a_file_that_gets_shorter_later_is_an_error_when_it_is_read() {
     for left in [0, LARGE_BYTES, LARGE_BYTES + 1, 199_999] {
         let file = TestFile::new(pattern(200_000));
         let mut queue = Queue::default();
@@ -285,7 +285,7 @@ fn a_range_outside_its_bytes_is_an_error() {
 }
 
 #[test]
-fn a_queue_is_short_of_nothing_when_it_is_empty() {
+fn an_empty_queue_needs_no_memory_for_its_bookkeeping() {
     let mut queue = Queue::default();
     push(&mut queue, Payload::Copy(b"")).unwrap();
     push(&mut queue, TestFile::new(Vec::new()).payload(7, 0)).unwrap();

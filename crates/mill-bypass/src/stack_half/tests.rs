@@ -1,4 +1,4 @@
-//! What the link is told of listeners that come and go.
+//! The calls to the link when listeners open and close.
 
 use super::*;
 use alloc::string::String;
@@ -11,7 +11,7 @@ use mill_stack::link::{
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::polling::Polling;
 
-/// A link that remembers what it was told.
+/// A link that records the calls made to it.
 struct RecordingLink {
     link: MemoryLink,
     told: Vec<String>,
@@ -96,7 +96,7 @@ fn stack_half() -> StackHalf<RecordingLink, NoFile> {
     let mut host = HostConfig::new(vec![prefix], [1; 16]);
     host.neighbors = Neighboring::Kernel;
     host.limits.burst_max = 8;
-    // Who is in the network is reached without a gateway.
+    // Hosts in the network are reached without a gateway.
     host.routes = vec![Route::on_link(prefix)];
     let link = RecordingLink {
         link: MemoryLink::new(LinkProperties {
@@ -126,7 +126,7 @@ fn turn(stack_half: &StackHalf<RecordingLink, NoFile>, millis: u64) {
 }
 
 #[test]
-fn a_listener_that_is_to_be_closed_lets_come_what_is_on_its_way() {
+fn a_listener_that_is_to_be_closed_accepts_connections_on_their_way() {
     let stack_half = stack_half();
     let listener = stack_half.listen(&options()).unwrap().unwrap();
     assert_eq!(told(&stack_half), ["serve 0.0.0.0:80"]);
@@ -181,7 +181,7 @@ fn a_port_is_forgotten_when_its_last_connection_has_ended() {
     stack_half.stack.borrow_mut().host.abort(opened);
     turn(&stack_half, 3000);
     assert_eq!(told(&stack_half), ["forget 0.0.0.0:80"]);
-    // Whoever listens again before that is served as ever.
+    // A listener that begins before that is served as before.
     let again = stack_half.listen(&options()).unwrap().unwrap();
     stack_half.close_listener(again);
     let again = stack_half.listen(&options()).unwrap().unwrap();
@@ -206,7 +206,7 @@ fn two_listeners_at_a_place_end_with_the_last() {
         ..options()
     };
     let Some(Ok(other)) = stack_half.listen(&other) else {
-        // Nobody shares a place of the stack's.
+        // The stack's own port is not shared.
         return;
     };
     told(&stack_half);

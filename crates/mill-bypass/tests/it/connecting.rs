@@ -84,7 +84,7 @@ fn a_neighbour_that_does_not_exist_is_unreachable_in_the_end() {
 }
 
 #[test]
-fn what_stands_in_the_way_at_once_is_the_error_of_the_call() {
+fn an_immediate_obstacle_is_the_error_of_the_call() {
     let check = |source: &str, expected| {
         let options = ConnectOptions {
             source: Some(Address::Ip(source.parse().unwrap())),
@@ -178,7 +178,7 @@ fn a_fin_asked_for_while_connecting_follows_what_was_written() {
 }
 
 #[test]
-fn a_connect_that_nobody_waits_for_leaves_nothing_behind() {
+fn a_connect_whose_task_is_dropped_leaves_no_connection() {
     let origin = Origin::new(CLIENTS.into());
     let (mut server, _story, _client) =
         start_connecting::<Network>(origin.target.clone(), ConnectOptions::default(), true);
@@ -193,7 +193,7 @@ fn a_connect_that_nobody_waits_for_leaves_nothing_behind() {
     assert_eq!(engine.stack_streams(), 1, "the task's");
 }
 
-/// Any that no server has.
+/// A port that no server has.
 const ORIGIN_PORT: u16 = PORT + 8000;
 
 /// asm-generic/errno.h.

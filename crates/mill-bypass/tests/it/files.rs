@@ -31,7 +31,7 @@ impl mill_conformance::Directory for Directory {
         self.files.set_len(&self.at(name), len);
     }
 
-    /// Puts `from` in the place of `to`; what was there is another file.
+    /// Renames `from` to `to`; the old file stays open where it was.
     fn rename(&self, from: &str, to: &str) {
         self.files.replace(&self.at(to), b"renamed");
         self.files.remove(&self.at(from));

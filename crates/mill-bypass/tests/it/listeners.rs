@@ -53,7 +53,7 @@ fn stack_answers(server: &mut Server, address: SocketAddr) -> bool {
 }
 
 #[test]
-fn all_who_wait_at_the_stack_are_accepted_in_one_turn() {
+fn all_connections_that_wait_at_the_stack_are_accepted_in_one_turn() {
     let mut server = start(|stream, _| echo(stream));
     server.around.engine.set_accepting(server.listener, false);
     let _clients: Vec<Client> = (0..50).map(|_| Client::connect(server.address)).collect();
@@ -141,7 +141,7 @@ fn an_address_in_use_is_an_error_that_names_the_call_and_leaves_nothing_behind()
     let wildcard = at(Ipv4Addr::UNSPECIFIED);
     let listening = engine.listen(&wildcard).unwrap();
     check(&wildcard);
-    // Only the stack refuses now: what the inner engine had begun ends.
+    // Only the stack refuses now: the inner engine's listener is closed.
     inner.close_listener(ListenerId(0));
     check(&wildcard);
     inner.close_listener(inner.listen(&wildcard).unwrap().id);
@@ -178,7 +178,7 @@ fn sockets_that_share_a_port_have_connections_each() {
 }
 
 #[test]
-fn options_that_an_engine_lacks_are_told_where_it_listens() {
+fn options_that_an_engine_lacks_are_reported_where_it_listens() {
     let network = network();
     network.world.lack_listen_option(ListenOption::Deferred);
     network.world.lack_listen_option(ListenOption::Keepalive);

@@ -1,5 +1,5 @@
-//! The bypass engine under a worker, over a simulated network, in virtual time: what every engine must do, and what is its
-//! own.
+//! The bypass engine under a worker, over a simulated network, in virtual time: the behaviours of every engine, and
+//! its own.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,5 +26,5 @@ mod taken;
 /// Wires that lose, and links that are full.
 mod wires;
 
-/// Paths that carry less than the link.
+/// Paths with a smaller MTU than the link.
 mod path_mtu;

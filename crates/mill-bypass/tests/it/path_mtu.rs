@@ -1,4 +1,4 @@
-//! Paths that carry less than the link: behind a router that says so, and behind one that does not.
+//! Paths with a smaller MTU than the link: behind a router that sends ICMP errors, and behind one that does not.
 
 use crate::server::Client;
 use crate::server::{MTU, PORT, Server, network, serve_at};
@@ -56,7 +56,7 @@ impl Behind {
         Self { server, station }
     }
 
-    /// Asks for an answer; says how long it took.
+    /// Requests an answer; returns how long it took.
     fn ask(&mut self, client: &mut Client) -> Duration {
         let begun = self.server.now();
         client.received.clear();
@@ -75,7 +75,7 @@ impl Behind {
         (client, took)
     }
 
-    /// Timeouts, and payload bytes of a full segment of the connection that there is.
+    /// Timeouts, and payload bytes of a full segment of the only connection.
     fn look(&self) -> (u64, u16) {
         let engine = &self.server.around.engine;
         let looked = engine.with_host(|host| {
@@ -99,7 +99,7 @@ const ANSWER_BYTES: usize = 400_000;
 const SOON: Duration = Duration::from_millis(150);
 
 #[test]
-fn what_a_router_says_holds_for_all_connections_at_once_and_for_ten_minutes() {
+fn a_mtu_that_a_router_reports_holds_for_all_connections_at_once_and_for_ten_minutes() {
     let mut behind = Behind::start(wire(1400, true));
     let (mut first, took) = behind.connect_and_ask();
     assert!(took < SOON, "{took:?}");
@@ -125,13 +125,13 @@ fn what_a_router_says_holds_for_all_connections_at_once_and_for_ten_minutes() {
 }
 
 #[test]
-fn a_path_that_swallows_large_packets_is_found_out_once_and_searched_upwards() {
+fn a_path_that_drops_large_packets_is_detected_once_and_searched_upwards() {
     let mut behind = Behind::start(wire(1400, false));
     let (mut first, took) = behind.connect_and_ask();
     assert!(took < Duration::from_secs(2), "{took:?}");
     let (timeouts, mss) = behind.look();
     assert!((1341..=1348).contains(&mss), "{mss}");
-    // Neither the next answer nor the next connection pays for it again.
+    // Neither the next answer nor the next connection repeats the search.
     for _ in 0..3 {
         let took = behind.ask(&mut first);
         assert!(took < SOON, "{took:?}");
@@ -143,7 +143,7 @@ fn a_path_that_swallows_large_packets_is_found_out_once_and_searched_upwards() {
     behind.wait(Duration::from_secs(610));
     behind.ask(&mut first);
     assert_eq!(behind.look().0, timeouts);
-    // The path carries more again, which the search after that finds, on a connection that was there all the time.
+    // The path carries more again, which the next search finds, on a connection that was open all the time.
     let all = wire(1500, false);
     behind.station.set_wires(all, all);
     behind.wait(Duration::from_secs(610));
@@ -154,7 +154,7 @@ fn a_path_that_swallows_large_packets_is_found_out_once_and_searched_upwards() {
 }
 
 #[test]
-fn connections_that_are_there_follow_what_another_one_finds_out() {
+fn open_connections_use_the_mtu_that_another_one_finds() {
     for tells in [true, false] {
         let mut behind = Behind::start(wire(1500, tells));
         let (mut first, _) = behind.connect_and_ask();

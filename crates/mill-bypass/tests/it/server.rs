@@ -120,7 +120,7 @@ impl Testbed for Network {
     /// Virtual time: it includes backed-off retransmissions.
     const TIMEOUT: Duration = Duration::from_secs(300);
 
-    /// The clients' host has no large receive buffers for those who do not read.
+    /// The clients' host has no large receive buffers for clients that do not read.
     fn listen(send_buffer_bytes: Option<usize>) -> Listener<Self> {
         listening(|_, options| options.send_buffer_bytes = send_buffer_bytes)
     }
@@ -173,7 +173,7 @@ fn listening(
     listening_at(network, engine, &options, (ip, PORT).into())
 }
 
-/// Serves with an engine that is there.
+/// Serves with an existing engine.
 pub(crate) fn serve_at<F>(
     network: Network,
     engine: TestEngine,
@@ -205,7 +205,7 @@ fn listening_at(
 /// Every test's world is the same; what differs is what happens in it.
 const SEED: u64 = 5;
 
-/// Any; each server has a host of its own.
+/// Any host number; each server has a host of its own.
 pub(crate) const PORT: u16 = 80;
 
 /// Bytes: Ethernet's.

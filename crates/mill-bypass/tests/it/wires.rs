@@ -73,7 +73,7 @@ fn all_bytes_pass_a_wire_that_loses_some() {
 }
 
 #[test]
-fn a_card_that_is_full_is_asked_again() {
+fn a_device_whose_queue_is_full_is_retried() {
     let wire = Wire {
         bits_per_second: Some(100_000_000),
         ..Wire::IDEAL
