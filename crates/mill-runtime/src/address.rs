@@ -1,4 +1,4 @@
-//! Where a peer or a listener is.
+//! Addresses of peers and listeners.
 
 use alloc::rc::Rc;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! Sockets of datagrams (UDP, RFC 768): batches in and out, with what the IP header says beside each.
+//! UDP sockets (RFC 768): batches in and out, with the fields of the IP header beside each datagram.
 
 use crate::engine::Engine;
 use crate::tasks::TaskId;
@@ -8,12 +8,12 @@ use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU16;
 use core::task::Poll;
 
-/// An engine that carries datagrams as well.
+/// An engine that has UDP sockets as well.
 pub trait DatagramEngine: Engine {
     type Datagrams: DatagramSocket;
 
-    /// Opens a socket, whose changes are reported to `task`. What stands in the way is [`DatagramError::Other`] with the
-    /// error numbers of [`Engine::connect`].
+    /// Opens a socket, whose changes are reported to `task`. A failure is [`DatagramError::Other`] with the error
+    /// numbers of [`Engine::connect`].
     fn open_datagrams(
         &self,
         options: &DatagramOptions,
@@ -21,7 +21,7 @@ pub trait DatagramEngine: Engine {
     ) -> Result<Self::Datagrams, DatagramError>;
 }
 
-/// The options of a socket of datagrams.
+/// The options of a UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramOptions {
     /// Where datagrams are received. Port 0 lets the system choose; the unspecified address is every address of its
@@ -45,15 +45,15 @@ impl DatagramOptions {
     }
 }
 
-/// A socket of datagrams, a handle; dropping it closes the socket, and what was not received is lost.
+/// A UDP socket, a handle; dropping it closes the socket, and what was not received is lost.
 ///
-/// Neither method waits: `Poll::Pending` means that the engine will report the socket's task when it is worth asking
-/// again.
+/// Neither method waits: `Poll::Pending` means that the engine will report the socket's task when the call may
+/// succeed.
 pub trait DatagramSocket: 'static {
     /// Lends at most `count_max` datagrams to `take`, in the order in which they came; returns how many, at least one. An
     /// engine may lend fewer than there are. `take` must not use a socket of datagrams.
     ///
-    /// An error is one that datagrams sent before have met, given once; afterwards the socket goes on.
+    /// An error concerns datagrams sent before and is returned once; afterwards the socket can be used again.
     fn poll_receive(
         &self,
         count_max: usize,
@@ -99,7 +99,7 @@ pub trait DatagramSocket: 'static {
 pub struct ReceivedDatagram<'a> {
     pub bytes: &'a [u8],
     pub remote: SocketAddr,
-    /// Which of our addresses it was sent to, also if the socket receives at all of them.
+    /// The local address that it was sent to, also if the socket receives at all of them.
     pub local: SocketAddr,
     pub ecn: Ecn,
     /// `bytes` are datagrams of this length each, the last one may be shorter; `None` is one datagram.
@@ -122,7 +122,7 @@ pub struct OutgoingDatagram<'a> {
     pub bytes: &'a [u8],
     /// Of a socket with a peer it is that peer.
     pub remote: SocketAddr,
-    /// Which of our addresses it is from; `None` leaves it to the socket, and then to the way that it takes.
+    /// The local source address; `None` leaves it to the socket, and then to the route.
     pub local: Option<IpAddr>,
     pub ecn: Ecn,
     /// Sends `bytes` as datagrams of this length each, the last one may be shorter; at most [`SEGMENTS_MAX`], and together no more
@@ -218,9 +218,9 @@ pub enum DatagramError {
     TooLarge,
     /// Nothing receives at the peer's port (ICMP: port unreachable).
     Refused,
-    /// No way leads there, as this host or a router says.
+    /// No route leads there, according to this host or a router.
     Unreachable,
-    /// Anything else; the operating system's error number.
+    /// Any other error; the operating system's error number.
     Other(i32),
 }
 

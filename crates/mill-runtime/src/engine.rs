@@ -22,8 +22,8 @@ pub trait Engine: Clone + 'static {
     /// The clocks as of now. A worker reads them before its first turn; afterwards [`Engine::poll`] gives them.
     fn clock(&self) -> (Instant, UnixTime);
 
-    /// The monotonic clock alone, as of now: for timing single acts within a turn, whose own time stands still
-    /// ([`crate::scheduler::Scheduler::now`]). Never earlier than what it or [`Engine::clock`] gave before. On
+    /// The monotonic clock alone, as of now: for timing parts of a turn, whose own time does not change
+    /// ([`crate::scheduler::Scheduler::now`]). Never earlier than what it or [`Engine::clock`] returned before. On
     /// kernel sockets it costs one reading of the clock, some tens of nanoseconds and no system call; in the
     /// simulation it is virtual time.
     fn now(&self) -> Instant;
@@ -37,10 +37,11 @@ pub trait Engine: Clone + 'static {
     /// Stops listening. Connections that still wait to be accepted are lost: accept them first.
     fn close_listener(&self, listener: ListenerId);
 
-    /// Pauses or resumes the reporting of a listener that has connections to accept.
+    /// Pauses or resumes the reports of connections that wait at a listener.
     fn set_accepting(&self, listener: ListenerId, accepting: bool);
 
-    /// Takes one waiting connection, whose events will be reported to `task`. Asked for a listener that was reported.
+    /// Takes one waiting connection, whose events will be reported to `task`. Called for a listener that was
+    /// reported.
     fn accept(&self, listener: ListenerId, task: TaskId) -> Accept<Self::Stream>;
 
     /// Whether [`Self::accept`] costs next to nothing, no system call, also when nothing waits at this listener. Then it is
@@ -49,13 +50,13 @@ pub trait Engine: Clone + 'static {
 
     /// Opens a connection for `task`; the stream is writable (and drained) once it is established.
     ///
-    /// What stands in the way at once is the error of this call, and nothing stays open:
-    /// [`StreamError::Other`] with EMFILE or ENFILE where no descriptor is left, with EADDRNOTAVAIL where the source is
-    /// not an address of this machine or has no port left for this target, with EADDRINUSE where its port is
-    /// somebody's; [`StreamError::Unreachable`] where no route leads. What shows later is reported to `task`, and from
-    /// then on both [`Stream::poll_drained`] and [`Stream::poll_readable`] give it, each time they are asked:
-    /// [`StreamError::Refused`], `Unreachable` (also when nobody answered for as long as the system tries) or `Reset`.
-    /// Which of the two ways a refusal by this machine itself takes is up to the engine.
+    /// An error known at once is returned by this call, and nothing stays open: [`StreamError::Other`] with EMFILE or
+    /// ENFILE where no descriptor is left, with EADDRNOTAVAIL where the source is not an address of this machine or
+    /// has no port left for this target, with EADDRINUSE where its port is in use; [`StreamError::Unreachable`] where
+    /// there is no route. A later error is reported to `task`, and from then on both [`Stream::poll_drained`] and
+    /// [`Stream::poll_readable`] return it at each call: [`StreamError::Refused`], `Unreachable` (also when no answer
+    /// came for as long as the system tries) or `Reset`. Which of the two ways a refusal by this machine itself takes
+    /// is up to the engine.
     fn connect(
         &self,
         target: &Address,
@@ -63,11 +64,11 @@ pub trait Engine: Clone + 'static {
         task: TaskId,
     ) -> Result<Self::Stream, StreamError>;
 
-    /// Waits, as `park` says, for something to happen and appends what happened to `events`. Returns the clocks after
+    /// Waits, as `park` says, for events and appends them to `events`. Returns the clocks after
     /// the wait, which are the turn's.
     fn poll(&self, park: Park, events: &mut Events) -> (Instant, UnixTime);
 
-    /// Ends a turn: sends what is still gathered, copies out what was left unread.
+    /// Ends a turn: sends what is still gathered, copies unread bytes out of receive buffers.
     fn settle(&self);
 }
 
@@ -100,22 +101,22 @@ pub trait Orphans: Engine {
 /// How long [`Engine::poll`] may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Park {
-    /// There is other work: look and return.
+    /// Not at all: there is other work.
     No,
     /// Until this instant at the latest.
     Until(Instant),
-    /// Until something happens.
+    /// Until an event.
     Forever,
 }
 
-/// Everything that can give a worker work, but for its timers.
+/// All sources of a worker's work except its timers.
 #[derive(Debug, Default)]
 pub struct Events {
     /// Listeners with connections to accept.
     pub acceptable: Vec<ListenerId>,
     /// Tasks one of whose streams changed.
     pub ready: Vec<TaskId>,
-    /// Somebody outside the worker has a message for it.
+    /// Another thread has a message for the worker.
     pub mail: bool,
 }
 
@@ -135,9 +136,9 @@ pub struct ListenerId(pub u32);
 #[derive(Debug)]
 pub enum Accept<S> {
     Stream(S),
-    /// Nobody waits.
+    /// No connection waits.
     Empty,
-    /// The connection was gone before it was accepted; there may be more.
+    /// The connection was closed before it was accepted; there may be more.
     Aborted,
     /// No descriptor or memory for one more connection; the operating system's error number.
     Exhausted(i32),
@@ -147,7 +148,7 @@ pub enum Accept<S> {
 #[derive(Debug)]
 pub struct Listening {
     pub id: ListenerId,
-    /// Options that were asked for and that this engine does not have.
+    /// Options that were requested and that this engine does not have.
     pub unsupported: Vec<ListenOption>,
 }
 
@@ -215,7 +216,7 @@ pub enum ListenOption {
 /// TCP keep-alive probes (RFC 9293 3.8.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keepalive {
-    /// As the system is set.
+    /// The system's default.
     #[default]
     System,
     Off,

@@ -13,20 +13,21 @@ pub trait Files: 'static {
     /// An open file; clones refer to the same opening, the last one closes it.
     type File: Clone + 'static;
 
-    /// The scheduler of the worker whose tasks call: what takes time wakes them. Said once, before the first call.
+    /// The scheduler of the worker whose tasks call: calls that take time wake them. Called once, before the first
+    /// other call.
     fn set_scheduler(&self, scheduler: &Rc<Scheduler>);
 
     /// How many calls may wait for disks. Calls that wait already are not affected.
     fn set_pool_limits(&self, limits: PoolLimits);
 
-    /// Opens a file or directory for reading and says what it is. Never waits for the other end of a FIFO.
+    /// Opens a file or directory for reading and returns its metadata. Never waits for the other end of a FIFO.
     fn open(
         &self,
         path: &[u8],
         symlinks: Symlinks,
     ) -> impl Future<Output = Result<(Self::File, Metadata), FileError>>;
 
-    /// What is at `path`, without opening it.
+    /// The metadata of `path`, without opening it.
     fn metadata(
         &self,
         path: &[u8],
@@ -54,8 +55,8 @@ pub trait Files: 'static {
     /// The entries of a directory without `.` and `..`, in no particular order.
     fn list(&self, path: &[u8]) -> impl Future<Output = Result<Vec<DirectoryEntry>, FileError>>;
 
-    /// The path with all symbolic links resolved. Unlike the others it is answered on the spot, so that a variable
-    /// can be evaluated where nothing waits; like realpath(3) it takes a system call for each component.
+    /// The path with all symbolic links resolved. Unlike the other calls it returns at once, so that a variable can
+    /// be evaluated where nothing waits; like realpath(3) it takes a system call for each component.
     fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError>;
 }
 
@@ -117,7 +118,7 @@ pub struct DirectoryEntry {
     pub metadata: Option<Metadata>,
 }
 
-/// Why a file could not be used, and which call said so, as the error log names both.
+/// Why a file could not be used, and which call failed, as the error log names both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileError {
     pub kind: FileErrorKind,
@@ -138,7 +139,7 @@ pub enum FileErrorKind {
     Symlink,
     /// No more descriptors.
     Exhausted,
-    /// So many calls wait for disks that no further one may.
+    /// Too many calls wait for disks already.
     Overloaded,
     Other,
 }

@@ -1,4 +1,4 @@
-//! What is handed over in a write.
+//! The bytes handed over in a write.
 
 use alloc::rc::Rc;
 use core::ops::Range;
@@ -11,7 +11,7 @@ pub type Shared = Rc<[u8]>;
 pub enum Payload<'a, File> {
     /// Copied by the engine before `write` returns: heads and small bodies.
     Copy(&'a [u8]),
-    /// Referred to until it is sent (on a stack of our own: until it is acknowledged).
+    /// Referenced until it is sent (on a stack of our own: until it is acknowledged).
     Shared(Shared, Range<usize>),
     /// A range of a file, sent without passing through user space where the engine can (`sendfile`).
     /// If the file ends before the range does, the stream fails with `StreamError::Truncated`.

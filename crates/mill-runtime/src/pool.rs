@@ -10,8 +10,8 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-/// Runs futures of one type in boxes that are kept for the next one, so that what waits for a request holds a
-/// pointer and not the request's whole state. The type is that of the first future run; the pool learns it then,
+/// Runs futures of one type in boxes that are kept for the next one, so that a connection that waits for a request
+/// holds a pointer and not the request's whole state. The type is that of the first future run; it is not a parameter
 /// because the type of an `async fn` has no name.
 pub struct FuturePool {
     /// A `Vec` of [`FutureBox`]es once the type is known.

@@ -1,4 +1,4 @@
-//! What a task may ask of its worker: the time, a deadline, to be polled again.
+//! What a task may call on its worker: the time, a deadline, to be polled again.
 
 use crate::spawned::{Full, Purpose, SpawnedTasks};
 use crate::tasks::TaskId;
@@ -12,8 +12,8 @@ use core::task::{Context, Poll};
 
 /// The part of a worker that its tasks share.
 ///
-/// Deadlines are not registered and cancelled: each poll of a task states anew how long the task is willing to
-/// wait, and the earliest of what it stated counts. So a deadline costs a store, also when it moves.
+/// Deadlines are not registered and cancelled: each poll of a task states anew how long the task may wait, and the
+/// earliest deadline stated counts. So a deadline costs a store, also when it moves.
 #[derive(Debug)]
 pub struct Scheduler {
     now: Cell<Instant>,
@@ -64,14 +64,14 @@ impl Scheduler {
         self.woken.borrow_mut().push(task);
     }
 
-    /// Has a task polled in this turn, after those that are ready now; between turns, in the next one. What tasks tell each
-    /// other goes by this ([`crate::sync`]): a hop costs no turn, and no system call.
+    /// Has a task polled in this turn, after those that are ready now; between turns, in the next one.
+    /// [`crate::sync`] uses this: a message between tasks costs no turn, and no system call.
     pub fn wake_soon(&self, task: TaskId) {
         self.woken_soon.borrow_mut().push(task);
     }
 
-    /// Starts a task; it is polled first in this turn, after those that are ready now. [`Full`] gives the future back
-    /// where as many live as may.
+    /// Starts a task; it is polled first in this turn, after those that are ready now. Returns the future in [`Full`]
+    /// where as many tasks live as may.
     ///
     /// The future runs in a pooled box: it costs an allocation only while more of its type live at once than before.
     pub fn spawn<F>(&self, purpose: Purpose, future: F) -> Result<TaskId, Full<F>>
@@ -117,7 +117,7 @@ impl Scheduler {
         poll_fn(|_| self.poll_deadline(deadline)).await;
     }
 
-    /// Lets the other tasks have their turn.
+    /// Yields to the other tasks.
     pub async fn yield_now(&self) {
         let mut yielded = false;
         poll_fn(|_: &mut Context<'_>| {

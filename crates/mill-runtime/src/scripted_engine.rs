@@ -1,4 +1,4 @@
-//! An engine for this crate's own tests: it reports what the test has written down, and notes what it was asked.
+//! An engine for this crate's own tests: it replays scripted events, and records the calls made to it.
 
 use crate::address::Address;
 use crate::engine::{
@@ -22,7 +22,7 @@ use core::cell::{Cell, RefCell};
 use core::future::{Future, Pending};
 use core::task::Poll;
 
-/// What the engine does next, and what was asked of it.
+/// The engine's next events, and the calls made to it.
 #[derive(Clone, Default)]
 pub(crate) struct ScriptedEngine(Rc<Script>);
 
@@ -31,7 +31,7 @@ pub(crate) struct Script {
     now: Cell<Duration>,
     pub(crate) ready: RefCell<Vec<TaskId>>,
     pub(crate) acceptable: RefCell<Vec<ListenerId>>,
-    /// What each call of accept gives; then nobody waits.
+    /// The results of the calls of accept; then no connection waits.
     pub(crate) waiting: RefCell<VecDeque<Accept<ScriptedStream>>>,
     pub(crate) parks: RefCell<Vec<Park>>,
     /// Calls, in order.
@@ -47,7 +47,7 @@ impl ScriptedEngine {
         Instant::from_nanos(0) + self.0.now.get()
     }
 
-    /// Time passes.
+    /// Advances the clock.
     pub(crate) fn pass(&self, time: Duration) {
         self.0.now.set(self.0.now.get() + time);
     }
@@ -174,7 +174,7 @@ impl DrainListener for ScriptedEngine {
     fn keep_listener(&self, _: ListenerId) {}
 }
 
-/// A connection that says nothing.
+/// A connection without data.
 #[derive(Debug)]
 pub(crate) struct ScriptedStream;
 

@@ -1,7 +1,8 @@
-//! Tasks that other tasks have spawned: futures of any type, in boxes that are used again.
+//! Tasks spawned by other tasks: futures of any type, in boxes that are used again.
 //!
-//! The tasks of accepted connections are of one type and are called statically (`crate::tasks`); these are few beside them
-//! and are called through a pointer. A task is out of the slab while it is polled, so that it may spawn, end and wake others.
+//! The tasks of accepted connections are of one type and are called statically (`crate::tasks`); spawned ones are few
+//! in comparison and are called through a pointer. A task is out of the slab while it is polled, so that it may
+//! spawn, end and wake others.
 
 use crate::pool::{FutureBox, FuturePool};
 use crate::scheduler::Scheduler;
@@ -20,13 +21,13 @@ use core::task::{Context, Poll};
 /// Whether a worker that drains waits for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It does: the task serves a client, as a tunnel or a request to an upstream does.
+    /// It waits: the task serves a client, as a tunnel or a request to an upstream does.
     Finishing,
-    /// It does not: health checks, look-ups ahead of time.
+    /// It does not wait: health checks, look-ups ahead of time.
     Background,
 }
 
-/// As many tasks live as may; here is the future again.
+/// As many tasks live as may; returns the future.
 pub struct Full<F>(pub F);
 
 /// How many spawned tasks there are and were.
@@ -57,7 +58,7 @@ struct Spawned {
     purpose: Purpose,
 }
 
-/// A future of a type that is not known any more, in a box of its pool.
+/// A future whose type is erased, in a box of its pool.
 trait Boxed {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()>;
 
@@ -135,7 +136,7 @@ impl SpawnedTasks {
         if !task.is_spawned() {
             return;
         }
-        // What a future does when it is dropped may come back here.
+        // Dropping a future may call this slab again.
         let ended = self.tasks.borrow_mut().take_out(task.in_slab());
         if let Some(ended) = ended {
             self.vacate(ended);
@@ -153,7 +154,7 @@ impl SpawnedTasks {
             self.vacate(spawned);
             return Polled::Ended;
         }
-        // Back, unless it was ended while it ran.
+        // Put back, unless it was ended while it ran.
         let ended = self.tasks.borrow_mut().give_back(in_slab, spawned);
         match ended {
             None => Polled::Pending,

@@ -23,15 +23,15 @@ pub enum StreamError {
     Reset,
     /// Our connect was refused.
     Refused,
-    /// The network gave up: no route, no answer.
+    /// No route, or no answer for as long as the system tries.
     Unreachable,
     /// A file ended before the range that was promised; the peer sees a reset, never a wrong length.
     Truncated,
-    /// Anything else; the operating system's error number.
+    /// Any other error; the operating system's error number.
     Other(i32),
 }
 
-/// An option of a connection. An engine that lacks one says so, and the caller decides what that means.
+/// An option of a connection. An engine that lacks one returns an error, and the caller decides what that means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamOption {
     /// Send small segments at once (RFC 9293 3.7.4).
@@ -40,11 +40,11 @@ pub enum StreamOption {
     ResetOnClose,
 }
 
-/// The engine does not have the option that was asked for.
+/// The engine does not have the requested option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported;
 
-/// What the transport knows of a connection, for `$tcpinfo_*`.
+/// The transport's measurements of a connection, for `$tcpinfo_*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportInfo {
     pub rtt: Duration,
@@ -64,17 +64,17 @@ pub trait Stream: 'static {
     /// A file whose ranges can be written.
     type File: Clone + 'static;
 
-    /// Ready when at least `least` unread bytes are here, or when the peer has finished (then maybe fewer). Bytes that
-    /// arrived before an error are to be had before it.
-    /// Sends what was written but is still gathered before it lets the task wait.
+    /// Ready when at least `least` unread bytes have arrived, or when the peer has finished (then maybe fewer). Bytes
+    /// that arrived before an error can be read before it is returned. Sends what was written but is still gathered
+    /// before it lets the task wait.
     fn poll_readable(&self, least: usize) -> Poll<Result<Readable, StreamError>>;
 
-    /// Lends all unread bytes, contiguous, to `take`, which returns how many of them it consumed.
+    /// Passes all unread bytes, contiguous, to `take`, which returns how many of them it consumed.
     /// Never waits. `take` must not use a stream: the buffer may be shared by all streams of the worker.
     fn read<R>(&self, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R;
 
-    /// When the last of the unread bytes came, as far as the engine knows: one that receives for all streams at once does.
-    /// `None`: not before the clock is asked.
+    /// When the last of the unread bytes arrived, if the engine knows: one that receives for all streams at once
+    /// does. `None`: not before the clock is read.
     fn received_at(&self) -> Option<Instant> {
         None
     }
@@ -95,9 +95,9 @@ pub trait Stream: 'static {
     /// Sends FIN after everything that was handed over; reading goes on.
     fn shutdown(&self);
 
-    /// From now on `task` is reported when the stream changes, and no longer the one that was given before: the stream is
-    /// handed over. The next [`crate::engine::Engine::poll`] reports `task` in any case, so that it learns what came
-    /// before; what that poll has already reported to the former task stays a report too many for it.
+    /// From now on `task` is reported when the stream changes, and no longer the former one: the stream is handed
+    /// over. The next [`crate::engine::Engine::poll`] reports `task` in any case, so that it handles what arrived
+    /// before; the former task may still be polled once for what that poll has already reported.
     fn set_task(&self, task: TaskId);
 
     fn set(&self, option: StreamOption) -> Result<(), Unsupported>;

@@ -49,7 +49,7 @@ impl TaskId {
         (self.generation as u64) << 32 | self.index as u64
     }
 
-    /// What [`TaskId::to_bits`] gave.
+    /// The inverse of [`TaskId::to_bits`].
     pub const fn from_bits(bits: u64) -> Self {
         let [g3, g2, g1, g0, i3, i2, i1, i0] = bits.to_be_bytes();
         Self {
@@ -249,7 +249,7 @@ impl<F> Default for Tasks<F> {
     }
 }
 
-/// What became of a poll.
+/// The result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polled {
     Pending,

@@ -1,4 +1,4 @@
-//! Monotonic and wall-clock time as plain values; whoever needs the time is given it.
+//! Monotonic and wall-clock time as plain values; code that needs the time gets it as an argument.
 
 use core::ops::{Add, Sub};
 pub use core::time::Duration;
@@ -8,7 +8,7 @@ pub use core::time::Duration;
 pub struct Instant(u64);
 
 impl Instant {
-    /// Later than every instant a clock returns; the deadline of someone who waits forever.
+    /// Later than every instant a clock returns; the deadline of an endless wait.
     pub const FAR: Self = Self(u64::MAX);
 
     pub const fn from_nanos(nanos: u64) -> Self {
@@ -45,7 +45,7 @@ impl Sub<Duration> for Instant {
     }
 }
 
-/// Civil time: seconds since 1970-01-01T00:00:00Z without leap seconds, and the nanoseconds of that second.
+/// Wall-clock time: seconds since 1970-01-01T00:00:00Z without leap seconds, and the nanoseconds of that second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixTime {
     pub seconds: i64,
@@ -61,7 +61,7 @@ impl UnixTime {
         self.nanos / 1_000_000
     }
 
-    /// So much later.
+    /// The time `after` later.
     #[must_use]
     pub fn after(self, time: Duration) -> Self {
         let nanos = self.nanos + time.subsec_nanos();

@@ -12,9 +12,9 @@
 //!
 //! (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987, scheme 7.)
 //!
-//! Entries are numbers, of the places that tasks have among [`crate::tasks::Tasks`], and lie in lists that run through
-//! one array. Each place has one entry at most, whoever has lived there since it was made: so the wheel's memory
-//! follows how many tasks live at once, not how many there have been, however far ahead their deadlines were.
+//! Entries are numbers of slots in [`crate::tasks::Tasks`], and lie in lists that run through one array. Each slot
+//! has one entry at most, however many tasks have used it: so the wheel's memory follows how many tasks live at once,
+//! not how many there have been, however far ahead their deadlines were.
 
 use crate::time::Instant;
 use alloc::vec::Vec;

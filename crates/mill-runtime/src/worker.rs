@@ -18,7 +18,7 @@ pub struct Worker<E, F, Accepted> {
     scheduler: Rc<Scheduler>,
     tasks: Tasks<F>,
     timers: TimerWheel,
-    /// Of the tasks that others have spawned, whose places are numbered by themselves.
+    /// Tasks spawned by other tasks, which have slots of their own.
     spawned_timers: TimerWheel,
     events: Events,
     /// Tasks that are polled in a further round of this turn; kept for its capacity.
@@ -35,14 +35,14 @@ pub struct Worker<E, F, Accepted> {
 /// A worker all of whose tasks are spawned: it connects and never listens.
 pub type ConnectingWorker<E, F> = Worker<E, F, fn(<E as Engine>::Stream, ListenerId) -> F>;
 
-/// What the caller has to know of a turn.
+/// What the caller has to know after a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// Somebody outside has a message for this worker.
+    /// Another thread has a message for this worker.
     pub mail: bool,
     /// Accepting paused in this turn, for this reason.
     pub paused: Option<Pause>,
-    /// There was something to do: a task to run or a connection to accept.
+    /// There was work: a task to run or a connection to accept.
     pub is_busy: bool,
 }
 
@@ -62,8 +62,8 @@ struct Accepting {
     tasks_max: usize,
     paused: Option<Pause>,
     resume_at: Instant,
-    /// How many connections the next visit to a listener takes at the most; follows the load, so that few calls
-    /// find nobody waiting.
+    /// How many connections the next visit to a listener takes at the most; follows the load, so that few calls find
+    /// no connection.
     batch: usize,
 }
 
@@ -94,12 +94,12 @@ where
         }
     }
 
-    /// One turn: everything that is ready now, after waiting as long as nothing is.
+    /// One turn: handles everything that is ready now; waits first if nothing is.
     pub fn turn(&mut self) -> Turn {
         self.next_turn();
         self.events.clear();
         let park = self.park();
-        // First of all those who waited for this turn, not behind everything that the engine reports.
+        // The tasks that yielded to this turn run first, not behind everything that the engine reports.
         self.scheduler.drain_woken(&mut self.events.ready);
         let (now, wall_clock) = self.engine.poll(park, &mut self.events);
         self.scheduler.set_time(now, wall_clock);
@@ -134,8 +134,8 @@ where
             .set_accepting(listener, self.accepting.paused.is_none());
     }
 
-    /// Accepts what waits at a listener and then closes it. False if something still waits that could not be
-    /// accepted now, for want of descriptors, or is about to wait: the listener stays as it is, try again in a later turn.
+    /// Accepts all connections that wait at a listener and then closes it. False if connections are left that could
+    /// not be accepted for want of descriptors, or are expected: the listener stays open, try again in a later turn.
     #[must_use]
     pub fn close_listener(&mut self, listener: ListenerId) -> bool
     where
@@ -164,7 +164,7 @@ where
         self.accepting.tasks_max = tasks_max;
     }
 
-    /// Has every task polled in the next turn: something that concerns all has changed.
+    /// Has every task polled in the next turn, after a change that concerns all.
     pub fn wake_all(&mut self) {
         for task in self.tasks.ids() {
             self.scheduler.wake(task);
@@ -174,7 +174,7 @@ where
         }
     }
 
-    /// Has the turn that waits at `at` return then, also when nothing happens.
+    /// Has a turn that waits return at `at`, also without an event.
     pub fn set_alarm(&mut self, at: Instant) {
         self.alarm = at;
     }
@@ -188,7 +188,7 @@ where
         &self.engine
     }
 
-    /// Turn 0 is never run: a slot says with it that its tenant was not polled yet.
+    /// Turn 0 is never run: it marks a slot whose task was not polled yet.
     fn next_turn(&mut self) {
         self.turn = self.turn.wrapping_add(1).max(1);
     }
@@ -207,8 +207,8 @@ where
         }
     }
 
-    /// Whether accepting, which paused at the limit of tasks, can go on. No event would tell so: the last task
-    /// may have ended in the turn before, or the limit may have been raised.
+    /// Whether accepting, which paused at the limit of tasks, can go on. No event reports this: the last task may
+    /// have ended in the turn before, or the limit may have been raised.
     fn has_room_again(&self) -> bool {
         self.accepting.paused == Some(Pause::Limit) && self.tasks.count() < self.accepting.tasks_max
     }
@@ -240,7 +240,7 @@ where
         }
     }
 
-    /// Accepts and starts what waits at the listeners; returns why it stopped doing so, if it did.
+    /// Accepts and starts connections that wait at the listeners; returns why it stopped, if it did.
     fn accept(&mut self) -> Option<Pause> {
         if self.accepting.paused.is_some() {
             return None;
@@ -256,7 +256,7 @@ where
             let mut taken = 0;
             while taken < batch {
                 if self.tasks.count() >= self.accepting.tasks_max {
-                    // Whether anybody waits beyond those taken, the next turn's report will say.
+                    // The next turn's report will say whether more connections wait.
                     if taken == 0 {
                         self.pause(Pause::Limit, Instant::FAR);
                     }
@@ -322,8 +322,9 @@ where
         self.events.ready = ready;
     }
 
-    /// Polls the tasks that others have woken in this turn, and those that these wake, and so on; returns how many rounds there were.
-    /// A task is polled once a round at most. A task that is woken in the last round waits for the next turn.
+    /// Polls the tasks that others have woken in this turn, and those that these wake, and so on; returns how many
+    /// rounds there were. A task is polled once a round at most. A task that is woken in the last round waits for the
+    /// next turn.
     fn run_woken_soon(&mut self) -> usize {
         for rounds in 0..ROUNDS_PER_TURN {
             if !self.scheduler.has_woken_soon() {
@@ -431,7 +432,7 @@ fn expire(
     }
 }
 
-/// What one call of accept gave the worker.
+/// The result of one call of accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taken {
     One,
@@ -439,15 +440,15 @@ enum Taken {
     Exhausted(i32),
 }
 
-/// How often tasks may wake each other within a turn before the others have theirs.
+/// How many rounds of wake-ups among tasks a turn runs before the others have their turn.
 const ROUNDS_PER_TURN: usize = 16;
 
 /// How long accepting pauses when descriptors run out. nginx waits as long (its `accept_mutex_delay`).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
-/// Connections taken in one visit to a listener: where each costs a call, as many as were there lately, so that few calls
-/// find nobody. The most bounds how long the connections that a worker
-/// already has wait for their turn: 64 new ones take about half a millisecond.
+/// Connections taken in one visit to a listener: where each costs a call, as many as were waiting lately, so that few
+/// calls find none. The most bounds how long the connections that a worker already has wait for their turn: 64 new
+/// ones take about half a millisecond.
 const ACCEPT_BATCH_MIN: usize = 1;
 const ACCEPT_BATCH_MAX: usize = 64;
 

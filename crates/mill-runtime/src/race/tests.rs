@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::future::{pending, ready};
 
-/// Runs it for so many milliseconds; says when it ended and with what.
+/// Runs it for so many milliseconds; returns when it ended and its result.
 fn outcome<T: 'static, F: Future<Output = T> + 'static>(
     make: impl FnOnce(Rc<crate::scheduler::Scheduler>) -> F,
 ) -> Vec<(u64, T)> {

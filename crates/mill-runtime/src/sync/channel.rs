@@ -1,5 +1,5 @@
-//! A bounded channel: many senders, one receiver. A place in it is a permit of a semaphore, so that senders get in in the
-//! order in which they came.
+//! A bounded channel: many senders, one receiver. Room for a value is a permit of a semaphore, so that senders are
+//! served in order.
 
 use super::semaphore::{NoPermit, Semaphore};
 use crate::scheduler::Scheduler;
@@ -11,7 +11,7 @@ use core::fmt;
 use core::future::poll_fn;
 use core::task::Poll;
 
-/// Makes a channel that holds `capacity` values, at least 1. Allocates here and not afterwards, but for senders that wait.
+/// Makes a channel that holds `capacity` values, at least 1. Allocates here, and later only for senders that wait.
 pub fn channel<T>(scheduler: &Rc<Scheduler>, capacity: u32) -> (Sender<T>, Receiver<T>) {
     let capacity = capacity.max(1);
     let shared = Rc::new(Shared {
@@ -36,21 +36,21 @@ struct Shared<T> {
     is_closed: Cell<bool>,
 }
 
-/// Where values go in. Cloning makes a further sender.
+/// The sending side. Cloning makes a further sender.
 pub struct Sender<T>(Rc<Shared<T>>);
 
-/// Where values come out, in the order in which they went in.
+/// The receiving side, which takes values in the order in which they were sent.
 pub struct Receiver<T>(Rc<Shared<T>>);
 
-/// Why a value was not sent; here it is again.
+/// Why a value was not sent; returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSent<T> {
     Full(T),
-    /// Nobody receives any more.
+    /// The receiver is gone.
     Closed(T),
 }
 
-/// Nobody receives any more; here is the value again.
+/// The receiver is gone; returns the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed<T>(pub T);
 
@@ -139,7 +139,7 @@ impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         self.0.is_closed.set(true);
         self.0.places.close();
-        // What nobody will take is dropped now, and not when the last sender goes.
+        // Values that will not be taken are dropped now, and not with the last sender.
         let values = core::mem::take(&mut *self.0.queue.borrow_mut());
         drop(values);
     }

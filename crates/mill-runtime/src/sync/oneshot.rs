@@ -1,5 +1,5 @@
-//! One-shots: a question that gets one answer. Their slots lie in a pool and are used again, so that asking costs no
-//! allocation.
+//! One-shots: a request that gets one answer. Their slots lie in a pool and are used again, so that a request costs
+//! no allocation.
 
 use crate::scheduler::Scheduler;
 use crate::tasks::TaskId;
@@ -14,13 +14,13 @@ use core::task::{Context, Poll};
 /// The slots of one-shots of one type.
 pub struct OneshotPool<T>(Rc<Shared<T>>);
 
-/// The side that answers. Dropping it says that no answer comes.
+/// The side that answers. Dropping it means that no answer comes.
 pub struct OneshotSender<T> {
     shared: Rc<Shared<T>>,
     place: u32,
 }
 
-/// The side that waits. Dropping it gives the question up.
+/// The side that waits. Dropping it cancels the request.
 pub struct OneshotReceiver<T> {
     shared: Rc<Shared<T>>,
     place: u32,
@@ -40,7 +40,7 @@ struct Slots<T> {
     vacant: Vec<u32>,
 }
 
-/// It is vacant when both sides are gone.
+/// The slot is vacant when both sides are gone.
 struct Slot<T> {
     answer: Option<T>,
     waiting: TaskId,
@@ -77,7 +77,7 @@ impl<T> OneshotPool<T> {
 }
 
 impl<T> OneshotSender<T> {
-    /// Answers. Gives the answer back if nobody waits for it any more.
+    /// Answers. Returns the answer if the receiver is gone.
     pub fn send(self, answer: T) -> Result<(), T> {
         let mut slots = self.shared.slots.borrow_mut();
         let place = slots.of(self.place);
@@ -125,7 +125,7 @@ impl<T> Drop for OneshotReceiver<T> {
         let place = slots.of(self.place);
         place.has_receiver = false;
         place.waiting = TaskId::NONE;
-        // What a value does when it is dropped may come back here.
+        // Dropping a value may call this pool again.
         let answer = place.answer.take();
         slots.leave(self.place);
         drop(slots);

@@ -1,4 +1,4 @@
-//! Permits, given in the order in which they were asked for.
+//! Permits, given in the order of the requests.
 
 use super::wait_list::{State, WaitList};
 use crate::scheduler::Scheduler;
@@ -9,10 +9,10 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-/// So many may do something at once; others wait. `max_conns` with `queue` of one worker is one.
+/// At most so many tasks hold a permit at once; others wait. `max_conns` with `queue` of one worker is one.
 pub struct Semaphore {
     scheduler: Rc<Scheduler>,
-    /// Permits that nobody has; below 0 while more are out than there are now.
+    /// Available permits; below 0 while more are out than the limit allows.
     available: Cell<i64>,
     permits: Cell<u32>,
     waiting: RefCell<WaitList>,
@@ -20,7 +20,7 @@ pub struct Semaphore {
     is_closed: Cell<bool>,
 }
 
-/// Leave to do it. Dropping it gives it to the task that has waited longest.
+/// A permit. Dropping it gives it to the task that has waited longest.
 #[derive(Debug)]
 pub struct Permit {
     /// `None` once it was forgotten.
@@ -30,14 +30,14 @@ pub struct Permit {
 /// Why no permit is given, now or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPermit {
-    /// As many wait as may.
+    /// As many tasks wait as may.
     TooManyWait,
     /// [`Semaphore::close`].
     Closed,
 }
 
 impl Semaphore {
-    /// `waiting_max`: what comes while so many wait is refused.
+    /// While `waiting_max` tasks wait, further requests are refused.
     pub fn new(scheduler: &Rc<Scheduler>, permits: u32, waiting_max: usize) -> Rc<Self> {
         Rc::new(Self {
             scheduler: Rc::clone(scheduler),
@@ -49,7 +49,7 @@ impl Semaphore {
         })
     }
 
-    /// A permit, if nobody has to wait for one.
+    /// A permit, if one is available.
     pub fn try_acquire(self: &Rc<Self>) -> Option<Permit> {
         if self.is_closed.get() || self.available.get() <= 0 {
             return None;
@@ -58,7 +58,8 @@ impl Semaphore {
         Some(Permit::of(self))
     }
 
-    /// Waits for a permit. Dropping what is returned leaves the queue; a permit that was granted by then goes to the next.
+    /// Waits for a permit. Dropping the future leaves the queue; a permit that was granted by then goes to the next
+    /// task.
     pub fn acquire(self: &Rc<Self>) -> Acquire {
         Acquire {
             semaphore: Rc::clone(self),
@@ -66,7 +67,7 @@ impl Semaphore {
         }
     }
 
-    /// How many permits there are from now on. Those that are out stay valid.
+    /// Sets the number of permits. Those that are out stay valid.
     pub fn set_permits(&self, permits: u32) {
         let former = i64::from(self.permits.replace(permits));
         let more = i64::from(permits) - former;
@@ -74,7 +75,7 @@ impl Semaphore {
         self.grant();
     }
 
-    /// Refuses all from now on, those that wait as well. What was granted by then stays so.
+    /// Refuses all requests from now on, and those that wait. Permits granted by then stay valid.
     pub fn close(&self) {
         self.is_closed.set(true);
         let mut waiting = self.waiting.borrow_mut();
@@ -92,13 +93,13 @@ impl Semaphore {
         self.waiting.borrow().waiting()
     }
 
-    /// Gives back a permit; of one that was dropped this is done.
+    /// Returns a permit; dropping a permit does this.
     pub(super) fn release(&self) {
         self.available.set(self.available.get() + 1);
         self.grant();
     }
 
-    /// Gives what is available to those that wait.
+    /// Gives available permits to waiting tasks.
     fn grant(&self) {
         while self.available.get() > 0 && !self.is_closed.get() {
             let Some(task) = self.waiting.borrow_mut().tell_first(State::Granted) else {
@@ -149,7 +150,7 @@ impl Future for Acquire {
             if semaphore.is_closed.get() {
                 return Poll::Ready(Err(NoPermit::Closed));
             }
-            // Nobody waits while permits are left: what is released is granted at once.
+            // No task waits while permits are left: a released one is granted at once.
             if semaphore.available.get() > 0 {
                 semaphore.available.set(semaphore.available.get() - 1);
                 return Poll::Ready(Ok(Permit::of(&semaphore)));

@@ -3,12 +3,12 @@
 use crate::tasks::TaskId;
 use alloc::vec::Vec;
 
-/// First come, first served. A place belongs to its waiter until [`WaitList::leave`].
+/// First in, first out. A slot belongs to its waiter until [`WaitList::leave`].
 #[derive(Debug, Default)]
 pub(super) struct WaitList {
     places: Vec<Waiter>,
     ends: Ends,
-    /// Places that nobody has.
+    /// Vacant slots.
     vacant: Vec<u32>,
     waiting: usize,
 }
@@ -27,13 +27,13 @@ struct Waiter {
     state: State,
 }
 
-/// What became of a waiter; one that was told is in the list no more.
+/// The state of a waiter; a notified one is no longer in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Waiting,
-    /// It has what it waits for.
+    /// It was granted what it waits for.
     Granted,
-    /// It will not get it.
+    /// It was refused.
     Refused,
 }
 
@@ -42,7 +42,7 @@ impl WaitList {
         self.waiting
     }
 
-    /// Waits behind all others. Allocates while more wait than ever before.
+    /// Appends a waiter. Allocates only while more wait than ever before.
     pub(super) fn enter(&mut self, task: TaskId) -> u32 {
         let place = Waiter {
             task,
@@ -68,7 +68,7 @@ impl WaitList {
         number
     }
 
-    /// From now on this task is told.
+    /// From now on this task is notified.
     pub(super) fn set_task(&mut self, number: u32, task: TaskId) {
         self.places[number as usize].task = task;
     }
@@ -77,7 +77,7 @@ impl WaitList {
         self.places[number as usize].state
     }
 
-    /// Takes the first one out of the list; its task is to be told.
+    /// Takes the first waiter out of the list; its task is to be notified.
     pub(super) fn tell_first(&mut self, state: State) -> Option<TaskId> {
         let first = self.ends.first?;
         self.unlink(first);
@@ -86,7 +86,7 @@ impl WaitList {
         Some(place.task)
     }
 
-    /// The waiter is gone, or has taken what it was granted.
+    /// Releases a waiter's slot: it is gone, or has taken what it was granted.
     pub(super) fn leave(&mut self, number: u32) {
         if self.state(number) == State::Waiting {
             self.unlink(number);

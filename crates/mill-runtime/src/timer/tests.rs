@@ -50,7 +50,7 @@ fn check_against_list(seed: u64, ahead_most: u64, step_most: u64) {
         now += random.below(step_most);
         let mut expired = Vec::new();
         wheel.expire(millis(now), |number| expired.push(number));
-        // What lay beyond the reach comes early, and is armed again.
+        // Entries beyond the wheel's reach expire early, and are armed again.
         expired.retain(|number| {
             let later = list
                 .iter()

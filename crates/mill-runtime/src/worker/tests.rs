@@ -1,4 +1,4 @@
-//! The turn, over an engine that reports what it is told to.
+//! The turn, over a scripted engine.
 
 use super::*;
 use crate::scripted_engine::{ScriptedEngine, ScriptedStream, Tasks};
@@ -35,7 +35,7 @@ fn knock(engine: &ScriptedEngine, count: usize) {
     }
 }
 
-/// The calls since it was asked last, those of one name in a row as one with their number.
+/// The calls since the last check; consecutive ones of one name as one with their number.
 fn calls(engine: &ScriptedEngine) -> String {
     let calls = core::mem::take(&mut *engine.script().calls.borrow_mut());
     let runs = calls.chunk_by(|one, other| one == other);
@@ -58,7 +58,7 @@ fn a_turn_polls_accepts_and_settles() {
 }
 
 #[test]
-fn a_listener_is_visited_as_often_as_it_was_worth_it_lately() {
+fn a_listener_is_visited_as_often_as_connections_waited_lately() {
     let (engine, mut worker) = listening();
     let script = engine.script();
     for _ in 0..1000 {
@@ -121,7 +121,7 @@ fn when_descriptors_are_out_accepting_pauses_for_half_a_second() {
 }
 
 #[test]
-fn closing_a_listener_takes_everybody_who_waits_or_none() {
+fn closing_a_listener_accepts_all_connections_that_wait_or_leaves_it_open() {
     let (engine, mut worker) = listening();
     knock(&engine, 3);
     engine

@@ -1,4 +1,4 @@
-//! What goes in comes out, in order, and no more than fits is in between.
+//! Order, capacity and the ends of a channel.
 
 use super::*;
 use crate::scripted_engine::Tasks;
@@ -37,7 +37,7 @@ fn a_sender_waits_where_there_is_no_room_and_others_behind_it() {
     tasks.turns(1);
     assert_eq!(sender.try_send(9), Err(NotSent::Full(9)));
     assert_eq!(receiver.try_receive(), Some(0));
-    // The place is the next waiter's, not a latecomer's.
+    // The room is for the next waiter, not for a later sender.
     assert_eq!(sender.try_send(9), Err(NotSent::Full(9)));
     tasks.turns(1);
     let rest: Vec<_> = core::iter::from_fn(|| {

@@ -1,4 +1,4 @@
-//! Questions and answers, and what is left when one side goes.
+//! Requests and answers, and what happens when one side is dropped.
 
 use super::*;
 use crate::scripted_engine::Tasks;
@@ -21,7 +21,7 @@ fn an_answer_reaches_the_task_that_waits_in_the_same_turn() {
 }
 
 #[test]
-fn a_sender_that_goes_says_that_no_answer_comes() {
+fn a_receiver_learns_that_the_sender_is_gone() {
     let mut tasks = Tasks::new();
     let pool = OneshotPool::<u8>::new(&tasks.scheduler);
     let (sender, receiver) = pool.oneshot();
@@ -35,13 +35,13 @@ fn a_sender_that_goes_says_that_no_answer_comes() {
 }
 
 #[test]
-fn an_answer_that_nobody_waits_for_comes_back() {
+fn an_answer_without_receiver_comes_back() {
     let tasks = Tasks::new();
     let pool = OneshotPool::new(&tasks.scheduler);
     let (sender, receiver) = pool.oneshot();
     drop(receiver);
     assert_eq!(sender.send("late"), Err("late"));
-    // An answer that was given and not taken is dropped with its receiver.
+    // An answer that was sent and not taken is dropped with its receiver.
     let held = Rc::new(());
     let pool = OneshotPool::new(&tasks.scheduler);
     let (sender, receiver) = pool.oneshot();
@@ -51,7 +51,7 @@ fn an_answer_that_nobody_waits_for_comes_back() {
 }
 
 #[test]
-fn places_are_used_again_when_both_sides_are_gone() {
+fn slots_are_used_again_when_both_sides_are_gone() {
     let tasks = Tasks::new();
     let pool = OneshotPool::new(&tasks.scheduler);
     let mut context = Context::from_waker(Waker::noop());

@@ -41,7 +41,7 @@ impl Holders {
 }
 
 #[test]
-fn permits_are_given_in_the_order_in_which_they_were_asked_for() {
+fn permits_are_given_in_the_order_of_the_requests() {
     let mut tasks = Tasks::new();
     let semaphore = Semaphore::new(&tasks.scheduler, 2, 10);
     let holders = Holders::default();
@@ -138,7 +138,7 @@ fn a_closed_semaphore_refuses_those_that_wait_as_well() {
 }
 
 #[test]
-fn places_of_the_queue_are_used_again() {
+fn slots_of_the_queue_are_used_again() {
     let mut tasks = Tasks::new();
     let semaphore = Semaphore::new(&tasks.scheduler, 1, 10);
     let holders = Holders::default();
