@@ -90,12 +90,12 @@ mod tests {
 
     #[test]
     fn an_engine_that_ends_waits_for_closed_connections_whose_peers_answer() {
-        let anybody = IpAddr::from([10, 0, 0, 1]);
+        let any_address = IpAddr::from([10, 0, 0, 1]);
         let check = |state, queued, is_orphan, backoff, snd_wnd, expected| {
             let status = ConnectionStatus {
                 flow: Flow {
-                    local: anybody,
-                    remote: anybody,
+                    local: any_address,
+                    remote: any_address,
                     local_port: 80,
                     remote_port: 80,
                 },

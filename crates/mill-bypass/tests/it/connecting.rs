@@ -66,9 +66,9 @@ fn a_task_connects_and_talks_with_or_without_waiting_to_be_connected() {
 #[test]
 fn a_refused_connection_is_an_error_of_the_stream() {
     for drain_first in [true, false] {
-        let nobody = Address::Ip((CLIENTS, ORIGIN_PORT).into());
+        let closed_port = Address::Ip((CLIENTS, ORIGIN_PORT).into());
         let (mut server, story, _client) =
-            start_connecting::<Network>(nobody, ConnectOptions::default(), drain_first);
+            start_connecting::<Network>(closed_port, ConnectOptions::default(), drain_first);
         server.run_until("the refusal", || story.count() == 1);
         assert_eq!(story.told(), [Err(StreamError::Refused)]);
     }
@@ -76,9 +76,9 @@ fn a_refused_connection_is_an_error_of_the_stream() {
 
 #[test]
 fn a_neighbour_that_does_not_exist_is_unreachable_in_the_end() {
-    let nobody = Address::Ip("10.77.99.99:1".parse().unwrap());
+    let absent_host = Address::Ip("10.77.99.99:1".parse().unwrap());
     let (mut server, story, _client) =
-        start_connecting::<Network>(nobody, ConnectOptions::default(), true);
+        start_connecting::<Network>(absent_host, ConnectOptions::default(), true);
     server.run_until("the end", || story.count() == 1);
     assert_eq!(story.told(), [Err(StreamError::Unreachable)]);
 }

@@ -111,7 +111,7 @@ fn a_mtu_that_a_router_reports_holds_for_all_connections_at_once_and_for_ten_min
         let told = engine.with_host(|host| (host.counters().paths_told, host.paths().len()));
         told.unwrap()
     };
-    assert_eq!(told(&behind), (1, 1), "the second one asked nobody");
+    assert_eq!(told(&behind), (1, 1), "the second one caused no message");
     // The path carries more again: afterwards segments grow, those of old connections too.
     let all = wire(1500, true);
     behind.station.set_wires(all, all);
