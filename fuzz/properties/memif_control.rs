@@ -1,6 +1,6 @@
-//! What must hold of memif's handshake whatever the peer says: an input is a sequence of messages, some of them any
-//! bytes, some near what belongs there. Nothing may panic, each message is answered by at most one (a slave's offer
-//! apart), what a master maps is within its limits, and who has refused or was left listens no more.
+//! Invariants of memif's handshake for any messages of the peer: an input is a sequence of messages, some of them
+//! random bytes, some nearly valid. Nothing may panic, each message is answered by at most one (a slave's offer
+//! apart), what a master maps is within its limits, and a side that has refused or was left ignores further messages.
 
 use mill_device::memif::handshake::{Agreed, Handshake, Offer, Step, Terms};
 use mill_device::memif::layout::Layout;
@@ -85,14 +85,14 @@ impl Talk {
             }
             Ok(Step::Up) => self.outcome.up = true,
             Ok(Step::Left(_)) => {
-                assert!(self.is_deaf(), "who was left listens no more");
+                assert!(self.is_deaf(), "a side that was left ignores messages");
                 return false;
             }
             Err(refusal) => {
                 self.outcome.refused = true;
                 self.handshake.refuse(refusal);
                 self.drain(1);
-                assert!(self.is_deaf(), "who has refused listens no more");
+                assert!(self.is_deaf(), "a side that has refused ignores messages");
                 return false;
             }
         }

@@ -57,7 +57,7 @@ pub(crate) fn check(input: &[u8]) -> Outcome {
     world.end()
 }
 
-/// The stack, and who is around it.
+/// The stack and its surroundings.
 struct World {
     host: Host<ByteQueue>,
     link: MemoryLink,
@@ -120,7 +120,7 @@ impl World {
         self.now = self.now + Duration::from_millis(millis);
     }
 
-    /// Turns of the stack and of its readers, until nobody has anything to say.
+    /// Turns of the stack and of its readers, until none has anything to do.
     fn run(&mut self) {
         for _ in 0..8 {
             while self.host.receive(&mut self.link, self.now) > 0 {}

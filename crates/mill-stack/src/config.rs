@@ -1,4 +1,4 @@
-//! What a host is made with.
+//! The settings that a host is created with.
 
 use crate::limits::Limits;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ pub struct HostConfig {
     pub addresses: Vec<Prefix>,
     /// Routes through gateways.
     pub routes: Vec<Route>,
-    /// Who finds out the Ethernet addresses of neighbours.
+    /// What resolves the Ethernet addresses of neighbours.
     pub neighbors: Neighboring,
     pub tcp: Config,
     pub limits: Limits,
@@ -21,24 +21,25 @@ pub struct HostConfig {
     /// Key of the hashes that others must not guess: flow table, initial sequence numbers, cookies. From the
     /// system's randomness; in a simulation from its seed.
     pub secret: [u8; 16],
-    /// The same for all hosts that a machine makes until it boots anew; the timestamps' offsets are made of it. A port that
-    /// a program's next process uses again then sees its time go on (RFC 7323 5.4), and the peer, which has the former
-    /// connection in TIME-WAIT, opens the new one at once (RFC 6191). `None` makes them of the secret.
+    /// The same for all hosts that a machine makes until it boots anew; the timestamps' offsets are derived from it.
+    /// A port that the next process uses again then has timestamps that continue the former ones (RFC 7323 5.4), and
+    /// the peer, which has the former connection in TIME-WAIT, opens the new one at once (RFC 6191). `None` derives
+    /// them from the secret.
     pub boot_secret: Option<[u8; 16]>,
     /// Key of Fast Open's cookies, as Linux's `tcp_fastopen_key`: hosts that share an address and a key, Linux among
     /// them, take each other's cookies. `None` makes one of the secret.
     pub fast_open_key: Option<[u8; 16]>,
 }
 
-/// Who finds out which Ethernet addresses neighbours have, and answers for ours.
+/// What resolves the Ethernet addresses of neighbours, and answers requests for ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Neighboring {
     /// The host itself, by ARP and neighbour discovery: it has the interface and its addresses to itself.
     #[default]
     Own,
-    /// The kernel, whose interface and addresses they are. The host sends nothing of the kind: it says whom it wants
-    /// to know (`take_wanted`) and is told (`set_neighbor`). Only the routes that it is given lead anywhere, also to
-    /// the link. A reply goes to where the request came from.
+    /// The kernel, whose interface and addresses they are. The host sends neither ARP nor neighbour discovery: it
+    /// lists the neighbours that it needs (`take_wanted`) and gets their addresses (`set_neighbor`). Only its
+    /// configured routes are used, also to the link. A reply is sent to where the request came from.
     Kernel,
 }
 
@@ -49,7 +50,7 @@ pub struct Prefix {
     pub len: u8,
 }
 
-/// Where packets to a prefix go.
+/// Where packets to a prefix are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub target: Prefix,
@@ -73,7 +74,7 @@ impl Route {
 }
 
 impl HostConfig {
-    /// A host with one address or more and everything else as it is by default.
+    /// A host with one address or more and defaults for everything else.
     pub fn new(addresses: Vec<Prefix>, secret: [u8; 16]) -> Self {
         Self {
             addresses,

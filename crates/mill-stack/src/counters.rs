@@ -3,7 +3,7 @@
 use crate::drop_reason::DropReason;
 use mill_tcp::arrived::SegmentDrop;
 
-/// Plain counters; whoever publishes them copies the struct.
+/// Plain counters; the publisher copies the struct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
     pub frames_in: u64,
@@ -34,14 +34,14 @@ pub struct HostCounters {
     pub time_waits_forgotten: u64,
     /// Connections whose port was taken over from TIME-WAIT (RFC 6191).
     pub time_waits_reopened: u64,
-    /// Frames for which nothing stands here, given to another worker or process (`Link::hand_over`).
+    /// Frames without connection or listener here, given to another worker or process (`Link::hand_over`).
     pub handed_over: u64,
-    /// Paths that carry less than was thought, as a router has said (RFC 1191, RFC 8201).
+    /// Paths that carry less than was assumed, reported by a router (RFC 1191, RFC 8201).
     pub paths_told: u64,
-    /// Such messages about a connection that is there, which were not believed: nothing of what they quote is in flight, or
-    /// the size makes no sense (RFC 5927 7.2).
+    /// Such messages about an existing connection which were not believed: the segment that they quote is not in
+    /// flight, or the size makes no sense (RFC 5927 7.2).
     pub paths_doubted: u64,
-    /// Paths that carry less without a word, as timeouts have shown (RFC 4821 7.7).
+    /// Paths that silently drop large packets, detected by timeouts (RFC 4821 7.7).
     pub black_holes: u64,
     /// Bytes that readers left at the end of a turn, so that they had to be copied.
     pub bytes_left: u64,
@@ -134,7 +134,7 @@ impl DropReason {
         }
     }
 
-    /// Whether it befalls what we send, or what has been handled a while ago, and not the frame that comes in.
+    /// Whether it concerns transmitted or queued packets, and not the received frame.
     pub const fn is_late(self) -> bool {
         matches!(
             self,

@@ -5,11 +5,11 @@ use mill_tcp::arrived::SegmentDrop;
 /// The reasons, in the order in which a frame meets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
-    /// Shorter than its headers say, or a header that makes no sense.
+    /// Shorter than its headers say, or an invalid header.
     Malformed,
     /// Sent to another machine.
     NotForUs,
-    /// An EtherType or protocol that nobody here speaks.
+    /// An EtherType or protocol that is not implemented.
     UnknownProtocol,
     /// A checksum that does not match.
     Checksum,
@@ -17,15 +17,15 @@ pub enum DropReason {
     BadSource,
     /// A fragment that overlaps another, or is too many, too late or too small.
     Fragment,
-    /// Nobody listens at this port.
+    /// No socket or listener at this port.
     NoListener,
     /// The listener's queue of accepted connections, or of half-open ones without cookies, is full.
     ListenQueueFull,
     /// No memory for one more connection.
     NoMemory,
-    /// TCP had no use for it.
+    /// TCP rejected it.
     Segment(SegmentDrop),
-    /// No room in the device, or in the queue before it.
+    /// No room in the device, or in its queue.
     DeviceFull,
     /// No answer to ARP or neighbour solicitation.
     Unresolved,
@@ -33,6 +33,6 @@ pub enum DropReason {
     NoRoute,
     /// The limit of answers per second is used up (ICMP errors, echo replies, resets).
     RateLimit,
-    /// Pieces of a datagram whose others did not come in time; each datagram counts once.
+    /// Fragments of a datagram whose others did not arrive in time; each datagram counts once.
     FragmentTimeout,
 }

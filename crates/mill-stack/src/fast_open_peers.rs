@@ -1,4 +1,4 @@
-//! What is known of servers that take text in a SYN (RFC 7413 4.1.3).
+//! Servers that take data in a SYN (RFC 7413 4.1.3).
 
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
@@ -22,7 +22,7 @@ struct Peer {
     mss: u16,
     /// SYNs in a row that had to be repeated without their text.
     losses: u8,
-    /// When it was heard of last.
+    /// When its last answer came.
     at: Instant,
 }
 
@@ -86,8 +86,8 @@ impl FastOpenPeers {
         }
     }
 
-    /// A SYN got through only when it was repeated without its text: something on the way drops it. From the second
-    /// time on the server is left alone for a while, longer each time.
+    /// A SYN got through only when it was repeated without its data: a middlebox drops it. From the second time on
+    /// data is not sent in SYNs to the server for a while, longer each time.
     pub(crate) fn lost(&mut self, ends: Ends, now: Instant) {
         if let Some(peer) = self.known.get_mut(&ends) {
             peer.losses = peer.losses.saturating_add(1);

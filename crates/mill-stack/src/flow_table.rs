@@ -1,4 +1,5 @@
-//! From a flow to what stands for it: open addressing with linear probing over eight bytes an entry.
+//! From a flow to its connection, handshake or TIME-WAIT: open addressing with linear probing over eight bytes an
+//! entry.
 //!
 //! ```text
 //! | hash: u32 | target: u32 |  hash: u32 | target: u32 | …     a power of two of them, at most 3/4 in use
@@ -10,7 +11,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// What an entry leads to.
+/// The target of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A slot.
@@ -21,7 +22,7 @@ pub enum Target {
     TimeWait(u32),
 }
 
-/// The table. Hashes are given by the caller, keyed, so that nobody can make long runs on purpose.
+/// The table. Hashes are given by the caller, keyed, so that peers cannot construct long runs.
 #[derive(Debug)]
 pub struct FlowTable {
     entries: Vec<Entry>,
@@ -81,8 +82,8 @@ impl FlowTable {
             return false;
         };
         self.count -= 1;
-        // Entries that were pushed beyond the hole move back, those that are at home or would land before
-        // their home stay.
+        // Entries that were displaced beyond the hole move back; those at their own position, or that would move
+        // before it, stay.
         let mut at = hole;
         loop {
             at = self.after(at);
@@ -100,7 +101,7 @@ impl FlowTable {
         true
     }
 
-    /// Lets the entry of a flow lead somewhere else; says whether there was one.
+    /// Changes the target of a flow's entry; returns whether there was one.
     pub fn replace(&mut self, hash: u64, target: Target, new: Target) -> bool {
         match self.position(hash, target) {
             Some(at) => {

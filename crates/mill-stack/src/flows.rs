@@ -1,4 +1,4 @@
-//! What stands for each flow: a connection, a handshake that waits for its last acknowledgement, or TIME-WAIT.
+//! The state of each flow: a connection, a handshake that waits for its last acknowledgement, or TIME-WAIT.
 
 use crate::flow::Flow;
 use crate::flow_table::{FlowTable, Target};
@@ -10,7 +10,7 @@ use crate::timer::Wheel;
 use mill_tcp::time::{Instant, Tick};
 use mill_tcp::time_wait::TimeWait;
 
-/// The flow table, and what its entries lead to but for slots.
+/// The flow table, and the targets of its entries except slots.
 ///
 /// Invariant: each handshake, each entry in TIME-WAIT, and each slot whose connection has not ended has one entry in the
 /// table, and there are no others.
@@ -42,7 +42,7 @@ impl Flows {
         flow.table_hash(self.key)
     }
 
-    /// What stands for a flow.
+    /// The state of a flow.
     #[inline]
     pub(crate) fn find<Q>(&self, slots: &Slots<Q>, flow: &Flow, hash: u64) -> Option<Target> {
         self.table.find(hash, |target| match target {
@@ -92,12 +92,12 @@ impl Flows {
         self.time_wait.at_mut(number)
     }
 
-    /// A connection in this slot, for a flow for which nothing stands.
+    /// A connection in this slot, for a flow without entry.
     pub(crate) fn insert_connection(&mut self, hash: u64, index: u32) {
         self.table.insert(hash, Target::Connection(index));
     }
 
-    /// A handshake for a flow for which nothing stands.
+    /// A handshake for a flow without entry.
     pub(crate) fn insert_half_open(&mut self, hash: u64, entry: syn_cache::Entry) {
         let index = self.syn_cache.insert(entry);
         self.table.insert(hash, Target::HalfOpen(index));
@@ -109,7 +109,7 @@ impl Flows {
         self.replace(hash, Target::HalfOpen(half_open), Target::Connection(index));
     }
 
-    /// Forgets a handshake.
+    /// Removes a handshake.
     pub(crate) fn remove_half_open(&mut self, index: u32) -> Option<syn_cache::Entry> {
         let entry = self.syn_cache.remove(index)?;
         self.remove(self.hash(&entry.flow), Target::HalfOpen(index));
@@ -129,8 +129,8 @@ impl Flows {
         self.replace(hash, Target::Connection(index), Target::TimeWait(number));
     }
 
-    /// Forgets the oldest in TIME-WAIT if its time has come; says whether it had. Its wait may have begun anew since it
-    /// came: then it goes to the end.
+    /// Removes the oldest entry in TIME-WAIT if its time is over; returns whether it was. If its wait was restarted
+    /// since it was added, it moves to the end.
     pub(crate) fn expire_time_wait(&mut self, now: Tick) -> bool {
         if !self.time_wait.is_due(now) {
             return false;
@@ -163,7 +163,7 @@ impl Flows {
         self.vacated - before
     }
 
-    /// Forgets an entry in TIME-WAIT.
+    /// Removes an entry in TIME-WAIT.
     pub(crate) fn remove_time_wait(&mut self, number: u32, hash: u64) {
         self.time_wait.remove(number);
         self.remove(hash, Target::TimeWait(number));

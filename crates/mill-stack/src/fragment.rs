@@ -1,10 +1,10 @@
 //! Fragments become datagrams again (RFC 791 3.2, RFC 815, RFC 8200 4.5).
 //!
-//! Fragments that overlap are refused together with their whole datagram, in IPv4 as RFC 5722 asks for IPv6: nobody
-//! sends such but to be understood in two ways. Exact duplicates are what networks do, and passed over.
+//! Fragments that overlap are refused together with their whole datagram, in IPv4 as RFC 5722 requires for IPv6:
+//! their only use is to be interpreted in two ways. Exact duplicates are what networks produce, and ignored.
 //!
-//! Memory is bounded in all, by source, and in pieces for each datagram; the oldest datagram gives way. So is the work for
-//! a fragment, however many datagrams are incomplete: what is asked for each time is kept, not counted.
+//! Memory is bounded in all, by source, and in pieces for each datagram; the oldest datagram is dropped first. So is
+//! the work for a fragment, however many datagrams are incomplete: sums are kept and not computed anew.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -25,7 +25,7 @@ mod datagram;
 #[derive(Debug)]
 pub struct Reassembler {
     partials: BTreeMap<Key, Partial>,
-    /// Who comes after whom, of all datagrams …
+    /// All datagrams by age …
     ages: BTreeMap<u64, Key>,
     /// … and of each source.
     sources: BTreeMap<IpAddr, Share>,
@@ -33,11 +33,11 @@ pub struct Reassembler {
     begun: u64,
     bytes: usize,
     bytes_max: usize,
-    /// Not later than the first that runs out of time.
+    /// Not later than the first timeout.
     due: Option<Instant>,
 }
 
-/// What a source has of the memory.
+/// A source's share of the memory.
 #[derive(Debug, Default)]
 struct Share {
     bytes: usize,
@@ -45,7 +45,7 @@ struct Share {
     ages: BTreeSet<u64>,
 }
 
-/// What belongs together (RFC 791 3.2, RFC 8200 4.5). In IPv6 the protocol is not part of it, and zero here.
+/// The key of a datagram (RFC 791 3.2, RFC 8200 4.5). In IPv6 the protocol is not part of it, and zero here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     source: IpAddr,
@@ -54,17 +54,17 @@ struct Key {
     protocol: u8,
 }
 
-/// What a fragment led to.
+/// The result of a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// More is to come.
+    /// The datagram is incomplete.
     Waiting,
     Complete(Datagram),
     /// It overlaps, does not fit or is one too many: its datagram is given up, if it was not before.
     Refused,
 }
 
-/// What is behind the IP header of a whole datagram.
+/// The payload of a whole datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Datagram {
     pub source: IpAddr,
@@ -121,7 +121,7 @@ impl Reassembler {
         let ecn = partial.ecn();
         let protocol = partial.protocol();
         self.remove(&key);
-        // RFC 3168 5.3: a mark on one is a mark on the whole. It makes no sense where others say that nobody listens.
+        // RFC 3168 5.3: CE on one fragment is CE on the whole. It is invalid beside fragments that are Not-ECT.
         match ecn {
             Some(ecn) => Pushed::Complete(Datagram {
                 source: key.source,
@@ -139,9 +139,9 @@ impl Reassembler {
         self.due
     }
 
-    /// Gives up datagrams that are not whole in time. Of each whose first fragment is there `report` gets the beginning,
-    /// from the IP header on, for the one who sent it (RFC 1122 3.3.2, RFC 8200 4.5). Says how many were given up, not
-    /// counting those refused before.
+    /// Drops datagrams that are not whole in time. If a datagram's first fragment has arrived, `report` gets its
+    /// beginning, from the IP header on, for an error to its sender (RFC 1122 3.3.2, RFC 8200 4.5). Returns how many
+    /// were dropped, not counting those refused before.
     pub fn expire(&mut self, now: Instant, mut report: impl FnMut(&[u8])) -> usize {
         if self.due.is_none_or(|due| now < due) {
             return 0;
@@ -173,7 +173,7 @@ impl Reassembler {
         self.bytes
     }
 
-    /// The oldest datagrams give way: of the same source if it has more than its share, else of all.
+    /// Drops the oldest datagrams: of the same source if it has more than its share, else of all.
     fn make_room(&mut self, key: &Key, cost: usize) {
         let share = self.bytes_max / SOURCES;
         while self.bytes_of(key.source) + cost > share && self.remove_oldest(Some(key.source)) {}

@@ -25,7 +25,7 @@ use crate::unread::Buffers;
 use alloc::vec::Vec;
 use mill_tcp::time::Instant;
 
-/// What a connection means to its host: events, the end, memory.
+/// A connection's effects on its host: events, the end, memory.
 mod connection;
 
 /// Opening listeners and accepting.
@@ -40,22 +40,22 @@ mod reading;
 /// What the application writes.
 mod writing;
 
-/// How connections are left.
+/// Closing connections.
 mod closing;
 
-/// Where frames go.
+/// Routes and next hops.
 mod next_hop;
 
-/// What the paths of connections carry.
+/// The path MTU of connections.
 pub(crate) mod path;
 pub use crate::transmit::Sent;
 pub(crate) use next_hop::Way;
 pub(crate) use opening::beyond;
 
-/// What is changed from outside while it runs.
+/// Changes of addresses, routes and neighbours while it runs.
 mod changing;
 
-/// What can be asked about the host and its connections.
+/// Reading the state of the host and its connections.
 pub mod status;
 
 /// What the host holds, row by row.
@@ -64,7 +64,7 @@ pub mod tables;
 /// Timers.
 mod expiring;
 
-/// What is no TCP.
+/// ICMP, UDP and fragments.
 mod datagrams;
 
 #[cfg(test)]
@@ -96,14 +96,14 @@ pub struct Host<Q> {
     pub(crate) datagrams: datagrams::Datagrams,
     /// A long segment of which the device took the first frames only.
     pub(crate) cut: Option<Cut>,
-    /// What comes before connections has filled the device since one of them had a turn.
+    /// Whether replies and datagrams have filled the device since a connection sent last.
     pub(crate) is_overtaken: bool,
-    /// Frames that readers may still look at, and whose bytes they hold.
+    /// Frames that readers may still read, and the bytes of them.
     pub(crate) held: Vec<(FrameId, u32)>,
-    /// For answers to what nothing stands for.
+    /// For replies to segments without connection.
     pub(crate) resets: RateLimit,
     pub(crate) recent_resets: RecentResets,
-    /// The segment at hand, if nothing stands for it.
+    /// The current segment, if it has no connection.
     pub(crate) refused: Option<Refused>,
     pub(crate) counters: HostCounters,
     burst: Burst,
@@ -180,28 +180,28 @@ impl<Q: SendQueue> Host<Q> {
         count
     }
 
-    /// Does what is due at `now`; says whether that was all of it. More than about a millisecond's work is left to the
-    /// next call, which `next_expiry` asks for at once.
+    /// Expires what is due at `now`; returns whether that was all. More than about a millisecond's work is left to
+    /// the next call, which `next_expiry` requests for at once.
     pub fn expire(&mut self, now: Instant) -> bool {
         self.now = now;
         self.expire_all()
     }
 
-    /// Transmits whatever there is, until the link is full; says whether something is left that waits for the link
-    /// only. Does not flush.
+    /// Transmits all that is queued, until the link is full; returns whether something is left that waits for the
+    /// link only. Does not flush.
     pub fn transmit<L: Link>(&mut self, link: &mut L, now: Instant) -> bool {
         self.transmit_some(link, now, u64::MAX) == Sent::Full
     }
 
-    /// The same for about so many frames: as soon as they have left the connections' turn ends, each of which has up to 64
-    /// in a row. Who has much to send looks in between at what has come, first of all at acknowledgements. They would
-    /// be late otherwise, and take the round trip for longer than it is.
+    /// The same for about so many frames: it ends after the current connection's turn, which sends up to 64 in a row.
+    /// A sender of much data receives in between, above all acknowledgements: handled late, they would make the
+    /// measured round trip longer than it is.
     pub fn transmit_some<L: Link>(&mut self, link: &mut L, now: Instant, frames: u64) -> Sent {
         self.now = now;
         self.transmit_share(link, frames)
     }
 
-    /// Ends a turn: what readers left is copied out, and all frames go back to the link.
+    /// Ends a turn: unread bytes are copied out, and all frames go back to the link.
     pub fn settle<L: Link>(&mut self, link: &mut L) {
         let mut held = core::mem::take(&mut self.held);
         for (frame, index) in held.drain(..) {
@@ -229,7 +229,7 @@ impl<Q: SendQueue> Host<Q> {
         self.counters.count_drop(reason);
     }
 
-    /// What stands for a flow.
+    /// The state of a flow.
     #[inline]
     pub(crate) fn find(&self, flow: &Flow, hash: u64) -> Option<Target> {
         self.flows.find(&self.slots, flow, hash)

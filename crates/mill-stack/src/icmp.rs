@@ -18,10 +18,10 @@ pub use problem::{Offending, Problem};
 /// How many messages may be sent in a while.
 mod bucket;
 
-/// What an error says about a flow of ours.
+/// The flow that an error is about.
 mod flow_error;
 
-/// What we say of packets that we can't use.
+/// Errors about packets that cannot be handled.
 mod problem;
 
 /// The messages of one host.
@@ -35,13 +35,13 @@ pub struct Icmp {
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     pub source: IpAddr,
-    /// Ours, or a group's or everybody's.
+    /// Ours, a group's, or broadcast.
     pub target: IpAddr,
     /// From the type on.
     pub bytes: &'a [u8],
 }
 
-/// What a message led to.
+/// The result of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// It was answered.
@@ -85,7 +85,7 @@ impl Icmp {
         }
     }
 
-    /// Tells the sender of a packet what is wrong with it, if it may be told. Says whether it was.
+    /// Sends an error about a packet to its sender, if one may be sent. Returns whether it was.
     pub fn send_error(
         &mut self,
         problem: Problem,
@@ -101,9 +101,9 @@ impl Icmp {
     }
 }
 
-/// What is to be done about a message.
+/// The action for a message.
 enum Next {
-    /// It is to be echoed from this address.
+    /// Echo it from this address.
     Echo(IpAddr),
     Done(Received),
 }
@@ -117,7 +117,7 @@ fn on_v4(message: &Message<'_>, routes: &Routes) -> Next {
         return dropped(DropReason::Malformed);
     };
     match parsed {
-        // RFC 1122 3.2.2.6: requests to everybody are not answered.
+        // RFC 1122 3.2.2.6: broadcast requests are not answered.
         Icmpv4::EchoRequest { .. } if routes.is_own(message.target) => Next::Echo(message.target),
         Icmpv4::Unreachable { .. }
         | Icmpv4::TimeExceeded { .. }
@@ -192,7 +192,7 @@ fn echo(message: &Message<'_>, source: IpAddr, mtu: u16, outbox: &mut Outbox) ->
     }
 }
 
-/// An error is of use if it can be read and is about a packet that we may have sent.
+/// An error is used if it can be parsed and is about a packet that we may have sent.
 fn received(error: Option<FlowError>, routes: &Routes) -> Received {
     match error {
         Some(error) if routes.is_own(error.flow.local) => Received::Error(error),

@@ -29,13 +29,13 @@ pub mod link;
 /// Why a frame was dropped.
 pub mod drop_reason;
 
-/// How much of everything there may be.
+/// Limits of all tables and queues.
 pub mod limits;
 
-/// When a host's owner looks for frames.
+/// When a host polls its link.
 pub mod polling;
 
-/// What a host is made with.
+/// The settings that a host is created with.
 pub mod config;
 
 /// Bytes to send, as the host needs them.
@@ -44,28 +44,28 @@ pub mod queue;
 /// What an application holds: identifiers, options, readiness, errors.
 pub mod socket;
 
-/// Whose Ethernet address an IP address has.
+/// From IP address to Ethernet address: ARP and neighbour discovery.
 pub mod neighbor;
 
-/// Where packets go first, and which of our addresses they come from.
+/// Routes and source addresses.
 pub mod route;
 
-/// How large packets to a target may be.
+/// The path MTU of targets.
 pub mod path_mtu;
 
-/// Servers that take text in a SYN.
+/// Servers that take data in a SYN.
 mod fast_open_peers;
 
 /// Fragments become datagrams again.
 pub mod fragment;
 
-/// IP packets that are no connection's.
+/// IP packets that belong to no connection.
 pub mod outbox;
 
 /// Echo, and errors.
 pub mod icmp;
 
-/// Datagrams for applications.
+/// UDP sockets.
 pub mod udp;
 
 /// A keyed hash.
@@ -74,31 +74,31 @@ pub mod siphash;
 /// Which connection: two addresses and two ports.
 pub mod flow;
 
-/// From a flow to what stands for it.
+/// From a flow to its entry.
 pub mod flow_table;
 
-/// What stands for each flow, whatever its kind.
+/// The state of each flow, of any kind.
 mod flows;
 
-/// When to look at which connection again.
+/// The timer wheel of connections.
 pub mod timer;
 
-/// What a host keeps for each connection, and where.
+/// The state that a host keeps for each connection.
 mod slot;
 
 /// Bytes that have arrived in order and wait for their reader.
 mod unread;
 
-/// What a host lends to its connections for each call.
+/// The host's shared state that each call of a connection uses.
 mod tcp_context;
 
-/// Who takes a SYN, and what waits to be accepted.
+/// Listeners: which one takes a SYN, and the connections that wait to be accepted.
 mod listener;
 
 /// Handshakes that wait for their last acknowledgement …
 mod syn_cache;
 
-/// … and those for which there is no room.
+/// … and those for which the cache has no room.
 pub mod syn_cookie;
 
 /// Connections in TIME-WAIT.
@@ -107,25 +107,25 @@ mod time_wait_table;
 /// Ports for active opens.
 mod port;
 
-/// Numbers that nobody may foretell.
+/// Numbers that peers must not be able to predict.
 mod secrets;
 
-/// So many in a second, and no more.
+/// A limit per second.
 mod rate_limit;
 
 /// Connections that ended by a reset of ours a moment ago.
 mod recent_resets;
 
-/// Segments that belong to no connection's sending.
+/// Segments sent outside of a connection's stream.
 mod reply_queue;
 
-/// What a host counts besides TCP.
+/// The host's counters besides TCP's.
 pub mod counters;
 
 /// A frame arrives.
 mod receive;
 
-/// What goes out.
+/// Transmitting: replies first, then connections in turn.
 mod transmit;
 
 /// Two links joined back to back in memory, for tests and benchmarks.

@@ -1,6 +1,6 @@
-//! How much of everything there may be.
+//! Limits of all tables and queues.
 
-/// The limits of one host. What happens at each is said beside it, and counted.
+/// The limits of one host. The effect of each is documented beside it, and counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections, established or opening. Beyond: SYNs are dropped, `connect` fails.

@@ -1,4 +1,4 @@
-//! Listeners: who takes a SYN, and what waits to be accepted.
+//! Listeners: which one takes a SYN, and the connections that wait to be accepted.
 
 use crate::socket::{ListenError, ListenOptions, ListenerId};
 use crate::syn_cookie;
@@ -30,7 +30,7 @@ pub(crate) struct Listener {
     fast_open_waiting: u32,
     /// Until when acknowledgements may hold cookies, in milliseconds; 0 if none was ever sent.
     cookies_until_ms: u64,
-    /// The owner was told that there is something to accept.
+    /// The owner was told that connections wait.
     is_reported: bool,
 }
 
@@ -45,7 +45,7 @@ impl Listener {
         self.waiting.push_back(index);
     }
 
-    /// The connection that has waited for longest; without one, the owner is to be told of the next.
+    /// The connection that has waited for longest; without one, the next one will be reported to the owner.
     pub(crate) fn take_waiting(&mut self) -> Option<u32> {
         let index = self.waiting.pop_front();
         self.is_reported &= index.is_some();
@@ -82,7 +82,7 @@ impl Listener {
         self.half_open = self.half_open.saturating_sub(1);
     }
 
-    /// Whether one more connection may be open on the word of a Fast Open cookie; `None` if none ever may.
+    /// Whether one more connection may be opened by a Fast Open cookie alone; `None` if none ever may.
     pub(crate) fn may_open_fast(&self) -> Option<bool> {
         let waiting_max = self.options.fast_open?;
         Some(self.fast_open_waiting < waiting_max)
@@ -174,7 +174,7 @@ impl Listeners {
         self.all.len()
     }
 
-    /// Whether somebody listens at this port, whatever the address.
+    /// Whether a listener has this port, at any address.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.by_port.contains_key(&port)
     }
@@ -201,7 +201,7 @@ impl Listeners {
             .map(|number| ListenerId(*number))
     }
 
-    /// Appends the listeners that have something to accept and were not reported yet.
+    /// Appends the listeners at which connections wait and that were not reported yet.
     pub(crate) fn take_acceptable(&mut self, into: &mut Vec<ListenerId>) {
         for (number, listener) in &mut self.all {
             if !listener.waiting.is_empty() && !listener.is_reported {
@@ -211,7 +211,7 @@ impl Listeners {
         }
     }
 
-    /// Whether nobody listens at this very address, or all who do share it.
+    /// Whether this very address is free, or all its listeners share it.
     fn is_vacant(&self, address: SocketAddr, share: bool) -> bool {
         let numbers = self.by_port.get(&address.port());
         numbers.into_iter().flatten().all(|number| {

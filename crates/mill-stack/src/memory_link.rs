@@ -7,20 +7,20 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// One end. What it sends lies in `sent` until [`MemoryLink::carry`] takes it to the other end; a test may look at it,
-/// lose or change it before.
+/// One end. Frames that it sends lie in `sent` until [`MemoryLink::carry`] moves them to the other end; a test may
+/// read, drop or change them before.
 #[derive(Debug)]
 pub struct MemoryLink {
     properties: LinkProperties,
-    /// What was transmitted and not carried on.
+    /// Frames that were transmitted and not moved on.
     pub sent: VecDeque<Frame>,
-    /// What has arrived and was not received.
+    /// Frames that have arrived and were not received.
     pub arrived: VecDeque<Frame>,
     /// Frames that may lie in `sent` before the link is full.
     pub sent_max: usize,
     /// Frames that may be received and not released.
     pub held_max: usize,
-    /// Copies of frames that the host handed over, if there is somebody who wants them.
+    /// Copies of frames that the host handed over, if there is another host that takes them.
     pub handed: Option<VecDeque<Frame>>,
     received: Vec<Option<Frame>>,
     vacant: Vec<u32>,
@@ -51,7 +51,7 @@ impl MemoryLink {
         }
     }
 
-    /// A link of Ethernet's size whose device does nothing itself; `number` tells it from others.
+    /// A link of Ethernet's MTU whose device has no offloads; `number` distinguishes it from others.
     pub const fn ethernet(number: u8) -> Self {
         Self::new(LinkProperties {
             address: [2, 0, 0, 0, 0, number],
@@ -156,7 +156,7 @@ impl Link for MemoryLink {
 
 impl ExclusiveLink for MemoryLink {}
 
-/// How many segments a frame holds that nobody has cut.
+/// How many segments a frame holds that was not cut.
 fn merged(frame: &Frame) -> u16 {
     frame.offload.segmentation.map_or(1, |segmentation| {
         let payload = frame.bytes.len() - usize::from(segmentation.header_len);
@@ -165,7 +165,7 @@ fn merged(frame: &Frame) -> u16 {
 }
 
 impl Frame {
-    /// A frame that nothing is left to do for.
+    /// A frame that needs nothing from the device.
     pub fn new(bytes: &[u8]) -> Self {
         let mut all = vec![];
         all.extend_from_slice(bytes);

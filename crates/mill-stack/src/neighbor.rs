@@ -1,6 +1,6 @@
-//! Whose Ethernet address an IP address has: the cache of ARP (RFC 826) and neighbour discovery (RFC 4861 7).
+//! From IP address to Ethernet address: the cache of ARP (RFC 826) and neighbour discovery (RFC 4861 7).
 //!
-//! One state machine serves both, which is what RFC 1122 2.3.2.1 comes to if it is followed:
+//! One state machine serves both, as RFC 1122 2.3.2.1 requires:
 //!
 //! ```text
 //!              resolve                answer                  30 s                resolve
@@ -8,11 +8,12 @@
 //!                         │ 3 × 1 s                 ^                                          │ 5 s
 //!                         v                         │ answer, confirm                          v
 //!                       Failed (1 s)                └──────────────────────────────────────  Probe
-//!                         ^ Incomplete again <────────────────────────── 3 × 1 s to nobody ────┘
+//!                         ^ Incomplete again <────────────────────────── 3 × 1 s unicast ──────┘
 //! ```
 //!
-//! The order of calls: `on_arp`, `on_ndp` and `expire` as things happen, `resolve` and `confirm` as packets leave; then
-//! `next_outgoing` until it gives `None`, and `take_resolved`, `take_failed` and `take_forgotten` for those who wait.
+//! The order of calls: `on_arp`, `on_ndp` and `expire` when packets and timers arrive, `resolve` and `confirm` as
+//! packets leave; then `next_outgoing` until it returns `None`, and `take_resolved`, `take_failed` and
+//! `take_forgotten` for flows that wait.
 
 use crate::config::{Neighboring, Prefix};
 use crate::limits::Limits;
@@ -26,7 +27,7 @@ use mill_wire::ethernet::MacAddress;
 pub use outgoing::Outgoing;
 use own::Own;
 
-/// What is to be sent.
+/// The frames to send.
 pub mod outgoing;
 
 /// One neighbour.
@@ -35,13 +36,13 @@ mod entry;
 /// Our own addresses: announced, defended, checked for a second owner.
 mod own;
 
-/// What neighbours send.
+/// Packets from neighbours.
 pub mod receive;
 
-/// Another who knows them: the kernel.
+/// Neighbours that the kernel resolves.
 mod kernel;
 
-/// The neighbours of one link, and what they know of us.
+/// The neighbours of one link, and our own addresses there.
 #[derive(Debug)]
 pub struct Neighbors {
     mac: MacAddress,
@@ -54,40 +55,40 @@ pub struct Neighbors {
     due: Option<Instant>,
     outgoing: VecDeque<Outgoing>,
     neighboring: Neighboring,
-    /// Whom the kernel shall be asked for.
+    /// Neighbours that the kernel has to resolve.
     wanted: Vec<IpAddr>,
     resolved: Vec<IpAddr>,
     failed: Vec<IpAddr>,
     forgotten: Vec<IpAddr>,
     random: Random,
-    /// Who was confirmed lately and when, by a few bits of the Ethernet address.
+    /// The last confirmation of neighbours and its time, by a few bits of the Ethernet address.
     confirmed: [(MacAddress, Instant); CONFIRMED_COUNT],
-    /// What was not sent because too much was waiting to be sent already.
+    /// Frames dropped because the queue was full.
     pub dropped: u64,
 }
 
-/// What is known of a neighbour.
+/// The result of looking up a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
     Known(MacAddress),
-    /// It has been asked: it will be among those that `take_resolved`, `take_failed` or `take_forgotten` gives.
+    /// A request was sent: it will be among those that `take_resolved`, `take_failed` or `take_forgotten` gives.
     Asking,
     /// It did not answer a moment ago.
     Failed,
 }
 
-/// A neighbour, for whoever looks.
+/// A neighbour, for status reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighborStatus {
     pub address: IpAddr,
-    /// `None` while nobody has answered.
+    /// `None` while no answer has come.
     pub mac: Option<MacAddress>,
     /// In the words of `ip neigh`: `reachable`, `stale`, `delay`, `probe`, `incomplete`, `failed`.
     pub state: &'static str,
 }
 
 impl Neighbors {
-    /// All that are known or asked for.
+    /// All that are known or being resolved.
     pub fn iter(&self) -> impl Iterator<Item = NeighborStatus> {
         self.entries.iter().map(|(address, entry)| NeighborStatus {
             address: *address,
@@ -97,7 +98,7 @@ impl Neighbors {
     }
 
     /// `addresses` are ours, the link-local one is added if there is one of IPv6. With `detect_duplicates` they are
-    /// used only once nobody has claimed them; else they are announced at once.
+    /// used only once no other host has claimed them; else they are announced at once.
     pub fn new(
         mac: MacAddress,
         addresses: &[Prefix],
@@ -126,8 +127,8 @@ impl Neighbors {
         }
     }
 
-    /// The Ethernet address of `next_hop`. Costs a look into a tree; whoever asks for each packet remembers the
-    /// answer and the [`Neighbors::epoch`] it is of.
+    /// The Ethernet address of `next_hop`. Costs a look-up in a tree; a caller that needs it for each packet caches
+    /// the answer together with [`Neighbors::epoch`].
     pub fn resolve(&mut self, next_hop: IpAddr, now: Instant) -> Resolution {
         if let Some(mac) = group_mac(next_hop) {
             return Resolution::Known(mac);
@@ -148,7 +149,7 @@ impl Neighbors {
                 Resolution::Known(self.renew(next_hop, now))
             }
             State::Stale => {
-                // RFC 4861 7.3.3: use it, and see whether the upper layer hears of the neighbour meanwhile.
+                // RFC 4861 7.3.3: use it, and see whether the upper layer confirms the neighbour meanwhile.
                 let until = now + DELAY_FIRST_PROBE;
                 entry.state = State::Delay { until };
                 let mac = entry.mac;
@@ -161,14 +162,14 @@ impl Neighbors {
         }
     }
 
-    /// Changes whenever what `resolve` said before may be no longer so, or it has to be asked again to notice that a
+    /// Changes whenever an earlier answer of `resolve` may be outdated, or has to be looked up again to notice that a
     /// neighbour is gone.
     pub const fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Whether progress by way of this neighbour is worth a `confirm` again: once a second is enough for RFC 4861 7.3.1,
-    /// and asking costs next to nothing.
+    /// Whether progress through this neighbour is worth a `confirm` again: once a second is enough for RFC 4861
+    /// 7.3.1, and this check costs next to nothing.
     #[inline]
     pub fn is_confirmation_due(&mut self, mac: MacAddress, now: Instant) -> bool {
         let place = usize::from(mac.0[5]) % CONFIRMED_COUNT;
@@ -182,8 +183,8 @@ impl Neighbors {
         true
     }
 
-    /// Something new was acknowledged by way of this neighbour: it is there (RFC 4861 7.3.1). Cheap enough for once a
-    /// second and connection.
+    /// New data sent through this neighbour was acknowledged: it is reachable (RFC 4861 7.3.1). Cheap enough for once
+    /// a second and connection.
     pub fn confirm(&mut self, next_hop: IpAddr, now: Instant) {
         let until = now + self.reachable_time();
         if let Some(entry) = self.entries.get_mut(&next_hop)
@@ -194,7 +195,7 @@ impl Neighbors {
         }
     }
 
-    /// Whether frames to this address are for us: our own, everybody's, and the groups that we belong to.
+    /// Whether frames to this address are for us: our own, broadcast, and the groups that we belong to.
     pub fn accepts_mac(&self, target: MacAddress) -> bool {
         target == self.mac
             || target.is_broadcast()
@@ -206,12 +207,12 @@ impl Neighbors {
         self.own.accepts_group(group)
     }
 
-    /// Whether this is ours, and nobody else's as far as is known.
+    /// Whether this is ours, and no duplicate of it is known.
     pub fn is_own(&self, address: IpAddr) -> bool {
         self.own.is_usable(address)
     }
 
-    /// Addresses of ours that somebody else has too; they are not used.
+    /// Addresses of ours that another host has too; they are not used.
     pub fn duplicates(&self) -> impl Iterator<Item = IpAddr> {
         self.own.duplicates()
     }
@@ -221,23 +222,23 @@ impl Neighbors {
         self.outgoing.pop_front()
     }
 
-    /// Appends the neighbours that have answered since the last call.
+    /// Appends the neighbours resolved since the last call.
     pub fn take_resolved(&mut self, into: &mut Vec<IpAddr>) {
         into.append(&mut self.resolved);
     }
 
-    /// Appends the neighbours that were asked for in vain.
+    /// Appends the neighbours that did not answer.
     pub fn take_failed(&mut self, into: &mut Vec<IpAddr>) {
         into.append(&mut self.failed);
     }
 
-    /// Appends the neighbours that were being asked for and are not any more, because there were too many. Who asks again at
-    /// once pushes out another, which then asks again: neither would ever hear an answer.
+    /// Appends the neighbours whose resolution was dropped because there were too many. A caller that resolves again
+    /// at once displaces another, which then resolves again: neither would ever get an answer.
     pub fn take_forgotten(&mut self, into: &mut Vec<IpAddr>) {
         into.append(&mut self.forgotten);
     }
 
-    /// When `expire` has something to do; earlier than needed at times, never later.
+    /// When `expire` has work; at times earlier than needed, never later.
     pub fn next_expiry(&self) -> Option<Instant> {
         [self.due, self.own.next_expiry()]
             .into_iter()
@@ -245,7 +246,7 @@ impl Neighbors {
             .min()
     }
 
-    /// Asks again, gives up, lets what was confirmed long ago become stale.
+    /// Sends requests again, gives up, lets what was confirmed long ago become stale.
     pub fn expire(&mut self, now: Instant) {
         while let Some(outgoing) = self.own.next_due(self.mac, &mut self.random, now) {
             self.send(outgoing);
@@ -266,7 +267,7 @@ impl Neighbors {
         self.due = self.entries.values().filter_map(Entry::due).min();
     }
 
-    /// How many neighbours are known or asked for.
+    /// How many neighbours are known or being resolved.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -303,7 +304,7 @@ impl Neighbors {
                 self.probe(address, asked + 1, now);
             }
             State::Probe { .. } => {
-                // RFC 7048 3: it may have got another interface; ask everybody before giving up.
+                // RFC 7048 3: it may have another Ethernet address now; multicast a request before giving up.
                 self.epoch = self.epoch.wrapping_add(1);
                 self.ask(address, now);
             }
@@ -314,7 +315,7 @@ impl Neighbors {
         }
     }
 
-    /// RFC 4861 7.2.2, RFC 826: asks everybody for an address.
+    /// RFC 4861 7.2.2, RFC 826: requests an address by broadcast or multicast.
     fn ask(&mut self, address: IpAddr, now: Instant) {
         let at = now + RETRANSMIT;
         let state = State::Incomplete { asked: 1, at };
@@ -327,7 +328,7 @@ impl Neighbors {
         self.send_question(address, None);
     }
 
-    /// RFC 4861 7.3.3, RFC 1122 2.3.2.1 (2): asks the neighbour itself whether it is still there.
+    /// RFC 4861 7.3.3, RFC 1122 2.3.2.1 (2): probes the neighbour by unicast.
     fn probe(&mut self, address: IpAddr, asked: u8, now: Instant) {
         let at = now + RETRANSMIT;
         if let Some(entry) = self.entries.get_mut(&address) {
@@ -387,7 +388,7 @@ impl Neighbors {
     }
 }
 
-/// Where frames to groups go without asking anybody.
+/// The Ethernet addresses of groups, which need no request.
 fn group_mac(address: IpAddr) -> Option<MacAddress> {
     match address {
         IpAddr::V4(address) if address.is_broadcast() => Some(MacAddress::BROADCAST),
@@ -400,7 +401,7 @@ fn group_mac(address: IpAddr) -> Option<MacAddress> {
 /// RFC 4861 10: REACHABLE_TIME, milliseconds.
 const REACHABLE_MS: u64 = 30_000;
 
-/// RFC 4861 10: RETRANS_TIMER, between two questions.
+/// RFC 4861 10: RETRANS_TIMER, between two requests.
 const RETRANSMIT: Duration = Duration::from_secs(1);
 
 /// RFC 4861 10: DELAY_FIRST_PROBE_TIME.
@@ -413,13 +414,13 @@ const UNICAST_ASKS: u8 = 3;
 /// How often progress above confirms a neighbour: far more often than one becomes stale.
 const CONFIRM_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Neighbours whose last confirmation is remembered; two that share a place are confirmed more often.
+/// Neighbours whose last confirmation is cached; two that share an entry are confirmed more often.
 const CONFIRMED_COUNT: usize = 16;
 
-/// For so long nobody can change an address of IPv4 that was set just now (Linux: locktime).
+/// For so long an address of IPv4 that was just set cannot be changed (Linux: locktime).
 const LOCK_TIME: Duration = Duration::from_secs(1);
 
-/// Frames that wait for the device; beyond, they are dropped, for whoever asked asks again.
+/// Frames that wait for the device; beyond, they are dropped, since requests are repeated.
 const OUTGOING_MAX: usize = 256;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! IP packets that are no connection's: echo replies, errors, datagrams. They wait here for the device, or for their
-//! next hop's address, and are cut into fragments if they are longer than the path carries.
+//! IP packets that belong to no connection: echo replies, errors, datagrams. They wait here for the device, or for
+//! their next hop's address, and are cut into fragments if they are longer than the path carries.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -16,14 +16,14 @@ pub struct Outbox {
     queue: VecDeque<Packet>,
     queued_bytes: usize,
     vacant: Vec<Vec<u8>>,
-    /// What is being made.
+    /// The packet under construction.
     payload: Vec<u8>,
     random: Random,
     /// Datagrams that were not sent because too many were waiting.
     pub dropped: u64,
 }
 
-/// What the IP header of a datagram says.
+/// The fields of a datagram's IP header.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     /// Of one family.
@@ -33,13 +33,13 @@ pub struct Head {
     pub ecn: Ecn,
 }
 
-/// What became of a packet that was offered to the device.
+/// The result of offering a packet to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
     Sent,
-    /// This next hop of it is being asked for: it waits for [`Outbox::wake`] or [`Outbox::forget`].
+    /// Its next hop is being resolved: it waits for [`Outbox::wake`] or [`Outbox::forget`].
     Unresolved(IpAddr),
-    /// There is no way for it.
+    /// There is no route for it.
     Lost,
     /// The device takes no more for now.
     Full,
@@ -120,7 +120,7 @@ impl Outbox {
         }
     }
 
-    /// This next hop is not asked for any more: what waits for it is dropped.
+    /// This next hop is no longer being resolved: packets for it are dropped.
     pub fn forget(&mut self, next_hop: IpAddr) {
         let is_lost = |packet: &Packet| packet.parked_for == Some(next_hop);
         while let Some(at) = self.queue.iter().position(is_lost) {
@@ -156,7 +156,8 @@ impl Outbox {
     ) {
         let room = usize::from(mtu).saturating_sub(ipv4::HEADER_BYTES).max(8);
         let is_whole = payload.len() <= room;
-        // RFC 6864 4.1: only fragments need a number. One that others can't foretell keeps them from adding to it.
+        // RFC 6864 4.1: only fragments need a number. One that cannot be predicted keeps others from injecting
+        // fragments.
         let ident = if is_whole { 0 } else { self.ident() };
         let step = if is_whole { room } else { room & !7 };
         let mut rest = payload;

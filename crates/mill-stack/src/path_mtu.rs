@@ -1,5 +1,5 @@
-//! How large packets to a target may be, as far as routers have said (RFC 1191, RFC 8201) or connections have found out
-//! where none does (RFC 4821).
+//! The path MTU of targets, as reported by routers (RFC 1191, RFC 8201) or found by connections where none reports it
+//! (RFC 4821).
 
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
@@ -9,7 +9,7 @@ use search::Search;
 /// Between what passes and what does not.
 mod search;
 
-/// What is known of the paths to targets: only of those that carry less than the link.
+/// Paths to targets: only of those that carry less than the link.
 #[derive(Debug)]
 pub struct PathMtus {
     link_mtu: u16,
@@ -22,13 +22,13 @@ pub struct PathMtus {
 struct Path {
     mtu: u16,
     since: Instant,
-    /// Of a path whose routers say nothing.
+    /// Of a path whose routers send no errors.
     search: Option<Search>,
 }
 
 impl Path {
-    /// Routers say it again where it still holds, without anything being lost for long; of what was found out by timeouts
-    /// it is tried carefully whether more passes.
+    /// A router reports it again where it still holds, with little loss; where it was found by timeouts, larger
+    /// packets are probed carefully.
     fn is_valid(&self, now: Instant) -> bool {
         let lifetime = match self.search {
             None => LIFETIME,
@@ -39,7 +39,7 @@ impl Path {
 }
 
 impl PathMtus {
-    /// At most `paths_max` are remembered; beyond, the oldest is forgotten, and found again if it matters.
+    /// At most `paths_max` are kept; beyond, the oldest is dropped, and found again if it matters.
     pub const fn new(link_mtu: u16, paths_max: usize) -> Self {
         Self {
             link_mtu,
@@ -59,12 +59,12 @@ impl PathMtus {
         self.paths.is_empty()
     }
 
-    /// Paths remembered.
+    /// Paths kept.
     pub fn len(&self) -> usize {
         self.paths.len()
     }
 
-    /// Paths that were forgotten because there were too many.
+    /// Paths that were dropped because there were too many.
     pub const fn forgotten(&self) -> u64 {
         self.forgotten
     }
@@ -77,14 +77,14 @@ impl PathMtus {
             .map_or(self.link_mtu, |path| path.mtu.min(self.link_mtu))
     }
 
-    /// A router said that packets to `target` may have `mtu` bytes; whoever calls has checked that it speaks of a packet
-    /// of ours (RFC 5927 7). Says how many they may have now, if that is less than before.
+    /// A router reports that packets to `target` may have `mtu` bytes; the caller has checked that the message is
+    /// about a packet of ours (RFC 5927 7). Returns how many they may have now, if that is less than before.
     pub fn on_packet_too_big(&mut self, target: IpAddr, mtu: u32, now: Instant) -> Option<u16> {
         let before = self.path_mtu(target, now);
         let mtu = match target {
             // Less than what Linux takes is an attack, or a link that cannot be served well.
             IpAddr::V4(_) => mtu.max(MTU_MIN_V4.into()),
-            // RFC 8201 4: less than every link carries is no news.
+            // RFC 8201 4: a value below the minimum that every link carries is ignored.
             IpAddr::V6(_) if mtu < u32::from(mill_wire::ipv6::MTU_MIN) => return None,
             IpAddr::V6(_) => mtu,
         };
@@ -96,7 +96,7 @@ impl PathMtus {
         Some(mtu)
     }
 
-    /// Packets of `lost` bytes do not arrive at `target`, those of `arrived` do, and nobody says so.
+    /// Packets of `lost` bytes do not arrive at `target`, those of `arrived` do, and no router reports it.
     pub fn on_black_hole(&mut self, target: IpAddr, arrived: u16, lost: u16, now: Instant) {
         if arrived < self.path_mtu(target, now) {
             let search = Search::between(lost.min(self.link_mtu), now);
@@ -104,13 +104,13 @@ impl PathMtus {
         }
     }
 
-    /// The size that is to be tried next, if it is time for that.
+    /// The size to probe next, if it is time for that.
     pub fn next_probe(&self, target: IpAddr, now: Instant) -> Option<u16> {
         let path = self.paths.get(&target).filter(|path| path.is_valid(now))?;
         path.search?.next(path.mtu, now)
     }
 
-    /// It is being tried: others wait for what comes of it.
+    /// The probe leaves: other connections wait for its result.
     pub fn note_probe(&mut self, target: IpAddr, now: Instant) {
         if let Some(search) = self.search_of(target) {
             search.note_probe(now);
@@ -163,7 +163,7 @@ impl PathMtus {
     }
 }
 
-/// RFC 1191 7.1: what a router means that names no size: the next usual one below that of the packet.
+/// RFC 1191 7.1: if a router names no size, the next usual one below that of the packet.
 pub fn plateau_below(total_len: u16) -> u16 {
     PLATEAUS
         .into_iter()
@@ -171,11 +171,11 @@ pub fn plateau_below(total_len: u16) -> u16 {
         .unwrap_or(MTU_MIN_V4)
 }
 
-/// RFC 1191 6.3, RFC 8201 4: afterwards larger packets are tried again. Linux's `mtu_expires`.
+/// RFC 1191 6.3, RFC 8201 4: after this time larger packets are tried again. Linux's `mtu_expires`.
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// How long a size is remembered that was found without routers, if nothing was sent that would have confirmed it: who
-/// comes after that pays for two timeouts.
+/// How long a size that was found without routers is kept, if no packet has confirmed it: a connection after that
+/// pays for two timeouts.
 const LIFETIME_FOUND: Duration = Duration::from_secs(3600);
 
 /// Bytes; as `net.ipv4.route.min_pmtu` of Linux.

@@ -1,19 +1,19 @@
-//! When a host's owner looks for frames: the trade of processor time against latency.
+//! When a host polls its link: the trade of processor time against latency.
 
 use mill_tcp::time::Duration;
 
-/// When to look at the link, once there is nothing else to do.
+/// When to poll the link, once there is no other work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polling {
-    /// Sleep until frames come. Costs nothing while idle, and a wake-up for each burst.
+    /// Sleep until frames arrive. Costs nothing while idle, and a wake-up for each burst.
     Interrupt,
-    /// Go on looking for so long after the last work, then sleep until frames come.
+    /// Go on polling for so long after the last work, then sleep until frames arrive.
     Adaptive(Duration),
-    /// Between two looks sleep for so long, whatever comes.
+    /// Sleep for so long between two polls, even if frames arrive.
     SleepSpin(Duration),
-    /// Look all the time.
+    /// Poll all the time.
     Spin,
-    /// Look so many times a second, whatever comes, as DragonFly's `kern.polling` does; at least once.
+    /// Poll so many times a second, even if frames arrive, as DragonFly's `kern.polling` does; at least once.
     Rate(u32),
 }
 
@@ -31,5 +31,5 @@ impl Default for Polling {
     }
 }
 
-/// What `adaptive` and `sleep-spin` mean without a time. Onload's profile "balanced" has the same value.
+/// The default time of `adaptive` and `sleep-spin`. Onload's profile "balanced" has the same value.
 pub const DEFAULT_SPIN: Duration = Duration::from_micros(50);

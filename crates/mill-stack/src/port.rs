@@ -1,5 +1,5 @@
-//! Ports for active opens (RFC 6056 3.3.3): where to begin depends on a secret hash of the target, and a counter
-//! moves on from there, so that ports come back late and nobody can foretell another target's.
+//! Ports for active opens (RFC 6056 3.3.3): the first port to try depends on a secret hash of the target, and a
+//! counter moves on from there, so that ports are reused late and those of another target cannot be predicted.
 
 use crate::flow::Flow;
 use crate::siphash::Key;

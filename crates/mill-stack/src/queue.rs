@@ -5,8 +5,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// The bytes of one connection that were handed over and are not acknowledged yet. Its first byte is the first
-/// unacknowledged one. The host copies ranges into frames, again for each retransmission, and releases what is
-/// acknowledged; what the bytes are made of is the owner's affair.
+/// unacknowledged one. The host copies ranges into frames, again for each retransmission, and releases acknowledged
+/// bytes; where the bytes are stored is up to the owner.
 pub trait SendQueue: Default {
     /// Bytes held, sent ones included.
     fn len(&self) -> u64;
@@ -19,10 +19,10 @@ pub trait SendQueue: Default {
     /// means that the bytes don't exist any more (a file became shorter): the connection is reset.
     fn copy(&mut self, offset: u64, into: &mut [u8]) -> Result<(), Vanished>;
 
-    /// Forgets `count` bytes at the front.
+    /// Releases `count` bytes at the front.
     fn release(&mut self, count: u64);
 
-    /// Forgets everything; the queue may be used for another connection.
+    /// Releases everything; the queue may be used for another connection.
     fn clear(&mut self);
 }
 

@@ -1,9 +1,9 @@
-//! So many in a second, and no more.
+//! A limit per second.
 
 use mill_tcp::random::Random;
 use mill_tcp::time::Instant;
 
-/// What a second may have, and what it had.
+/// The limit of a second, and how much of it was used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RateLimit {
     /// Its number, counted from one.
@@ -13,8 +13,8 @@ pub(crate) struct RateLimit {
 }
 
 impl RateLimit {
-    /// Takes one of `per_second`; says whether there was one left. Each second begins with a random number between half
-    /// of them and all: so nobody learns, by counting the answers that are left, whether segments with another's
+    /// Takes one of `per_second`; returns whether one was left. Each second's limit is a random number between half
+    /// of it and all: so peers cannot learn, by counting the answers that are left, whether segments with another's
     /// address were answered (CVE-2016-5696, CVE-2020-25705).
     ///
     /// The share comes in ten parts, one each tenth of the second, and what is not taken stays: a burst does not use up
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_knows_how_large_a_share_is() {
+    fn the_share_of_a_second_cannot_be_predicted() {
         let mut limit = RateLimit::default();
         let mut random = Random::new(7);
         let shares: alloc::collections::BTreeSet<u32> = (0..100)

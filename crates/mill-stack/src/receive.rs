@@ -1,6 +1,6 @@
-//! A frame arrives: Ethernet, IP, which flow.
+//! A frame arrives: Ethernet, IP, flow look-up.
 //!
-//! Read this first: RFC 1122 3.2.1 (what a host drops without a word), RFC 9293 3.10.7.
+//! Read this first: RFC 1122 3.2.1 (what a host drops silently), RFC 9293 3.10.7.
 
 use crate::drop_reason::DropReason;
 use crate::flow::Flow;
@@ -16,7 +16,7 @@ use mill_wire::ipv4::Ecn;
 use mill_wire::ipv6;
 use mill_wire::protocol::Protocol;
 
-/// What TCP is: which connection, listener, handshake or wait a segment is for.
+/// TCP: the connection, listener, handshake or TIME-WAIT entry that a segment is for.
 mod segment;
 pub(crate) use segment::Refused;
 
@@ -26,27 +26,27 @@ mod handshake;
 /// SYNs that open connections by themselves.
 mod fast_open;
 
-/// The IP header and what is behind it.
+/// The IP header and its payload.
 mod ip;
 
 /// ICMP and neighbour discovery.
 mod icmp;
 
-/// What routers and peers say of connections.
+/// ICMP errors of routers and peers about connections.
 mod icmp_error;
 
-/// Datagrams: of UDP, and those that come in fragments.
+/// UDP, and fragments.
 mod datagram;
 
-/// Who sent a frame, and whether to more than us.
+/// The sender of a frame, and whether it was sent to a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) mac: MacAddress,
-    /// To a group or to everybody.
+    /// To a group or broadcast.
     pub(crate) to_group: bool,
 }
 
-/// What is left to be done about a packet.
+/// What remains to be done about a packet.
 enum Taken {
     Done,
     /// It holds a TCP segment.
@@ -88,7 +88,7 @@ impl Packet {
 }
 
 impl<Q: SendQueue> Host<Q> {
-    /// Takes one frame; says whether it is held for a reader.
+    /// Takes one frame; returns whether it is held for a reader.
     pub(crate) fn on_frame<L: Link>(&mut self, link: &mut L, received: &Received) -> bool {
         let frame = link.frame(received.id);
         if let Some((packet, mut ends)) = ip::plain_tcp(frame, self.next_hops.mac, received) {
@@ -116,7 +116,7 @@ impl<Q: SendQueue> Host<Q> {
             Ok(Taken::Segment(packet)) => return self.on_tcp(link, &packet, &mut packet.ends()),
             Ok(Taken::Fragment) => self.on_fragment(link, received, len, origin),
             Ok(Taken::Done) => share_neighbors(link, received, header.ether_type, len),
-            // Routers do not know by which queue a flow comes, nor which process has it.
+            // Routers do not know which queue or process a flow belongs to.
             Ok(Taken::StrangeError) if link.hand_over(received) => self.counters.handed_over += 1,
             Ok(Taken::StrangeError) => self.drop_frame(DropReason::NotForUs),
             Err(reason) => self.drop_frame(reason),
@@ -134,8 +134,8 @@ impl<Q: SendQueue> Host<Q> {
     }
 }
 
-/// Who takes over what this host does not know has asked for neighbours under the same Ethernet address: what they say
-/// is for both.
+/// A process that takes frames which this host rejects has resolved neighbours under the same Ethernet address:
+/// neighbours' answers are for both.
 fn share_neighbors<L: Link>(
     link: &mut L,
     received: &Received,
@@ -148,7 +148,7 @@ fn share_neighbors<L: Link>(
         && packet.get(ip::NEXT_HEADER_AT_IPV6) == Some(&Protocol::ICMPV6.0)
         && packet.get(ipv6::HEADER_BYTES) == Some(&NEIGHBOR_ADVERTISEMENT);
     if ether_type == EtherType::ARP || is_advertisement {
-        // Without anybody there it is not wanted.
+        // Without such a process it is not handed over.
         let _ = link.hand_over(received);
     }
 }

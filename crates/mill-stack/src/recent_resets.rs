@@ -1,8 +1,8 @@
 //! Connections that ended by a reset of ours a moment ago.
 //!
-//! What their peers had sent by then arrives afterwards and belongs to no connection any more. The reset may have been
-//! lost, so it is answered; but not out of what strangers have for their answers, which a server that ends many
-//! connections at once would use up.
+//! Segments that their peers had sent by then arrive afterwards and belong to no connection any more. The reset may
+//! have been lost, so they are answered; but not within the limit of answers to unknown flows, which a server that
+//! ends many connections at once would use up.
 
 use alloc::boxed::Box;
 use core::time::Duration;

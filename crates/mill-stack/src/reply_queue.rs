@@ -1,4 +1,4 @@
-//! Segments that belong to no connection's sending: SYN-ACKs, resets, acknowledgements of TIME-WAIT.
+//! Segments sent outside of a connection's stream: SYN-ACKs, resets, acknowledgements of TIME-WAIT.
 
 use crate::flow::Flow;
 use alloc::collections::VecDeque;

@@ -1,23 +1,23 @@
-//! Where packets go first, and which of our addresses they come from.
+//! Routes: the next hop of a packet, and its source address.
 
 use crate::config::{Neighboring, Prefix, Route};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use mill_wire::ethernet::MacAddress;
 
-/// The addresses and routes of one link. A look goes through all of them, for there are few.
+/// The addresses and routes of one link. A look-up scans all of them, because there are few.
 #[derive(Debug)]
 pub struct Routes {
     addresses: Vec<Prefix>,
-    /// What was given; of these, `gateways` can be used with the addresses there are.
+    /// The configured routes; of these, `gateways` can be used with the present addresses.
     given: Vec<Route>,
     gateways: Vec<Route>,
-    /// Where other interfaces lead.
+    /// Prefixes that other interfaces reach.
     elsewhere: Vec<Prefix>,
     neighboring: Neighboring,
 }
 
-/// The way to a target.
+/// The route to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// The target itself, or the gateway.
@@ -26,18 +26,18 @@ pub struct Hop {
     pub source: IpAddr,
 }
 
-/// A route, for whoever looks.
+/// A route, for status reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteStatus {
     pub target: Prefix,
     /// `None`: the targets are on the link.
     pub gateway: Option<IpAddr>,
-    /// Another interface leads there.
+    /// It is reached through another interface.
     pub is_elsewhere: bool,
 }
 
 impl Routes {
-    /// All that is known: of addresses, of routes that can be used, and of what lies elsewhere.
+    /// All of it: addresses, usable routes, and prefixes of other interfaces.
     pub fn iter(&self) -> impl Iterator<Item = RouteStatus> {
         let is_own = self.neighboring == Neighboring::Own;
         let addresses = self.addresses.iter().filter(move |_| is_own);
@@ -64,13 +64,13 @@ impl Routes {
         &self.addresses
     }
 
-    /// Each address' prefix is on the link. With IPv6 the link-local address is added. A route whose gateway is not on
-    /// the link leads nowhere and is left out; whoever read the configuration has refused it.
+    /// Each address' prefix is on the link. With IPv6 the link-local address is added. A route whose gateway is not
+    /// on the link cannot be used and is left out; the configuration parser has refused it.
     pub fn new(mac: MacAddress, addresses: &[Prefix], routes: &[Route]) -> Self {
         Self::with(Neighboring::Own, mac, addresses, routes)
     }
 
-    /// The kernel's addresses and routes, as it has them: what is on the link only its routes say.
+    /// The kernel's addresses and routes: only its routes name targets on the link.
     pub fn of_kernel(addresses: &[Prefix], routes: &[Route]) -> Self {
         Self::with(
             Neighboring::Kernel,
@@ -126,7 +126,7 @@ impl Routes {
         self.choose_gateways();
     }
 
-    /// Prefixes that other interfaces lead to: what they hold is not reached here, unless by a longer prefix.
+    /// Prefixes that other interfaces reach: their addresses are not reached here, except by a longer prefix.
     pub fn set_elsewhere(&mut self, prefixes: &[Prefix]) {
         self.elsewhere.clear();
         self.elsewhere.extend_from_slice(prefixes);
@@ -136,7 +136,7 @@ impl Routes {
         let mut gateways = core::mem::take(&mut self.gateways);
         gateways.clear();
         let is_usable = |route: &&Route| {
-            // The kernel has looked at its routes itself.
+            // The kernel has checked its routes itself.
             self.neighboring == Neighboring::Kernel
                 || route.is_on_link()
                 || self.is_on_link(route.gateway)
@@ -145,17 +145,17 @@ impl Routes {
         self.gateways = gateways;
     }
 
-    /// The way to `target`: by the longest prefix, and of two as long ones by the one on the link. `None` if there
-    /// is no way, or no address of ours that the target could answer to.
+    /// The route to `target`: by the longest prefix, and of two of equal length by the one on the link. `None` if
+    /// there is no route, or no address of ours that the target could reply to.
     pub fn route(&self, target: IpAddr) -> Option<Hop> {
         let next_hop = self.next_hop(target)?;
         let source = self.source(target, next_hop)?;
         Some(Hop { next_hop, source })
     }
 
-    /// Where a packet to `target` goes first.
+    /// The next hop of a packet to `target`.
     pub fn next_hop(&self, target: IpAddr) -> Option<IpAddr> {
-        if is_everybody_or_group(target) {
+        if is_broadcast_or_group(target) {
             return Some(target);
         }
         let on_link = self.on_link(target).map(|prefix| prefix.len);
@@ -184,7 +184,7 @@ impl Routes {
         self.addresses
             .iter()
             .filter(|own| own.address.is_ipv4() == target.is_ipv4())
-            // Of equal ones the first configured wins, hence the order turned round.
+            // Of equal ones the first configured wins, so the order is reversed.
             .rev()
             .max_by_key(|own| {
                 (
@@ -195,7 +195,7 @@ impl Routes {
                     // Rule 5.5: in the prefix of the gateway.
                     is_gateway && own.holds(next_hop),
                     // Rule 8: the longest matching prefix, which says nothing of groups.
-                    if is_everybody_or_group(target) {
+                    if is_broadcast_or_group(target) {
                         0
                     } else {
                         matching_bits(own.address, target).min(u32::from(own.len))
@@ -230,8 +230,8 @@ impl Routes {
             })
     }
 
-    /// Whether no peer can have this address (RFC 1122 3.2.1.3, RFC 4291 2.5, 2.7): ours, everybody's, nobody's, a
-    /// group's, this machine's.
+    /// Whether no peer can have this address (RFC 1122 3.2.1.3, RFC 4291 2.5, 2.7): ours, broadcast, unspecified,
+    /// multicast, loopback.
     pub fn is_bad_source(&self, address: IpAddr) -> bool {
         let never = match address {
             IpAddr::V4(address) => {
@@ -317,7 +317,7 @@ const LINK: i8 = 2;
 const SITE: i8 = 5;
 const GLOBAL: i8 = 14;
 
-fn is_everybody_or_group(address: IpAddr) -> bool {
+fn is_broadcast_or_group(address: IpAddr) -> bool {
     address.is_multicast() || address == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 

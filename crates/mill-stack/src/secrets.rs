@@ -1,4 +1,4 @@
-//! Numbers that peers see and nobody may foretell.
+//! Numbers that peers see and must not be able to predict.
 
 use crate::flow::Flow;
 use crate::siphash::Key;
@@ -151,7 +151,7 @@ mod tests {
         );
     }
 
-    /// Nothing else is shared: who knows one process's numbers knows none of another's.
+    /// Nothing else is shared: the numbers of one process reveal none of another's.
     #[test]
     fn hosts_of_one_boot_share_the_offset_of_timestamps_alone() {
         let flow = Flow::new(

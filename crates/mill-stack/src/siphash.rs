@@ -1,4 +1,4 @@
-//! SipHash (Aumasson and Bernstein 2012): a keyed hash whose results nobody without the key can steer.
+//! SipHash (Aumasson and Bernstein 2012): a keyed hash whose results cannot be steered without the key.
 //!
 //! What is hashed here is always a few whole words, which saves the handling of odd bytes.
 
@@ -27,7 +27,7 @@ impl Key {
         hash::<1, 3>(self, words)
     }
 
-    /// SipHash-2-4: for what others see and must not foretell.
+    /// SipHash-2-4: for values that peers see and must not predict.
     #[inline]
     pub fn secret(self, words: &[u64]) -> u64 {
         hash::<2, 4>(self, words)

@@ -1,4 +1,4 @@
-//! What a host keeps for each connection, and where.
+//! The state that a host keeps for each connection.
 //!
 //! Bytes of an idle connection:
 //!
@@ -47,7 +47,7 @@ pub(crate) struct Slot<Q> {
     pub(crate) config: u16,
     /// Bytes of payload in a full segment, as agreed on with the peer; 0 before that.
     pub(crate) mss_agreed: u16,
-    /// The listener that it came by.
+    /// The listener that accepted it.
     pub(crate) listener: u32,
     pub(crate) error: Option<SocketError>,
 }
@@ -66,9 +66,9 @@ impl SlotFlags {
     pub(crate) const IN_USE: u16 = 1;
     /// In the list of those that may have something to send.
     const SENDING: u16 = 1 << 1;
-    /// In the list of those whose owner is to be told.
+    /// In the list of those with changes to report to the owner.
     const READY: u16 = 1 << 2;
-    /// Nobody holds its identifier any more; it goes when TCP has finished.
+    /// The owner has dropped its identifier; the slot is freed when TCP has finished.
     pub(crate) const ORPHAN: u16 = 1 << 3;
     /// Not accepted yet.
     pub(crate) const UNACCEPTED: u16 = 1 << 4;
@@ -81,10 +81,10 @@ impl SlotFlags {
     /// Waits for the address of its next hop.
     pub(crate) const PARKED: u16 = 1 << 8;
 
-    /// Opened on the word of a Fast Open cookie; the handshake is not complete.
+    /// Opened by a Fast Open cookie alone; the handshake is not complete.
     pub(crate) const FAST_OPEN: u16 = 1 << 9;
 
-    /// Its frames go to where its first segment came from.
+    /// Its frames are sent to where its first segment came from.
     pub(crate) const REPLIES: u16 = 1 << 10;
 
     /// Its SYN asks for a Fast Open cookie, or has one; the handshake is not complete.
@@ -138,7 +138,7 @@ impl<Q> Slot<Q> {
         self.flags.has(SlotFlags::SENDING) && !self.flags.has(SlotFlags::ENDED)
     }
 
-    /// The owner gives its identifier up: it is stale, and the owner is told nothing more.
+    /// The owner drops its identifier: it is stale, and nothing more is reported.
     pub(crate) const fn abandon(&mut self) {
         self.flags.set(SlotFlags::ORPHAN);
         self.flags.clear(SlotFlags::READY);

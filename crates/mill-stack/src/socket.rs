@@ -1,4 +1,4 @@
-//! What an application holds: identifiers, options, readiness, errors.
+//! The interface of applications: identifiers, options, readiness, errors.
 
 use mill_tcp::config::Keepalive;
 use mill_tcp::time::Duration;
@@ -25,8 +25,8 @@ pub struct ListenOptions {
     pub deferred: bool,
     /// Fast Open requests that may wait to be acknowledged (RFC 7413 5.1); `None` is off.
     pub fast_open: Option<u32>,
-    /// Fast Open takes text in a SYN also from who has no cookie, and may so be made to work for a forged address;
-    /// for networks in which nobody forges (RFC 7413 5, `TCP_FASTOPEN_NO_COOKIE`).
+    /// Fast Open takes data in a SYN also without a cookie, so that a forged address can cause work; for networks
+    /// without forged addresses (RFC 7413 5, `TCP_FASTOPEN_NO_COOKIE`).
     pub fast_open_without_cookie: bool,
     pub keepalive: Option<Keepalive>,
     pub nodelay: bool,
@@ -34,15 +34,15 @@ pub struct ListenOptions {
     pub dual_stack: bool,
     /// Bytes received and not read, at most, of each connection; `None` as the host's configuration says.
     pub receive_buffer_bytes: Option<u32>,
-    /// What its connections have from the beginning.
+    /// The initial options of its connections.
     pub each: SocketOptions,
 }
 
 /// What a socket may have of its own; `None` is as the host's configuration says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketOptions {
-    /// Bytes of the largest segment to announce and to send, if the path takes it (`TCP_MAXSEG`). What is said after
-    /// the SYN has left changes nothing.
+    /// Bytes of the largest segment to announce and to send, if the path takes it (`TCP_MAXSEG`). A change after the
+    /// SYN has left has no effect.
     pub mss_max: Option<u16>,
     /// How long data may stay unacknowledged (`TCP_USER_TIMEOUT`).
     pub user_timeout: Option<Duration>,
@@ -52,7 +52,8 @@ pub struct SocketOptions {
     /// queued before the next `transmit` (RFC 7413 4.1, `MSG_FASTOPEN`, `TCP_FASTOPEN_CONNECT`). The server may see
     /// these bytes twice, on two connections: for requests that may be repeated.
     pub fast_open: bool,
-    /// Text leaves with the SYN also without a cookie (`TCP_FASTOPEN_NO_COOKIE`), for networks in which nobody forges.
+    /// Data leaves with the SYN also without a cookie (`TCP_FASTOPEN_NO_COOKIE`), for networks without forged
+    /// addresses.
     pub fast_open_without_cookie: bool,
 }
 
@@ -76,7 +77,7 @@ impl Default for ListenOptions {
 /// Why a host does not listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenError {
-    /// Somebody listens there already, and not both share.
+    /// Another listener has the address, and not both share.
     InUse,
     /// Not an address of this host.
     NotOurs,
@@ -104,7 +105,7 @@ pub enum SocketError {
     Reset,
     /// The peer refused our SYN.
     Refused,
-    /// Nobody answers, or no router knows the way.
+    /// No answer, or no router has a route.
     Unreachable,
     /// [`crate::queue::Vanished`].
     Vanished,

@@ -20,7 +20,7 @@ pub(crate) struct SynCache {
 pub(crate) struct Entry {
     pub(crate) half_open: HalfOpen,
     pub(crate) flow: Flow,
-    /// Who will have the connection; `NO_LISTENER` if the entry is vacant.
+    /// The listener; `NO_LISTENER` if the entry is vacant.
     pub(crate) listener: u32,
 }
 
@@ -37,7 +37,7 @@ impl SynCache {
         self.entries.len() - self.vacant.len()
     }
 
-    /// Adds an entry and arms its timer; the caller has looked for room.
+    /// Adds an entry and arms its timer; the caller has checked that there is room.
     pub(crate) fn insert(&mut self, entry: Entry) -> u32 {
         debug_assert_ne!(entry.listener, NO_LISTENER);
         let index = match self.vacant.pop() {
@@ -71,7 +71,7 @@ impl SynCache {
         (entry.listener != NO_LISTENER).then_some(entry)
     }
 
-    /// Forgets an entry.
+    /// Removes an entry.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Entry> {
         let entry = self.at_mut(index)?;
         let removed = *entry;

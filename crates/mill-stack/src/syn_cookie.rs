@@ -1,4 +1,4 @@
-//! SYN cookies (RFC 4987 3.6): while the SYN cache is full, what has to be known of a handshake travels with it.
+//! SYN cookies (RFC 4987 3.6): while the SYN cache is full, the state of a handshake travels in its segments.
 //!
 //! ```text
 //! sequence number of the SYN-ACK            lower six bits of its timestamp, as Linux has them
@@ -13,7 +13,7 @@ use mill_tcp::config::{Config, EcnMode};
 use mill_tcp::time::Instant;
 use mill_wire::seq::SeqNumber;
 
-/// What a peer's SYN said that a cookie keeps.
+/// The options of a peer's SYN that a cookie keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreed {
     pub mss: u16,
@@ -21,7 +21,7 @@ pub struct Agreed {
     pub timestamps: Option<AgreedOptions>,
 }
 
-/// What fits beside a timestamp.
+/// The options that fit into a timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgreedOptions {
     /// The peer's shift, if both sides scale windows.
@@ -60,7 +60,7 @@ pub fn open(key: Key, flow: &Flow, irs: SeqNumber, cookie: SeqNumber, now: Insta
         .and_then(|_| MSS_TABLE.get(index as usize).copied())
 }
 
-/// What is to be subtracted from a timestamp so that its lower six bits say what was agreed. Later timestamps are not
+/// The amount to subtract from a timestamp so that its lower six bits encode the options. Later timestamps are not
 /// smaller than the result (RFC 7323 5.2).
 pub fn timestamp_decrement(value: u32, options: AgreedOptions) -> u32 {
     let shift = options
@@ -70,7 +70,7 @@ pub fn timestamp_decrement(value: u32, options: AgreedOptions) -> u32 {
     value.wrapping_sub(bits) & OPTIONS_MASK
 }
 
-/// What an echoed timestamp says that was agreed.
+/// The options that an echoed timestamp encodes.
 pub const fn options_of(echo: u32) -> AgreedOptions {
     let [.., low] = echo.to_be_bytes();
     let shift = low & 15;
@@ -81,7 +81,7 @@ pub const fn options_of(echo: u32) -> AgreedOptions {
     }
 }
 
-/// The hash ties the cookie to everything that it must not be moved to.
+/// The hash ties the cookie to its flow, SYN, time and MSS.
 fn hash(key: Key, flow: &Flow, irs: SeqNumber, minute: u32, index: u32) -> u32 {
     let key = key.derive((u64::from(minute) << 32) | u64::from(irs.0));
     let [a, b, c, ..] = flow.secret_hash(key, u64::from(index)).to_le_bytes();

@@ -1,4 +1,4 @@
-//! What a host lends to its connections for each call.
+//! The host's shared state that each call of a connection uses.
 
 use alloc::vec::Vec;
 use mill_tcp::config::Config;
@@ -82,7 +82,7 @@ impl TcpContext {
         self.receive_bytes += bytes as u64;
     }
 
-    /// Bytes were read, or nobody wants them any more.
+    /// Bytes were read, or discarded.
     pub(crate) const fn sub_unread(&mut self, bytes: usize) {
         debug_assert!(self.receive_bytes >= bytes as u64);
         self.receive_bytes = self.receive_bytes.saturating_sub(bytes as u64);
@@ -109,8 +109,8 @@ impl TcpContext {
     }
 }
 
-/// What of the budget wider windows and bytes out of order may use. The last fourth is for bytes in order only: they
-/// fill the holes, after which readers take what lies behind; without it, what waits for them could wait for ever.
+/// The part of the budget for wider windows and bytes out of order. The last fourth is for bytes in order only: they
+/// fill the holes, after which readers take what lies behind; without it, data behind a hole could wait for ever.
 const fn spendable(receive_bytes_max: u64) -> u64 {
     receive_bytes_max - receive_bytes_max / 4
 }

@@ -34,8 +34,9 @@ pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
 const _: () = assert!(ENTRY_BYTES <= 64);
 
 impl Entry {
-    /// When it is looked at: at its end as that was when it came, or earlier. Whoever goes on waiting then goes to the
-    /// end of the row, so that a peer that prolongs its own wait holds up nobody's behind it.
+    /// When the entry is checked: at its end as of when it was added, or earlier. An entry whose wait is longer by
+    /// then moves to the end of the queue, so that a peer that prolongs its own wait does not delay the entries
+    /// behind it.
     fn due(&self) -> Tick {
         let prolonged_ms = u32::from(self.prolonged_s) * 1000;
         Tick(self.time_wait.ends_at.0.wrapping_sub(prolonged_ms))
@@ -109,7 +110,7 @@ impl TimeWaitTable {
         Some((number, entry))
     }
 
-    /// When the oldest is over. It may have been prolonged since it came: then whoever takes it puts it back.
+    /// When the oldest is due. Its wait may have been prolonged since it was added: then the caller puts it back.
     pub(crate) fn next_expiry(&self, now: Instant) -> Option<Instant> {
         let due = self.entries.front()?.due();
         let millis = u64::try_from(due.since(now.tick())).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! When to look at which connection again: a hierarchical wheel of ticks of a millisecond (Varghese and Lauck 1987).
+//! The timer wheel of connections: a hierarchical wheel of ticks of a millisecond (Varghese and Lauck 1987).
 //!
 //! ```text
 //! level 0   64 buckets of 1 tick        each level's bucket is as long as all buckets of the level below it;
@@ -64,8 +64,8 @@ impl Wheel {
         self.count += 1;
     }
 
-    /// As [`Wheel::arm`], but only if the entry would expire later or not at all: an entry that expires early is armed
-    /// again by whoever finds that nothing is due. So most changes of a timer, which move it into the future, cost
+    /// As [`Wheel::arm`], but only if the entry would expire later or not at all: a caller that finds no timer due
+    /// when an entry expires early arms it again. So most changes of a timer, which move it into the future, cost
     /// nothing.
     #[inline]
     pub fn arm_by(&mut self, index: u32, at: Tick) {
@@ -114,7 +114,7 @@ impl Wheel {
         None
     }
 
-    /// When `expire` has something to do next: exact within 64 ticks, else earlier than the entry.
+    /// When `expire` has work next: exact within 64 ticks, else earlier than the entry.
     pub fn next_expiry(&self) -> Option<Instant> {
         let (_, begins) = self.next_bucket()?;
         Some(Instant::from_nanos(

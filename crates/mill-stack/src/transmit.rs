@@ -1,5 +1,5 @@
-//! What goes out: answers first, then connections with something to send, one after the other. While the device is full
-//! neither keeps the other from sending.
+//! Transmitting: replies first, then connections in turn. While the device is full neither keeps the other from
+//! sending.
 
 use crate::drop_reason::DropReason;
 use crate::flow::Flow;
@@ -30,7 +30,7 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Whether it is what the connection in this slot sends.
+    /// Whether it belongs to the connection in this slot.
     pub(crate) const fn is_of(&self, index: u32) -> bool {
         self.index == index
     }
@@ -43,7 +43,7 @@ pub enum Sent {
     All,
     /// As much as was allowed has left, and there is more.
     Share,
-    /// The link is full, and something waits for it only.
+    /// The link is full, and something waits only for it.
     Full,
 }
 
@@ -51,9 +51,9 @@ pub enum Sent {
 enum Turn {
     /// It has nothing more to send, or waits for something that will wake it.
     Done,
-    /// It has more; the others come first.
+    /// It has more; other connections have their turn first.
     More,
-    /// The device has no room; something has left before, or not.
+    /// The device has no room; some frames may have left before.
     Full { has_sent: bool },
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn segment_bytes_max(link: &LinkProperties) -> u32 {
     }
 }
 
-/// IPv4 and TCP headers without options: what a full segment leaves at most.
+/// IPv4 and TCP headers without options: the least overhead of a full segment.
 const IP_AND_TCP_BYTES_MIN: u32 = 40;
 
 /// IPv6 and TCP headers with all options.
@@ -96,7 +96,7 @@ impl<Q: SendQueue> Host<Q> {
                 return Sent::Full;
             }
         }
-        // What was found out on the way: neighbours to ask for, resets of connections that failed.
+        // Work found while sending: neighbours to resolve, resets of connections that failed.
         if !self.transmit_outgoing(link) || !self.transmit_answers(link) {
             Sent::Full
         } else if self.slots.has_sending() {
@@ -106,8 +106,8 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// What comes before the connections; says whether the link had room for all of it. Amid a burst it makes room for the
-    /// answers that are still to come.
+    /// Sends everything that precedes the connections; returns whether the link had room for all of it. Within a
+    /// burst it leaves room for the replies that are still to come.
     pub(crate) fn transmit_first<L: Link>(&mut self, link: &mut L) -> bool {
         let has_served = self.is_overtaken && self.transmit_overtaken(link);
         let before = self.counters.frames_out;
@@ -120,9 +120,9 @@ impl<Q: SendQueue> Host<Q> {
         has_room
     }
 
-    /// Answers or datagrams have filled the device: the first connection that has something to send has its turn now, lest
-    /// a flood of SYNs or of datagrams keep all of them from sending for as long as it lasts. Says whether one has sent
-    /// something; then the others are first again.
+    /// Replies or datagrams have filled the device: the first connection that has something to send has its turn now,
+    /// so that a flood of SYNs or of datagrams cannot keep all connections from sending. Returns whether one has sent
+    /// something; then replies and datagrams are first again.
     #[cold]
     fn transmit_overtaken<L: Link>(&mut self, link: &mut L) -> bool {
         let before = self.counters.frames_out;
@@ -144,8 +144,9 @@ impl<Q: SendQueue> Host<Q> {
                 self.slots.send_last(index);
                 true
             }
-            // A place that a full device makes vacant is the next one's: else a connection that always has something to
-            // send would have all of them, and acknowledgements and probes of the others would never leave.
+            // When a full device has room for one frame again, the next connection gets it: else a connection that
+            // always has something to send would get every frame, and acknowledgements and probes of the others would
+            // never leave.
             Turn::Full { has_sent: true } => {
                 self.slots.send_last(index);
                 false
@@ -157,7 +158,7 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// Questions and answers of ARP and neighbour discovery; says whether the link had room for all.
+    /// Requests and answers of ARP and neighbour discovery; returns whether the link had room for all.
     fn transmit_outgoing<L: Link>(&mut self, link: &mut L) -> bool {
         loop {
             let Some(room) = link.reserve(outgoing::FRAME_BYTES_MAX) else {
@@ -243,7 +244,7 @@ impl<Q: SendQueue> Host<Q> {
         };
         let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
         let env = &mut self.tcp_context.env(slot.config, self.now);
-        // Not moved: so large a thing that was only just written would have to be waited for.
+        // Not moved: a large value that was only just written would stall the copy on the processor's store buffer.
         let next = slot.connection.next_segment(queued, env);
         let Some(segment) = &next else {
             self.arm(index);

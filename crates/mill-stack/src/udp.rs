@@ -25,7 +25,7 @@ pub struct UdpSockets {
 /// What a socket may have of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
-    /// The only address that it receives from; it learns when that refuses what was sent (RFC 1122 4.1.3.3).
+    /// The only address that it receives from; ICMP errors from there are reported (RFC 1122 4.1.3.3).
     pub remote: Option<SocketAddr>,
     /// Bytes that may wait for its reader.
     pub receive_bytes_max: usize,
@@ -51,16 +51,16 @@ struct Socket {
     counters: UdpCounters,
 }
 
-/// What a socket has done since it was opened.
+/// The counters of a socket since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpCounters {
     pub received: u64,
     pub sent: u64,
-    /// Arrived and not queued, because its reader does not keep pace.
+    /// Arrived and not queued, because its reader is too slow.
     pub dropped: u64,
 }
 
-/// What ICMP says of a datagram that was sent before.
+/// The ICMP error about a datagram that was sent before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpError {
     /// The peer has no socket at that port, or an administrator has forbidden it.
@@ -92,19 +92,19 @@ pub struct UdpDatagram {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BindError {
     InUse,
-    /// Every port of the range for those who ask for none is in use.
+    /// Every port of the ephemeral range is in use.
     NoPort,
     /// There are as many sockets as there may be.
     TooMany,
 }
 
-/// What became of a datagram that arrived.
+/// The result of a datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivered {
     Queued,
     /// Its reader does not keep pace.
     Full,
-    /// Nobody has the port: the sender is told (RFC 1122 4.1.3.1).
+    /// No socket has the port: the sender gets an error (RFC 1122 4.1.3.1).
     NoSocket,
 }
 
@@ -147,7 +147,7 @@ impl UdpSockets {
         Ok(address)
     }
 
-    /// Closes it; what nobody has read is gone. Says whether it was there.
+    /// Closes it; unread datagrams are lost. Returns whether it was open.
     pub fn close(&mut self, address: SocketAddr) -> bool {
         self.readable.retain(|readable| *readable != address);
         self.sockets.remove(&address).is_some()
@@ -189,7 +189,7 @@ impl UdpSockets {
         Delivered::Queued
     }
 
-    /// ICMP says that what was sent from `local` to `remote` did not get there.
+    /// An ICMP error says that a datagram from `local` to `remote` was not delivered.
     pub fn on_error(&mut self, local: SocketAddr, remote: SocketAddr, error: UdpError) {
         let address = self.socket_for(local);
         let socket = address.and_then(|address| Some((address, self.sockets.get_mut(&address)?)));
@@ -207,7 +207,7 @@ impl UdpSockets {
         }
     }
 
-    /// What a datagram that was sent before has met; given once.
+    /// The error of a datagram sent before; returned once.
     pub fn take_error(&mut self, address: SocketAddr) -> Option<UdpError> {
         self.sockets.get_mut(&address)?.error.take()
     }
@@ -296,7 +296,7 @@ impl UdpSockets {
         self.socket_for(target).is_some()
     }
 
-    /// The socket with just this address, else the one for all addresses of its family.
+    /// The socket with this very address, else the one for all addresses of its family.
     fn socket_for(&self, target: SocketAddr) -> Option<SocketAddr> {
         let any = SocketAddr::new(unspecified(target.ip()), target.port());
         [target, any]
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_bounded_in_number_and_bytes() {
+    fn unread_datagrams_are_bounded_in_number_and_bytes() {
         let mut sockets = UdpSockets::new(32768..=60999, 1);
         let socket = sockets
             .bind(address("10.0.0.2:53"), UdpOptions::default())

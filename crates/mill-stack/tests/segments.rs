@@ -19,7 +19,10 @@ fn scripts_of_the_corpus_leave_the_stack_whole() {
         read_bytes += outcome.read_bytes;
         sent_bytes += outcome.sent_bytes;
     });
-    assert!(read_bytes > 1000 && sent_bytes > 1000, "nobody talked");
+    assert!(
+        read_bytes > 1000 && sent_bytes > 1000,
+        "too few bytes were exchanged"
+    );
 }
 
 #[test]

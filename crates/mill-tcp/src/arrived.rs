@@ -51,7 +51,7 @@ impl Events {
     pub const TIMED_OUT: Self = Self(1 << 5);
     /// Both sides have finished, and this side waits: the owner makes a `TimeWait` of it. Closed.
     pub const TIME_WAIT: Self = Self(1 << 6);
-    /// Both sides have finished and nobody waits. Closed.
+    /// Both sides have finished and there is no wait. Closed.
     pub const CLOSED: Self = Self(1 << 7);
     /// Everything that was sent is acknowledged.
     pub const ALL_ACKED: Self = Self(1 << 8);

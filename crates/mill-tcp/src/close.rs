@@ -26,7 +26,7 @@ impl Connection {
     /// is returned and the connection is Closed.
     #[must_use]
     pub fn close(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
-        // Nobody has been told of this connection.
+        // The peer has not answered yet, so there is no connection to end.
         if self.state == State::SynSent {
             self.end(Events::CLOSED, env);
             return None;

@@ -50,7 +50,7 @@ mod tests {
 
     /// RFC 9293 3.5.2, group 1: next in order for the peer, so that it believes it.
     #[test]
-    fn a_segment_for_nobody_gets_a_reset_and_a_reset_nothing() {
+    fn a_segment_without_connection_gets_a_reset_and_a_reset_gets_nothing() {
         let answers = Flags::RST | Flags::ACK;
         check(Flags::SYN, b"", Some((0, 0, answers)));
         check(Flags::SYN | Flags::FIN, b"abc", Some((0, 4, answers)));

@@ -129,7 +129,7 @@ impl ConnectionFlags {
     pub(crate) const ECE_DUE: u32 = 1 << 11;
     /// The next new data carries CWR.
     pub(crate) const CWR_DUE: u32 = 1 << 12;
-    /// The application has closed: nobody reads (RFC 9293 3.10.4).
+    /// The application has closed: nothing is read any more (RFC 9293 3.10.4).
     pub(crate) const ORPHAN: u32 = 1 << 13;
     /// The SYN has to be sent (again).
     pub(crate) const SYN_DUE: u32 = 1 << 14;

@@ -1,6 +1,6 @@
 //! What is counted, per host; names are those of Linux's `nstat` where it has one.
 
-/// Plain counters; whoever publishes them copies the struct.
+/// Plain counters; the publisher copies the struct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub segments_in: u64,

@@ -49,7 +49,7 @@ impl Shared {
 }
 
 /// How many challenge ACKs may still be sent in this second (RFC 5961 7). The number each second begins with is
-/// random, so that nobody learns of one connection by counting those of another (CVE-2016-5696).
+/// random, so that peers cannot learn of one connection by counting those of another (CVE-2016-5696).
 #[derive(Debug, Default)]
 pub struct ChallengeAcks {
     pub second: u64,

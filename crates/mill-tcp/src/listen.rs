@@ -119,7 +119,7 @@ impl HalfOpen {
             env.shared.counters.paws_drops += 1;
             return self.answer_ack(env, SegmentDrop::Paws);
         }
-        // RFC 5961 4.2, in place of RFC 9293's return to LISTEN: nobody is to end a handshake by guessing.
+        // RFC 5961 4.2, in place of RFC 9293's return to LISTEN: an attacker must not end a handshake by guessing.
         if segment.flags.has(Flags::SYN) {
             return self.answer_ack(env, SegmentDrop::BlindSyn);
         }

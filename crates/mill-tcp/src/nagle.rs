@@ -234,7 +234,7 @@ mod tests {
         check(&nagle, Some(&cold), small, Plan::Send(10));
     }
 
-    /// As in Linux: who waits is the last of the queue only.
+    /// As in Linux: only the last of the queue waits.
     #[test]
     fn the_end_of_a_message_with_more_behind_it_leaves_whatever_holds_small_segments() {
         let cold = Cold {

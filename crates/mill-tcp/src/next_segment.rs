@@ -55,7 +55,7 @@ impl Connection {
             self.release_cold(env);
             debug_assert!(
                 self.next_segment(queued, env).is_none(),
-                "who has said all has nothing to send"
+                "a connection after its FIN has nothing to send"
             );
         }
         is_quiet

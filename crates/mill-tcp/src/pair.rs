@@ -40,7 +40,7 @@ pub(crate) struct Pair {
     pub(crate) now: Instant,
     pub(crate) sides: [Side; 2],
     pub(crate) wire: Wire,
-    /// Everything that was sent, with when and by whom, lost segments too.
+    /// All segments sent, with time and sender, lost ones too.
     pub(crate) log: Vec<(Instant, usize, SegmentOut)>,
 }
 

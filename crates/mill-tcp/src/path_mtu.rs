@@ -74,7 +74,7 @@ impl Connection {
             self.take_smaller(snd_mss, env);
             return;
         }
-        // Who tries smaller segments at this moment has a reason.
+        // A search that probes smaller segments at this moment has a reason.
         let is_suspicious = self.cold.as_ref().is_some_and(|cold| {
             let search = &cold.path;
             search.suspected.is_some() || search.news.is_some()

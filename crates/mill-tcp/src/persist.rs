@@ -20,8 +20,8 @@ impl Connection {
         self.arm_next_window_probe(env);
     }
 
-    /// A probe is due. As long as the peer answers probes, its window may stay closed (RFC 9293 3.8.6.1), but not for a
-    /// connection that nobody holds any more.
+    /// A probe is due. As long as the peer answers probes, its window may stay closed (RFC 9293 3.8.6.1), but not for
+    /// a connection that the application has closed.
     pub(crate) fn on_persist_timer(&mut self, env: &mut Env<'_>) -> Events {
         let is_orphan = self.flags.has(ConnectionFlags::ORPHAN);
         let is_given_up = if is_orphan {

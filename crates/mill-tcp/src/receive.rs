@@ -78,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// Nobody will read it: the peer learns by RST (RFC 2525 2.17; RFC 9293 3.6.1).
+    /// It will not be read: the peer learns by RST (RFC 2525 2.17; RFC 9293 3.6.1).
     fn refuse_text(&mut self, segment: &Segment<'_>, arrived: &mut Arrived, env: &mut Env<'_>) {
         arrived.events |= self.end(Events::CLOSED, env);
         arrived.dropped = Some(SegmentDrop::AfterClose);

@@ -67,7 +67,7 @@ impl Connection {
             ack: self.rcv.nxt(),
             flags: Flags::RST | Flags::ACK,
             window: self.rcv.window_field(self.rcv_wind_shift),
-            // RFC 7323 3.2 wants them in RST too, where there is somebody to compare them.
+            // RFC 7323 3.2 requires them in RST too, where a connection can compare them.
             options: TcpOptions {
                 timestamps: self.timestamps_option(env),
                 ..TcpOptions::default()

@@ -165,8 +165,8 @@ impl Scoreboard {
         self.lost_bytes
     }
 
-    /// Bytes that were sent again and are on their way, as far as we know. Looks at every entry: for whoever asks how
-    /// a connection is, not for each segment.
+    /// Bytes that were sent again and are on their way, as far as is known. Scans every entry: for status reports,
+    /// not for each segment.
     pub fn resent_bytes(&self) -> u32 {
         let resent = self
             .sent

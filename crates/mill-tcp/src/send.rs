@@ -182,8 +182,8 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 3.9.1.2: PSH stands at least on the last of what waits. As in Linux it also ends what leaves as
-    /// several segments at once: no more of them follow directly, so that who merges segments may hand them on.
+    /// RFC 9293 3.9.1.2: PSH is set at least on the last of the queue. As in Linux it also ends what leaves as
+    /// several segments at once: no more of them follow directly, so that receive offload may pass them up.
     fn is_pushed(&self, len: u32, is_last: bool) -> bool {
         len > u32::from(self.snd_mss) || (is_last && len > 0)
     }

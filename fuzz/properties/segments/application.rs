@@ -36,7 +36,7 @@ impl Application {
         let address = SocketAddr::new(IpAddr::V4(OURS), 80);
         let listener = host
             .listen(address, &ListenOptions::default())
-            .expect("nobody else listens in a new host");
+            .expect("no other listener in a new host");
         Self {
             listener,
             readers: Vec::new(),

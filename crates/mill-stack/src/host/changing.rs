@@ -1,4 +1,4 @@
-//! The network around the host changes: neighbours, addresses, routes and the link, as those tell who know.
+//! Changes around the host: neighbours, addresses, routes and the link.
 
 use crate::config::{Prefix, Route};
 use crate::host::Host;
@@ -11,9 +11,9 @@ use core::net::IpAddr;
 use mill_tcp::time::Instant;
 use mill_wire::ethernet::MacAddress;
 
-/// The network around, where it is another's business (`Neighboring::Kernel`), or changes in whatever way.
+/// The network around the host, where the kernel manages it (`Neighboring::Kernel`), or where it changes otherwise.
 impl<Q: SendQueue> Host<Q> {
-    /// What a link has said of itself.
+    /// The properties that a link has reported.
     pub fn on_change(&mut self, change: &LinkChange, now: Instant) {
         self.now = now;
         match change {
@@ -30,13 +30,14 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// Appends the neighbours whose Ethernet addresses are wanted. Each is to be answered by `set_neighbor`, also if it was
-    /// told before; without an answer it is wanted again, three times a second apart, and then taken for absent.
+    /// Appends the neighbours whose Ethernet addresses are wanted. Each is to be answered by `set_neighbor`, also if
+    /// that was called before; without an answer it is wanted again, three times a second apart, and then taken for
+    /// absent.
     pub fn take_wanted(&mut self, into: &mut Vec<IpAddr>) {
         self.next_hops.neighbors.take_wanted(into);
     }
 
-    /// Tells the Ethernet address of a neighbour, wanted or not, or that there is none.
+    /// Sets the Ethernet address of a neighbour, wanted or not, or that there is none.
     pub fn set_neighbor(&mut self, address: IpAddr, mac: Option<MacAddress>) {
         let neighbors = &mut self.next_hops.neighbors;
         if let Some(before) = neighbors.tell(address, mac, self.now)
@@ -47,8 +48,8 @@ impl<Q: SendQueue> Host<Q> {
         self.wake_parked();
     }
 
-    /// Other addresses. Connections of one that is gone stay until it comes back or they time out, as in Linux, and
-    /// send nothing; nobody opens others to it.
+    /// Replaces the addresses. Connections of a removed one stay until it comes back or they time out, as in Linux,
+    /// and send nothing; new ones to it are not accepted.
     pub fn set_addresses(&mut self, addresses: &[Prefix]) {
         let next_hops = &mut self.next_hops;
         next_hops.neighbors.set_addresses(addresses, self.now);
@@ -56,20 +57,20 @@ impl<Q: SendQueue> Host<Q> {
         self.look_for_ways_anew();
     }
 
-    /// Other routes.
+    /// Replaces the routes.
     pub fn set_routes(&mut self, routes: &[Route]) {
         self.next_hops.routes.set_routes(routes);
         self.look_for_ways_anew();
     }
 
-    /// Prefixes that other interfaces lead to, so that they are not reached by shorter prefixes here.
+    /// Prefixes that other interfaces reach, so that shorter prefixes here do not cover them.
     pub fn set_elsewhere(&mut self, prefixes: &[Prefix]) {
         self.next_hops.routes.set_elsewhere(prefixes);
         self.look_for_ways_anew();
     }
 
-    /// The link carries packets of so many bytes now, at least 256; whoever calls has seen to it that the device
-    /// has room for them. Connections with longer segments make shorter ones; those with shorter segments keep them.
+    /// The link carries packets of so many bytes now, at least 256; the caller has made sure that the device has room
+    /// for them. Connections with longer segments make shorter ones; those with shorter segments keep them.
     pub fn set_mtu(&mut self, mtu: u16) {
         let mtu = mtu.max(MTU_MIN);
         if mtu == self.link.mtu {
@@ -93,14 +94,14 @@ impl<Q: SendQueue> Host<Q> {
         self.next_hops.neighbors.set_mac(mac);
     }
 
-    /// What was found before is not so any more, and who waits may have found a way.
+    /// Cached routes are outdated, and connections that wait may have a route now.
     fn look_for_ways_anew(&mut self) {
         self.next_hops.outdate();
         self.wake_all_parked();
     }
 
-    /// A neighbour has another Ethernet address: replies by way of it go there. Looks at all connections, which is
-    /// dear and rare.
+    /// A neighbour has another Ethernet address: replies through it go there. Scans all connections, which is
+    /// expensive and rare.
     fn redirect_replies(&mut self, from: MacAddress, to: MacAddress) {
         for slot in self.slots.iter_mut() {
             if slot.flags.has(SlotFlags::REPLIES) && slot.next_hop == from.0 {

@@ -1,4 +1,4 @@
-//! How connections are left.
+//! Closing connections.
 
 use crate::flow::Flow;
 use crate::host::Host;
@@ -8,8 +8,8 @@ use crate::socket::{SocketError, SocketId};
 use mill_tcp::segment::SegmentOut;
 
 impl<Q: SendQueue> Host<Q> {
-    /// The application leaves: what is queued is still sent, then FIN; RST instead if bytes are unread. The identifier
-    /// is stale afterwards.
+    /// The application closes the connection: queued data is still sent, then FIN; RST instead if bytes are unread.
+    /// The identifier is stale afterwards.
     pub fn close(&mut self, socket: SocketId) {
         if !self.leave(socket) {
             return;
@@ -29,16 +29,16 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// RST, and forgotten.
+    /// Sends RST, and removes the connection.
     pub fn abort(&mut self, socket: SocketId) {
         if self.leave(socket) {
             self.reset(socket.index);
         }
     }
 
-    /// Ends connections that the application has closed and whose peers have not taken or said everything yet, with RST
-    /// where the state has one: nobody will be there to go on with them. Begins with slot `from`, and ends so many that a
-    /// device has room for their frames; gives the slot to go on with.
+    /// Ends connections that the application has closed and whose peers have not acknowledged or finished yet, with
+    /// RST where the state has one: the process that owns them is about to end. Begins with slot `from`, and ends so
+    /// many that a device has room for their frames; returns the slot to go on with.
     pub fn abort_orphans(&mut self, from: u32) -> Option<u32> {
         let mut left = ORPHANS_AT_ONCE;
         for index in from..self.slots.places() {
@@ -53,7 +53,7 @@ impl<Q: SendQueue> Host<Q> {
         None
     }
 
-    /// Ends all of them without a word, since nobody hears it.
+    /// Ends all of them without RST, since the link's peer is gone.
     pub(crate) fn forget_orphans(&mut self) {
         for index in 0..self.slots.places() {
             if self.is_orphan(index) {
@@ -77,7 +77,7 @@ impl<Q: SendQueue> Host<Q> {
         })
     }
 
-    /// Ends a connection with a reset that its owner did not ask for.
+    /// Ends a connection with a reset that its owner did not request.
     pub(crate) fn fail(&mut self, index: u32, error: SocketError) {
         if let Some(slot) = self.slots.at_mut(index) {
             slot.error = slot.error.or(Some(error));
@@ -99,15 +99,15 @@ impl<Q: SendQueue> Host<Q> {
         self.end(index, false);
     }
 
-    /// Sends the reset that ends a connection of ours. It is no answer to a stranger, so no limit holds it back, and what
-    /// the peer sends before it comes is answered in the same way.
+    /// Sends the reset that ends a connection of ours. It is not limited as answers to unknown flows are, nor are the
+    /// answers to segments that the peer sends before it arrives.
     pub(crate) fn send_own_reset(&mut self, flow: Flow, reset: SegmentOut) {
         let hash = self.flows.hash(&flow);
         self.recent_resets.note(hash, self.now.tick());
         self.answers.push_own(flow, reset);
     }
 
-    /// Makes the identifier stale; says whether there is still something for TCP to do.
+    /// Makes the identifier stale; returns whether TCP still has work.
     fn leave(&mut self, socket: SocketId) -> bool {
         let Some(slot) = self.slots.of_mut(socket) else {
             return false;

@@ -1,4 +1,4 @@
-//! What a connection means to its host: events, the end, memory.
+//! A connection's effects on its host: events, the end, memory.
 
 use crate::host::Host;
 use crate::link::{FrameId, Link};
@@ -11,7 +11,7 @@ use mill_tcp::time_wait::TimeWait;
 use mill_wire::tcp::Flags;
 
 impl<Q: SendQueue> Host<Q> {
-    /// Sees to it that the timer's entry comes no later than the connection's timer.
+    /// Makes sure that the timer's entry is not later than the connection's timer.
     #[inline]
     pub(crate) fn arm(&mut self, index: u32) {
         if let Some(slot) = self.slots.at(index)
@@ -21,7 +21,7 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// What a segment, a timer or an ICMP error changed.
+    /// Handles the changes by a segment, a timer or an ICMP error.
     pub(crate) fn on_events(&mut self, index: u32, events: Events) {
         let Some(slot) = self.slots.at_mut(index) else {
             return;
@@ -58,8 +58,8 @@ impl<Q: SendQueue> Host<Q> {
         self.slots.mark_ready(index);
     }
 
-    /// TCP is done with the connection, which is Closed: its flow is free, or waits. The slot stays for the
-    /// application to see what became of it, and goes at once if nobody will ask.
+    /// TCP has finished the connection, which is Closed: its flow is free, or in TIME-WAIT. The slot stays for the
+    /// application to read the result, and is freed at once if the application has closed it.
     pub(crate) fn end(&mut self, index: u32, waits: bool) {
         self.send_last(index);
         let Some(slot) = self.slots.at_mut(index) else {
@@ -69,7 +69,7 @@ impl<Q: SendQueue> Host<Q> {
             return;
         }
         slot.flags.set(SlotFlags::ENDED);
-        // What is left of a cut segment was the connection's that ends, not of the next one in its slot.
+        // The rest of a cut segment belongs to the connection that ends, not to the next one in its slot.
         if self.cut.is_some_and(|cut| cut.is_of(index)) {
             self.cut = None;
         }
@@ -103,13 +103,13 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// Gives back a slot whose connection has ended.
+    /// Frees a slot whose connection has ended.
     pub(crate) fn forget(&mut self, index: u32) {
         self.discard_unread(index);
         self.slots.remove(index);
     }
 
-    /// Nobody reads any more.
+    /// The application reads no more.
     pub(crate) fn discard_unread(&mut self, index: u32) {
         let Some(slot) = self.slots.at_mut(index) else {
             return;
@@ -121,8 +121,8 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// What the connection still says before it is gone: the acknowledgement of the peer's FIN, or that nobody reads
-    /// what came.
+    /// Sends the last segments of the connection: the acknowledgement of the peer's FIN, or the reset because
+    /// received bytes are not read.
     fn send_last(&mut self, index: u32) {
         let Some(slot) = self.slots.at_mut(index) else {
             return;

@@ -1,4 +1,4 @@
-//! What is no TCP: ICMP, UDP, fragments, and packets of theirs that wait to be sent.
+//! ICMP, UDP and fragments, and their packets that wait to be sent.
 
 use crate::config::HostConfig;
 use crate::drop_reason::DropReason;
@@ -25,8 +25,8 @@ pub(crate) struct Datagrams {
     pub(crate) fragments: Reassembler,
     pub(crate) outbox: Outbox,
     pub(crate) udp: UdpSockets,
-    /// How large packets of datagrams may be, as errors about datagrams have said. Nobody can tell whether such a
-    /// datagram was ever sent, so connections do not go by it (RFC 5927 7.2).
+    /// The path MTU for datagrams, from ICMP errors about datagrams. The host cannot tell whether such a datagram was
+    /// ever sent, so connections do not use it (RFC 5927 7.2).
     pub(crate) paths: PathMtus,
 }
 
@@ -65,7 +65,7 @@ impl<Q: SendQueue> Host<Q> {
         self.datagrams.udp.read(socket)
     }
 
-    /// What a datagram that was sent before has met; given once.
+    /// The error of a datagram sent before; returned once.
     pub fn take_udp_error(&mut self, socket: SocketAddr) -> Option<UdpError> {
         self.datagrams.udp.take_error(socket)
     }
@@ -123,7 +123,7 @@ impl<Q: SendQueue> Host<Q> {
 }
 
 impl<Q: SendQueue> Host<Q> {
-    /// Tells the sender of a packet what is wrong with it, if it may be told.
+    /// Sends an error about a packet to its sender, if one may be sent.
     pub(crate) fn complain_about(&mut self, problem: Problem, packet: &[u8], to_group: bool) {
         let offending = Offending { packet, to_group };
         let Datagrams { icmp, outbox, .. } = &mut self.datagrams;
@@ -157,7 +157,7 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// Sends what waits and knows its way; says whether the link had room for all of it.
+    /// Sends packets whose next hop is known; returns whether the link had room for all of them.
     pub(crate) fn transmit_datagrams<L: Link>(&mut self, link: &mut L) -> bool {
         if self.datagrams.outbox.is_empty() {
             return true;

@@ -1,4 +1,4 @@
-//! Where frames go: route, next hop, its Ethernet address; and who waits for one.
+//! Routes and next hops: their Ethernet addresses; and the connections and replies that wait for one.
 
 use crate::config::{HostConfig, Neighboring};
 use crate::drop_reason::DropReason;
@@ -19,10 +19,10 @@ use mill_tcp::state::State;
 use mill_tcp::time::Instant;
 use mill_wire::ethernet::MacAddress;
 
-/// Where replies go.
+/// The next hop of replies.
 mod reply;
 
-/// What the host knows of the network around it.
+/// The host's knowledge of the network around it.
 #[derive(Debug)]
 pub(crate) struct NextHops {
     pub(crate) mac: MacAddress,
@@ -32,9 +32,9 @@ pub(crate) struct NextHops {
     /// Connections and answers that wait for a neighbour, and for which.
     parked: Vec<(IpAddr, Parked)>,
     parked_max: usize,
-    /// Where the frame came from that is being looked at. Noted only if replies go there.
+    /// The Ethernet address that the current frame came from. Kept only if replies go there.
     heard_from: MacAddress,
-    /// Ways that were found lately, by a few bits of the target.
+    /// Next hops that were found lately, by a few bits of the target.
     recent: [Recent; RECENT_COUNT],
     /// The last target that a source address was chosen for, and that address, while addresses and routes are the same.
     recent_source: Option<(IpAddr, IpAddr)>,
@@ -42,7 +42,7 @@ pub(crate) struct NextHops {
     scratch: Vec<IpAddr>,
 }
 
-/// A way that was found while the neighbours had this version.
+/// A next hop that was found while the neighbours had this version.
 #[derive(Clone, Copy, Debug)]
 struct Recent {
     target: IpAddr,
@@ -50,18 +50,18 @@ struct Recent {
     version: u32,
 }
 
-/// Who waits.
+/// The connections and replies that wait.
 #[derive(Clone, Copy, Debug)]
 enum Parked {
     Slot(u32),
     Answer(Answer),
 }
 
-/// Where a packet to some address goes.
+/// The next hop of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     To(MacAddress),
-    /// The neighbour has been asked.
+    /// The neighbour is being resolved.
     Asking(IpAddr),
     /// It does not answer.
     Failed,
@@ -133,7 +133,7 @@ impl NextHops {
         }
     }
 
-    /// Addresses or routes are others now.
+    /// Addresses or routes have changed.
     pub(crate) const fn outdate(&mut self) {
         self.recent_source = None;
         self.neighbors.outdate();
@@ -150,7 +150,7 @@ impl NextHops {
         }
     }
 
-    /// A number that changes when ways found before are to be looked up again; never 0.
+    /// A number that changes when cached next hops are to be looked up again; never 0.
     pub(crate) const fn version(&self) -> u32 {
         self.neighbors.epoch() | 1 << 31
     }
@@ -186,8 +186,8 @@ fn recent_place(target: IpAddr) -> usize {
     usize::from(last) % RECENT_COUNT
 }
 
-/// As many as peers that talk at once without routers between; behind a router they push each other out, which costs
-/// a look at the routes. 2 KiB.
+/// As many as peers that are active at once without routers between; behind a router they displace each other, which
+/// costs a look-up of the routes. 2 KiB.
 const RECENT_COUNT: usize = 64;
 
 impl<Q: SendQueue> Host<Q> {
@@ -240,7 +240,7 @@ impl<Q: SendQueue> Host<Q> {
         None
     }
 
-    /// Nobody answers at the next hop: an opening fails, as Linux's does; TCP's timers go on for the others.
+    /// The next hop does not answer: an opening fails, as Linux's does; TCP's timers go on for the others.
     fn on_unresolved(&mut self, index: u32, reason: DropReason) {
         let state = self.slots.at(index).map(|slot| slot.connection.state());
         if state == Some(State::SynSent) {
@@ -250,7 +250,8 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// Takes what the connection wants to send and drops it, as a network would: its timers decide what comes next.
+    /// Takes the next segments of the connection and drops them, as a network would: its timers decide what comes
+    /// next.
     fn send_into_the_void(&mut self, index: u32, reason: DropReason) {
         let Some(slot) = self.slots.at_mut(index) else {
             return;
@@ -263,7 +264,7 @@ impl<Q: SendQueue> Host<Q> {
         self.arm(index);
     }
 
-    /// Lets an answer wait for its next hop, if there is room.
+    /// Has a reply wait for its next hop, if there is room.
     pub(crate) fn park_answer(&mut self, next_hop: IpAddr, answer: Answer) {
         if self.next_hops.has_room(next_hop) {
             self.next_hops
@@ -274,7 +275,7 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// Wakes those whose neighbour has answered, or will not.
+    /// Wakes connections and replies whose neighbour has answered, or failed to.
     pub(crate) fn wake_parked(&mut self) {
         let mut settled = core::mem::take(&mut self.next_hops.scratch);
         self.next_hops.neighbors.take_resolved(&mut settled);
@@ -293,16 +294,16 @@ impl<Q: SendQueue> Host<Q> {
         self.next_hops.scratch = settled;
     }
 
-    /// Drops what waits for a neighbour that is not asked for any more, as a network would: who wants it says it again, by
-    /// a timer, and not in the turn in which others have pushed it out.
+    /// Drops packets for a neighbour that is no longer being resolved, as a network would: connections retransmit
+    /// them by a timer, and not in the turn in which others have displaced the neighbour.
     fn drop_parked_for(&mut self, next_hop: IpAddr) {
         self.datagrams.outbox.forget(next_hop);
         let mut parked = core::mem::take(&mut self.next_hops.parked);
-        parked.retain(|(waited_for, who)| {
+        parked.retain(|(waited_for, waiter)| {
             if *waited_for != next_hop {
                 return true;
             }
-            match who {
+            match waiter {
                 Parked::Slot(index) => {
                     if let Some(slot) = self.slots.at_mut(*index) {
                         slot.flags.clear(SlotFlags::PARKED);
@@ -317,7 +318,7 @@ impl<Q: SendQueue> Host<Q> {
         self.next_hops.parked = parked;
     }
 
-    /// Everybody looks for a way anew.
+    /// All connections look their next hop up again.
     pub(crate) fn wake_all_parked(&mut self) {
         while let Some((next_hop, _)) = self.next_hops.parked.first() {
             self.wake_parked_for(*next_hop, true);
@@ -327,11 +328,11 @@ impl<Q: SendQueue> Host<Q> {
 
     fn wake_parked_for(&mut self, next_hop: IpAddr, is_resolved: bool) {
         let mut parked = core::mem::take(&mut self.next_hops.parked);
-        parked.retain(|(waited_for, who)| {
+        parked.retain(|(waited_for, waiter)| {
             if *waited_for != next_hop {
                 return true;
             }
-            match who {
+            match waiter {
                 Parked::Slot(index) => {
                     if let Some(slot) = self.slots.at_mut(*index) {
                         slot.flags.clear(SlotFlags::PARKED);

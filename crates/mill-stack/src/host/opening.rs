@@ -256,7 +256,7 @@ impl<Q: SendQueue> Host<Q> {
     }
 }
 
-/// A number to begin with that lies beyond what an earlier connection of the flow used, its window included.
+/// An initial sequence number beyond those that an earlier connection of the flow used, its window included.
 pub(crate) fn beyond(iss: SeqNumber, used: Option<SeqNumber>) -> SeqNumber {
     match used {
         Some(used) if !iss.is_after(used + u32::from(u16::MAX)) => used + u32::from(u16::MAX) + 2,

@@ -1,5 +1,5 @@
-//! Connections and what their paths carry: new ones begin with what is remembered of their target, others follow it, and
-//! what one of them finds out holds for all (RFC 1191 6.3, RFC 8201 5.2, RFC 4821 5.2).
+//! Connections and their path MTU: new ones begin with the one known for their target, others follow changes, and
+//! what one of them finds holds for all (RFC 1191 6.3, RFC 8201 5.2, RFC 4821 5.2).
 
 use crate::host::Host;
 use crate::path_mtu::PathMtus;
@@ -9,24 +9,24 @@ use core::net::IpAddr;
 use mill_tcp::path_mtu::PathNews;
 
 impl<Q: SendQueue> Host<Q> {
-    /// What is known of paths that carry less than the link.
+    /// Paths that carry less than the link.
     pub const fn paths(&self) -> &PathMtus {
         &self.next_hops.paths
     }
 
-    /// The handshake is complete: what was agreed on is the most that the connection ever sends at once.
+    /// The handshake is complete: the agreed MSS is the most that the connection ever sends at once.
     pub(crate) fn begin_path(&mut self, index: u32) {
         let knows_paths = !self.next_hops.paths.is_empty();
         if let Some(slot) = self.slots.at_mut(index) {
             slot.mss_agreed = slot.connection.mss();
             if knows_paths {
-                // The way is looked up again before anything is sent, and the path with it.
+                // The next hop is looked up again before anything is sent, and the path with it.
                 slot.next_hop_version = 0;
             }
         }
     }
 
-    /// Segments become as large as the path carries now, less or more.
+    /// Segments become as large as the path carries now, smaller or larger.
     pub(crate) fn fit_to_path(&mut self, index: u32) {
         let Some(slot) = self.slots.at_mut(index) else {
             return;
@@ -46,8 +46,8 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// A connection whose path carries less than was agreed on is about to send: perhaps it carries more by now, or it is
-    /// time to find that out.
+    /// A connection whose path carries less than the agreed MSS is about to send: the path may carry more by now, or
+    /// a probe is due.
     #[cold]
     pub(crate) fn search_path(&mut self, index: u32) {
         let Some(slot) = self.slots.at_mut(index) else {
@@ -73,7 +73,7 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// A connection has found out something about its path.
+    /// A connection has learnt the size of its path.
     #[cold]
     pub(crate) fn on_path_news(&mut self, index: u32) {
         let Some(slot) = self.slots.at_mut(index) else {

@@ -1,4 +1,4 @@
-//! What the application reads.
+//! Reading of applications.
 
 use crate::host::Host;
 use crate::link::Link;
@@ -9,7 +9,7 @@ use crate::unread::Unread;
 use alloc::vec::Vec;
 
 impl<Q: SendQueue> Host<Q> {
-    /// What there is to read. After a failure it goes on to answer until the socket is closed.
+    /// The unread bytes. After a failure it still answers until the socket is closed.
     pub fn readable(&self, socket: SocketId) -> Readable {
         match self.slots.of(socket) {
             Some(slot) => Readable {

@@ -1,4 +1,4 @@
-//! What can be asked about the host and its connections.
+//! Reading the state of the host and its connections.
 
 use crate::counters::HostCounters;
 use crate::flow::Flow;

@@ -1,4 +1,4 @@
-//! What the host holds, row by row, for whoever looks inside. Long tables are looked at in slices.
+//! The host's tables, row by row, for status reports. Long tables are read in slices.
 
 use crate::config::Prefix;
 use crate::flow::Flow;

@@ -10,10 +10,10 @@ use pair::{Pair, SERVER_V4, SERVER_V6, pattern, read, write};
 /// The two.
 mod pair;
 
-/// The network around them changes.
+/// Changes of the network around them.
 mod changing;
 
-/// Who is answered by which way.
+/// Where replies are sent.
 mod replies;
 
 /// One host after another at the same address.
@@ -25,7 +25,7 @@ mod fast_opening;
 /// Ports in TIME-WAIT, for connections that we open.
 mod reusing;
 
-/// What leaves first where not all can.
+/// What is sent first where not all can be.
 mod full_device;
 
 /// A request of one size, an answer of another, then both ends close: all bytes are right and nothing is left.
@@ -151,7 +151,7 @@ fn changes_are_reported_once_with_the_owners_number() {
 }
 
 #[test]
-fn who_connects_where_nobody_listens_is_refused() {
+fn a_connection_to_a_port_without_listener_is_refused() {
     let mut pair = Pair::new();
     let socket = pair
         .client
@@ -170,7 +170,7 @@ fn who_connects_where_nobody_listens_is_refused() {
 }
 
 #[test]
-fn who_connects_to_nobody_hears_of_it_when_nobody_answers_arp() {
+fn a_connection_fails_when_arp_gets_no_answer() {
     let mut pair = Pair::new();
     let target = "10.0.0.77:80".parse().unwrap();
     let socket = pair.client.connect(target, None, true, 1).unwrap();
@@ -186,7 +186,7 @@ fn who_connects_to_nobody_hears_of_it_when_nobody_answers_arp() {
 }
 
 #[test]
-fn who_is_pushed_out_of_a_full_table_of_neighbours_does_not_ask_again_at_once() {
+fn a_neighbour_displaced_from_a_full_table_is_not_requested_again_at_once() {
     let [client, server] = [MemoryLink::ethernet(1), MemoryLink::ethernet(2)];
     let mut pair = Pair::over(client, server, |config| config.limits.neighbors_max = 1);
     pair.run();
@@ -373,7 +373,7 @@ fn neighbours_by_way_of_which_data_arrives_are_not_asked_for() {
         }
         let after = [others(&pair.client), others(&pair.server)];
         assert_eq!(after, before, "{target}");
-        // Whoever was silent for longer is asked.
+        // A neighbour that was silent for longer is probed.
         pair.wait(Duration::from_secs(60));
         write(&mut pair.client, client, b"ping");
         pair.wait(Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! What the application writes.
+//! Writing of applications.
 
 use crate::host::Host;
 use crate::queue::SendQueue;
@@ -50,8 +50,8 @@ impl<Q: SendQueue> Host<Q> {
         slot.connection.end_message(queued, env);
     }
 
-    /// Bytes of the queue that were not sent yet. Who adds to it only while they are few (`TCP_NOTSENT_LOWAT`) can
-    /// still say something else when there is room.
+    /// Bytes of the queue that were not sent yet. An application that writes only while they are few
+    /// (`TCP_NOTSENT_LOWAT`) can still decide what to send when there is room.
     pub fn not_sent(&self, socket: SocketId) -> u64 {
         let Some(slot) = self.slots.of(socket) else {
             return 0;

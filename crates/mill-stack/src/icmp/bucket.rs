@@ -3,7 +3,7 @@
 use mill_tcp::random::Random;
 use mill_tcp::time::Instant;
 
-/// Tokens, of which each message takes one. Now and then a message takes two: so nobody can tell by counting our
+/// Tokens, of which each message takes one. Now and then a message takes two: so peers cannot tell by counting our
 /// messages how many others have caused (CVE-2020-25705).
 #[derive(Debug)]
 pub(super) struct Bucket {

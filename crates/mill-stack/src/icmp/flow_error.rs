@@ -1,4 +1,4 @@
-//! What an error says about a flow of ours: read out of the packet that it quotes.
+//! The flow that an error is about: read out of the packet that it quotes.
 
 use crate::flow::Flow;
 use crate::path_mtu::plateau_below;
@@ -10,8 +10,8 @@ use mill_wire::protocol::Protocol;
 use mill_wire::quoted::Quoted;
 use mill_wire::seq::SeqNumber;
 
-/// Somebody on the way, or at its end, did not want a packet of ours. Whether it was ours, and a recent one, is for the
-/// owner of the flow to see (RFC 5927 4).
+/// A router or the target rejected a packet of ours. Whether it was really ours, and recent, is checked by the owner
+/// of the flow (RFC 5927 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowError {
     pub flow: Flow,
@@ -24,9 +24,9 @@ pub struct FlowError {
 /// What was wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowErrorKind {
-    /// The packet did not fit through; packets of so many bytes do.
+    /// The packet was too large; packets of so many bytes fit.
     PacketTooBig { mtu: u32 },
-    /// It did not get there. `hard` if there is no point in trying again (RFC 1122 4.2.3.9), which RFC 5927 5.2 lets
+    /// It was not delivered. `hard` if there is no point in trying again (RFC 1122 4.2.3.9), which RFC 5927 5.2 lets
     /// established connections ignore.
     Unreachable { hard: bool },
 }
@@ -64,17 +64,17 @@ impl FlowError {
         Some(Self::new(&quoted, kind))
     }
 
-    /// `None` if the quoted packet can't be read, or the message can't be true.
+    /// `None` if the quoted packet can't be read, or the message is impossible.
     pub(super) fn of_v6(message: &Icmpv6, packet: &[u8]) -> Option<Self> {
         let quoted = Quoted::parse_v6(packet).ok()?;
         let kind = match *message {
-            // RFC 8201 4: every link carries more, so nobody on the path says this.
+            // RFC 8201 4: every link carries more, so no router on the path sends this.
             Icmpv6::PacketTooBig { mtu } if mtu < u32::from(ipv6::MTU_MIN) => return None,
             Icmpv6::PacketTooBig { mtu } => FlowErrorKind::PacketTooBig { mtu },
             Icmpv6::Unreachable { code } => FlowErrorKind::Unreachable {
                 hard: matches!(code, icmpv6::CODE_PROHIBITED | icmpv6::CODE_PORT),
             },
-            // RFC 4443 3.4: what is said of a next header is said of the protocol.
+            // RFC 4443 3.4: an unknown next header is an unknown protocol.
             Icmpv6::ParameterProblem { code, .. } => FlowErrorKind::Unreachable {
                 hard: code == icmpv6::CODE_NEXT_HEADER,
             },

@@ -1,4 +1,4 @@
-//! What we say of packets that we can't use, and when we keep silent (RFC 1122 3.2.2, RFC 4443 2.4 (e)).
+//! Errors about packets that cannot be handled, and when none is sent (RFC 1122 3.2.2, RFC 4443 2.4 (e)).
 
 use crate::outbox::{Head, Outbox};
 use crate::route::Routes;
@@ -14,13 +14,13 @@ use mill_wire::protocol::Protocol;
 /// What is wrong with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Nobody has the port of a datagram.
+    /// No socket has the port of a datagram.
     PortUnreachable,
-    /// Nobody speaks the protocol, which is named at this byte of the packet.
+    /// The protocol, which is named at this byte of the packet, is not implemented.
     ProtocolUnreachable { named_at: u32 },
     /// The other fragments did not come in time.
     ReassemblyTimeout,
-    /// A header makes no sense at this byte of the packet. The code is that of IPv6.
+    /// A header is invalid at this byte of the packet. The code is that of IPv6.
     Parameter {
         code: u8,
         pointer: u32,
@@ -29,12 +29,12 @@ pub enum Problem {
     },
 }
 
-/// The packet that is to blame.
+/// The offending packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Offending<'a> {
     /// From the IP header on; it may be cut off.
     pub packet: &'a [u8],
-    /// The frame was sent to a group or to everybody.
+    /// The frame was sent to a group or broadcast.
     pub to_group: bool,
 }
 
@@ -51,7 +51,7 @@ enum Message {
     V6(Icmpv6),
 }
 
-/// What the header of an offending packet says.
+/// The fields of an offending packet's header.
 struct About {
     source: IpAddr,
     target: IpAddr,
@@ -77,7 +77,8 @@ pub(super) fn error<'a>(
             ..
         }
     );
-    // RFC 1122 3.2.2, RFC 4443 2.4 (e): nothing about errors, groups, later fragments, or to whom there is only one of.
+    // RFC 1122 3.2.2, RFC 4443 2.4 (e): none about errors, groups, later fragments, or to an address that is not
+    // unicast.
     if about.is_beyond_answer || (to_group && !also_multicast) || routes.is_bad_source(about.source)
     {
         return None;
@@ -150,7 +151,7 @@ fn about_v4(packet: &[u8]) -> Option<About> {
 fn about_v6(packet: &[u8]) -> Option<About> {
     let (header, len) = Ipv6Header::parse_quoted(packet).ok()?;
     let payload = packet.get(len..).unwrap_or_default();
-    // What can't be walked is no ICMP error as far as anybody can tell.
+    // A header chain that cannot be walked is not known to be an ICMP error.
     let upper = walk(header.next_header, payload, Start::Packet).ok();
     let is_beyond_answer = upper.is_some_and(|upper| {
         let bytes = payload.get(upper.offset..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is answered, what is said of bad packets and when nothing is, and what arriving errors mean.
+//! Echo replies, errors about bad packets and when none is sent, and errors that arrive.
 
 use super::*;
 use crate::config::Prefix;
@@ -115,7 +115,7 @@ fn an_echo_request_to_us_comes_back_with_its_bytes() {
 }
 
 #[test]
-fn echo_requests_to_everybody_are_answered_in_ipv6_only() {
+fn broadcast_and_group_echo_requests_are_answered_in_ipv6_only() {
     let check = |source: &str, target: &str, kind: u8, expected: Received| {
         let (mut icmp, mut outbox) = (Icmp::new(1000, 1), Outbox::new(1));
         let request = message(source, target, &[kind, 0, 0, 0, 1, 2, 3, 4]);
@@ -308,7 +308,7 @@ fn errors_are_as_long_as_every_host_takes_and_no_longer() {
 }
 
 #[test]
-fn nothing_is_said_about_errors_groups_later_fragments_and_impossible_senders() {
+fn no_error_is_sent_about_errors_groups_later_fragments_and_impossible_senders() {
     let problem = Problem::PortUnreachable;
     let body = [0, 1, 0, 2, 0, 8, 0, 0];
     for (source, target, to_group, expected) in [

@@ -1,4 +1,4 @@
-//! One neighbour: its Ethernet address, and how far that is to be trusted (RFC 4861 7.3.2).
+//! One neighbour: its Ethernet address, and how far that can be trusted (RFC 4861 7.3.2).
 
 use mill_tcp::time::Instant;
 use mill_wire::ethernet::MacAddress;
@@ -6,10 +6,10 @@ use mill_wire::ethernet::MacAddress;
 /// An entry of the cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// Means something in the states that [`Entry::is_known`] names.
+    /// Valid in the states that [`Entry::is_known`] names.
     pub(super) mac: MacAddress,
     pub(super) state: State,
-    /// When it was asked for last.
+    /// When the last request for it was sent.
     pub(super) used: Instant,
     /// When `mac` was set last.
     pub(super) changed: Instant,
@@ -18,7 +18,7 @@ pub(super) struct Entry {
 /// RFC 4861 7.3.2, and a memory of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Everybody was asked so many times, the next time is at `at`.
+    /// So many requests were broadcast, the next one is due at `at`.
     Incomplete {
         asked: u8,
         at: Instant,
@@ -26,18 +26,18 @@ pub(super) enum State {
     Reachable {
         until: Instant,
     },
-    /// It was there once.
+    /// It answered once.
     Stale,
     /// In use again: the upper layer may confirm it meanwhile.
     Delay {
         until: Instant,
     },
-    /// The neighbour itself was asked so many times.
+    /// So many unicast probes were sent.
     Probe {
         asked: u8,
         at: Instant,
     },
-    /// Nobody answered: asked again after `until` at the earliest.
+    /// No answer: requested again after `until` at the earliest.
     Failed {
         until: Instant,
     },
@@ -67,8 +67,8 @@ impl Entry {
         }
     }
 
-    /// A neighbour that made itself known and was never sent to: the first to go when there is no room, so that telling
-    /// many addresses displaces none in use.
+    /// A neighbour learnt from its own packets that nothing was sent to: the first to be dropped when there is no
+    /// room, so that a flood of addresses displaces none in use.
     pub(super) const fn learnt(mac: MacAddress, now: Instant) -> Self {
         Self {
             mac,
@@ -83,7 +83,7 @@ impl Entry {
         !matches!(self.state, State::Incomplete { .. } | State::Failed { .. })
     }
 
-    /// When something happens to it by itself.
+    /// When it changes by a timer.
     pub(super) const fn due(&self) -> Option<Instant> {
         match self.state {
             State::Incomplete { at, .. } | State::Probe { at, .. } => Some(at),

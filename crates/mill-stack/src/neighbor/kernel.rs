@@ -1,8 +1,8 @@
-//! The neighbours are the kernel's: it asks for them, hears from them, and tells what it knows.
+//! Neighbours that the kernel resolves: it sends and receives ARP and neighbour discovery, and reports its table.
 //!
-//! Of the state machine this is left: what is wanted is asked for as often as otherwise everybody would be; what the
-//! kernel has told is used; and once it is old and nobody has confirmed it, the kernel is asked to look again, which
-//! tells if the neighbour is there no more.
+//! What remains of the state machine: an unknown neighbour is requested from the kernel as often as a broadcast would
+//! be sent; the address that the kernel reports is used; and once it is old and was not confirmed, the kernel is told
+//! to probe it, and reports if the neighbour is gone.
 
 use super::entry::{Entry, State};
 use super::own::Own;
@@ -15,7 +15,7 @@ use mill_tcp::time::{Duration, Instant};
 use mill_wire::ethernet::MacAddress;
 
 impl Neighbors {
-    /// The kernel's neighbours, as far as it has told, on an interface that it answers for: `addresses` are neither
+    /// The kernel's neighbours, as far as reported, on an interface that it answers for: `addresses` are neither
     /// announced nor defended here.
     pub fn of_kernel(
         mac: MacAddress,
@@ -30,8 +30,8 @@ impl Neighbors {
         new
     }
 
-    /// The kernel has told the Ethernet address of a neighbour, or that there is none. Gives the Ethernet address that it
-    /// had before, if it is another one now.
+    /// The kernel reports the Ethernet address of a neighbour, or that there is none. Returns the former Ethernet
+    /// address, if it was another.
     pub fn tell(
         &mut self,
         address: IpAddr,
@@ -47,7 +47,7 @@ impl Neighbors {
         }
     }
 
-    /// Appends the neighbours that the kernel shall be asked for.
+    /// Appends the neighbours that the kernel has to resolve.
     pub fn take_wanted(&mut self, into: &mut Vec<IpAddr>) {
         into.append(&mut self.wanted);
     }
@@ -63,12 +63,12 @@ impl Neighbors {
         matches!(self.neighboring, Neighboring::Kernel)
     }
 
-    /// Our Ethernet address is another one now.
+    /// Our Ethernet address has changed.
     pub const fn set_mac(&mut self, mac: MacAddress) {
         self.mac = mac;
     }
 
-    /// Our addresses are others now. Those that were not ours before are announced if that is left to us.
+    /// Our addresses have changed. New ones are announced if that is left to us.
     pub fn set_addresses(&mut self, addresses: &[Prefix], now: Instant) {
         if self.is_of_kernel() {
             self.own = Own::of_kernel(addresses);
@@ -79,12 +79,12 @@ impl Neighbors {
         self.outdate();
     }
 
-    /// What was found before is to be looked up again.
+    /// Cached look-ups are to be repeated.
     pub(crate) const fn outdate(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// It is used on, and the kernel looks whether it is still there.
+    /// It remains in use while the kernel probes it.
     pub(super) fn renew(&mut self, address: IpAddr, now: Instant) -> MacAddress {
         let until = now + RENEWAL;
         self.want(address);
@@ -96,7 +96,7 @@ impl Neighbors {
         })
     }
 
-    /// Who is wanted already, or finds no room, is wanted again a second later.
+    /// One that is wanted already, or finds no room, is wanted again a second later.
     pub(super) fn want(&mut self, address: IpAddr) {
         if self.wanted.len() >= WANTED_MAX {
             self.dropped += 1;
@@ -109,7 +109,7 @@ impl Neighbors {
         let until = now + RENEWAL;
         let state = State::Reachable { until };
         let Some(entry) = self.entries.get_mut(&address) else {
-            // Of the many that the kernel may know those that are not used go first.
+            // Of the many that the kernel may know, unused ones are dropped first.
             let entry = Entry {
                 state,
                 ..Entry::learnt(mac, now)
@@ -147,7 +147,7 @@ impl Neighbors {
                 self.arm(until);
             }
             State::Failed { .. } => {}
-            // It may have been forgotten only because the kernel does not see our packets: whoever needs it asks.
+            // The kernel may have dropped it only because it does not see our packets: the next look-up requests it.
             _ => {
                 self.entries.remove(&address);
                 self.outdate();
@@ -156,8 +156,8 @@ impl Neighbors {
     }
 }
 
-/// So long what the kernel has told is used without asking it again, if nothing from above confirms it.
+/// How long an address that the kernel reported is used without a new request, if the layers above do not confirm it.
 const RENEWAL: Duration = Duration::from_millis(REACHABLE_MS);
 
-/// Neighbours that may be wanted at once. Each costs the kernel a question to everybody.
+/// Neighbours that may be wanted at once. Each costs the kernel a broadcast.
 const WANTED_MAX: usize = 256;

@@ -26,18 +26,18 @@ struct Address {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Asked so many times whether somebody has it.
+    /// So many probes for the address were sent.
     Tentative {
         asked: u8,
         at: Instant,
     },
-    /// Ours; told so many times.
+    /// Ours; so many announcements were sent.
     Announcing {
         told: u8,
         at: Instant,
     },
     Ours,
-    /// Somebody else has it too: not used.
+    /// Another host has it too: not used.
     Duplicate,
 }
 
@@ -59,7 +59,7 @@ impl Own {
             if own.find(prefix.address).is_some() {
                 continue;
             }
-            // RFC 5227 2.1.1, RFC 4862 5.4.2: hosts that are switched on together do not ask together.
+            // RFC 5227 2.1.1, RFC 4862 5.4.2: hosts that are switched on together do not probe together.
             let state = if detect {
                 let at = now + Duration::from_millis(random.below(START_SPREAD_MS));
                 State::Tentative { asked: 0, at }
@@ -76,7 +76,7 @@ impl Own {
         own
     }
 
-    /// Addresses that another answers for.
+    /// Addresses that the kernel answers for.
     pub(super) fn of_kernel(addresses: &[Prefix]) -> Self {
         let of = |prefix: &Prefix| Address {
             address: prefix.address,
@@ -148,7 +148,7 @@ impl Own {
         self.0.iter().filter_map(Address::due).min()
     }
 
-    /// The next question or announcement that is due.
+    /// The next probe or announcement that is due.
     pub(super) fn next_due(
         &mut self,
         mac: MacAddress,
@@ -168,7 +168,7 @@ impl Own {
         None
     }
 
-    /// Somebody else uses the address. While it is tentative it is lost (RFC 4862 5.4.3, RFC 5227 2.1.1); later it is
+    /// Another host uses the address. While it is tentative it is lost (RFC 4862 5.4.3, RFC 5227 2.1.1); later it is
     /// defended, at most every ten seconds (RFC 5227 2.4 (c)).
     pub(super) fn on_conflict(
         &mut self,
@@ -189,8 +189,8 @@ impl Own {
         Some(announcement(address, mac))
     }
 
-    /// A question for `address`: to the neighbour that may have it, or to everybody. The asker's address is the one
-    /// whose prefix the neighbour is in (RFC 4861 7.2.2: one of ours). `None` without any to ask with.
+    /// A request for `address`: to the neighbour that may have it, or by broadcast or multicast. The sender's address
+    /// is the one whose prefix the neighbour is in (RFC 4861 7.2.2: one of ours). `None` if there is no such address.
     pub(super) fn question(
         &self,
         mac: MacAddress,
@@ -265,13 +265,13 @@ impl Address {
         }
     }
 
-    /// Asks or tells once more, or goes on to the next state.
+    /// Probes or announces once more, or goes on to the next state.
     fn step(&mut self, mac: MacAddress, random: &mut Random, now: Instant) -> Option<Outgoing> {
         let times = Times::of(self.address);
         match self.state {
             State::Tentative { asked, .. } if asked < times.questions => {
                 let asked = asked + 1;
-                // RFC 5227 1.1: 1 to 2 s between questions, 2 s after the last. RFC 4862 5.1: 1 s.
+                // RFC 5227 1.1: 1 to 2 s between probes, 2 s after the last. RFC 4862 5.1: 1 s.
                 let wait = match self.address {
                     IpAddr::V4(_) if asked < times.questions => 1000 + random.below(1000),
                     IpAddr::V4(_) => 2000,
@@ -325,7 +325,7 @@ impl Times {
     }
 }
 
-/// Asks whether somebody has an address that is not ours yet (RFC 5227 2.1.1, RFC 4862 5.4.2).
+/// Probes an address that is not ours yet (RFC 5227 2.1.1, RFC 4862 5.4.2).
 fn claim(address: IpAddr, mac: MacAddress) -> Outgoing {
     match address {
         IpAddr::V4(target) => Outgoing::Arp {
@@ -353,7 +353,7 @@ fn claim(address: IpAddr, mac: MacAddress) -> Outgoing {
     }
 }
 
-/// Tells everybody that an address is ours (RFC 5227 2.3, RFC 4861 7.2.6).
+/// Announces an address of ours (RFC 5227 2.3, RFC 4861 7.2.6).
 fn announcement(address: IpAddr, mac: MacAddress) -> Outgoing {
     match address {
         IpAddr::V4(address) => Outgoing::Arp {
@@ -387,8 +387,7 @@ const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 /// Bits that all link-local addresses have in common, 64 of them on Ethernet (RFC 2464 5).
 const LINK_LOCAL_PREFIX: u8 = 64;
 
-/// Milliseconds over which first questions are spread: RFC 5227 1.1 PROBE_WAIT, RFC 4861 10
-/// MAX_RTR_SOLICITATION_DELAY.
+/// Milliseconds over which first probes are spread: RFC 5227 1.1 PROBE_WAIT, RFC 4861 10 MAX_RTR_SOLICITATION_DELAY.
 const START_SPREAD_MS: u64 = 1000;
 
 /// RFC 5227 1.1: DEFEND_INTERVAL.

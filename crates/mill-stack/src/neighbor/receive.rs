@@ -1,4 +1,4 @@
-//! What neighbours send: ARP packets (RFC 826) and messages of neighbour discovery (RFC 4861 7).
+//! Packets from neighbours: ARP (RFC 826) and neighbour discovery (RFC 4861 7).
 
 use super::entry::{Entry, State};
 use super::outgoing::Outgoing;
@@ -9,10 +9,10 @@ use mill_wire::arp::{ArpOperation, ArpPacket};
 use mill_wire::ethernet::MacAddress;
 use mill_wire::ndp::{self, Ndp};
 
-/// What stood around a message of neighbour discovery.
+/// The addresses and the hop limit around a message of neighbour discovery.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope {
-    /// Who sent the frame.
+    /// The sender of the frame.
     pub mac: MacAddress,
     pub source: Ipv6Addr,
     pub target: Ipv6Addr,
@@ -20,7 +20,7 @@ pub struct Envelope {
 }
 
 impl Neighbors {
-    /// An ARP packet arrived, to us or to everybody. Says whether it made sense.
+    /// An ARP packet arrived, unicast or broadcast. Returns whether it was valid.
     pub fn on_arp(&mut self, packet: &ArpPacket, now: Instant) -> bool {
         if self.is_of_kernel() {
             // The kernel has it too, and answers.
@@ -33,8 +33,8 @@ impl Neighbors {
         let sender = IpAddr::V4(packet.sender);
         let target = IpAddr::V4(packet.target);
         if !packet.sender_mac.is_unicast() || !is_host(packet.sender) {
-            // RFC 5227 2.1.1: a question with no sender asks whether an address is in use. Two hosts that ask for the
-            // same one both lose it.
+            // RFC 5227 2.1.1: a request without sender address is a probe whether an address is in use. Two hosts
+            // that probe the same one both lose it.
             let asks = packet.sender_mac.is_unicast()
                 && packet.sender.is_unspecified()
                 && packet.operation == ArpOperation::Request;
@@ -46,7 +46,7 @@ impl Neighbors {
             return asks;
         }
         if self.own.is_tentative(sender) || self.own.is_usable(sender) {
-            // RFC 5227 2.4: somebody else says that it has our address.
+            // RFC 5227 2.4: another host claims our address.
             if let Some(defence) = self.own.on_conflict(sender, self.mac, now) {
                 self.send(defence);
             }
@@ -59,8 +59,8 @@ impl Neighbors {
         true
     }
 
-    /// RFC 826: what is known is brought up to date; what is not known is learnt from whoever wants something of us,
-    /// and only of this link. So nobody fills the cache or takes an address by telling it unasked.
+    /// RFC 826: known entries are updated; new ones are learnt only from requests for an address of ours, and only of
+    /// this link. So unsolicited packets neither fill the cache nor take an address over.
     fn learn_from_arp(&mut self, packet: &ArpPacket, now: Instant) {
         let sender = IpAddr::V4(packet.sender);
         let to_us = self.own.is_usable(packet.target.into());
@@ -72,13 +72,13 @@ impl Neighbors {
                 State::Incomplete { .. } | State::Failed { .. } if reply_to_us => {
                     self.set_reachable(sender, mac, now);
                 }
-                // A question tells the address as well as an answer, but not that frames of ours arrive.
+                // A request proves the address as well as an answer does, but not that our frames arrive.
                 State::Incomplete { .. } | State::Failed { .. } => {
                     self.set_stale(sender, mac, now);
                 }
                 _ if reply_to_us && entry.mac == mac => self.set_reachable(sender, mac, now),
                 _ if entry.mac == mac => {}
-                // Of several that answer the same question the first one counts.
+                // Of several answers to one request the first one counts.
                 _ if now.since(entry.changed) < LOCK_TIME => {}
                 _ => self.set_stale(sender, mac, now),
             },
@@ -158,7 +158,7 @@ impl Neighbors {
         }
         let address = IpAddr::V6(target);
         if self.own.is_tentative(address) {
-            // RFC 4862 5.4.3: another host is about to take the same address. Others' questions get no answer yet.
+            // RFC 4862 5.4.3: another host is about to take the same address. Requests of others get no answer yet.
             if detects {
                 self.own.on_conflict(address, self.mac, now);
             }
@@ -170,8 +170,8 @@ impl Neighbors {
         if !detects && let Some(mac) = source_mac {
             self.learn_from_ndp(source.into(), mac, now);
         }
-        // RFC 4861 7.2.4: an answer to nobody goes to everybody. Without an option the sender is where the frame came
-        // from, which saves asking for it.
+        // RFC 4861 7.2.4: a solicitation from the unspecified address is answered to all nodes. Without an option the
+        // sender is where the frame came from, which saves a request.
         let (to, answer_target) = if detects {
             (MacAddress::of_multicast_v6(ndp::ALL_NODES), ndp::ALL_NODES)
         } else {
@@ -192,7 +192,7 @@ impl Neighbors {
         true
     }
 
-    /// RFC 4861 7.2.3: whoever asks for us will be sent to; its address is taken down, unconfirmed.
+    /// RFC 4861 7.2.3: a neighbour that solicits us will be sent to; its address is learnt, unconfirmed.
     fn learn_from_ndp(&mut self, source: IpAddr, mac: MacAddress, now: Instant) {
         match self.entries.get(&source) {
             Some(entry) if entry.is_known() && entry.mac == mac => {}
@@ -224,7 +224,7 @@ impl Neighbors {
             }
             return true;
         }
-        // RFC 4861 7.2.5: nobody waits for it, so nobody learns from it.
+        // RFC 4861 7.2.5: an advertisement that is not waited for creates no entry.
         let Some(entry) = self.entries.get_mut(&address) else {
             return true;
         };
@@ -244,7 +244,7 @@ impl Neighbors {
         let differs = mac.is_some_and(|mac| mac != entry.mac);
         match mac.filter(|_| differs) {
             Some(_) if !replaces => {
-                // Something is wrong: what is known is used on, and checked.
+                // Contradictory: the known address stays in use, and is probed.
                 if matches!(entry.state, State::Reachable { .. }) {
                     entry.state = State::Stale;
                     self.epoch = self.epoch.wrapping_add(1);
@@ -272,7 +272,7 @@ impl Neighbors {
     }
 
     fn set(&mut self, address: IpAddr, mac: MacAddress, state: State, now: Instant) {
-        debug_assert!(mac.is_unicast(), "{mac} is nobody's address");
+        debug_assert!(mac.is_unicast(), "{mac} is no neighbour's address");
         let Some(entry) = self.entries.get_mut(&address) else {
             return;
         };
@@ -288,7 +288,7 @@ impl Neighbors {
     }
 }
 
-/// What an advertisement says beside its target.
+/// The fields of an advertisement beside its target.
 #[derive(Clone, Copy)]
 struct Advertisement {
     solicited: bool,

@@ -1,5 +1,5 @@
-//! The states of a neighbour, and limits. Further files: what is learnt from whom, our own addresses, and random events
-//! against what the neighbours really are.
+//! The states of a neighbour, and limits. Further files: which packets are learnt from, our own addresses, and random
+//! events against the real state of the neighbours.
 
 use super::receive::Envelope;
 use super::*;
@@ -106,7 +106,7 @@ fn answer(neighbors: &mut Neighbors, mac: MacAddress, address: IpAddr, now: Inst
     }
 }
 
-/// To whom each waiting frame goes.
+/// The destination of each waiting frame.
 fn sent_to(neighbors: &mut Neighbors) -> Vec<MacAddress> {
     let mut sent = Vec::new();
     while let Some(outgoing) = neighbors.next_outgoing() {
@@ -116,7 +116,7 @@ fn sent_to(neighbors: &mut Neighbors) -> Vec<MacAddress> {
     sent
 }
 
-/// Those that have answered, and those that are not asked for any more.
+/// Those that have answered, and those whose resolution was dropped.
 fn resolved(neighbors: &mut Neighbors) -> (Vec<IpAddr>, Vec<IpAddr>) {
     let (mut resolved, mut failed) = (Vec::new(), Vec::new());
     neighbors.take_resolved(&mut resolved);
@@ -125,8 +125,8 @@ fn resolved(neighbors: &mut Neighbors) -> (Vec<IpAddr>, Vec<IpAddr>) {
     (resolved, failed)
 }
 
-/// Where a question for everybody goes.
-fn everybody(address: IpAddr) -> MacAddress {
+/// The destination of a broadcast or multicast request.
+fn broadcast_of(address: IpAddr) -> MacAddress {
     match address {
         IpAddr::V4(_) => MacAddress::BROADCAST,
         IpAddr::V6(address) => MacAddress::of_multicast_v6(ndp::solicited_node(address)),
@@ -134,12 +134,12 @@ fn everybody(address: IpAddr) -> MacAddress {
 }
 
 #[test]
-fn an_answer_makes_a_neighbour_known_and_wakes_who_waits() {
+fn an_answer_makes_a_neighbour_known_and_wakes_the_flows_that_wait() {
     for peer in [v4(9), v6(9)] {
         let mut neighbors = quiet(8);
         assert_eq!(neighbors.resolve(peer, at(10_000)), Resolution::Asking);
         assert_eq!(neighbors.resolve(peer, at(10_000)), Resolution::Asking);
-        assert_eq!(sent_to(&mut neighbors), [everybody(peer)]);
+        assert_eq!(sent_to(&mut neighbors), [broadcast_of(peer)]);
         let epoch = neighbors.epoch();
         answer(&mut neighbors, PEER, peer, at(10_001));
         assert_ne!(neighbors.epoch(), epoch);
@@ -169,7 +169,7 @@ fn three_questions_a_second_apart_then_failure_for_a_second() {
 }
 
 #[test]
-fn a_failure_that_nobody_asks_about_is_forgotten() {
+fn an_unused_failure_is_forgotten() {
     let mut neighbors = quiet(8);
     neighbors.resolve(v4(9), at(10_000));
     for second in 11..=14 {
@@ -179,8 +179,8 @@ fn a_failure_that_nobody_asks_about_is_forgotten() {
     assert_eq!(neighbors.next_expiry(), None);
 }
 
-/// Makes the peer known and lets it become stale, which changes the epoch, so that whoever remembers the address asks
-/// again. Says when that is.
+/// Makes the peer known and lets it become stale, which changes the epoch, so that cached look-ups are repeated.
+/// Returns when that is.
 fn stale(neighbors: &mut Neighbors, peer: IpAddr) -> Instant {
     neighbors.resolve(peer, at(10_000));
     answer(neighbors, PEER, peer, at(10_000));
@@ -218,7 +218,7 @@ fn a_stale_neighbour_is_used_probed_by_itself_and_then_asked_for_again() {
             assert_eq!(neighbors.resolve(peer, after(ms)), Resolution::Known(PEER));
         }
         neighbors.expire(after(8000));
-        assert_eq!(sent_to(&mut neighbors), [everybody(peer)]);
+        assert_eq!(sent_to(&mut neighbors), [broadcast_of(peer)]);
         assert_eq!(neighbors.resolve(peer, after(8000)), Resolution::Asking);
         answer(&mut neighbors, OTHER, peer, after(8001));
         assert_eq!(
@@ -254,7 +254,7 @@ fn an_answer_to_a_probe_or_progress_above_confirms() {
 }
 
 #[test]
-fn progress_does_not_confirm_who_is_not_known() {
+fn progress_does_not_confirm_an_unknown_neighbour() {
     let mut neighbors = quiet(8);
     neighbors.confirm(v4(9), at(10_000));
     assert!(neighbors.is_empty());
@@ -291,9 +291,9 @@ fn there_are_no_more_neighbours_than_allowed_and_those_in_use_stay() {
         neighbors.resolve(v4(last), at(10_000 + u64::from(last)));
         assert!(neighbors.len() <= 4);
     }
-    // The ones asked for in vain were given up, and those who wait for them are told.
+    // The unanswered ones were dropped, and the flows that wait for them are woken.
     assert_eq!(resolved(&mut neighbors).1.len(), 8);
-    // Many that make themselves known displace those, too, but none in use.
+    // Many that announce themselves displace those, too, but none in use.
     for last in 120..140 {
         let request = arp(ArpOperation::Request, (OTHER, v4(last)), (OURS, v4(2)));
         neighbors.on_arp(&request, at(11_000));
@@ -306,7 +306,7 @@ fn there_are_no_more_neighbours_than_allowed_and_those_in_use_stay() {
 }
 
 #[test]
-fn frames_that_nobody_fetches_are_bounded() {
+fn queued_frames_are_bounded() {
     let mut neighbors = quiet(8);
     let request = arp(ArpOperation::Request, (PEER, v4(9)), (OURS, v4(2)));
     for _ in 0..300 {
@@ -317,7 +317,7 @@ fn frames_that_nobody_fetches_are_bounded() {
 }
 
 #[test]
-fn frames_for_us_are_those_to_us_to_everybody_and_to_our_groups() {
+fn frames_for_us_are_unicast_broadcast_and_those_to_our_groups() {
     let neighbors = quiet(8);
     let link_local = OURS.link_local();
     for (group, expected) in [

@@ -1,8 +1,8 @@
-//! Which sizes are tried on a path whose routers say nothing (RFC 4821 7.3).
+//! The sizes to probe on a path whose routers send no errors (RFC 4821 7.3).
 
 use mill_tcp::time::{Duration, Instant};
 
-/// The search between what passes, which its owner has, and what may pass.
+/// The search between the size that passes, which its owner has, and the largest that may pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Search {
     /// Bytes of the largest packet that may pass.
@@ -66,5 +66,5 @@ const STEP_MIN: u16 = 8;
 /// From the end of a search to the next one: RFC 4821 7.3, and `tcp_probe_interval` of Linux.
 const INTERVAL: Duration = Duration::from_secs(600);
 
-/// How long a probe is waited for. Connections that end with a probe on its way say nothing of it.
+/// How long a probe's result is waited for. A connection that ends with a probe on its way reports none.
 const TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! What is remembered of paths, for how long, and how more is found out.
+//! Path MTUs that are kept, for how long, and how larger ones are found.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn a_path_carries_less_for_ten_minutes() {
 }
 
 #[test]
-fn a_path_does_not_grow_because_somebody_says_so() {
+fn an_icmp_message_cannot_make_a_path_larger() {
     let target = "10.0.0.1".parse().unwrap();
     let mut paths = PathMtus::new(1500, 1024);
     for (mtu, expected) in [
@@ -158,7 +158,7 @@ fn what_was_found_is_remembered_for_an_hour_after_the_last_search() {
 }
 
 #[test]
-fn what_a_router_says_ends_a_search() {
+fn a_message_of_a_router_ends_a_search() {
     let target = "10.0.0.1".parse().unwrap();
     let mut paths = PathMtus::new(1500, 1024);
     paths.on_black_hole(target, 1272, 1500, at(0));

@@ -19,7 +19,7 @@ use mill_wire::protocol::Protocol;
 use mill_wire::udp::{self, UdpHeader};
 
 impl<Q: SendQueue> Host<Q> {
-    /// `whole` is the packet, for the one who sent it if nobody wants it.
+    /// `whole` is the packet, to be quoted in an error to its sender if it is not taken.
     pub(super) fn on_udp(
         &mut self,
         packet: &Packet,
@@ -99,7 +99,7 @@ impl<Q: SendQueue> Host<Q> {
                 self.on_tcp_datagram(link, &packet, segment);
                 Ok(())
             }
-            // A datagram in pieces was itself a piece: nobody means that (RFC 8200 4.5).
+            // A reassembled datagram was itself a fragment: no sender means that (RFC 8200 4.5).
             Taken::Fragment => Err(DropReason::Fragment),
         }
     }

@@ -1,4 +1,5 @@
-//! Fast Open, the host's part (RFC 7413 4.1, 5.1): cookies, and how many connections may be open on their word alone.
+//! Fast Open, the host's part (RFC 7413 4.1, 5.1): cookies, and how many connections may be open without a complete
+//! handshake.
 
 use crate::flow::Flow;
 use crate::host::Host;
@@ -11,7 +12,7 @@ use mill_tcp::segment::Segment;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp_option::FastOpenCookie;
 
-/// What a SYN comes to.
+/// The result of a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FastOpen {
     /// It is an ordinary one.
@@ -43,8 +44,8 @@ impl<Q: SendQueue> Host<Q> {
             return FastOpen::No;
         };
         let good = self.secrets.fast_open_cookie(flow).in_form_of(theirs);
-        // RFC 7413 4.2.2: whoever asks, or has an old cookie, gets one. RFC 7413 5.1: too many that are open on the
-        // word of a cookie, and the next ones make the whole handshake.
+        // RFC 7413 4.2.2: a peer that requests one, or has an old cookie, gets one. RFC 7413 5.1: while too many
+        // connections are open by cookie alone, the next ones make the whole handshake.
         if theirs != good {
             FastOpen::Give(good)
         } else if may_open {
@@ -82,7 +83,7 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// The peer has shown that it is where it says, or the connection is over.
+    /// The handshake is complete, which proves the peer's address, or the connection is over.
     pub(crate) fn end_fast_open(&mut self, index: u32) {
         let Some(slot) = self.slots.at_mut(index) else {
             return;

@@ -35,7 +35,7 @@ impl<Q: SendQueue> Host<Q> {
             return None;
         };
         let listener = self.listeners.at_mut(id)?;
-        // As Linux: who could not be accepted now is better off asking again later.
+        // As Linux: a client that could not be accepted now should repeat its SYN later.
         if listener.is_full() {
             self.drop_frame(DropReason::ListenQueueFull);
             return None;
@@ -171,7 +171,7 @@ impl<Q: SendQueue> Host<Q> {
             self.drop_frame(DropReason::NoMemory);
             return false;
         }
-        // Deferred: who has nothing to say is waited for until the SYN-ACK was sent again.
+        // Deferred: the connection waits for its first data until the SYN-ACK was sent again.
         !listener.options.deferred || retransmits > 0 || !segment.is_empty()
     }
 

@@ -18,7 +18,7 @@ impl<Q: SendQueue> Host<Q> {
         origin: Origin,
         body: &[u8],
     ) -> Result<Taken, DropReason> {
-        // Only questions of neighbours come from nobody.
+        // Only neighbour solicitations come from the unspecified address.
         let is_ndp = body.first().is_some_and(|kind| Ndp::is_kind(*kind));
         if packet.source.is_unspecified() && !is_ndp {
             return Err(DropReason::BadSource);
@@ -66,8 +66,8 @@ impl<Q: SendQueue> Host<Q> {
         Ok(())
     }
 
-    /// Somebody says that a packet of ours did not get through. It is believed as far as it knows what only somebody on
-    /// the path can know (RFC 5927 4).
+    /// An ICMP error about a packet of ours. It is believed only if it quotes data that only hosts on the path can
+    /// know (RFC 5927 4).
     fn on_flow_error(&mut self, error: &FlowError) -> Result<Taken, DropReason> {
         let index = self.connection_of(&error.flow);
         if error.protocol == Protocol::TCP && index.is_none() {
@@ -90,8 +90,8 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// What a sender of datagrams does about losses is left to it, which is told (RFC 1122 4.1.3.3); the size of the path is remembered for
-    /// datagrams only: who knows a port of ours could slow down connections otherwise.
+    /// An error about a datagram is reported to its sender, which decides about losses (RFC 1122 4.1.3.3). The path MTU is
+    /// kept for datagrams only: an attacker that knows a port of ours could slow down connections otherwise.
     fn on_udp_error(&mut self, error: &FlowError, kind: FlowErrorKind) -> bool {
         let local = SocketAddr::new(error.flow.local, error.flow.local_port);
         if !self.datagrams.udp.has_socket_for(local) {

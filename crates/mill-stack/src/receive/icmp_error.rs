@@ -1,4 +1,5 @@
-//! What ICMP says of connections: a path carries less, or leads nowhere (RFC 1191, RFC 8201, RFC 5461, RFC 5927).
+//! ICMP errors about connections: a path carries less, or a target is unreachable (RFC 1191, RFC 8201, RFC 5461, RFC
+//! 5927).
 
 use crate::flow::Flow;
 use crate::flow_table::Target;
@@ -10,10 +11,10 @@ use crate::socket::SocketError;
 use mill_wire::seq::SeqNumber;
 
 impl<Q: SendQueue> Host<Q> {
-    /// A router says that a packet of this flow, with the segment of this number, was longer than the `mtu` bytes that
-    /// the next link carries. Says whether it was believed: only if that segment is in flight (RFC 5927 7.2).
+    /// A router reports that a packet of this flow, with the segment of this number, was longer than the `mtu` bytes
+    /// of the next link. Returns whether it was believed: only if that segment is in flight (RFC 5927 7.2).
     pub(crate) fn on_too_big(&mut self, flow: &Flow, seq: SeqNumber, mtu: u32) -> bool {
-        // RFC 8201 4: every link of IPv6 carries that much; a router that says less is none.
+        // RFC 8201 4: every link of IPv6 carries that much; a message with less is forged.
         if flow.remote.is_ipv6() && mtu < u32::from(mill_wire::ipv6::MTU_MIN) {
             self.counters.paths_doubted += 1;
             return false;
@@ -38,7 +39,7 @@ impl<Q: SendQueue> Host<Q> {
             .is_some()
         {
             self.counters.paths_told += 1;
-            // The others to this target see it when they send next.
+            // Other connections to this target see it when they send next.
             self.next_hops.outdate();
         }
         self.on_path_news(index);

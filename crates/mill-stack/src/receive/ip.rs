@@ -1,4 +1,4 @@
-//! The IP header and what is behind it (RFC 1122 3.2.1, RFC 8200 3, 4).
+//! The IP header and its payload (RFC 1122 3.2.1, RFC 8200 3, 4).
 
 use crate::drop_reason::DropReason;
 use crate::flow::Flow;
@@ -78,7 +78,7 @@ impl<Q: SendQueue> Host<Q> {
         }))
     }
 
-    /// What is no TCP.
+    /// ICMP, UDP and other protocols than TCP.
     fn on_datagram(
         &mut self,
         frame: &[u8],
@@ -113,14 +113,14 @@ impl<Q: SendQueue> Host<Q> {
         Ok(Taken::Done)
     }
 
-    /// Whether a datagram is for us, or also for us, and from somebody.
+    /// Whether a datagram is for us or a group of ours, and has a valid sender.
     pub(super) fn check_ends(&self, packet: &Packet) -> Result<(), DropReason> {
         let (routes, target) = (&self.next_hops.routes, packet.target);
         let is_broadcast = match target {
             IpAddr::V4(target) => routes.is_broadcast(target),
             IpAddr::V6(_) => false,
         };
-        // RFC 4861 7.1.1: who asks whether an address is in use has none yet.
+        // RFC 4861 7.1.1: a host that checks whether an address is in use has none yet.
         let is_nobody = packet.protocol == Protocol::ICMPV6 && packet.source.is_unspecified();
         let neighbors = &self.next_hops.neighbors;
         if is_broadcast || is_nobody {
@@ -137,8 +137,8 @@ impl<Q: SendQueue> Host<Q> {
         self.check_addresses(packet.source, target)
     }
 
-    /// Whether a packet is for us alone or for a group of ours, and from somebody. Segments of connections need no such
-    /// look: their flows were looked at when they began.
+    /// Whether a packet is for us alone or for a group of ours, and has a valid sender. Segments of connections need
+    /// no such check: their flows were checked when they began.
     pub(crate) fn check_addresses(&self, source: IpAddr, target: IpAddr) -> Result<(), DropReason> {
         let neighbors = &self.next_hops.neighbors;
         if !neighbors.is_own(target) && !neighbors.accepts_group(target) {
@@ -150,7 +150,7 @@ impl<Q: SendQueue> Host<Q> {
         Ok(())
     }
 
-    /// RFC 8200 4, 4.2, 4.4: some of what is not understood is answered.
+    /// RFC 8200 4, 4.2, 4.4: some headers that are not implemented are answered with an error.
     pub(super) fn complain_of_headers(&mut self, refused: Refused, whole: &[u8], origin: Origin) {
         if let Refused::Problem {
             code,
@@ -168,8 +168,8 @@ impl<Q: SendQueue> Host<Q> {
     }
 }
 
-/// A segment as nearly every one comes: in a frame to us alone, whole, behind an IPv4 header without options. What is
-/// `None` here is looked at in order.
+/// The fast path for nearly every segment: in a frame to us alone, whole, behind an IPv4 header without options.
+/// `None` leads to the complete checks.
 #[inline]
 pub(super) fn plain_tcp(
     frame: &[u8],

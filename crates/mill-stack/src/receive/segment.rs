@@ -1,4 +1,4 @@
-//! A TCP segment arrives: checksum, flow, and whatever stands for it (RFC 9293 3.10.7).
+//! A TCP segment arrives: checksum, flow, and the state found for it (RFC 9293 3.10.7).
 
 use crate::drop_reason::DropReason;
 use crate::flow::Flow;
@@ -60,12 +60,12 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// What nothing stands for here may be somebody else's, who answers then.
+    /// A segment without connection or listener here may belong to another process, which answers then.
     #[cold]
     fn hand_over<L: Link>(&mut self, link: &mut L, packet: &Packet, refused: Refused) {
         let frame = Received {
             id: packet.frame,
-            // Nothing is refused that was not summed.
+            // Nothing is refused before its checksum was verified.
             checksum: ReceivedChecksum::Verified,
             merged: packet.merged,
         };
@@ -328,7 +328,7 @@ impl<Q: SendQueue> Host<Q> {
         None
     }
 
-    /// Nothing stands for a segment: it is rejected, unless somebody else takes it.
+    /// There is no connection or listener for a segment: it is rejected, unless another process takes it.
     pub(crate) fn refuse(&mut self, flow: &Flow, segment: &Segment<'_>, reason: DropReason) {
         self.refused = Some(Refused {
             flow: *flow,

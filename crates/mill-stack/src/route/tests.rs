@@ -1,4 +1,4 @@
-//! Which way packets go, and from which address.
+//! Routes, and source addresses.
 
 use super::*;
 use alloc::string::String;
@@ -161,7 +161,7 @@ fn broadcast_is_the_first_and_the_last_address_of_a_prefix_with_room_for_them() 
 }
 
 #[test]
-fn nobody_sends_from_addresses_of_groups_of_this_machine_or_of_ours() {
+fn group_loopback_and_own_addresses_are_no_senders() {
     let routes = routes();
     for (address, expected) in [
         ("10.77.0.9", false),

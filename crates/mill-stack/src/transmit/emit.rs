@@ -1,4 +1,4 @@
-//! A segment's bytes: Ethernet, IP and TCP headers before a payload that is there already.
+//! A segment's bytes: Ethernet, IP and TCP headers before the payload, which is already in the frame.
 
 use crate::flow::Flow;
 use crate::link::{LinkProperties, Offload, PartialChecksum, Segmentation};
@@ -11,7 +11,7 @@ use mill_wire::ipv6::{self, Ipv6Header};
 use mill_wire::protocol::Protocol;
 use mill_wire::tcp::{self, CHECKSUM_OFFSET, FixedHeader, Flags};
 
-/// From whom to whom, and over what.
+/// Source and target, and the link's properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends<'a> {
     link: &'a LinkProperties,

@@ -1,4 +1,4 @@
-//! Segments from somebody who knows addresses and ports and guesses the rest (RFC 5961).
+//! Segments of an attacker that knows addresses and ports and guesses the rest (RFC 5961).
 
 use crate::raw_peer::{RawPeer, Seen};
 use crate::target::Target;
@@ -8,7 +8,7 @@ use mill_tcp::arrived::SegmentDrop;
 use mill_wire::tcp::Flags;
 use std::time::Duration;
 
-/// A connection that goes on to work, whatever `forged` do to it; what the host answered.
+/// A connection that goes on to work, whatever segments are `forged`; returns the host's answers.
 fn check(forged: impl FnOnce(&RawPeer) -> Vec<Seen>) -> (Target, SocketId, Vec<Seen>) {
     let mut target = Target::new(|_| {});
     let mut peer = RawPeer::new(1);
@@ -97,7 +97,7 @@ fn a_storm_of_guesses_gets_a_limited_number_of_answers() {
     );
 }
 
-/// Another's acknowledgement for a port at which nobody listens.
+/// An acknowledgement from another peer for a port without listener.
 fn stray(number: u32) -> Seen {
     let mut segment = RawPeer::new(number).segment(Flags::ACK, &[]);
     segment.header.target = 81;
@@ -155,7 +155,7 @@ fn check_own_resets(end: fn(&mut Target, SocketId, &mut RawPeer)) {
         .iter_mut()
         .map(|peer| peer.connect(&mut target))
         .collect();
-    // Strangers have used up the limit.
+    // Unknown flows have used up the limit.
     for number in 0..100 {
         target.arrive(&stray(number + 1000));
     }
@@ -181,7 +181,7 @@ fn check_own_resets(end: fn(&mut Target, SocketId, &mut RawPeer)) {
         limited
     );
     assert_eq!(target.host.counters().dropped(DropReason::DeviceFull), 0);
-    // Later the flow is a stranger's again.
+    // Later the flow is unknown again.
     target.wait(Duration::from_secs(61));
     for number in 0..100 {
         target.arrive(&stray(number + 1000));

@@ -1,4 +1,4 @@
-//! Fast Open (RFC 7413): what it gives, and how little those get who abuse it.
+//! Fast Open (RFC 7413): its effect, and how little attackers gain by it.
 
 use crate::raw_peer::{RawPeer, Seen};
 use crate::target::Target;
@@ -36,7 +36,7 @@ fn ask(target: &mut Target, peer: &mut RawPeer) -> FastOpenCookie {
         .header
         .options
         .fast_open
-        .expect("who asks gets one")
+        .expect("a request gets a cookie")
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn another_address_has_another_cookie() {
 }
 
 #[test]
-fn no_more_than_the_limit_are_open_on_the_word_of_a_cookie() {
+fn no_more_than_the_limit_are_open_by_a_cookie_alone() {
     let mut target = target(3);
     let cookie = ask(&mut target, &mut RawPeer::new(1));
     for number in 10..20 {
@@ -106,7 +106,7 @@ fn no_more_than_the_limit_are_open_on_the_word_of_a_cookie() {
     }
     target.turn();
     assert_eq!(target.host.counters().fast_opens, 3);
-    // The others make the whole handshake. Who opened and vanished makes room again.
+    // The others make the whole handshake. A peer that opened and vanished makes room again.
     assert_eq!(target.host.usage().half_open, 7);
     target.wait(Duration::from_secs(200));
     target.arrive(&syn_with(&RawPeer::new(30), &cookie, b"x"));

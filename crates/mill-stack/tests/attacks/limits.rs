@@ -46,7 +46,7 @@ fn a_full_accept_queue_lets_handshakes_wait_until_there_is_room() {
         target.host.counters().dropped(DropReason::ListenQueueFull),
         1
     );
-    // Who comes now is not even answered.
+    // A connection that begins now is not even answered.
     assert_eq!(RawPeer::new(9).begin(&mut target), None);
     assert_eq!(
         target.host.counters().dropped(DropReason::ListenQueueFull),
@@ -73,7 +73,7 @@ fn unread_bytes_of_all_connections_together_stay_within_the_budget() {
         .collect();
     for _ in 0..40 {
         for peer in &mut peers {
-            // Whoever is within its window may send: 60 000 bytes each, 1.2 MB in all.
+            // A peer may send within its window: 60 000 bytes each, 1.2 MB in all.
             peer.send(&mut target, Flags::ACK, &[5; 1000]);
         }
         target.turn();
@@ -91,8 +91,8 @@ fn unread_bytes_of_all_connections_together_stay_within_the_budget() {
     target.assert_empty();
 }
 
-/// Peers that send a byte into each page behind a hole would otherwise take all the room that filling the holes needs,
-/// theirs and everybody's.
+/// Peers that send a byte into each page behind a hole would otherwise take all the room that filling the holes
+/// needs, of their own and of other connections.
 #[test]
 fn bytes_out_of_order_leave_room_for_those_in_order() {
     let budget = 64 * 4096;
@@ -182,7 +182,7 @@ fn wait_with(target: &mut Target, peer: &mut RawPeer) {
 }
 
 #[test]
-fn who_prolongs_its_time_wait_holds_up_nobody_elses() {
+fn a_prolonged_time_wait_does_not_delay_others() {
     let mut target = Target::new(|_| {});
     let mut peers: Vec<_> = (0..3).map(RawPeer::new).collect();
     for peer in &mut peers {
@@ -291,7 +291,7 @@ fn a_port_in_time_wait_is_opened_anew_beyond_the_old_numbers() {
 }
 
 #[test]
-fn a_deferred_listener_reports_who_has_something_to_say_or_after_a_second() {
+fn a_deferred_listener_reports_connections_with_data_or_after_a_second() {
     let options = ListenOptions {
         deferred: true,
         ..ListenOptions::default()
@@ -317,7 +317,7 @@ fn a_deferred_listener_reports_who_has_something_to_say_or_after_a_second() {
 }
 
 #[test]
-fn closing_a_listener_resets_who_waits_and_hands_on_half_open_connections() {
+fn closing_a_listener_resets_connections_that_wait_and_hands_on_half_open_ones() {
     let options = ListenOptions {
         share: true,
         ..ListenOptions::default()
@@ -341,7 +341,7 @@ fn closing_a_listener_resets_who_waits_and_hands_on_half_open_connections() {
     half_open.send(&mut target, Flags::ACK, &[]);
     target.turn();
     assert!(target.host.accept(heir, 1).is_some());
-    // Without an heir they are forgotten.
+    // Without another listener they are dropped.
     RawPeer::new(3).begin(&mut target).unwrap();
     target.host.close_listener(heir);
     assert_eq!(target.host.usage().half_open, 0);

@@ -1,4 +1,4 @@
-//! What peers may try with a host, and what becomes of it: in memory, in virtual time.
+//! Attacks on a host, and their effect: in memory, in virtual time.
 
 mod raw_peer;
 mod target;

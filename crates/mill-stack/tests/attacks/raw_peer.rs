@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 /// A segment on the wire, to the host or from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Whoever is not the host.
+    /// Any host but the one under attack.
     pub(crate) peer: Ipv4Addr,
     pub(crate) header: TcpHeader,
     pub(crate) payload: Vec<u8>,

@@ -1,4 +1,4 @@
-//! SYNs without end (RFC 4987).
+//! SYN floods (RFC 4987).
 
 use crate::raw_peer::RawPeer;
 use crate::target::Target;
@@ -126,7 +126,7 @@ fn a_cookie_without_timestamps_keeps_the_mss_only() {
     );
 }
 
-/// The echo is the peer's word: it may claim what was never offered.
+/// The echo is under the peer's control: it may claim options that were never offered.
 #[test]
 fn a_cookie_agrees_to_nothing_that_is_off() {
     for is_on in [true, false] {
@@ -223,7 +223,7 @@ fn fill_again(target: &mut Target) {
 }
 
 #[test]
-fn without_a_flood_nobody_gets_in_by_cookie() {
+fn without_a_flood_a_cookie_opens_no_connection() {
     let mut target = target();
     let peer = RawPeer::new(1);
     target.arrive(&peer.segment(Flags::ACK, &[]));

@@ -14,13 +14,13 @@ use mill_wire::ethernet::{EtherType, EthernetHeader, MacAddress};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// A server at 10.0.0.1 behind whose gateway, 10.0.0.254, everybody else is.
+/// A server at 10.0.0.1; all other hosts are behind its gateway, 10.0.0.254.
 pub(crate) struct Target {
     pub(crate) host: Host<ByteQueue>,
     pub(crate) link: MemoryLink,
     pub(crate) now: Instant,
     pub(crate) listener: ListenerId,
-    /// What the host sent and nobody has looked at.
+    /// Segments that the host sent and the test has not taken.
     pub(crate) seen: Vec<Seen>,
 }
 
@@ -50,7 +50,7 @@ impl Target {
         let now = Instant::from_nanos(1_000_000_000_000);
         let mut host = Host::new(config, link.properties(), now);
         let address = SocketAddr::new(IpAddr::V4(ADDRESS), PORT);
-        let listener = host.listen(address, options).expect("nobody else listens");
+        let listener = host.listen(address, options).expect("the port is free");
         let mut target = Self {
             host,
             link,
@@ -125,8 +125,7 @@ impl Target {
         self.host.wrote(socket);
     }
 
-    /// Nothing is left of any connection.
-    /// Nothing is left, and every frame was handled or dropped for one reason.
+    /// Nothing is left of any connection, and every frame was handled or dropped for one reason.
     pub(crate) fn assert_empty(&self) {
         assert_eq!(self.host.usage(), Usage::default());
         let counters = self.host.counters();

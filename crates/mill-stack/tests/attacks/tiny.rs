@@ -71,7 +71,7 @@ fn a_window_of_a_few_bytes_is_not_filled_by_a_segment_for_each() {
 }
 
 #[test]
-fn who_keeps_the_window_shut_after_the_application_left_is_given_up() {
+fn a_peer_that_keeps_the_window_closed_after_the_application_left_is_given_up() {
     let mut target = Target::new(|_| {});
     let mut peer = RawPeer::new(1);
     let socket = peer.connect(&mut target);

@@ -1,4 +1,4 @@
-//! Peers that go away without a word.
+//! Peers that vanish silently.
 
 use crate::raw_peer::RawPeer;
 use crate::target::Target;
@@ -7,7 +7,7 @@ use mill_wire::tcp::Flags;
 use std::time::Duration;
 
 #[test]
-fn data_that_nobody_acknowledges_ends_the_connection() {
+fn unacknowledged_data_ends_the_connection() {
     let mut target = Target::new(|_| {});
     let socket = RawPeer::new(1).connect(&mut target);
     target.write(socket, &[1; 50_000]);
@@ -98,7 +98,7 @@ fn handshakes_that_are_not_completed_end_after_63_seconds() {
 }
 
 #[test]
-fn an_opening_that_nobody_answers_fails_after_127_seconds() {
+fn an_unanswered_opening_fails_after_127_seconds() {
     let mut target = Target::new(|_| {});
     let address = "10.9.9.9:80".parse().unwrap();
     let socket = target.host.connect(address, None, true, 5).unwrap();

@@ -84,7 +84,7 @@ fn a_datagram_with_a_wrong_checksum_is_dropped_without_an_answer() {
 }
 
 #[test]
-fn to_everybody_only_who_listens_is_spoken_to() {
+fn a_broadcast_is_delivered_to_sockets_and_gets_no_error() {
     let mut world = World::new();
     let all = "10.77.0.255";
     let bytes = datagram(PEER[0], all, (5000, 67), b"hello");

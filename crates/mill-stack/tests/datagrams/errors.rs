@@ -1,4 +1,4 @@
-//! What earns an ICMP error, what is only dropped, and what the errors of others lead to.
+//! Packets that cause an ICMP error, packets that are only dropped, and the effects of received errors.
 
 use crate::packet::{datagram, icmp, message, packet};
 use crate::world::{OURS, PEER, World};
@@ -74,7 +74,7 @@ fn impossible_senders_are_dropped() {
 }
 
 #[test]
-fn a_smaller_path_is_remembered_for_datagrams_of_who_has_a_socket() {
+fn a_smaller_path_is_kept_for_datagrams_of_open_sockets() {
     for (is_bound, expected) in [(false, 1), (true, 2)] {
         let mut world = World::new();
         let own: SocketAddr = "10.77.0.2:53".parse().unwrap();
@@ -95,7 +95,7 @@ fn a_smaller_path_is_remembered_for_datagrams_of_who_has_a_socket() {
             .write_udp(own, own.ip(), peer, Ecn::NotCapable, &[0; 1400]);
         assert_eq!(written, Ok(()));
         assert_eq!(world.turn().len(), expected);
-        // Whether such a datagram was ever sent nobody knows: connections do not suffer.
+        // The host cannot tell whether such a datagram was ever sent: connections are not affected.
         let server = "10.77.0.9:80".parse().unwrap();
         world.host.connect(server, None, true, 5).unwrap();
         let syns = world.turn();
@@ -105,7 +105,7 @@ fn a_smaller_path_is_remembered_for_datagrams_of_who_has_a_socket() {
 }
 
 #[test]
-fn what_no_error_is_about_earns_no_error() {
+fn packets_that_must_not_cause_an_error_cause_none() {
     let mut world = World::new();
     let error = Icmpv6::Unreachable { code: 4 };
     let mut bytes = vec![0; 8];

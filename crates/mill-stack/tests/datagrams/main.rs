@@ -17,5 +17,5 @@ mod pieces;
 /// ARP and neighbour discovery.
 mod neighbours;
 
-/// What earns an error, and what errors lead to.
+/// Packets that cause an error, and the effects of errors.
 mod errors;

@@ -1,4 +1,4 @@
-//! What went over the wire, for a person who looks why a script failed.
+//! The packets and calls of a run, to show why a script failed.
 
 /// Lines of a ladder that a message shows; what went wrong is near its end.
 const SHOWN: usize = 40;

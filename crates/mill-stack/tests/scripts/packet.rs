@@ -195,7 +195,7 @@ fn parse_ip<'a>(
         )
     };
     if source != octets(ends.local) || target != octets(ends.peer) {
-        return Err("a packet from or to somebody else".into());
+        return Err("a packet from or to another host".into());
     }
     if found != protocol {
         return Err(format!("a packet of protocol {found}"));

@@ -288,7 +288,7 @@ impl Run {
         while let Some(bytes) = self.wire.sent.pop_front() {
             let packet = Packet::parse(&bytes, &self.ends)?;
             let number = packet.target_port.wrapping_sub(PEER_PORT);
-            let number = u8::try_from(number).map_err(|_| "a packet to a port of nobody")?;
+            let number = u8::try_from(number).map_err(|_| "a packet to a port of no flow")?;
             let flow = self.flow(number);
             if packet.flags & SYN != 0 {
                 flow.local_port = packet.source_port;

@@ -1,4 +1,4 @@
-//! The link between the stack and the script: frames in memory, and a peer that says where it lives.
+//! The link between the stack and the script: frames in memory, and a peer that answers ARP and neighbour discovery.
 
 use crate::packet::{Ends, PROTOCOL_ICMPV6, checksum, ip_header, octets, pseudo_header};
 use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
@@ -108,7 +108,7 @@ fn advertisement(solicitation: &[u8], ends: &Ends) -> Option<Vec<u8>> {
     let sum = checksum(&[&pseudo, &message]);
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     let mut packet = ip_header(ends.peer, ends.local, PROTOCOL_ICMPV6, 0, message.len());
-    // Neighbour discovery is believed with this hop limit only (RFC 4861 7.1.2).
+    // Neighbour discovery is accepted with this hop limit only (RFC 4861 7.1.2).
     packet[7] = 255;
     packet.extend(message);
     Some(packet)
@@ -144,7 +144,7 @@ impl Link for Wire {
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
-        // What lies there from before is not to be relied on.
+        // The former contents of the frame must not matter.
         self.room.clear();
         self.room.resize(len_max, 0xa5);
         Some(&mut self.room)

@@ -97,7 +97,7 @@ fn fin_follows_what_is_queued() {
     assert_eq!(pair.sides[SERVER].received.len(), 5000);
 }
 
-/// RFC 2525 2.17: nobody is to believe that bytes were read which were not.
+/// RFC 2525 2.17: the peer must not assume that bytes were read which were not.
 #[test]
 fn a_close_with_unread_bytes_resets() {
     let mut pair = Pair::established(&Config::default());

@@ -222,7 +222,7 @@ fn a_peer_that_asks_again_is_waited_for_as_long_as_after_a_retransmission() {
     assert!(world.call(HalfOpen::on_timer).is_none());
 }
 
-/// RFC 4987 3.6: a cookie brings back a value that nobody kept.
+/// RFC 4987 3.6: a cookie brings back a value that was not stored.
 #[test]
 fn a_half_open_connection_made_of_a_cookie_works() {
     for timestamps in [true, false] {

@@ -93,7 +93,7 @@ fn an_active_open_ends_by_a_hard_error() {
     }
 }
 
-/// RFC 5927 5.2: an established connection is not ended by what anybody can send.
+/// RFC 5927 5.2: an established connection is not ended by a message that any host can forge.
 #[test]
 fn an_established_connection_goes_on_after_a_hard_error() {
     let mut pair = Pair::established(&Config::default());

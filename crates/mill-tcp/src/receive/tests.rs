@@ -44,7 +44,7 @@ fn what_lies_behind_the_window_is_cut_off_with_the_fin() {
     }
 }
 
-/// Somebody who sends other bytes for the same numbers changes nothing.
+/// A sender of other bytes for the same numbers changes nothing.
 #[test]
 fn of_bytes_that_differ_the_first_ones_are_delivered() {
     let mut pair = Pair::alone(&Config::default());

@@ -21,7 +21,7 @@ pub(super) struct Rack {
     recoveries_left: u8,
     /// RACK.dsack_round: no second step in this round trip.
     dsack_round_end: Option<SeqNumber>,
-    /// The farthest that a segment arrived behind one that was sent later, bytes; told to whoever asks, not used here.
+    /// The farthest that a segment arrived behind one that was sent later, bytes; for status reports, not used here.
     reordered_bytes: u32,
     /// Something may turn out to be lost when its time is over; then RACK wants the timer.
     is_pending: bool,

@@ -8,7 +8,8 @@ use mill_wire::seq::SeqNumber;
 impl Connection {
     /// What is queued now, so many bytes, ends a message. It costs four bytes until the message has been sent.
     pub fn end_message(&mut self, queued: u64, env: &mut Env<'_>) {
-        // Sequence numbers tell the order of ends only within half of their range; nobody queues messages that long.
+        // Sequence numbers tell the order of ends only within half of their range; no application queues messages
+        // that long.
         let Ok(queued) = u32::try_from(queued.min(QUEUED_MAX + 1)) else {
             return;
         };

@@ -41,7 +41,7 @@ impl World {
                 Algorithm::Cubic
             },
             nodelay: !seed.is_multiple_of(7),
-            // Nobody here searches upwards again after a wrong suspicion, which a fifth lost brings about.
+            // No side searches upwards again after a wrong suspicion, which a fifth lost brings about.
             mtu_probing: false,
             ..Config::default()
         };

@@ -51,7 +51,7 @@ fn every_segment_has_timestamps_once_both_sides_have_them() {
     }
 }
 
-/// RFC 7323 5.4, 7.1: nobody learns how long the machine has been up.
+/// RFC 7323 5.4, 7.1: timestamps do not reveal how long the machine has been up.
 #[test]
 fn the_clock_begins_at_the_offset() {
     let pair = pair();

@@ -1,5 +1,5 @@
-//! Replies go to where the request came from, where neighbours are the kernel's: it may send and receive by different
-//! routers, and we need to know none of them.
+//! Replies are sent to where the request came from, where the kernel resolves neighbours: it may send and receive
+//! through different routers, of which the host knows none.
 
 use super::{NextHops, Recent, recent_place};
 use crate::host::Host;
@@ -17,8 +17,8 @@ impl NextHops {
         }
     }
 
-    /// The frame that was heard last is from `remote`, which had better be answered by the way that it came, unless the
-    /// kernel knows the very host.
+    /// The frame received last is from `remote`; replies go back to its Ethernet address, unless the kernel has
+    /// resolved `remote` itself.
     pub(crate) fn note(&mut self, remote: IpAddr) {
         let mac = self.heard_from;
         if !mac.is_unicast() || self.neighbors.known(remote).is_some() {
@@ -34,14 +34,14 @@ impl NextHops {
         }
     }
 
-    /// The way that was noted for `remote` a moment ago.
+    /// The next hop that was noted for `remote` a moment ago.
     fn noted(&self, remote: IpAddr) -> Option<MacAddress> {
         let recent = self.recent.get(recent_place(remote))?;
         let is_noted = recent.target == remote && recent.version == self.version();
         (is_noted && self.neighbors.is_of_kernel()).then_some(recent.mac)
     }
 
-    /// The way to `remote` is looked up the next time.
+    /// The next hop of `remote` is looked up the next time.
     fn forget(&mut self, remote: IpAddr) {
         if let Some(recent) = self.recent.get_mut(recent_place(remote)) {
             *recent = Recent::NONE;
@@ -61,7 +61,8 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// Nothing comes back by the way that the connection's segments take: from now on the routes say where they go.
+    /// No answers come to the segments that the connection sends through its next hop: from now on the routes choose
+    /// it.
     pub(crate) fn doubt_the_way(&mut self, index: u32) {
         if let Some(slot) = self.slots.at_mut(index)
             && slot.flags.has(SlotFlags::REPLIES)
@@ -78,5 +79,5 @@ impl<Q: SendQueue> Host<Q> {
     }
 }
 
-/// Timeouts without an answer after which a connection's way is doubted (Linux: `tcp_retries1`).
+/// Timeouts without an answer after which a connection's next hop is no longer trusted (Linux: `tcp_retries1`).
 const BACKOFF_TO_DOUBT: u8 = 3;

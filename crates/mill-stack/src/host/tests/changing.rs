@@ -11,7 +11,7 @@ pub(super) const CLIENT_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 pub(super) const SERVER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 pub(super) const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
 
-pub(super) const NOBODY: [IpAddr; 0] = [];
+pub(super) const NO_NEIGHBORS: [IpAddr; 0] = [];
 
 pub(super) const CLIENT: &str = "10.0.0.2";
 pub(super) const SERVER: &str = "10.0.0.1";
@@ -54,14 +54,14 @@ pub(super) fn wanted(host: &mut Host<crate::queue::ByteQueue>) -> Vec<IpAddr> {
     wanted
 }
 
-/// An established connection of hosts that nobody else tells anything.
+/// An established connection of hosts that learn of neighbours only from the test.
 pub(super) fn connected(pair: &mut Pair) -> (SocketId, SocketId) {
     pair.client.set_neighbor(ip(SERVER), Some(SERVER_MAC));
     let listener = pair.listen(SERVER_V4);
     pair.connect(listener, SERVER_V4)
 }
 
-/// Frames that carry no segment: questions and answers of ARP or neighbour discovery.
+/// Frames that carry no segment: requests and answers of ARP or neighbour discovery.
 fn others(link: &MemoryLink) -> usize {
     let segments = link.sent.iter().filter(|frame| {
         let bytes = &frame.bytes;
@@ -71,7 +71,7 @@ fn others(link: &MemoryLink) -> usize {
     link.sent.len() - segments.count()
 }
 
-/// Turns until nothing moves; nobody sends anything but segments.
+/// Turns until nothing moves; only segments are sent.
 fn run(pair: &mut Pair) {
     loop {
         turn_of(&mut pair.client, &mut pair.client_link, pair.now);
@@ -85,7 +85,7 @@ fn run(pair: &mut Pair) {
 }
 
 #[test]
-fn whoever_is_unknown_is_wanted_of_the_kernel_and_nothing_is_sent_before_it_tells() {
+fn an_unknown_neighbour_is_wanted_of_the_kernel_and_nothing_is_sent_before_its_answer() {
     for target in [SERVER_V4, SERVER_V6] {
         let mut pair = kernels();
         let listener = pair.listen(target);
@@ -110,7 +110,7 @@ fn whoever_is_unknown_is_wanted_of_the_kernel_and_nothing_is_sent_before_it_tell
         assert!(got == bytes);
         assert_eq!(
             wanted(&mut pair.server),
-            NOBODY,
+            NO_NEIGHBORS,
             "it knows where the SYN came from"
         );
         pair.client.close(client);
@@ -124,7 +124,7 @@ fn whoever_is_unknown_is_wanted_of_the_kernel_and_nothing_is_sent_before_it_tell
 }
 
 #[test]
-fn who_is_not_told_of_is_wanted_three_times_and_then_taken_for_absent() {
+fn a_neighbour_without_an_answer_of_the_kernel_is_wanted_three_times_and_then_absent() {
     let mut pair = kernels();
     let socket = pair
         .client
@@ -134,18 +134,18 @@ fn who_is_not_told_of_is_wanted_three_times_and_then_taken_for_absent() {
         assert_eq!(pair.client.readable(socket).error, None);
         pair.run();
         assert_eq!(wanted(&mut pair.client), [ip(SERVER)]);
-        assert_eq!(wanted(&mut pair.client), NOBODY, "once");
+        assert_eq!(wanted(&mut pair.client), NO_NEIGHBORS, "once");
         pair.wait(Duration::from_secs(1));
     }
     let error = pair.client.readable(socket).error;
     assert_eq!(error, Some(SocketError::Unreachable));
-    assert_eq!(wanted(&mut pair.client), NOBODY);
+    assert_eq!(wanted(&mut pair.client), NO_NEIGHBORS);
     pair.client.close(socket);
     assert_eq!(pair.usages(), [Usage::default(); 2]);
 }
 
 #[test]
-fn whom_the_kernel_has_not_found_is_unreachable_at_once() {
+fn a_neighbour_that_the_kernel_has_not_found_is_unreachable_at_once() {
     let mut pair = kernels();
     let target = SERVER_V4.parse().unwrap();
     let socket = pair.client.connect(target, None, true, 7).unwrap();
@@ -154,7 +154,7 @@ fn whom_the_kernel_has_not_found_is_unreachable_at_once() {
     pair.run();
     let error = pair.client.readable(socket).error;
     assert_eq!(error, Some(SocketError::Unreachable));
-    // Later it is looked for again.
+    // Later it is requested again.
     pair.wait(Duration::from_millis(1001));
     let again = pair.client.connect(target, None, true, 8).unwrap();
     wanted(&mut pair.client);
@@ -167,18 +167,18 @@ fn whom_the_kernel_has_not_found_is_unreachable_at_once() {
 }
 
 #[test]
-fn who_is_in_use_and_not_confirmed_is_wanted_again_and_used_meanwhile() {
+fn a_neighbour_in_use_and_not_confirmed_is_wanted_again_and_used_meanwhile() {
     let mut pair = kernels();
     let (client, _) = connected(&mut pair);
-    assert_eq!(wanted(&mut pair.client), NOBODY);
+    assert_eq!(wanted(&mut pair.client), NO_NEIGHBORS);
     pair.wait(Duration::from_secs(31));
-    assert_eq!(wanted(&mut pair.client), NOBODY, "nobody uses it");
-    // Nothing of what is sent is acknowledged.
+    assert_eq!(wanted(&mut pair.client), NO_NEIGHBORS, "unused");
+    // None of what is sent is acknowledged.
     write(&mut pair.client, client, b"ping");
     turn_of(&mut pair.client, &mut pair.client_link, pair.now);
     assert_eq!(pair.client_link.sent.len(), 1);
     assert_eq!(wanted(&mut pair.client), [ip(SERVER)]);
-    // Forgotten by the kernel, it is asked for anew.
+    // Removed by the kernel, it is requested anew.
     pair.client.set_neighbor(ip(SERVER), None);
     pair.client_link.sent.clear();
     pair.wait(Duration::from_millis(400));
@@ -234,7 +234,7 @@ fn an_address_that_goes_for_good_lets_its_connections_time_out() {
 }
 
 #[test]
-fn who_waits_for_a_router_goes_by_another_one_when_the_routes_change() {
+fn a_connection_that_waits_for_a_router_uses_another_one_when_the_routes_change() {
     let mut pair = kernels();
     let target = "192.0.2.1:80".parse().unwrap();
     let refused = pair.client.connect(target, None, true, 7);
@@ -320,7 +320,7 @@ fn of_more_neighbors_than_fit_those_in_use_stay() {
     }
     write(&mut pair.client, client, b"ping");
     pair.run();
-    assert_eq!(wanted(&mut pair.client), NOBODY);
+    assert_eq!(wanted(&mut pair.client), NO_NEIGHBORS);
     assert_eq!(pair.client.next_hops.neighbors.len(), 8);
 }
 
@@ -339,7 +339,7 @@ fn no_more_neighbors_are_wanted_at_once_than_the_kernel_can_bear() {
 }
 
 #[test]
-fn frames_to_nobody_and_groups_are_no_neighbors() {
+fn zero_broadcast_and_group_addresses_are_no_neighbors() {
     let mut pair = kernels();
     let target = SERVER_V4.parse().unwrap();
     pair.client.connect(target, None, true, 7).unwrap();

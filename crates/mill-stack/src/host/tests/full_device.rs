@@ -1,4 +1,4 @@
-//! A device that takes less than there is to send: what leaves first.
+//! A device that takes less than there is to send: which frames leave first.
 
 use super::pair::{Pair, SERVER_V4, pattern, read, write};
 use crate::link::{Link, LinkProperties};
@@ -7,8 +7,8 @@ use crate::queue::SendQueue;
 use alloc::vec::Vec;
 use mill_wire::ipv4::Ecn;
 
-/// One connection has always something to send, and the device takes `room` frames a turn, so that it is full after each.
-/// What another connection says arrives nevertheless, after `turns_max` turns at most.
+/// One connection has always something to send, and the device takes `room` frames a turn, so that it is full after
+/// each. Data of another connection arrives nevertheless, after `turns_max` turns at most.
 fn check_is_heard_beside_a_busy_one(mut link: MemoryLink, room: usize, turns_max: usize) {
     link.sent_max = room;
     let mut pair = Pair::over(link, MemoryLink::ethernet(2), |_| {});
@@ -52,7 +52,7 @@ fn a_full_device_is_shared_by_all_connections_that_have_something_to_send() {
     }
 }
 
-/// The server's device takes `room` frames a turn, and `flood` makes more than that in each: what a connection says
+/// The server's device takes `room` frames a turn, and `flood` makes more than that in each: data of a connection
 /// arrives nevertheless.
 fn check_is_heard_beside(flood: fn(&mut Pair), room: usize) {
     let mut pair = Pair::new();

@@ -1,4 +1,5 @@
-//! Two hosts behind one address, one after the other: what the younger does not know is the elder's.
+//! Two hosts behind one address, one after the other: the newer one hands segments of unknown flows over to the older
+//! one.
 
 use super::pair::turn_of;
 use super::*;
@@ -9,7 +10,7 @@ use crate::socket::{ListenOptions, SocketId};
 use alloc::collections::VecDeque;
 use mill_wire::ethernet::{EtherType, EthernetHeader};
 
-/// A client and a server, and the server's successor, who has the wire from some moment on.
+/// A client and a server, and the server's successor, which takes the wire over at some moment.
 struct Succession {
     pair: Pair,
     younger: Option<(Host<ByteQueue>, MemoryLink)>,
@@ -24,7 +25,7 @@ impl Succession {
         }
     }
 
-    /// From now on the younger host has the wire, listening or not.
+    /// From now on the newer host has the wire, listening or not.
     fn succeed(&mut self, is_listening: bool) {
         let now = self.pair.now;
         let mut link = MemoryLink::ethernet(2);
@@ -42,7 +43,7 @@ impl Succession {
         self.younger = Some((host, link));
     }
 
-    /// One turn of everybody; says whether anything moved.
+    /// One turn of all hosts; returns whether anything moved.
     fn turn(&mut self) -> bool {
         let Some((host, link)) = &mut self.younger else {
             return self.pair.turn();
@@ -78,7 +79,7 @@ impl Succession {
 }
 
 #[test]
-fn a_connection_of_the_elder_goes_on_behind_the_younger() {
+fn a_connection_of_the_older_host_goes_on_behind_the_newer() {
     for target in [SERVER_V4, SERVER_V6] {
         let mut world = Succession::new(|_| {});
         let listener = world.pair.listen(target);
@@ -110,7 +111,7 @@ fn a_connection_of_the_elder_goes_on_behind_the_younger() {
 }
 
 #[test]
-fn new_connections_are_the_youngers_where_it_listens() {
+fn new_connections_are_the_newer_hosts_where_it_listens() {
     let mut world = Succession::new(|_| {});
     let listener = world.pair.listen(SERVER_V4);
     world.succeed(true);
@@ -125,7 +126,7 @@ fn new_connections_are_the_youngers_where_it_listens() {
 }
 
 #[test]
-fn what_nobody_knows_is_rejected_once() {
+fn a_segment_of_an_unknown_flow_is_rejected_once() {
     let mut world = Succession::new(|_| {});
     world.succeed(true);
     let (socket, is_established) = world.connect("10.0.0.1:81");
@@ -141,9 +142,9 @@ fn what_nobody_knows_is_rejected_once() {
     assert_eq!(world.pair.server.counters().dropped(none), 1);
 }
 
-/// The elder's SYN-ACK says it all; who has its answer knows nothing of that.
+/// The older host's SYN-ACK carries the whole state; the host that receives its answer has none.
 #[test]
-fn a_cookie_of_the_elder_is_good_behind_the_younger() {
+fn a_cookie_of_the_older_host_is_valid_behind_the_newer() {
     for half_open_max in [0, 1000] {
         let mut world = Succession::new(|config| config.limits.half_open_max = half_open_max);
         let listener = world.pair.listen(SERVER_V4);
@@ -183,9 +184,9 @@ fn a_cookie_of_the_elder_is_good_behind_the_younger() {
     }
 }
 
-/// Nobody answers a reset, and yet somebody may be waiting for it.
+/// A reset gets no answer, and yet its connection may be the older host's.
 #[test]
-fn a_reset_reaches_the_elders_connection() {
+fn a_reset_reaches_the_older_hosts_connection() {
     let mut world = Succession::new(|_| {});
     let listener = world.pair.listen(SERVER_V4);
     let (client, server) = world.pair.connect(listener, SERVER_V4);

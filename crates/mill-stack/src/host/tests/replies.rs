@@ -1,8 +1,8 @@
-//! Where replies go when neighbours are the kernel's.
+//! Where replies are sent when the kernel resolves neighbours.
 
 use super::changing::{
-    CLIENT, CLIENT_MAC, NOBODY, OTHER_MAC, SERVER, SERVER_MAC, connected, gateway, ip, kernels,
-    wanted,
+    CLIENT, CLIENT_MAC, NO_NEIGHBORS, OTHER_MAC, SERVER, SERVER_MAC, connected, gateway, ip,
+    kernels, wanted,
 };
 use super::pair::{Pair, SERVER_V4, turn_of, write};
 use super::*;
@@ -27,7 +27,7 @@ fn a_reply_goes_to_where_the_request_came_from_until_the_kernel_says_otherwise()
         targets
     };
     assert_eq!(send(&mut pair), [CLIENT_MAC]);
-    // Others are told of, gone and changed.
+    // Other neighbours are reported, removed and changed.
     pair.server.set_neighbor(ip("10.0.0.7"), Some(OTHER_MAC));
     pair.server.set_neighbor(ip("10.0.0.7"), None);
     pair.server.set_routes(&[gateway("0.0.0.0/0", "10.0.0.7")]);
@@ -36,12 +36,12 @@ fn a_reply_goes_to_where_the_request_came_from_until_the_kernel_says_otherwise()
     pair.server.set_neighbor(ip("10.0.0.8"), Some(CLIENT_MAC));
     pair.server.set_neighbor(ip("10.0.0.8"), Some(OTHER_MAC));
     assert_eq!(send(&mut pair), [OTHER_MAC]);
-    // The kernel knows the very host.
+    // The kernel reports the host itself.
     pair.server.set_neighbor(ip(CLIENT), Some(CLIENT_MAC));
     assert_eq!(send(&mut pair), [CLIENT_MAC]);
     pair.server.set_neighbor(ip(CLIENT), None);
     assert_eq!(send(&mut pair), [CLIENT_MAC]);
-    assert_eq!(wanted(&mut pair.server), NOBODY);
+    assert_eq!(wanted(&mut pair.server), NO_NEIGHBORS);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn an_answer_without_a_connection_goes_to_where_the_segment_came_from() {
     pair.run();
     let error = pair.client.readable(socket).error;
     assert_eq!(error, Some(SocketError::Refused));
-    assert_eq!(wanted(&mut pair.server), NOBODY);
+    assert_eq!(wanted(&mut pair.server), NO_NEIGHBORS);
     // If the kernel knows the host the answer goes there.
     pair.server.set_neighbor(ip(CLIENT), Some(OTHER_MAC));
     pair.client.connect(target, None, true, 8).unwrap();

@@ -1,4 +1,4 @@
-//! Our own addresses: announced, asked for before they are used, defended.
+//! Our own addresses: announced, probed before they are used, defended.
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn with_detection_addresses_are_asked_for_first_and_used_afterwards() {
 }
 
 #[test]
-fn an_address_that_somebody_has_is_not_used() {
+fn an_address_that_another_host_has_is_not_used() {
     let probe = arp(
         ArpOperation::Request,
         (PEER, "0.0.0.0".parse().unwrap()),
@@ -127,7 +127,7 @@ fn an_address_in_use_is_defended_every_ten_seconds_at_most() {
     assert!(neighbors.on_ndp(&envelope, &message, at(40_000)));
     assert_eq!(sent_to(&mut neighbors).len(), 1);
     assert!(neighbors.is_own(v6(2)));
-    assert!(neighbors.is_empty(), "nobody is known under our addresses");
+    assert!(neighbors.is_empty(), "no neighbour has our addresses");
 }
 
 #[test]

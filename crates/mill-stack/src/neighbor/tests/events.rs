@@ -1,8 +1,8 @@
-//! Random neighbours that come, go, and change their Ethernet addresses, against what they really are.
+//! Random neighbours that appear, vanish, and change their Ethernet addresses, against their real state.
 
 use super::*;
 
-/// A neighbour as it is.
+/// The real state of a neighbour.
 #[derive(Clone, Copy)]
 struct Real {
     address: IpAddr,
@@ -15,7 +15,7 @@ struct World {
     real: Vec<Real>,
     random: Random,
     now: Instant,
-    /// Who is waited for, and since when.
+    /// The neighbours that are waited for, and since when.
     waiting: Vec<(IpAddr, Instant)>,
     questions: usize,
 }
@@ -95,7 +95,7 @@ impl World {
         self.neighbors.expire(until);
     }
 
-    /// Whoever is there answers what it is asked.
+    /// Neighbours that exist answer requests.
     fn exchange(&mut self) {
         while let Some(outgoing) = self.neighbors.next_outgoing() {
             self.questions += 1;
@@ -103,7 +103,7 @@ impl World {
                 Outgoing::Arp { to, packet } => (IpAddr::V4(packet.target), to),
                 Outgoing::Ndp { to, message, .. } => match message {
                     Ndp::NeighborSolicitation { target, .. } => (IpAddr::V6(target), to),
-                    other => panic!("nobody asked for {other:?}"),
+                    other => panic!("unexpected frame {other:?}"),
                 },
             };
             let asked = self
@@ -123,7 +123,7 @@ impl World {
         self.waiting
             .retain(|(address, _)| !resolved.contains(address) && !failed.contains(address));
         for (address, since) in &self.waiting {
-            // Three questions, a second apart, and the second after the last.
+            // Three requests, a second apart, and the second after the last.
             let waited = self.now.since(*since);
             assert!(
                 waited <= Duration::from_secs(3),
@@ -134,7 +134,7 @@ impl World {
 }
 
 #[test]
-fn whoever_waits_is_told_and_only_real_addresses_are_known() {
+fn every_wait_ends_and_only_real_addresses_are_known() {
     for seed in 1..=60 {
         let mut world = World::new(seed);
         for _ in 0..400 {

@@ -1,9 +1,9 @@
-//! What is learnt from whom, and who is answered.
+//! Which packets are learnt from, and which are answered.
 
 use super::*;
 
 #[test]
-fn whoever_asks_for_us_is_answered_and_learnt() {
+fn a_neighbour_that_requests_our_address_is_answered_and_learnt() {
     let mut neighbors = quiet(8);
     let request = arp(
         ArpOperation::Request,
@@ -141,7 +141,7 @@ fn invalid_messages_of_neighbour_discovery_are_refused() {
 }
 
 #[test]
-fn questions_over_ipv6_are_answered_to_the_asker_or_to_everybody() {
+fn solicitations_are_answered_to_the_sender_or_to_all_nodes() {
     let mut neighbors = quiet(8);
     let ours = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
     let (envelope, _) = advertisement(PEER, v6(9), true, true);
