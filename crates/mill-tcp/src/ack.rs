@@ -213,7 +213,7 @@ impl Connection {
             return false;
         };
         let age_us = echo.and_then(|echo| self.echo_age_us(echo, env));
-        // What left within the same millisecond is not told apart.
+        // Segments of the same millisecond are not distinguished.
         age_us.is_some_and(|age_us| age_us > now.since(newest.at).saturating_add(1_000))
     }
 

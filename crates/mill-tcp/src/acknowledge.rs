@@ -1,4 +1,4 @@
-//! Acknowledgements: when (RFC 9293 3.8.6.3, RFC 5681 4.2), and what every segment says of the receiver.
+//! Acknowledgements: when (RFC 9293 3.8.6.3, RFC 5681 4.2), and the receiver's fields of every segment.
 
 use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
@@ -9,7 +9,7 @@ use mill_wire::tcp::Flags;
 use mill_wire::tcp_option::{SackBlocks, TcpOptions};
 
 impl Connection {
-    /// A segment with everything that the receiving side has to say; it counts as sent.
+    /// A segment with all fields of the receiving side; it counts as sent.
     pub(crate) fn make_segment(
         &mut self,
         seq: SeqNumber,

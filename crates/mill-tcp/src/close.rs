@@ -21,7 +21,7 @@ impl Connection {
         self.flags.set(ConnectionFlags::FIN_QUEUED, true);
     }
 
-    /// The application has left: it reads no more and is told nothing more. What is queued is still sent, then FIN.
+    /// The application has left: it reads no more and gets no more events. What is queued is still sent, then FIN.
     /// If bytes are unread, or arrive later, the peer gets RST instead (RFC 2525 2.17, RFC 9293 3.10.4): then the RST
     /// is returned and the connection is Closed.
     #[must_use]
@@ -46,7 +46,7 @@ impl Connection {
     #[must_use]
     pub fn abort(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
         // In CLOSING and LAST-ACK both sides have finished: RFC 9293 3.10.5 sends nothing. LAST-ACK may still hold
-        // data that the peer has not got, so it is told unless only the FIN is missing.
+        // data that the peer has not got, so it is reported unless only the FIN is missing.
         let is_told = match self.state {
             State::Closed | State::SynSent => false,
             State::Closing | State::LastAck => {

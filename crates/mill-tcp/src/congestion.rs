@@ -42,7 +42,7 @@ pub(crate) struct Usage {
     end: Option<SeqNumber>,
 }
 
-/// What says that the network is congested.
+/// The signal of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// Fast recovery (RFC 5681 3.2), or a loss that a probe hid.

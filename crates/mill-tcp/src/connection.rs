@@ -116,7 +116,7 @@ impl ConnectionFlags {
     pub(crate) const SACK: u32 = 1 << 1;
     pub(crate) const ECN: u32 = 1 << 2;
     pub(crate) const NODELAY: u32 = 1 << 3;
-    /// Small segments wait, whatever NODELAY says, as `TCP_CORK`.
+    /// Small segments wait, even with NODELAY, as `TCP_CORK`.
     pub(crate) const CORK: u32 = 1 << 4;
     /// The application has finished sending: FIN follows the queue.
     pub(crate) const FIN_QUEUED: u32 = 1 << 5;
@@ -152,7 +152,7 @@ impl ConnectionFlags {
 
     /// A segment arrived behind one that was sent later (RACK.reordering_seen, RFC 8985 5.2).
     pub(crate) const REORDERED: u32 = 1 << 24;
-    /// What waits to be sent leaves, however small it is and whatever CORK says.
+    /// Queued bytes are sent, however few they are, even with CORK.
     pub(crate) const PUSH_DUE: u32 = 1 << 25;
     /// Text in the SYN was taken by the other side (RFC 7413), all of it.
     pub(crate) const SYN_TEXT_TAKEN: u32 = 1 << 26;

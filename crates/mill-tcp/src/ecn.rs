@@ -5,7 +5,7 @@ use crate::segment::{Ecn, Segment};
 use mill_wire::tcp::Flags;
 
 impl Connection {
-    /// Echoes a congestion mark in every segment until the peer says that it has slowed down.
+    /// Echoes a congestion mark in every segment until the peer has reduced its window (CWR).
     pub(crate) fn note_congestion_mark(&mut self, segment: &Segment<'_>) {
         if !self.flags.has(ConnectionFlags::ECN) {
             return;
@@ -29,7 +29,7 @@ impl Connection {
         }
     }
 
-    /// The congestion window is being reduced, whatever for (RFC 3168 6.1.2): the next new data says so.
+    /// The congestion window is being reduced, for any reason (RFC 3168 6.1.2): the next new data has CWR.
     pub(crate) fn announce_reduction(&mut self) {
         if self.flags.has(ConnectionFlags::ECN) {
             self.flags.set(ConnectionFlags::CWR_DUE, true);

@@ -103,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// The client repeats its SYN because it has not heard of ours: once more.
+    /// The client repeats its SYN because ours was lost: sent once more.
     pub(crate) fn fast_open_syn_again(&mut self) -> Arrived {
         self.flags.set(ConnectionFlags::SYN_DUE, true);
         Arrived::dropped(SegmentDrop::Duplicate)

@@ -57,7 +57,7 @@ pub enum CongestionState {
     Open,
     /// Something arrived ahead of what is missing, and nothing is held for lost yet.
     Disorder,
-    /// The network told of congestion by ECN, and the window is being reduced.
+    /// ECN signalled congestion, and the window is being reduced.
     Cwr,
     /// Fast recovery.
     Recovery,
@@ -129,7 +129,7 @@ impl Connection {
                 Phase::Loss => CongestionState::Loss,
             },
             sacked,
-            // What a loss probe repeated was never held for lost; it is not told apart.
+            // A segment repeated by a loss probe was never marked lost; it is not distinguished.
             lost: scoreboard.lost_bytes() + retransmitted,
             retransmitted,
             reordering: cold.recovery.reordered_bytes(),

@@ -8,7 +8,7 @@ use crate::handshake::TIMESTAMPS_BYTES;
 use crate::state::State;
 use mill_wire::seq::SeqNumber;
 
-/// Paths that swallow large segments and say nothing.
+/// Paths that drop large segments silently.
 mod black_hole;
 
 /// Larger segments, tried with data.

@@ -1,4 +1,4 @@
-//! Data that waits for a window (RFC 9293 3.8.6.1): the peer is asked now and then, lest both wait for ever.
+//! Data that waits for a window (RFC 9293 3.8.6.1): probes are sent, so that the two ends do not wait for each other for ever.
 
 use crate::arrived::Events;
 use crate::connection::{Connection, ConnectionFlags};

@@ -30,7 +30,7 @@ pub struct Reassembly {
     fin: Option<SeqNumber>,
     /// Beginnings of what changed last, the latest first (RFC 2018 4).
     recent: [Option<SeqNumber>; SackBlocks::COUNT_MAX],
-    /// What came twice, to be told once (RFC 2883 4).
+    /// A range that arrived twice, to be reported once (RFC 2883 4).
     duplicate: Option<(SeqNumber, SeqNumber)>,
 }
 

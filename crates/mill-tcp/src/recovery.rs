@@ -7,7 +7,7 @@
 //!   Open ------------------> Recovery ------------------> Loss
 //!    |  ^ <--- end is acknowledged, or it was a mistake ---|
 //!    v  |
-//!   Reduced: the network told by ECN
+//!   Reduced: ECN signalled congestion
 //! ```
 
 use crate::scoreboard::Moment;
@@ -111,7 +111,7 @@ impl Recovery {
         self.duplicates.expect_echoes(snd_nxt);
     }
 
-    /// The network told of congestion (RFC 3168 6.1.2).
+    /// ECN signalled congestion (RFC 3168 6.1.2).
     fn enter_reduced(&mut self, snd_nxt: SeqNumber) {
         debug_assert_eq!(self.phase, Phase::Open);
         self.phase = Phase::Reduced;

@@ -1,11 +1,11 @@
-//! Room that a reader asks for.
+//! Buffer space that a reader requires.
 
 use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 
 impl Connection {
     /// The reader waits until `bytes` are unread: the window becomes able to hold them and one more segment, also
-    /// beyond what tuning would give. The peer hears of it at once, because it may have come to a halt.
+    /// beyond what tuning would give. The window is announced at once, because the peer may have stopped.
     pub fn reserve_receive(&mut self, bytes: u32, env: &mut Env<'_>) {
         let _ = env;
         let wanted = bytes

@@ -20,7 +20,7 @@ pub mod moment;
 /// Ranges that the peer has reported.
 pub mod ranges;
 
-/// What an acknowledgement says has arrived.
+/// The ranges that acknowledgements report.
 pub mod delivery;
 
 /// Marks: reported, lost, sent again.

@@ -16,7 +16,7 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-/// A segment that was decided on; what the receiving side has to say is added to it.
+/// The sender's part of a segment; the fields of the receiving side are added to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draft {
     pub(crate) seq: SeqNumber,
@@ -65,7 +65,7 @@ impl Connection {
         self.flags.has(ConnectionFlags::FIN_QUEUED) && !self.flags.has(ConnectionFlags::FIN_SENT)
     }
 
-    /// What was decided on, with everything that the receiving side has to say.
+    /// The sender's part with all fields of the receiving side.
     pub(crate) fn finish(&mut self, draft: &Draft, env: &mut Env<'_>) -> SegmentOut {
         let offset = draft.seq.since(self.snd.una());
         let offset = u32::try_from(offset).unwrap_or(0);

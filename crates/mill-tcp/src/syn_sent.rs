@@ -211,7 +211,7 @@ impl Connection {
     }
 
     /// The peer remembers an older connection of these ports, which our RST has ended by now: the SYN would get through,
-    /// so it is not kept waiting. Once a connection, lest two ends keep each other busy; as in Linux.
+    /// so it is not kept waiting. Once a connection, so that two ends do not keep each other busy; as in Linux.
     fn hasten_syn(&mut self, env: &Env<'_>) {
         let was_repeated =
             self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) || self.timer.backoff() > 0;

@@ -1,4 +1,4 @@
-//! Paths that swallow large segments and say nothing (RFC 4821 7.7, RFC 2923 2.1).
+//! Paths that drop large segments silently (RFC 4821 7.7, RFC 2923 2.1).
 
 use crate::connection::{Cold, Connection};
 use crate::env::Env;

@@ -28,7 +28,7 @@ pub(crate) struct PathSearch {
 }
 
 impl PathSearch {
-    /// The owner has something to hear.
+    /// The owner has an event to handle.
     #[inline]
     pub(crate) const fn has_news(&self) -> bool {
         self.news.is_some()

@@ -1,4 +1,4 @@
-//! What routers say, believed and not (RFC 1191, RFC 5927).
+//! ICMP errors of routers, accepted and rejected (RFC 1191, RFC 5927).
 
 use crate::config::Config;
 use crate::pair::{CLIENT, Pair, SERVER, pattern};
