@@ -57,7 +57,7 @@ impl<Q: SendQueue> Host<Q> {
     pub(crate) fn forget_orphans(&mut self) {
         for index in 0..self.slots.places() {
             if self.is_orphan(index) {
-                self.end(index, false);
+                self.end_in_silence(index, false);
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::pair::{Pair, SERVER_V4, SERVER_V6, pattern, read, turn_of, write};
 use super::*;
 use crate::config::{HostConfig, Neighboring, Prefix, Route};
+use crate::link::LinkChange;
 use crate::socket::{ConnectError, SocketId};
 use core::net::IpAddr;
 use mill_wire::ethernet::MacAddress;
@@ -348,4 +349,20 @@ fn zero_broadcast_and_group_addresses_are_no_neighbors() {
         pair.run();
         assert_eq!(pair.client.counters().frames_out, 0, "{mac}");
     }
+}
+
+#[test]
+fn closed_connections_with_data_in_flight_end_in_silence_when_the_peer_of_the_link_is_gone() {
+    let mut pair = Pair::new();
+    let listener = pair.listen(SERVER_V4);
+    let (_, server) = pair.connect(listener, SERVER_V4);
+    write(&mut pair.server, server, &pattern(3000, 1));
+    pair.server.close(server);
+    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
+    assert_ne!(pair.server_link.sent.len(), 0);
+    pair.server_link.sent.clear();
+    pair.server.on_change(&LinkChange::PeerGone, pair.now);
+    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
+    assert_eq!(pair.server_link.sent.len(), 0);
+    assert_eq!(pair.server.usage(), Usage::default());
 }
