@@ -22,7 +22,7 @@ pub fn library(allocator: Allocator) -> Result<Option<PathBuf>, String> {
         .ok_or_else(|| format!("not on this machine: needs {package}"))
 }
 
-/// Whether a process really has it; the error says what it has instead.
+/// Whether a process has loaded the library; the error names what it has instead.
 pub fn verify(process: u32, allocator: Allocator) -> Result<(), String> {
     let wanted = match allocator {
         Allocator::Glibc => return Ok(()),

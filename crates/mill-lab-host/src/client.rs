@@ -1,4 +1,4 @@
-//! The load: N processes of one tool, started together, their output kept whole.
+//! The load: N processes of one tool, started together, with their complete output.
 
 use crate::host::{Host, Line};
 use crate::interrupt::Interrupt;
@@ -16,7 +16,7 @@ use mill_sys::clock;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Clients that run.
+/// Running clients.
 #[derive(Debug)]
 pub struct Clients {
     tool: Tool,
@@ -32,14 +32,15 @@ struct Running {
     err: PathBuf,
 }
 
-/// What came of them.
+/// The result of the load's processes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     pub printed: Printed,
     pub seconds: f64,
 }
 
-/// Starts all of them, by the program `wrapper` if there is one. `label` begins the names of the files in `folder`.
+/// Starts all of them, through the program `wrapper` if there is one. `label` begins the names of the files in
+/// `folder`.
 pub fn start(
     load: &Load,
     args: &str,
@@ -101,7 +102,7 @@ impl Clients {
             .collect()
     }
 
-    /// Waits until all have ended, and reads what they printed. None: interrupted.
+    /// Waits until all have ended, and reads what they printed. None if the run was interrupted.
     pub fn finish(mut self, interrupt: &Interrupt) -> Result<Option<Outcome>, String> {
         let mut parts = Vec::new();
         for one in &mut self.processes {
@@ -139,7 +140,7 @@ impl Clients {
     }
 }
 
-/// Which need of the load is not met on a client's host.
+/// The first requirement of the load that a client's host does not meet.
 pub fn unmet(load: &Load, host: Option<&Host>) -> Option<String> {
     let tool = match (&load.binary, load.tool) {
         (Some(binary), _) => Some(binary.as_str()),
@@ -180,7 +181,7 @@ fn program(load: &Load, host: &Host) -> Result<Vec<String>, String> {
     }
 }
 
-/// This binary, or on other machines the one in their PATH.
+/// This binary; on other machines, the one in their PATH.
 pub(crate) fn millstream(given: Option<&str>, host: &Host) -> Result<String, String> {
     match (given, host) {
         (Some(binary), _) => Ok(String::from(binary)),
@@ -198,7 +199,7 @@ fn chosen<T>(all: &[T], index: u32) -> Option<&T> {
     all.get(index % all.len().max(1))
 }
 
-/// One process may use all of the client's CPUs; of several, each has one, in turn.
+/// One process may use all of the client's CPUs; several get one each, in turn.
 fn cpus(load: &Load, cpus: &[u32], index: u32) -> Option<String> {
     if cpus.is_empty() {
         return None;
@@ -210,13 +211,14 @@ fn cpus(load: &Load, cpus: &[u32], index: u32) -> Option<String> {
     cpus.get(index % cpus.len()).map(u32::to_string)
 }
 
-/// Three times what it should take and a minute: slow machines finish, hung tools don't stop a night's sweep.
+/// Three times the expected time and a minute: slow machines finish, and a hung tool does not stop a long sweep.
 fn patience(load: &Load) -> Duration {
     let seconds = load.seconds.unwrap_or(10.0).clamp(0.0, 86_400.0);
     Duration::from_secs_f64(seconds * 3.0 + 60.0)
 }
 
-/// A tool that gave up has printed something, but no rate: nothing was measured, and the sum over several would lack it.
+/// A tool that gave up printed something, but no rate: nothing was measured, and the sum over several processes would
+/// lack it.
 fn with_rate(tool: Tool, printed: Printed) -> Result<Printed, String> {
     let name = tool.name();
     let is_above_zero = |metric: &str| {
@@ -226,7 +228,7 @@ fn with_rate(tool: Tool, printed: Printed) -> Result<Printed, String> {
             .is_some_and(|figure| *figure > 0.0)
     };
     if printed.figures.contains_key("requests_per_s") {
-        // Parts of large answers are throughput.
+        // Large responses are counted as throughput too.
         return if ["requests_per_s", "transfer_bytes_per_s"]
             .into_iter()
             .any(is_above_zero)
@@ -246,7 +248,7 @@ fn explain(error: &str, status: std::process::ExitStatus, err: &Path) -> String 
     let said = std::fs::read_to_string(err).unwrap_or_default();
     let last = said.lines().rev().find(|line| !line.trim().is_empty());
     if status.success() {
-        // What a tool that is content has said last is no reason.
+        // The last line of a tool that succeeded is no reason for a failure.
         return String::from(error);
     }
     match last {

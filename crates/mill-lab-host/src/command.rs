@@ -1,4 +1,4 @@
-//! `millstream lab`: one match over what was asked for. What needs no machine is the desk's (mill-lab); the rest is here.
+//! `millstream lab`: one match over the request. What needs no machine is in mill-lab's `desk`; the rest is here.
 
 mod run;
 mod tune;
@@ -17,11 +17,11 @@ use std::io::Write;
 pub struct Terminal {
     /// Standard error is a terminal that moves its cursor, and this wide.
     pub columns: Option<usize>,
-    /// Standard output likes colours.
+    /// Standard output shows colours.
     pub colour: bool,
 }
 
-/// Does what the words behind `millstream lab` say; the answer is the exit status.
+/// Runs the command in the arguments after `millstream lab`; returns the exit status.
 pub fn main(
     words: &[OsString],
     terminal: Terminal,

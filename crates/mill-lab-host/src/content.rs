@@ -1,4 +1,4 @@
-//! The files that servers give.
+//! The files that servers serve.
 
 use crate::host_folder::HostFolder;
 use mill_lab::recipe::Content;
@@ -22,7 +22,7 @@ pub fn bytes(file: &Content) -> Vec<u8> {
     let mut text = Vec::with_capacity(length + LINE_MAX);
     let mut number: u32 = 1;
     while text.len() < length {
-        // Numbers that do not repeat keep a compressor from making it vanish.
+        // Numbers that do not repeat keep the text from being compressed to nothing.
         number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let (x, y) = (number >> 22, (number >> 12) & 1023);
         text.extend(
@@ -37,7 +37,7 @@ pub fn bytes(file: &Content) -> Vec<u8> {
     text
 }
 
-/// Bytes of a line of `text`, at most.
+/// The most bytes in a line of `text`.
 const LINE_MAX: usize = 64;
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_the_length_that_the_recipe_says() {
+    fn a_file_has_the_length_in_the_recipe() {
         for (length, text) in [(0, false), (1000, false), (0, true), (2649, true)] {
             let file = Content {
                 bytes: length,

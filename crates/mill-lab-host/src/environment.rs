@@ -1,4 +1,4 @@
-//! The machine as a report has to describe it, and what a person should mend before believing figures of it.
+//! The machine as a report describes it, and what to fix before its figures can be trusted.
 
 mod busy;
 mod hardware;
@@ -8,7 +8,7 @@ mod warnings;
 use mill_lab::record::Environment;
 use std::path::Path;
 
-/// Looks around. Takes a quarter of a second: how busy the machine is needs two looks.
+/// Reads all of it. Takes a quarter of a second: CPU use is the difference of two samples.
 pub fn gather() -> Environment {
     let mut environment = Environment {
         host: line("/proc/sys/kernel/hostname").unwrap_or_default(),
@@ -41,7 +41,7 @@ pub fn cores() -> u32 {
     hardware::cores()
 }
 
-/// As people read it in a terminal.
+/// The description for a terminal.
 pub fn text(environment: &Environment) -> String {
     let mut lines = Vec::new();
     let mut say = |name: &str, value: &str| lines.push(format!("{name:<22} {value}"));
@@ -105,14 +105,14 @@ fn bytes_gib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 30)
 }
 
-/// The first line of a file, trimmed; none if it can't be read or is empty.
+/// The first line of a file, trimmed; none if it cannot be read or is empty.
 fn line(path: impl AsRef<Path>) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().next()?.trim();
     (!line.is_empty()).then(|| String::from(line))
 }
 
-/// `always [madvise] never` says madvise.
+/// `always [madvise] never` gives madvise.
 fn chosen(text: &str) -> String {
     let inside = text
         .split_once('[')

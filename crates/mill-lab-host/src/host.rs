@@ -1,14 +1,15 @@
 //! Where a command runs: on this machine, in a network namespace of it, or on another machine.
 //!
-//! What is run is what a person would type (`ip netns exec ms0 taskset -c 1 nginx …`), so that a report's commands are
-//! the commands. `ip netns exec` and `taskset` replace themselves with what they start: the process id is the program's.
+//! The command line is what a user would type (`ip netns exec ms0 taskset -c 1 nginx …`), and reports show it as it
+//! is run. `ip netns exec` and `taskset` replace themselves with the program they start, so the process id is the
+//! program's.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// A place for processes.
+/// Where processes run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     Local,
@@ -18,14 +19,14 @@ pub enum Host {
     Remote(String),
 }
 
-/// A command line with its surroundings.
+/// A command line with its environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     pub argv: Vec<String>,
-    /// For `taskset -c`; none leaves all CPUs.
+    /// For `taskset -c`; none allows all CPUs.
     pub cpus: Option<String>,
     pub environment: Vec<(String, String)>,
-    /// Where it works, for `env --chdir=` (coreutils since 8.28).
+    /// The working directory, for `env --chdir=` (coreutils since 8.28).
     pub folder: Option<String>,
     /// For `prlimit --nofile=`.
     pub nofile: Option<u64>,
@@ -41,7 +42,7 @@ impl Line {
 }
 
 impl Host {
-    /// The whole argument vector, with what stands before the program.
+    /// The whole argument vector, including the wrapping programs.
     pub fn wrap(&self, line: &Line) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
         if let Self::Namespace(name) = self {
@@ -65,7 +66,7 @@ impl Host {
         words.extend(line.argv.iter().cloned());
         match self {
             Self::Local | Self::Namespace(_) => words,
-            // -tt, so that the far side ends when this ssh does.
+            // -tt, so that the remote process ends when this ssh does.
             Self::Remote(target) => {
                 let far = words
                     .iter()
@@ -79,8 +80,8 @@ impl Host {
         }
     }
 
-    /// Ready to be started: leader of its own process group (Ctrl-C is not for it), and ended by SIGTERM although the lab has
-    /// that blocked.
+    /// Ready to be started: leader of its own process group, so that Ctrl-C does not reach it, and with SIGTERM
+    /// unblocked although the lab blocks it.
     pub fn command(&self, line: &Line) -> Command {
         let words = self.wrap(line);
         let (program, arguments) = words.split_first().expect("a line names a program");
@@ -90,7 +91,7 @@ impl Host {
         command
     }
 
-    /// Does something in the host's network: on a thread that ends with it, where that is a namespace. Not over ssh.
+    /// Runs `act` in the host's network namespace, on a thread that ends with it. Not over ssh.
     pub fn within<T: Send>(&self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         let name = match self {
             Self::Local => return act(),
@@ -111,7 +112,7 @@ impl Host {
         })
     }
 
-    /// As a person would type it.
+    /// The command line as a user would type it.
     pub fn text(&self, line: &Line) -> String {
         self.wrap(line)
             .iter()
@@ -121,10 +122,10 @@ impl Host {
     }
 }
 
-/// Where ip-netns(8) keeps namespaces.
+/// Where ip-netns(8) has its namespaces.
 pub(crate) const NAMESPACES: &str = "/run/netns";
 
-/// A word as a POSIX shell takes it.
+/// A word quoted for a POSIX shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_what_a_person_would_type() {
+    fn a_line_is_what_a_user_would_type() {
         let mut line = Line::new(["wrk", "-H", "Connection: close", "http://10.0.0.2/"]);
         line.cpus = Some(String::from("0"));
         line.folder = Some(String::from("/opt/x"));
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_line_is_quoted_once_more() {
+    fn a_remote_line_is_quoted_once_more() {
         let line = Line::new(["echo", "it's"]);
         let host = Host::Remote(String::from("ada@far"));
         let words = host.wrap(&line);

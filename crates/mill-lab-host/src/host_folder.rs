@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A folder, here or over there.
+/// A folder, local or remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostFolder {
     host: Host,
@@ -41,7 +41,7 @@ impl HostFolder {
         &self.folder
     }
 
-    /// Writes a file; its folders are made.
+    /// Writes a file, and makes its parent folders.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let path = self.folder.join(name);
         let parent = path.parent().unwrap_or(&self.folder);
@@ -74,7 +74,7 @@ impl HostFolder {
             .map(|word| crate::host::quoted(word))
             .collect::<Vec<_>>()
             .join(" ");
-        // Without -tt: the stream is bytes.
+        // Without -tt: the stream is binary.
         let line = Line::new(["ssh", "-o", "BatchMode=yes", target, &far]);
         let mut child = Host::Local
             .command(&line)

@@ -1,5 +1,5 @@
-//! Ctrl-C. The first asks the sweep to end: the trial is dropped, the system restored, what was measured is kept. The second
-//! does not wait for the running load, but the system is still restored: what a lab has changed it puts back.
+//! Ctrl-C. The first one ends the sweep: the trial is dropped, the system restored, the results so far are kept. The
+//! second does not wait for the running load, but the system is restored all the same.
 
 use mill_sys::descriptor;
 use mill_sys::signal::{Signal, SignalDescriptor};
@@ -8,13 +8,14 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The user's wish to end; clones are the same wish.
+/// The user's request to end; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicU32>);
 
 impl Interrupt {
-    /// Takes SIGINT, SIGTERM and SIGHUP from now on, on a thread of its own. To be called before any other thread is started:
-    /// they inherit that the signals are blocked. Programs that `Host::command` starts do not.
+    /// Handles SIGINT, SIGTERM and SIGHUP from now on, on a thread of its own. It must be called before any other
+    /// thread is started: threads inherit the mask that blocks these signals. Programs that `Host::command` starts do
+    /// not.
     pub fn listen() -> io::Result<Self> {
         let signals =
             SignalDescriptor::open_for(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;

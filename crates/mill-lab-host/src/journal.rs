@@ -1,7 +1,7 @@
-//! What was changed, made and started, written down before it happens.
+//! The journal of what was changed, made and started, written before it happens.
 //!
-//! One file a run, one JSON value a line, below /run (a reboot undoes what is noted here, and removes the note with it).
-//! Each line says how it is undone; `restore` reads the file from the last line to the first.
+//! One file per run, one JSON value per line, below /run: a reboot undoes the changes and removes the file with them.
+//! Each line holds its undo; `restore` reads the file from the last line to the first.
 //!
 //! ```text
 //! {"did":"began","run":"k3f9","process":4711,…}
@@ -11,9 +11,9 @@
 //! {"undone":2}
 //! ```
 //!
-//! Numbers count the lines that say `did`, from 0. A line is on disk before its act begins, and an undo is noted as begun
-//! and as done: wherever a crash falls, what is left is known, but for one act or one undo that may have happened. Undoing
-//! twice what only writes a value or removes a thing is harmless; of a command in doubt the failure is forgiven.
+//! Numbers count the lines that have `did`, from 0. A line is on disk before its act begins, and the begin and the
+//! end of an undo are recorded too: after a crash at any point, at most one act or one undo is in doubt. Undoing
+//! twice is harmless where it writes a value or removes an object; a command in doubt may fail.
 
 use crate::host::Host;
 use serde::{Deserialize, Serialize};
@@ -22,21 +22,21 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Ending processes, the patient way first.
+/// Ending processes, first with SIGTERM.
 mod ending;
 /// A short command on a host.
 pub(crate) mod errand;
-/// Who may change the machine.
+/// The lock of the lab that may change the machine.
 mod hold;
-/// Journals that nobody keeps any more.
+/// Journals of labs that have ended.
 mod left;
-/// `Host` in one word.
+/// `Host` as one word of text.
 mod place;
 /// The lines of a file.
 mod reading;
-/// A value in a file of the kernel, wherever that is.
+/// A value in a file of the kernel, local or remote.
 pub(crate) mod setting;
-/// What undoes an entry.
+/// The undo of an entry.
 mod undo;
 
 #[cfg(test)]
@@ -47,21 +47,21 @@ pub use left::{Left, Restored, left_behind, restore_all};
 use reading::{Noted, Progress};
 use undo::{Outcome, Undoing};
 
-/// One line of the journal: what is about to be done, and what undoes it.
+/// One line of the journal: the act that follows, and its undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "did", rename_all = "kebab-case")]
 pub enum Entry {
-    /// The first line: whose journal it is.
+    /// The first line: the owner of the journal.
     Began {
         run: String,
-        /// Of the lab.
+        /// Process id of the lab.
         process: u32,
-        /// Field 22 of /proc/PID/stat: a process id with its start can't be taken for another.
+        /// Field 22 of /proc/PID/stat: a process id with its start time is unique within a boot.
         process_start: u64,
         /// /proc/sys/kernel/random/boot_id: no process outlives its boot.
         #[serde(default)]
         boot: String,
-        /// The session of the lab, which its children are in.
+        /// The session of the lab, which its children share.
         #[serde(default)]
         session: u32,
     },
@@ -92,23 +92,23 @@ pub enum Entry {
     MadeFolder { path: String },
 }
 
-/// An open journal. Dropped without `restore`, it undoes what it can all the same.
+/// An open journal. If dropped without `restore`, it still undoes what it can.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    /// Locked as long as it is open: two restores of one journal can't meet.
+    /// Locked as long as it is open: two restores of one journal exclude each other.
     file: File,
     noted: Vec<Noted>,
-    /// Somebody else's, who is dead: whether his last line was carried out nobody knows.
+    /// The journal of another lab, which has ended: whether its last line was carried out is unknown.
     inherited: bool,
     allow_ssh_interface: bool,
-    /// What undoing between trials has settled with words that somebody should read at the end.
+    /// Undos between trials that finished with a message, which is reported at the end.
     settled: Vec<String>,
     closed: bool,
 }
 
 impl Journal {
-    /// Begins one for a run, in `folder` (see [`state_folder`]).
+    /// Creates the journal of a run in `folder` (see [`state_folder`]).
     pub fn begin(folder: &Path, run: &str) -> io::Result<Self> {
         make_folder(folder)?;
         let path = folder.join(format!("{}.{EXTENSION}", run.replace('/', "-")));
@@ -122,7 +122,7 @@ impl Journal {
                 _ => error,
             })?;
         lock(&file, &path)?;
-        // The name is on disk as well, or a crash could lose the whole file.
+        // The directory entry is synced as well: a crash could otherwise lose the whole file.
         File::open(folder)?.sync_all()?;
         let mut journal = Self {
             path,
@@ -145,13 +145,13 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens a dead lab's, to undo what it left.
+    /// Opens the journal of a lab that has ended, to undo what it left.
     fn inherit(path: &Path) -> io::Result<Self> {
         let file = File::options().read(true).append(true).open(path)?;
         lock(&file, path)?;
         let text = std::fs::read(path)?;
         let (noted, whole) = reading::parse(&text);
-        // A torn last line goes: what is appended must begin a line.
+        // A torn last line is removed: what is appended must begin a line.
         file.set_len(u64::try_from(whole).unwrap_or(0))?;
         Ok(Self {
             path: path.to_owned(),
@@ -164,7 +164,7 @@ impl Journal {
         })
     }
 
-    /// Whether tuning may touch the interface that carries this machine's ssh session; it may not unless told so.
+    /// Whether tuning may touch the interface that carries this machine's ssh session; false by default.
     pub fn allow_ssh_interface(&mut self, allow: bool) {
         self.allow_ssh_interface = allow;
     }
@@ -173,7 +173,7 @@ impl Journal {
         self.allow_ssh_interface
     }
 
-    /// Writes down what is about to be done; on disk when it returns.
+    /// Records what is about to be done; it is on disk when this returns.
     pub fn note(&mut self, entry: &Entry) -> io::Result<()> {
         let text = serde_json::to_string(entry).map_err(io::Error::other)?;
         self.append(text)?;
@@ -181,7 +181,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Notes a command, then runs it; its output. One that failed is not undone later.
+    /// Records a command, then runs it and returns its output. A command that failed is not undone later.
     pub fn run(&mut self, host: &Host, argv: &[&str], undo: &[&str]) -> io::Result<String> {
         let owned = |words: &[&str]| words.iter().map(|word| String::from(*word)).collect();
         self.note(&Entry::Ran {
@@ -196,7 +196,7 @@ impl Journal {
         result
     }
 
-    /// Notes a new value of a kernel's file, then writes it. One that was refused is not undone later.
+    /// Records a new value of a kernel's file, then writes it. A write that was refused is not undone later.
     pub(crate) fn write(
         &mut self,
         host: &Host,
@@ -217,7 +217,8 @@ impl Journal {
         result
     }
 
-    /// Notes that the kernel made another value of what was just written: that, too, is the lab's doing and not somebody else's.
+    /// Records that the kernel turned the value just written into another one: `restore` then takes that one for the
+    /// lab's change too.
     pub(crate) fn note_rounded(
         &mut self,
         host: &Host,
@@ -233,12 +234,12 @@ impl Journal {
         })
     }
 
-    /// How far it is: `undo_to` goes back to there.
+    /// The current position, to which `undo_to` returns.
     pub fn mark(&self) -> usize {
         self.noted.len()
     }
 
-    /// Undoes what was noted after the mark, the last first; what could not be undone, in words.
+    /// Undoes what was recorded after the mark, the last first; returns messages on what could not be undone.
     pub fn undo_to(&mut self, mark: usize) -> Vec<String> {
         let mut problems = Vec::new();
         let session = self.session();
@@ -255,7 +256,7 @@ impl Journal {
                 in_doubt: noted.progress == Progress::Undoing || (self.inherited && is_last),
             };
             let entry = noted.entry.clone();
-            // That an undo can't be noted must not keep it from being carried out: it says how it went itself.
+            // A failure to record the undo must not prevent it: the undo reports its own result.
             let begun = self.set_progress(number, Progress::Undoing);
             let outcome = match entry {
                 Ok(entry) => undoing.undo(&entry),
@@ -280,13 +281,13 @@ impl Journal {
         problems
     }
 
-    /// Leaves everything as it is, and the journal for `lab restore`.
+    /// Leaves all changes in place, and the journal for `lab restore`.
     pub fn leave(mut self) {
         self.closed = true;
     }
 
-    /// Undoes everything and removes the file; if something is left that a later `lab restore` may manage, the file stays. The answer
-    /// also has what was settled by every `undo_to` before.
+    /// Undoes everything and removes the file; if something is left that a later `lab restore` may undo, the file
+    /// stays. The result includes the messages of every earlier `undo_to`.
     pub fn restore(mut self) -> Vec<String> {
         self.close()
     }
@@ -328,13 +329,13 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         if !self.closed {
-            // Nobody is left to be told; what could not be undone stays in the file.
+            // There is no caller to report to; what could not be undone stays in the file.
             let _ = self.close();
         }
     }
 }
 
-/// Ends what is left of the group that a process of this lab led, who has ended.
+/// Ends the rest of a process group whose leader, a process of this lab, has ended.
 pub(crate) fn end_group(process: u32, start: u64) {
     let own = ending::stat_of(std::process::id());
     ending::end_started(process, start, own.map_or(0, |stat| stat.session));
@@ -358,7 +359,7 @@ pub fn state_folder() -> PathBuf {
 /// What the names of journals end in.
 const EXTENSION: &str = "journal";
 
-/// Makes the folder for the user alone: a journal says which commands `lab restore` runs.
+/// Makes the folder, accessible to the user alone: a journal holds commands that `lab restore` runs.
 fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)

@@ -1,6 +1,7 @@
-//! The lab's hands: carries out on this machine (and over ssh) what mill-lab has planned, and writes down what it saw.
+//! The part of the lab that acts: carries out on this machine (and over ssh) what mill-lab has planned, and records
+//! the results.
 //!
-//! The way of a trial, top to bottom:
+//! The path of a trial, top to bottom:
 //!
 //! ```text
 //! sweep        the plan, trial after trial; Ctrl-C; what is left and how long
@@ -12,8 +13,8 @@
 //! probe        looks that cost, each in a pass of its own
 //! ```
 //!
-//! Invariants: nothing is changed, made or started that is not in the journal first; the journal is carried out backwards
-//! at the end, on Ctrl-C, and by `millstream lab restore` after a crash. A process is ended by its id.
+//! Invariants: whatever is changed, made or started is in the journal first; the journal is undone backwards at the
+//! end, on Ctrl-C, and by `millstream lab restore` after a crash. A process is ended by its id.
 #![forbid(unsafe_code)]
 
 /// `millstream lab`.
@@ -22,16 +23,16 @@ pub mod command;
 /// The sweep over a plan.
 pub mod sweep;
 
-/// What a person sees meanwhile.
+/// Progress shown to the user.
 pub mod progress;
 
 /// One trial.
 pub mod trial;
 
-/// What stands between trials.
+/// What stays in place between trials.
 pub mod prepared_testbed;
 
-/// What lies between client and server.
+/// The links between client and server.
 pub mod topology;
 
 /// Changes to the system.
@@ -40,7 +41,7 @@ pub mod tune;
 /// The system under test.
 pub mod system;
 
-/// A network stack of our own below a system or a client.
+/// A Millstream network stack below a system or a client.
 mod own_stack;
 
 /// How many files processes may open.
@@ -52,22 +53,22 @@ pub mod allocator;
 /// The load.
 pub mod client;
 
-/// Requests of the lab's own.
+/// Requests that the lab itself sends.
 pub mod request;
 
-/// What /proc says meanwhile.
+/// Counters of /proc while the load runs.
 pub mod monitor;
 
-/// Looks that cost.
+/// Measurements that slow the system down.
 pub mod probe;
 
 /// The machine, described.
 pub mod environment;
 
-/// What was changed, before it was changed.
+/// Records of changes, written before they are made.
 pub mod journal;
 
-/// Where commands are run.
+/// Where commands run.
 pub mod host;
 
 /// Processes that the lab started.
@@ -76,16 +77,16 @@ pub mod process;
 /// Folders with configuration and content.
 pub mod host_folder;
 
-/// The files that servers give.
+/// The files that servers serve.
 pub mod content;
 
-/// `${url}` and its kin.
+/// `${url}` and the like.
 pub mod names;
 
-/// Words of a command line.
+/// Splitting command lines into words.
 pub mod shell;
 
-/// What has to be there.
+/// Programs and rights that a plan requires.
 pub mod needs;
 
 /// Ctrl-C.

@@ -1,9 +1,9 @@
-//! How many files a started process may open: what the recipe asks for, or what this machine lets it have.
+//! How many files a started process may open: the recipe's number, or the machine's limit.
 
 use crate::host::{Host, Line};
 use mill_lab::record::TunedKey;
 
-/// What processes get, and how the report says it.
+/// The limit that processes get, and its text in the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFiles {
     /// For `prlimit --nofile=`.
@@ -11,7 +11,7 @@ pub struct OpenFiles {
     pub tuned: TunedKey,
 }
 
-/// Tries whether the wish can be had on `host`; else takes the hard limit that processes have there anyway.
+/// Tries whether `host` allows the wanted number; otherwise takes the hard limit there.
 pub fn open_files(host: &Host, wanted: u64) -> Option<OpenFiles> {
     let try_it = |limit: u64| {
         let mut line = Line::new(["true"]);

@@ -1,4 +1,4 @@
-//! What /proc says while a load runs, at each interval; afterwards cut to the steady part.
+//! Samples /proc at each interval while a load runs; afterwards only the steady part counts.
 
 use crate::topology::Testbed;
 use mill_lab::record::Figures;
@@ -10,22 +10,22 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What the CPUs did.
+/// CPU time by class.
 pub(crate) mod cpu;
 
-/// What went through an interface.
+/// Traffic of an interface.
 pub(crate) mod network;
 
-/// What TCP counts.
+/// TCP's counters.
 pub(crate) mod tcp;
 
-/// What processes used.
+/// Resources that processes used.
 pub(crate) mod process;
 
-/// The files that speak of a side's network.
+/// The files that describe a side's network.
 pub(crate) mod namespace_files;
 
-/// One look at everything.
+/// One sample of all counters.
 mod sample;
 
 /// Samples to figures.
@@ -34,29 +34,29 @@ mod figures;
 /// Which part of a series is steady.
 pub mod steady;
 
-/// Whom to look at.
+/// What to observe.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// First processes of the server and of what runs behind it; descendants are found as they come.
+    /// First processes of the server and of the systems behind it; descendants are found as they start.
     pub server: Vec<u32>,
     /// First processes of clients.
     pub clients: Vec<u32>,
     pub testbed: Testbed,
     pub interval: Duration,
     pub link_mbit: Option<f64>,
-    /// The load does not pass by the server's interface, but by memory or a device of its own.
+    /// The load does not pass through the server's interface, but through memory or a device of its own.
     pub beside_interface: bool,
 }
 
 /// A running observer, on a thread of its own.
 #[derive(Debug)]
 pub struct Monitor {
-    /// Dropped, it ends the thread.
+    /// Dropping it ends the thread.
     stop: Sender<()>,
     thread: JoinHandle<Observed>,
 }
 
-/// Seconds of CPU that processes and all that descend from them take while something is done.
+/// Seconds of CPU that processes and all their descendants use while `act` runs.
 pub fn cpu_of(first: Vec<u32>, meanwhile: impl FnOnce()) -> f64 {
     let mut tree = process::Tree::new(first);
     let parents = process::parents();
@@ -65,7 +65,7 @@ pub fn cpu_of(first: Vec<u32>, meanwhile: impl FnOnce()) -> f64 {
     tree.look(None).cpu_seconds - before.cpu_seconds
 }
 
-/// What it saw.
+/// What the monitor saw.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     samples: Vec<Sample>,
@@ -92,18 +92,18 @@ impl Monitor {
         Ok(Self { stop, thread })
     }
 
-    /// Takes a last look, and says what was seen.
+    /// Takes a last sample, and returns the result.
     pub fn stop(self) -> Observed {
         drop(self.stop);
-        // A thread that failed saw nothing.
+        // A thread that panicked has no samples.
         self.thread.join().unwrap_or_default()
     }
 }
 
-/// Ticks in /proc are 10 ms long: shorter intervals would see none or one.
+/// Ticks in /proc are 10 ms long: shorter intervals would contain none or one.
 const INTERVAL_MIN: Duration = Duration::from_millis(20);
 
-/// Looks at each interval as long as `wait` says that the time went by.
+/// Samples at each interval, as long as `wait` returns that the interval is over.
 fn watch(
     sampler: &mut Sampler,
     interval: Duration,
@@ -114,7 +114,7 @@ fn watch(
     loop {
         let goes_on = wait(due.saturating_sub(mill_sys::clock::monotonic()));
         let sample = sampler.take();
-        // Behind time (a machine that was too busy for us): go on from here instead of hurrying after.
+        // Late, because the machine was too busy: go on from here instead of catching up.
         due = (due + interval).max(sample.at);
         samples.push(sample);
         if !goes_on {
@@ -124,12 +124,12 @@ fn watch(
 }
 
 impl Observed {
-    /// Workers of the server that ended while it was looked at.
+    /// Workers of the server that ended while it was observed.
     pub(crate) fn ended(&self) -> &[process::Ended] {
         &self.facts.ended
     }
 
-    /// Resident memory: what the server has more of at its most than at the first look, and the most that the clients have.
+    /// Resident memory: the server's maximum less its first sample, and the clients' maximum.
     pub(crate) fn memory_taken(&self) -> (u64, u64) {
         let server = || {
             self.samples
@@ -145,7 +145,7 @@ impl Observed {
         (grown, clients.max().unwrap_or(0))
     }
 
-    /// One line an interval.
+    /// One line per interval.
     pub fn csv(&self) -> String {
         let Some(first) = self.samples.first() else {
             return String::new();
@@ -180,9 +180,8 @@ impl Observed {
         text
     }
 
-    /// Figures of the part from `ramp` after the first to `ramp` before the last interval, without what is below
-    /// four fifths of the usual traffic at its ends; and what was absent, with the reason. Counts of TCP are of everything that was
-    /// seen.
+    /// Figures of the part from `ramp` after the first to `ramp` before the last interval, without what is below four
+    /// fifths of the usual traffic at its ends; and what is absent, with the reason. Counts of TCP cover all samples.
     pub fn steady(&self, ramp: Duration) -> (Figures, Vec<(String, String)>) {
         let mut absent = self.facts.absent.clone();
         let part = self.part(ramp);
@@ -220,12 +219,13 @@ impl Observed {
         let start = self.samples.partition_point(|sample| sample.at < from);
         let end = self.samples.partition_point(|sample| sample.at <= to);
         let part = start.max(busy.start)..end.min(busy.end);
-        // A load shorter than its ramps is better seen whole than not at all; `steady_seconds` tells.
+        // A load shorter than its ramps is better measured whole than not at all; `steady_seconds` shows it.
         if part.len() < 2 { busy } else { part }
     }
 }
 
-/// Bytes a second on the server's interface, and where the load does not pass there, or nothing is seen of it, CPU time of the clients.
+/// Bytes a second on the server's interface; if the load does not pass there, or no traffic is seen, CPU time of the
+/// clients.
 fn moved(before: &Sample, after: &Sample, beside_interface: bool) -> f64 {
     let seconds = after.at.saturating_sub(before.at).as_secs_f64();
     if seconds <= 0.0 {

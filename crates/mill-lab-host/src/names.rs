@@ -1,13 +1,13 @@
-//! The variables that only the machine knows, and putting them into a recipe's texts.
+//! The variables that are known on the machine only, and their substitution in a recipe's texts.
 
 use mill_lab::recipe::System;
 use std::collections::BTreeMap;
 
-/// `${url}` and its kin, for one system of one trial.
+/// `${url}` and the like, for one system of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     values: BTreeMap<&'static str, String>,
-    /// Systems whose port is another than the recipe's, because that one was taken.
+    /// Systems with another port than the recipe's, because that one was taken.
     ports: BTreeMap<String, u16>,
 }
 
@@ -27,7 +27,7 @@ impl Names {
         self.ports.get(&system.name).copied().unwrap_or(system.port)
     }
 
-    /// Replaces each `${name}` that is known; what is not known is left alone.
+    /// Replaces each `${name}` that is known; unknown names stay.
     pub fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -52,7 +52,7 @@ impl Names {
     }
 }
 
-/// nginx's worker_cpu_affinity for one worker on each of `cpus`: a mask a worker, CPU 0 at the right.
+/// nginx's worker_cpu_affinity for one worker on each of `cpus`: a mask per worker, CPU 0 at the right.
 pub fn affinity_masks(cpus: &[u32]) -> String {
     let mask = |cpu: &u32| format!("1{}", "0".repeat(usize::try_from(*cpu).unwrap_or(0)));
     cpus.iter().map(mask).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! Whether what a system or a tool needs is here: the words of `needs` in a recipe.
+//! Whether the requirements of a system or a tool are met: the words of `needs` in a recipe.
 
 use crate::host::Host;
 use crate::limits;
@@ -9,7 +9,7 @@ pub fn unmet(needs: &[String]) -> Option<String> {
     needs.iter().find_map(|need| problem(need))
 }
 
-/// Where a program is, looked for as a shell would and where administrators' programs lie.
+/// The path of a program, searched as a shell does, and in the folders of administrators' programs.
 pub fn program(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         let path = PathBuf::from(name);
@@ -45,7 +45,7 @@ fn problem(need: &str) -> Option<String> {
     })
 }
 
-/// Whether a process can be given so many descriptors.
+/// Whether a process can have this many descriptors.
 fn too_few_files(wanted: &str) -> Option<String> {
     let Ok(count) = wanted.trim().parse() else {
         return Some(format!("needs {wanted} open files, which is no number"));
@@ -58,7 +58,7 @@ fn too_few_files(wanted: &str) -> Option<String> {
     })
 }
 
-/// Whether so many bytes can be had without swapping (proc_meminfo(5)).
+/// Whether this many bytes are available without swapping (proc_meminfo(5)).
 fn too_little_memory(wanted: &str) -> Option<String> {
     let Ok(wanted) = wanted.trim().parse::<u64>() else {
         return Some(format!(
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_need_that_is_not_met_is_said() {
+    fn the_first_need_that_is_not_met_is_reported() {
         check(&[], None);
         check(&["program:sh", "file:/proc"], None);
         check(

@@ -1,4 +1,4 @@
-//! The command line of `millstream lab`: words to a `Command`, nothing else.
+//! The command line of `millstream lab`: from arguments to a `Command`, nothing else.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What was asked for, and on which store.
+/// The command, and the store it works on.
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
 #[command(
     name = "millstream lab",
@@ -208,25 +208,24 @@ pub struct Probe {
     pub words: Vec<String>,
 }
 
-/// What to print instead of running anything.
+/// Text to print instead of running a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
     /// Without colours.
     pub text: String,
     /// For a terminal.
     pub coloured: String,
-    /// 0 for help, which belongs on standard output; 2 for a mistake, which belongs on standard error.
+    /// 0 for help, which belongs on standard output; 2 for a wrong command line, which belongs on standard error.
     pub status: u8,
 }
 
-/// Reads what stands after `millstream lab`.
+/// Parses the arguments after `millstream lab`.
 pub fn parse(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Options, Stopped> {
     let name = std::iter::once(OsString::from("millstream lab"));
     let words = name.chain(arguments.into_iter().map(Into::into));
     Options::try_parse_from(words).map_err(|error| {
         let shown = error.render();
-        // The bare `millstream lab` gets the help and a status of failure, as clap has it; a script that forgot a
-        // word is told so.
+        // The bare `millstream lab` prints the help and fails, as in clap: a script without a command notices.
         Stopped {
             text: shown.to_string(),
             coloured: shown.ansi().to_string(),
@@ -242,10 +241,10 @@ fn assignment(text: &str) -> Result<String, String> {
     }
 }
 
-/// The status of a command line that makes no sense, as of clap and most others.
+/// The status of a wrong command line, as in clap and most others.
 const MISTAKE: u8 = 2;
 
-/// Below the folder where one stands, so that a project keeps its own runs.
+/// Below the working directory, so that a project has its own runs.
 const DEFAULT_STORE: &str = "millstream-lab";
 
 /// The size that shows within minutes whether a recipe runs here at all.

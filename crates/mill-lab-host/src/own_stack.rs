@@ -1,7 +1,8 @@
-//! A network stack of our own below a system or a client: whether it can be had here, when its device is there, and whether
-//! the load really went over it. Without the last, a figure of the kernel's stack could stand in our column.
+//! A Millstream network stack below a system or a client: whether it is available here, when its device is ready, and
+//! whether the load really used it. Without the last check, a figure of the kernel's stack could appear under our
+//! stack.
 
-/// What it has counted.
+/// The stack's own counters.
 pub(crate) mod counted;
 
 use crate::host::Host;
@@ -14,13 +15,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// What of `--stack` says where packets come from: `af_xdp:ms0` of `af_xdp:ms0,polling=spin`.
+/// The part of `--stack` with the source of packets: `af_xdp:ms0` of `af_xdp:ms0,polling=spin`.
 fn device(stack: &str) -> (&str, &str) {
     let device = stack.split(',').next().unwrap_or(stack);
     device.split_once(':').unwrap_or((device, ""))
 }
 
-/// Whether the load passes by memory, or by a device that is made for it, and not by the interface of the topology.
+/// Whether the load passes through memory, or through a device made for it, and not through the interface of the
+/// topology.
 pub(crate) fn is_beside_interface(setup: &Setup) -> bool {
     let stacks = [&setup.system.stack, &setup.load.stack];
     stacks
@@ -29,7 +31,8 @@ pub(crate) fn is_beside_interface(setup: &Setup) -> bool {
         .any(|kind| ["memif", "tap"].contains(kind))
 }
 
-/// Why a stack can't be had on this host, as the cell of a report says it; none if it can, or if only the host itself can tell.
+/// Why a stack is unavailable on this host, as the text of a report's cell; none if it is available, or if only the
+/// host itself can tell.
 pub(crate) fn unmet(stack: &str, host: &Host) -> Option<String> {
     if stack.is_empty() || matches!(host, Host::Remote(_)) {
         return None;
@@ -48,20 +51,20 @@ pub(crate) fn unmet(stack: &str, host: &Host) -> Option<String> {
     }
 }
 
-/// Whether the device is there, so that no connection begins on the kernel's stack.
+/// Whether the device is ready, so that no connection begins on the kernel's stack.
 pub(crate) fn is_there(stack: &str, host: &Host) -> bool {
     let (kind, name) = device(stack);
     match kind {
         "af_xdp" => shown(name, host).is_some_and(|text| text.contains("xdp")),
         "tap" => shown(name, host).is_some(),
-        // Who connects to the socket makes the other end.
+        // The process that connects to the socket makes the other end.
         "memif" if stack.contains("role=master") => Path::new(name).exists(),
         _ => true,
     }
 }
 
-/// Whether a connection from a client's host ends on the stack: between the device and the ports that it takes packets for lies a moment in
-/// which the kernel accepts connections, and keeps them. `process` is one of the server's.
+/// Whether a connection from a client's host ends on the stack: after the device is up and before its ports are taken
+/// over, the kernel accepts connections for a moment, and keeps them. `process` is one of the server's.
 pub(crate) fn takes_connections(
     stack: &str,
     client: Option<&Host>,
@@ -101,13 +104,13 @@ fn shown(interface: &str, host: &Host) -> Option<String> {
     errand::run(host, &["ip", "-o", "link", "show", "dev", interface], None).ok()
 }
 
-/// What shows that a side's connections were the kernel's although it has a stack of its own.
+/// Evidence that a side's connections were the kernel's although it has a stack of its own.
 pub(crate) fn astray(setup: &Setup, server: &Host, figures: &Figures) -> Option<String> {
-    // The machine's own namespace has connections of others, and the kernel's end of a TAP device.
+    // The machine's own namespace has unrelated connections, and the kernel's end of a TAP device.
     if !matches!(server, Host::Namespace(_)) {
         return None;
     }
-    // Segments would tell less: those that are under way when a client ends are answered by the kernel.
+    // Counting segments would be less certain: the kernel answers those that are in flight when a client ends.
     let sides = [
         ("server", "accepted", "passive_opens", &setup.system.stack),
         ("client", "opened", "active_opens", &setup.load.stack),
@@ -121,7 +124,7 @@ pub(crate) fn astray(setup: &Setup, server: &Host, figures: &Figures) -> Option<
     })
 }
 
-/// Capabilities in force, and whether they are the machine's.
+/// Effective capabilities, and whether they are those of the initial user namespace.
 #[derive(Clone, Copy, Debug)]
 struct Rights {
     capabilities: u64,
@@ -177,7 +180,7 @@ impl Rights {
         if needs::program("ip").is_none() {
             return Some(String::from("not on this machine: needs ip (iproute2)"));
         }
-        // CAP_SYS_ADMIN stands for the two of programs in the kernel.
+        // CAP_SYS_ADMIN includes the two for programs in the kernel.
         let mut wanted = vec![CAP_NET_RAW, CAP_NET_ADMIN];
         if !self.has(CAP_SYS_ADMIN) {
             wanted.extend([CAP_BPF, CAP_PERFMON]);

@@ -1,12 +1,12 @@
-//! Waiting, with an end: the lab waits for other processes.
+//! Waiting for other processes, with a limit.
 
 use mill_sys::{clock, descriptor};
 use std::time::Duration;
 
-/// Between two looks; short beside a trial, long beside the cost of a look.
+/// Time between two polls; short compared to a trial, long compared to the cost of a poll.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Looks until there is something, at most `patience` long.
+/// Polls until `look` returns a value, at most `patience` long.
 pub(crate) fn wait_for<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = clock::monotonic() + patience;
     loop {
@@ -20,7 +20,7 @@ pub(crate) fn wait_for<T>(patience: Duration, mut look: impl FnMut() -> Option<T
     }
 }
 
-/// Lets time pass. An error of poll(2) means that it passes faster.
+/// Sleeps. An error of poll(2) makes the sleep shorter.
 pub(crate) fn pause(duration: Duration) {
     let _ = descriptor::wait_readable(&[], Some(duration));
 }

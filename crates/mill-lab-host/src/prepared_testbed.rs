@@ -1,4 +1,4 @@
-//! What stands between trials: topology, tuning, content. Made again only when a trial needs another.
+//! What stays in place between trials: topology, tuning, content. It is rebuilt only when a trial needs another.
 
 use crate::content;
 use crate::host::Host;
@@ -14,7 +14,7 @@ use mill_lab::record::TunedKey;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A ground that is tuned and has its content.
+/// A testbed with tuning and content.
 #[derive(Debug)]
 pub struct PreparedTestbed {
     pub testbed: Testbed,
@@ -26,12 +26,12 @@ pub struct PreparedTestbed {
     /// A file there, for wrk.
     pub wrk_script: PathBuf,
     made_of: (Topology, Tune, BTreeMap<String, Content>),
-    /// Where the journal was before.
+    /// The journal's position before it.
     mark: usize,
 }
 
 impl PreparedTestbed {
-    /// Makes everything that the setup needs, in the order in which the journal will undo it backwards.
+    /// Makes everything that the setup needs; the journal undoes it in reverse order.
     pub fn make(setup: &Setup, scratch: &Path, journal: &mut Journal) -> Result<Self, Trouble> {
         let mark = journal.mark();
         match Self::raise(setup, scratch, journal, mark) {
@@ -96,19 +96,20 @@ impl PreparedTestbed {
         })
     }
 
-    /// Whether a trial can be run on it as it is.
+    /// Whether a trial can run on it without a change.
     pub fn fits(&self, setup: &Setup) -> bool {
         let (topology, tune, content) = &self.made_of;
         *topology == setup.topology && *tune == setup.tune && *content == setup.content
     }
 
-    /// Takes everything away; what could not be put back, in words.
+    /// Removes everything; returns messages on what could not be restored.
     pub fn undo(self, journal: &mut Journal) -> Vec<String> {
         journal.undo_to(self.mark)
     }
 }
 
-/// What a recipe asks of a link that this kind of topology does not make: said, because figures are of the link as it is.
+/// Settings of a link that this kind of topology does not apply: reported, because the figures are of the link as it
+/// is.
 fn not_made(topology: &Topology) -> Vec<TunedKey> {
     if !matches!(topology.kind, TopologyKind::Loopback | TopologyKind::Ssh) {
         return Vec::new();
@@ -129,10 +130,10 @@ fn not_made(topology: &Topology) -> Vec<TunedKey> {
     said.collect()
 }
 
-/// What stands before each command, wherever it runs.
+/// The wrapper of every command, on any host.
 const WRAPPERS: [&str; 2] = ["taskset", "prlimit"];
 
-/// The document root on a tmpfs of its own; over there it lies where the far side's /tmp does.
+/// The document root on a tmpfs of its own; on a remote machine it is in that machine's /tmp.
 fn content_in_memory(
     size: &str,
     place: &HostFolder,
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_that_loopback_does_not_have_is_said() {
+    fn a_rate_that_loopback_does_not_have_is_reported() {
         let mut topology = Topology {
             rate_gbit: Some(10.0),
             ..Topology::default()

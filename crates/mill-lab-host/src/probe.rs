@@ -1,4 +1,5 @@
-//! Looks that cost: each in a pass of its own, under the same load, and what it counted never changes a rate.
+//! Measurements that slow the system down: each in a pass of its own, under the same load, and without an effect on
+//! any rate.
 
 use crate::host::{Host, Line};
 use crate::monitor::process;
@@ -7,7 +8,7 @@ use mill_lab::recipe::{Probe, ProbeKind, Where};
 use mill_lab::record::{CommandLine, Figures};
 use std::path::PathBuf;
 
-/// Programs that look for us, never longer than they may.
+/// Running measuring programs with a time limit.
 mod tool;
 
 /// `perf stat`.
@@ -31,13 +32,13 @@ mod capture;
 /// Segments in a capture file.
 mod pcap;
 
-/// TCP as it went over an interface.
+/// TCP as seen on an interface.
 mod segments;
 
 /// Round trips and bulk TCP.
 pub mod path;
 
-/// What runs on the machine.
+/// Processes and services of the machine.
 mod environment;
 
 /// `perf kvm stat`.
@@ -55,7 +56,7 @@ pub(crate) mod strace;
 /// Heap allocations by valgrind.
 pub(crate) mod valgrind;
 
-/// What a probe may look at.
+/// What a probe may observe.
 #[derive(Clone, Debug)]
 pub struct Scene {
     pub testbed: Testbed,
@@ -66,7 +67,7 @@ pub struct Scene {
     pub folder: PathBuf,
 }
 
-/// What came of it.
+/// The result of a probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Looked {
     pub figures: Figures,
@@ -78,7 +79,7 @@ pub struct Looked {
     pub notes: Vec<String>,
 }
 
-/// Looks for `probe.seconds`; the load is running already.
+/// Observes for `probe.seconds`, while the load runs.
 pub fn look(probe: &Probe, scene: &Scene) -> Looked {
     let mut looked = Looked::default();
     let seconds = probe.seconds.clamp(SECONDS_MIN, SECONDS_MAX);
@@ -97,22 +98,22 @@ pub fn look(probe: &Probe, scene: &Scene) -> Looked {
     looked
 }
 
-/// Shorter looks count nothing that can be told from nothing.
+/// Shorter passes have counts too small to mean anything.
 const SECONDS_MIN: f64 = 0.1;
 
-/// An hour: what is longer is a slip of the unit.
+/// An hour: a longer time is a mistake in the unit.
 const SECONDS_MAX: f64 = 3600.0;
 
-/// Whom a probe looks at.
+/// The processes that a probe observes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Target {
-    /// These and, in perf, whom they start.
+    /// These and, in perf, their children.
     Processes(Vec<u32>),
     Machine,
 }
 
 impl Scene {
-    /// The processes of a side with all that descend from them; else why not.
+    /// The processes of a side with all their descendants; else why there are none.
     fn target(&self, at: Where) -> Result<Target, String> {
         let (host, roots) = match at {
             Where::Machine => return Ok(Target::Machine),
@@ -130,7 +131,7 @@ impl Scene {
             .collect();
         if alive.is_empty() {
             return Err(String::from(
-                "nobody to look at: the process had not begun or was over; give the load more seconds than the probe",
+                "no process to observe: it had not begun or was over; give the load more seconds than the probe",
             ));
         }
         Ok(Target::Processes(alive))
@@ -159,7 +160,7 @@ impl Looked {
         self.figures.insert(name.into(), value);
     }
 
-    /// Notes a command that was run, so that a person can run it again.
+    /// Records a command, so that a user can repeat it.
     fn ran(&mut self, host: &Host, line: &Line) {
         self.commands.push(CommandLine {
             role: String::from("probe"),

@@ -1,5 +1,5 @@
-//! A process that the lab started: leader of its own process group (Ctrl-C is not for it), in the journal, its output in
-//! files, ended with everything it started when it is dropped.
+//! A process that the lab started: leader of its own process group, so that Ctrl-C does not reach it; in the journal,
+//! its output in files, ended with all its children when it is dropped.
 
 use crate::host::{Host, Line};
 use crate::interrupt::Interrupt;
@@ -14,14 +14,14 @@ use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// A child process and what can be waited on.
+/// A child process.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
     pid: Pid,
-    /// When it was started, as `started_at` says.
+    /// Its start time, by `started_at`.
     start: u64,
-    /// Its number may be somebody else's by now.
+    /// It has been waited for: its process id may be reused by now.
     is_reaped: bool,
     ended: OwnedFd,
     command: CommandLine,
@@ -85,7 +85,7 @@ impl Process {
         &self.command
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.try_wait().ok().flatten();
         self.is_reaped |= status.is_some();
@@ -107,7 +107,7 @@ impl Process {
         }
     }
 
-    /// Asks it to end, then makes it.
+    /// Ends it by SIGTERM, then SIGKILL.
     pub fn end(mut self, patience: Duration) {
         if self.ended().is_some() {
             return;
@@ -118,8 +118,8 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Whatever is left of the group goes. As long as its leader has not been reaped, the number is the group's; afterwards members are
-    /// told by their session and their start.
+    /// Ends the rest of the group. As long as its leader has not been reaped, the id is the group's; afterwards
+    /// members are recognised by their session and start time.
     fn drop(&mut self) {
         if self.is_reaped {
             journal::end_group(self.pid(), self.start);
@@ -130,10 +130,11 @@ impl Drop for Process {
     }
 }
 
-/// When a process was started: field 22 of /proc/PID/stat, in ticks since the boot. With its number it names a process for ever.
+/// The start time of a process: field 22 of /proc/PID/stat, in ticks since the boot. With its process id it is unique
+/// within a boot.
 pub fn started_at(process: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name may contain blanks and parentheses; what follows the last one does not.
+    // The name may contain blanks and parentheses; what follows the last parenthesis does not.
     let (_, fields) = stat.rsplit_once(')')?;
     fields
         .split_whitespace()
@@ -145,7 +146,7 @@ pub fn started_at(process: u32) -> Option<u64> {
 /// Field 22 is the 20th after the name.
 const FIELD_AFTER_NAME: usize = 19;
 
-/// How long an interrupt may go unseen.
+/// The longest time until an interrupt is noticed.
 const LOOK: Duration = Duration::from_millis(50);
 
 const SIGTERM: i32 = 15;

@@ -1,4 +1,4 @@
-//! What a person sees meanwhile: what runs now, how far it is, how long it will take.
+//! Progress shown to the user: what runs now, how much is done, how long it will take.
 
 use crate::sweep::Fate;
 use mill_lab::plan::Trial;
@@ -7,14 +7,14 @@ use mill_sys::clock;
 use std::io::Write;
 use std::time::Duration;
 
-/// Lines on standard error: one that is drawn over where somebody looks on, one a trial elsewhere.
+/// Lines on standard error: on a terminal one that is redrawn, elsewhere one per trial.
 pub struct Progress<'a> {
     out: &'a mut dyn Write,
     /// A terminal that moves its cursor, and its width.
     columns: Option<usize>,
     total: usize,
     done: usize,
-    /// Seconds that the plan thinks are left, and what it has thought of the done ones.
+    /// Seconds that the plan estimates for the rest, and its estimate for what is done.
     left_s: f64,
     planned_s: f64,
     began: Duration,
@@ -58,7 +58,7 @@ impl<'a> Progress<'a> {
         self.line(&format!("{} trials{resumed}, about {left}", self.total));
     }
 
-    /// The figures are not precise enough yet.
+    /// Another block, because the figures are not precise enough yet.
     pub(crate) fn more(&mut self, trials: &[Trial]) {
         self.total += trials.len();
         self.left_s += trials.iter().map(estimate).sum::<f64>();
@@ -101,7 +101,7 @@ impl<'a> Progress<'a> {
         if record.seconds > 0.1 {
             self.planned_s += seconds;
         } else {
-            // Nothing was run: it says nothing of the pace.
+            // Not run, so it tells nothing about the pace.
             self.began += Duration::from_secs_f64(record.seconds.max(0.0));
         }
         let text = format!(
@@ -120,7 +120,7 @@ impl<'a> Progress<'a> {
         let _ = writeln!(self.out, "{clear}{text}");
     }
 
-    /// Takes away the line that was drawn over: after Ctrl-C the summary would stand behind it.
+    /// Erases the redrawn line: after Ctrl-C the summary would otherwise follow on it.
     pub fn end(&mut self) {
         if self.columns.is_some() {
             let _ = write!(self.out, "{CLEAR}");
@@ -128,7 +128,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// How much longer trials take than was thought.
+    /// How much longer trials take than estimated.
     fn pace(&self) -> f64 {
         let taken = clock::monotonic().saturating_sub(self.began).as_secs_f64();
         if self.planned_s > 0.0 {
@@ -186,7 +186,7 @@ fn measured(record: &TrialRecord) -> String {
     words.join(", ")
 }
 
-/// A time as people say it.
+/// A duration in the usual unit.
 pub(crate) fn span(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),
@@ -198,8 +198,8 @@ pub(crate) fn span(seconds: f64) -> String {
 /// To the beginning of the line, and erase to its end (ECMA-48 CR, EL).
 const CLEAR: &str = "\r\x1b[K";
 
-/// What does not fit is cut, not wrapped (DECAWM): the window may have become narrower since its width was asked for, and
-/// only the last of several lines could be drawn over.
+/// What does not fit is cut, not wrapped (DECAWM): the window may have become narrower since its width was read, and
+/// only the last of several lines could be redrawn.
 const NO_WRAP: &str = "\x1b[?7l";
 
 /// As terminals are by default.
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_said_in_the_unit_that_people_use() {
+    fn times_are_shown_in_the_usual_unit() {
         assert_eq!(span(12.4), "12 s");
         assert_eq!(span(200.0), "3 min");
         assert_eq!(span(47_520.0), "13.2 h");

@@ -1,12 +1,12 @@
-//! Requests of the lab's own, one after another: for what load generators do not tell. The answer itself, an exact
-//! number of requests, connections that stay idle.
+//! Requests that the lab itself sends, one after another, for what load generators do not report: the response
+//! itself, an exact number of requests, connections that stay idle.
 
 use crate::host::Host;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// What is asked, where, and from which host.
+/// A request, its server, and the host to send it from.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     pub client: &'a Host,
@@ -54,7 +54,7 @@ impl Request<'_> {
         Ok(Connection { stream, head })
     }
 
-    /// Asks so often, on a new connection when the server has closed the last one.
+    /// Sends this many requests, on a new connection when the server has closed the last one.
     pub fn repeat(&self, count: u32) -> io::Result<()> {
         let mut open = None;
         for _ in 0..count {
@@ -85,7 +85,7 @@ impl Connection {
 const ANSWER_BYTES_MAX: usize = 1 << 30;
 
 impl Answer {
-    /// Reads one answer whose end its head tells.
+    /// Reads one response whose end follows from its head.
     fn read(stream: &mut impl Read) -> io::Result<Self> {
         let mut received = Received {
             stream,
@@ -121,10 +121,10 @@ impl Answer {
     }
 }
 
-/// The bytes of one answer as they come.
+/// The bytes of one response as they arrive.
 struct Received<'a, S> {
     stream: &'a mut S,
-    /// Read from the stream, not taken yet.
+    /// Read from the stream, not consumed yet.
     bytes: Vec<u8>,
 }
 
@@ -150,7 +150,7 @@ impl<S: Read> Received<'_, S> {
         Ok(std::mem::replace(&mut self.bytes, rest))
     }
 
-    /// The bytes up to and with `end`.
+    /// The bytes up to and including `end`.
     fn until(&mut self, end: &[u8]) -> io::Result<Vec<u8>> {
         loop {
             let mut windows = self.bytes.windows(end.len());
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_ends_where_its_head_says() {
+    fn a_response_ends_where_its_head_says() {
         check(
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
             Some((200, "abc", true)),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_breaks_off_or_has_no_length_is_an_error() {
+    fn a_response_that_breaks_off_or_has_no_length_is_an_error() {
         check("", None);
         check("HTTP/1.1 200 OK\r\n\r\n", None);
         check("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", None);

@@ -1,6 +1,6 @@
 //! Words of a command line as a recipe writes it: quotes group, a backslash takes the next character, nothing else is special.
 
-/// Splits it; an open quote is an error, in words.
+/// Splits it; an open quote is an error with a message.
 pub fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

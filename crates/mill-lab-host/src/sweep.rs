@@ -1,4 +1,5 @@
-//! The sweep: a plan, trial after trial, each kept as soon as it is done; what was changed is put back at the end, however it comes.
+//! The sweep: runs a plan, trial after trial, each stored as soon as it is done; changes are undone at the end in
+//! every case.
 
 mod dues;
 mod precision;
@@ -31,8 +32,8 @@ pub struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// Runs what is not kept yet. The answer says how it ended; the system is as it was before. An error is one of the store or the
-    /// recipe, in words: a trial that goes wrong is a record.
+    /// Runs what is not stored yet, and returns how it ended; the system is as it was before. An error is a message
+    /// on the store or the recipe: a trial that fails is a record.
     pub fn run(mut self, progress: &mut Progress<'_>) -> Result<Finish, String> {
         let swept = self.sweep(progress);
         let not_restored = self.journal.undo_to(0);
@@ -76,7 +77,7 @@ impl Sweep<'_> {
         &self.resolved.recipe.repeat
     }
 
-    /// The recipe's plan, with the further blocks that a run that is resumed had already.
+    /// The recipe's plan, with the further blocks that a resumed run already had.
     fn plan(&self) -> Result<Plan, String> {
         let mut plan = Plan::of(self.resolved, crate::environment::cores()).map_err(said)?;
         let kept = self.folder.kept_trials().map_err(said)?;
@@ -87,7 +88,7 @@ impl Sweep<'_> {
         Ok(plan)
     }
 
-    /// The trials of the plan without those that are done: a resumed run goes on where it was.
+    /// The trials of the plan without those that are done: a resumed run continues.
     fn due(&self, plan: &Plan) -> Result<VecDeque<Due>, String> {
         let kept = self.folder.kept_trials().map_err(said)?;
         let disturbed = |trial: &Trial| {
@@ -107,12 +108,12 @@ impl Sweep<'_> {
             attempt: disturbed(trial),
             trial: trial.clone(),
         });
-        // One that was disturbed as often as it may be is as good as it gets.
+        // A trial that was disturbed as often as allowed counts as it is.
         let retries = self.repeat().retries;
         Ok(due.filter(|due| due.attempt <= retries).collect())
     }
 
-    /// One trial on the ground that stands, or on a new one. None: interrupted.
+    /// One trial on the current testbed, or on a new one. None if interrupted.
     fn carry_out(
         &mut self,
         due: &Due,
@@ -170,7 +171,7 @@ impl Sweep<'_> {
     }
 }
 
-/// What is known to be missing needs no namespaces to be made first.
+/// Requirements that are known to be missing are checked before namespaces are made.
 fn absent_before(trial: &Trial) -> Option<String> {
     let upstreams = trial.upstreams.iter().flat_map(|system| &system.needs);
     let needs: Vec<String> = trial

@@ -1,4 +1,4 @@
-//! The system under test: its files, its command line, its allocator; started, listened for, ended.
+//! The system under test: its files, its command line, its allocator; its start, the wait for its port, its end.
 
 mod listening;
 
@@ -19,23 +19,23 @@ use mill_lab::record::CommandLine;
 use std::path::Path;
 use std::time::Duration;
 
-/// Why a system is not there: because of what this machine lacks, or because something went wrong.
+/// Why a system does not run: this machine lacks something, or something failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     Absent(String),
     Failed(String),
 }
 
-/// A system that listens, and whatever runs behind it.
+/// A system that listens, and the systems behind it.
 #[derive(Debug)]
 pub struct Running {
-    /// The one under test first.
+    /// The system under test first.
     processes: Vec<Process>,
-    /// The one under test does not stay in the foreground: the journal has the command that stops it.
+    /// The system under test does not stay in the foreground: the journal has the command that stops it.
     leaves: bool,
 }
 
-/// Where a system is put: its host's folder, and where its output goes on this machine.
+/// Where a system runs: its host's folder, and where its output goes on this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
     pub testbed: &'a Testbed,
@@ -47,7 +47,7 @@ pub struct Site<'a> {
     pub wrapper: &'a [&'a str],
 }
 
-/// Starts what is behind first, then the system itself, and waits until it listens.
+/// Starts the systems behind it first, then the system itself, and waits until it listens.
 pub fn start(
     setup: &Setup,
     upstreams: &[System],
@@ -90,7 +90,7 @@ impl Running {
         self.processes.iter().map(Process::pid).collect()
     }
 
-    /// Whether the one under test has left the foreground: who it is now is not known.
+    /// Whether the system under test has left the foreground: its process ids are unknown then.
     pub fn has_left(&mut self) -> bool {
         let front = self.processes.first_mut();
         self.leaves && front.is_some_and(|process| process.ended().is_some())
@@ -103,8 +103,8 @@ impl Running {
             .collect()
     }
 
-    /// Ends all, the one in front first; false if the one under test had ended by itself before. Who left the foreground is stopped
-    /// when the journal is undone.
+    /// Ends all, the one in front first; false if the system under test had ended by itself before. A system that
+    /// left the foreground is stopped when the journal is undone.
     pub fn end(mut self) -> bool {
         let lived = self
             .processes
@@ -197,8 +197,8 @@ fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<P
         .map_err(|error| failed(&format!("{}: {error}", host.text(&line))))
 }
 
-/// The nginx to start. Debian's lies in /usr/sbin, which is not in the PATH of its users: on our own machine it is looked for
-/// there too. The error is what a report's cell says.
+/// The nginx to start. Debian's is in /usr/sbin, which is not in the PATH of its users: on the local machine it is
+/// looked for there too. The error is the text of a report's cell.
 fn nginx(system: &System, host: &Host) -> Result<String, String> {
     let name = system.binary.as_deref().unwrap_or("nginx");
     if system.kind != SystemKind::Nginx || matches!(host, Host::Remote(_)) {
@@ -209,7 +209,7 @@ fn nginx(system: &System, host: &Host) -> Result<String, String> {
         .ok_or_else(|| format!("not on this machine: needs {name}"))
 }
 
-/// The command, before taskset and its kin.
+/// The command, before taskset and other wrappers.
 fn argv(system: &System, names: &Names, site: Site<'_>) -> Result<Vec<String>, String> {
     let mut argv = match system.kind {
         SystemKind::Nginx => vec![nginx(system, &site.testbed.server)?],
@@ -250,7 +250,7 @@ fn argv(system: &System, names: &Names, site: Site<'_>) -> Result<Vec<String>, S
     Ok(argv)
 }
 
-/// What stands behind `--stack`; empty is the kernel's.
+/// The value of `--stack`; empty for the kernel's.
 fn stack_of(system: &System, site: Site<'_>) -> String {
     folder_names(system, site).fill(&system.stack)
 }
@@ -274,7 +274,7 @@ fn environment(system: &System, names: &Names) -> Result<Vec<(String, String)>, 
             .iter_mut()
             .find(|(name, _)| name == "LD_PRELOAD");
         match preloaded {
-            // What the recipe preloads besides, such as Onload, stays.
+            // Other libraries that the recipe preloads, such as Onload, stay.
             Some((_, others)) => *others = format!("{library}:{others}"),
             None => environment.push((String::from("LD_PRELOAD"), library)),
         }
@@ -286,7 +286,7 @@ fn write_files(system: &System, names: &Names, site: Site<'_>) -> std::io::Resul
     let write = |name: &str, text: &str| {
         let path = format!("{}/{name}", system.name);
         let text = names.fill(text);
-        // The place is removed at the end; what ran is kept with the trial.
+        // The folder is removed at the end; the files that were used are kept with the trial.
         let kept = format!("server-{}-{}", system.name, name.replace('/', "-"));
         if !text.is_empty() {
             std::fs::write(site.folder.join(kept), &text)?;
@@ -309,8 +309,8 @@ fn leaves(system: &System) -> bool {
     start.is_some_and(|start| !start.stop.is_empty())
 }
 
-/// Who leaves the foreground is stopped by the journal, also after a failure or a crash. A stop that fails, because nothing runs any more, is
-/// forgiven.
+/// A system that leaves the foreground is stopped by the journal, also after a failure or a crash. A stop that fails
+/// because nothing runs any more is ignored.
 fn note_stop(
     system: &System,
     names: &Names,
@@ -331,7 +331,7 @@ fn note_stop(
     })
 }
 
-/// Goes to the folder and runs the command behind it.
+/// Changes to the folder and runs the command.
 const FORGIVING: &str = "cd \"$0\" && \"$@\" || :";
 
 /// Where a system's two streams go.
@@ -343,7 +343,7 @@ pub(crate) fn log_names(
     (name("out"), name("err"))
 }
 
-/// What it printed last, for an error message.
+/// Its last output, for an error message.
 fn last_words(folder: &Path, system: &System) -> String {
     let (out, err) = log_names(folder, system);
     let text = [err, out].iter().find_map(|path| {
@@ -354,7 +354,7 @@ fn last_words(folder: &Path, system: &System) -> String {
     text.unwrap_or_else(|| String::from("and said nothing"))
 }
 
-/// nginx with a large configuration is there in a tenth of a second; under valgrind it takes longer.
+/// nginx with a large configuration listens after a tenth of a second; under valgrind it takes longer.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Under valgrind a server writes its sums at its end.
@@ -364,7 +364,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(15);
 mod tests {
     use super::*;
 
-    /// Which file a stop leaves in its folder, and what undoing has to complain of.
+    /// The file that a stop leaves in its folder, and the messages of undoing.
     fn check(stop: &str, expected: bool) {
         let folder = std::env::temp_dir().join(format!(
             "mill-lab-host-stop-{}-{expected}",
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_the_foreground_is_stopped_by_the_journal_in_its_own_folder() {
+    fn a_system_that_leaves_the_foreground_is_stopped_by_the_journal() {
         check("'touch', 'stopped'", true);
         check("'false'", false);
     }

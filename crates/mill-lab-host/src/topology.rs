@@ -1,4 +1,4 @@
-//! What lies between client and server: made before a trial, taken away after the run.
+//! The links between client and server: made before a trial, removed after the run.
 //!
 //! ```text
 //! loopback   client ── lo ── server                       the machine's own namespace
@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::journal::Journal;
 use mill_lab::recipe::{Topology, TopologyKind};
 
-/// Which CPUs are whose.
+/// The division of CPUs between the sides.
 mod cpus;
 /// Interfaces and namespaces by ip(8) and tc(8).
 mod link;
@@ -29,7 +29,7 @@ mod vm;
 
 pub use cpus::parse_list as parse_cpus;
 
-/// A topology that stands: where each side lives, and how clients reach the server.
+/// A topology in place: each side's host, and how clients reach the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Testbed {
     pub server: Host,
@@ -37,7 +37,7 @@ pub struct Testbed {
     pub clients: Vec<Host>,
     /// The server's address as clients see it.
     pub address: String,
-    /// The addresses of `clients`; empty where they are not the lab's to give.
+    /// The addresses of `clients`; empty where the lab does not assign them.
     pub client_addresses: Vec<String>,
     /// The server's interface towards the clients (`lo`, `ms0`), as named where the server lives.
     pub server_interface: String,
@@ -46,11 +46,11 @@ pub struct Testbed {
     /// CPUs of each side.
     pub server_cpus: Vec<u32>,
     pub client_cpus: Vec<u32>,
-    /// What the link lets through each way, in 10⁶ bits/s, if it is limited.
+    /// The link's limit in each direction, in 10⁶ bits/s, if there is one.
     pub link_mbit: Option<f64>,
 }
 
-/// Why a topology can't stand here: absent parts say what they need, in the words of the report's cell.
+/// Why a topology cannot be made here: the text of the report's cell names what is missing.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
     /// "needs 4 cores", "not on this machine: needs ssh to ada@far".
@@ -60,8 +60,8 @@ pub enum TopologyError {
     Failed(String),
 }
 
-/// Makes it. Names of namespaces carry the lab's process id, so that two labs don't meet. What was made before a failure
-/// is in the journal, and goes with it.
+/// Makes it. Names of namespaces carry the lab's process id, so that two labs do not collide. What was made before a
+/// failure is in the journal, and removed with it.
 pub fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbed, TopologyError> {
     match topology.kind {
         TopologyKind::Loopback => loopback(topology),

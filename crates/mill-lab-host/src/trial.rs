@@ -1,4 +1,4 @@
-//! One trial: a fresh server, a load, what was seen, and the passes of the probes.
+//! One trial: a fresh server, a load, its figures, and the passes of the probes.
 
 mod apart;
 mod check;
@@ -58,7 +58,7 @@ pub fn blank(trial: &Trial, attempt: u32) -> TrialRecord {
     }
 }
 
-/// Carries it out. None: interrupted, and there is nothing to keep.
+/// Carries it out. None if it was interrupted, with nothing to store.
 pub fn carry_out(trial: &Trial, attempt: u32, mut bench: Bench<'_>) -> Option<TrialRecord> {
     let mut record = blank(trial, attempt);
     record.tuned.clone_from(&bench.prepared_testbed.tuned);
@@ -143,7 +143,7 @@ fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Re
     Ok(())
 }
 
-/// Everything while the server runs.
+/// All passes while the server runs.
 fn under_load(
     trial: &Trial,
     record: &mut TrialRecord,
@@ -224,7 +224,7 @@ fn clean_pass(
     }
 }
 
-/// What a server takes that has nothing to do, in percent of a CPU: asked of those that may look for packets without end.
+/// The CPU use of an idle server, in percent of a CPU: measured for servers that may poll without end.
 fn unloaded(setup: &Setup, running: &Running, bench: &Bench<'_>) -> Option<(String, f64)> {
     let may_spin = !setup.system.stack.is_empty() || setup.system.kind == SystemKind::Command;
     if !may_spin || matches!(bench.prepared_testbed.testbed.server, Host::Remote(_)) {

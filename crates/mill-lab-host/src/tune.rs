@@ -1,7 +1,8 @@
 //! Changes to the system, each in the journal before it is made.
 //!
-//! The order is fixed: services that would undo it are stopped first, then keys of the kernel, then the interface (whose
-//! rings can reset its interrupts), then who handles them. Every key is read, noted, written and read back.
+//! The order is fixed: first services that would undo changes are stopped, then keys of the kernel are set, then the
+//! interface (whose rings can reset its interrupts), then the CPUs that handle interrupts. Every key is read,
+//! recorded, written and read back.
 
 use crate::host::Host;
 use crate::journal::{Journal, setting};
@@ -23,7 +24,7 @@ mod interface;
 mod route;
 /// Services that may disturb.
 mod service;
-/// Which host is which side's.
+/// The host of each side.
 mod sides;
 /// Keys of sysctl(8).
 mod sysctl;
@@ -37,7 +38,7 @@ mod tests;
 
 pub use tmpfs::tmpfs;
 
-/// Makes the changes, in a fixed order; what can't be changed is said in the answer and is no error.
+/// Makes the changes, in a fixed order; what cannot be changed is part of the result and no error.
 pub fn apply(tune: &Tune, testbed: &Testbed, journal: &mut Journal) -> Vec<TunedKey> {
     let is_root = mill_sys::account::is_super_user();
     apply_below(Path::new("/"), is_root, tune, testbed, journal)
@@ -77,7 +78,7 @@ struct Tuner<'a> {
     keys: Vec<TunedKey>,
 }
 
-/// What became of one key.
+/// The result of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fate {
     before: Option<String>,
@@ -85,7 +86,7 @@ struct Fate {
 }
 
 impl Tuner<'_> {
-    /// Sets a kernel's file and says what became of it.
+    /// Sets a kernel's file and returns the result.
     fn set(&mut self, key: String, host: &Host, path: &str, wanted: &str) {
         let fate = self.fate_of(host, path, wanted);
         self.say(key, wanted, fate);
@@ -136,7 +137,7 @@ impl Tuner<'_> {
         }
     }
 
-    /// Runs a command with an undo; the problem, if there is one.
+    /// Runs a command with an undo; returns the error message, if there is one.
     fn run(&mut self, host: &Host, argv: &[&str], undo: &[&str]) -> Option<String> {
         if !self.may(host) {
             return Some(String::from(NEEDS_ROOT));
@@ -145,7 +146,7 @@ impl Tuner<'_> {
         result.err().map(|error| problem_of(&error))
     }
 
-    /// Over there ssh's user may be root whoever we are.
+    /// On a remote machine ssh's user may be root whatever the local user is.
     fn may(&self, host: &Host) -> bool {
         self.is_root || matches!(host, Host::Remote(_))
     }
@@ -177,7 +178,7 @@ impl Fate {
         }
     }
 
-    /// Whether this place has the key at all, for whoever asks.
+    /// Whether this host has the key, for any user.
     fn is_for_others(&self) -> bool {
         let absent = |problem: &String| problem == ABSENT || problem.starts_with(DENIED);
         self.problem.as_ref().is_some_and(absent)
@@ -198,7 +199,7 @@ fn problem_of(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => String::from(DENIED),
         _ => {
             let text = error.to_string();
-            // The number of an error of the system says nothing to whoever reads a table.
+            // The number of a system error means nothing to the reader of a table.
             let text = text.split(" (os error").next().unwrap_or_default();
             format!("refused: {text}")
         }

@@ -1,4 +1,4 @@
-//! `lab run` and `lab resume`: recipe to store to sweep to report.
+//! `lab run` and `lab resume`: from recipe to store to sweep to report.
 
 mod alone;
 
@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Who is asked and told meanwhile.
+/// What a run uses besides its recipe: the output, the terminal and the interruption.
 type Person<'a> = (Terminal, &'a Interrupt);
 
-/// A new run.
+/// Starts a new run.
 pub(super) fn begin(
     store: &Path,
     choice: &Choice,
@@ -79,7 +79,7 @@ pub(super) fn begin(
     carry_out(store, folder, &resolved, manner, person, out, err)
 }
 
-/// Goes on with one.
+/// Continues a run.
 pub(super) fn resume(
     store: &Path,
     word: &str,
@@ -129,7 +129,7 @@ fn carry_out(
         progress.line(&format!("not restored: {problem}"));
     }
     let mut finish = finish.map_err(said)?;
-    // The journal's last word: it has tried once more what the sweep could not undo.
+    // The journal has tried once more what the sweep could not undo.
     finish.not_restored = problems;
     let failed = failures(&folder)?;
     let note = folder.finish(&finish).map_err(said)?;
@@ -149,7 +149,7 @@ fn hold(id: &str) -> Result<journal::Hold, String> {
     journal::hold(&state, &format!("run {id}")).map_err(|refused| refused.to_string())
 }
 
-/// What came out, for a script: 130 after Ctrl-C, 1 if anything is not as it should be.
+/// The exit status: 130 after Ctrl-C, 1 if anything failed.
 fn status(finish: &Finish, failed: usize, reported: u8) -> u8 {
     if finish.interrupted {
         INTERRUPTED
@@ -162,14 +162,14 @@ fn status(finish: &Finish, failed: usize, reported: u8) -> u8 {
 
 fn failures(folder: &RunFolder) -> Result<usize, String> {
     let kept = folder.kept_trials().map_err(said)?;
-    // Attempts come in their order: the last one counts.
+    // Attempts are in order: the last one counts.
     let latest: BTreeMap<usize, Status> = kept
         .into_iter()
         .map(|record| (record.number, record.status))
         .collect();
     let count =
         |wanted: fn(&Status) -> bool| latest.values().filter(|status| wanted(status)).count();
-    // Disturbed trials are the report's business: it warns, and has a result.
+    // Disturbed trials have a result; the report warns of them.
     Ok(count(|status| matches!(status, Status::Failed { .. })))
 }
 
@@ -188,7 +188,7 @@ fn say_how_to_go_on(finish: &Finish, id: &str, err: &mut dyn Write) {
     }
 }
 
-/// Changes of a lab that crashed, or of `lab tune`, are part of what is measured: they are said, not undone.
+/// Changes of a lab that crashed, or of `lab tune`, are part of what is measured: they are reported, not undone.
 fn warn_of_left(err: &mut dyn Write) {
     for left in journal::left_behind(&journal::state_folder()) {
         let _ = writeln!(
@@ -199,12 +199,12 @@ fn warn_of_left(err: &mut dyn Write) {
     }
 }
 
-/// Servers change their user: the folder's parents have to be open to all, which /tmp is.
+/// Servers change their user, so all parents of the folder have to be open to every user, as /tmp is.
 fn scratch(id: &str) -> PathBuf {
     std::env::temp_dir().join(format!("millstream-lab-{id}"))
 }
 
-/// The commit of the folder that the lab runs in, if it is a checkout: for comparing commits.
+/// The commit of the checkout that the lab runs in, if there is one: for comparing commits.
 fn commit() -> Option<String> {
     let output = std::process::Command::new("git")
         .args(["describe", "--always", "--dirty", "--abbrev=12"])
@@ -225,7 +225,7 @@ fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Why nothing can be kept here, and where it could be.
+/// Why nothing can be stored here, and where it could be.
 fn unwritable(error: &StoreError) -> String {
     match error {
         StoreError::File { .. } => {

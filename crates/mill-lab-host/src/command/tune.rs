@@ -1,4 +1,4 @@
-//! `lab tune`: the topology and the tuning of a recipe, left standing for work by hand until `lab restore`.
+//! `lab tune`: applies the topology and the tuning of a recipe, and leaves them in place until `lab restore`.
 
 use crate::host::Host;
 use crate::journal::{self, Journal};
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_key_is_said_as_a_person_would() {
+    fn the_result_of_a_key_is_shown_in_one_line() {
         check(Some("0"), None, "0 -> 1");
         check(Some("1"), None, "1, as wanted");
         check(None, None, "-> 1");

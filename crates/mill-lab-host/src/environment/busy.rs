@@ -1,10 +1,10 @@
-//! Who else uses the machine now.
+//! The processes that use the machine now.
 
 use crate::patience::pause;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Processes that used more than a twentieth of a CPU while we looked, the busiest first.
+/// Processes that used more than a twentieth of a CPU between two samples, the busiest first.
 pub(super) fn running() -> Vec<String> {
     let before = ticks();
     pause(LOOK);
@@ -38,7 +38,7 @@ fn ticks() -> BTreeMap<u32, (String, u64)> {
     .collect()
 }
 
-/// proc_pid_stat(5): the name in parentheses, utime and stime are fields 14 and 15.
+/// proc_pid_stat(5): the name is in parentheses, utime and stime are fields 14 and 15.
 fn used(stat: &str) -> Option<(String, u64)> {
     let (head, fields) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
@@ -50,7 +50,7 @@ fn used(stat: &str) -> Option<(String, u64)> {
 
 const LOOK: Duration = Duration::from_millis(250);
 
-/// USER_HZ is 100 on every architecture that Linux has.
+/// USER_HZ is 100 on every architecture of Linux.
 const TICKS_IN_LOOK: u64 = 25;
 
 const BUSY_TICKS: u64 = 2;

@@ -31,7 +31,7 @@ pub(super) fn memory_bytes() -> u64 {
     kib * 1024
 }
 
-/// Who is underneath, if the processor says that somebody is.
+/// The hypervisor, if the processor reports one.
 pub(super) fn hypervisor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = field(&text, "flags").unwrap_or_default();
@@ -48,7 +48,7 @@ pub(super) fn hypervisor() -> String {
     }
 }
 
-/// What the kernel does about the processor's weaknesses; it costs system calls time.
+/// The kernel's mitigations for flaws of the processor; they make system calls slower.
 pub(super) fn mitigations() -> Vec<String> {
     let Ok(entries) = fs::read_dir("/sys/devices/system/cpu/vulnerabilities") else {
         return Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn mitigations() -> Vec<String> {
     found
 }
 
-/// The hard limit: what a started process may be given.
+/// The hard limit: the most that a started process can get.
 pub(super) fn open_files_max() -> u64 {
     let text = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let row = text
@@ -128,7 +128,7 @@ fn field(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// How many numbers `0-3,8` has.
+/// How many CPUs `0-3,8` names.
 fn count(list: &str) -> u32 {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -1,4 +1,4 @@
-//! Programs that the lab may use, their versions, and what can't be measured without them.
+//! Programs that the lab may use, their versions, and what cannot be measured without them.
 
 use crate::needs;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub(super) fn distribution() -> String {
     String::from(name.unwrap_or("unknown").trim_matches('"'))
 }
 
-/// Of every program that is here; ours too.
+/// The version of every program that is installed, and of this one.
 pub(super) fn versions() -> BTreeMap<String, String> {
     let mut versions: BTreeMap<String, String> = PROGRAMS
         .iter()
@@ -26,7 +26,7 @@ pub(super) fn versions() -> BTreeMap<String, String> {
     versions
 }
 
-/// What this machine can't measure, and why.
+/// What this machine cannot measure, and why.
 pub(super) fn absent() -> BTreeMap<String, String> {
     let mut absent = BTreeMap::new();
     let mut lacks = |what: &str, why: &str| absent.insert(String::from(what), String::from(why));
@@ -53,7 +53,7 @@ pub(super) fn absent() -> BTreeMap<String, String> {
     absent
 }
 
-/// The first line with a digit that the program prints when asked for its version.
+/// The first line with a digit that the program prints for its version option.
 fn version(name: &str, option: &str) -> Option<String> {
     let path = needs::program(name)?;
     let output = Command::new(path)
@@ -85,7 +85,7 @@ const PROGRAMS: [(&str, &str); 10] = [
     ("onload", "--version"),
 ];
 
-/// Program, what is lost without it, Debian's package.
+/// Program, what is unavailable without it, Debian's package.
 const FOR: [(&str, &str, &str); 6] = [
     (
         "perf",

@@ -1,8 +1,8 @@
-//! What to mend before believing figures.
+//! What to fix before the figures can be trusted.
 
 use mill_lab::record::Environment;
 
-/// A sentence each, with what to do.
+/// One sentence each, with what to do.
 pub(super) fn of(environment: &Environment) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut warn = |text: String| warnings.push(text);
@@ -50,7 +50,7 @@ pub(super) fn of(environment: &Environment) -> Vec<String> {
     warnings
 }
 
-/// Read without entering the kernel.
+/// Clocks that are read without entering the kernel.
 const FAST_CLOCKS: [&str; 3] = ["tsc", "kvm-clock", "arch_sys_counter"];
 
 /// The cookbook's clients and servers hold some 100 000 connections.
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_spoil_figures_is_said() {
+    fn only_what_can_distort_figures_is_reported() {
         let good = Environment {
             cores: 8,
             hypervisor: String::from("none"),

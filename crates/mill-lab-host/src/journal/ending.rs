@@ -1,11 +1,11 @@
-//! Ending processes by their ids: asked first, made to after a while.
+//! Ending processes by their ids: SIGTERM first, SIGKILL after a while.
 
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use mill_sys::{clock, descriptor};
 use std::time::Duration;
 
-/// What /proc/PID/stat says of a process.
+/// Fields of /proc/PID/stat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) process: u32,
@@ -17,7 +17,7 @@ pub(super) struct Stat {
 }
 
 impl Stat {
-    /// Whether it still does anything: one that has ended and that its parent has not asked for is a number and no process.
+    /// Whether it still runs: a zombie has ended, and only its parent has not waited for it.
     pub(super) fn is_living(&self) -> bool {
         !matches!(self.state, 'Z' | 'X')
     }
@@ -28,7 +28,8 @@ pub(super) fn stat_of(process: u32) -> Option<Stat> {
     parse(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
-/// Ends the process that was started then, and the group that it leads. `session` is the lab's. True when they are gone.
+/// Ends the process with this start time, and the group that it leads. `session` is the lab's. True when they are
+/// gone.
 pub(super) fn end_started(process: u32, start: u64, session: u32) -> bool {
     end(|| group_of(process, start, session, &all()))
 }
@@ -38,7 +39,7 @@ pub(super) fn end_all(mut list: impl FnMut() -> Vec<u32>) -> bool {
     end(|| list().into_iter().filter_map(stat_of).collect())
 }
 
-/// Asked with SIGTERM, then made to with SIGKILL; what `list` gives each time is who is still there.
+/// Sends SIGTERM, and SIGKILL to what still runs after a while; `list` returns the processes that still run.
 fn end(mut list: impl FnMut() -> Vec<Stat>) -> bool {
     for (signal, patience) in [
         (Signal::Terminate, TERM_TIMEOUT),
@@ -53,7 +54,7 @@ fn end(mut list: impl FnMut() -> Vec<Stat>) -> bool {
                 return true;
             }
             for stat in living {
-                // Who was told is not told again: some programs take a second SIGTERM for "at once".
+                // SIGTERM is sent once: some programs take a second one for "at once".
                 if !told.contains(&(stat.process, stat.start)) {
                     told.push((stat.process, stat.start));
                     signal_to(&stat, signal);
@@ -62,7 +63,7 @@ fn end(mut list: impl FnMut() -> Vec<Stat>) -> bool {
             if clock::monotonic() >= deadline {
                 break;
             }
-            // Without descriptors this is a pause; an error only makes it shorter.
+            // Without descriptors poll only sleeps; an error only makes the pause shorter.
             let _ = descriptor::wait_readable(&[], Some(LOOK_INTERVAL));
         }
     }
@@ -74,13 +75,14 @@ fn signal_to(stat: &Stat, signal: Signal) {
     if let Some(pid) = pid
         && pid != Pid::own()
     {
-        // An error means that it has just ended, or isn't ours: the next look tells.
+        // An error means that it has just ended or belongs to another user: the next look at /proc shows which.
         let _ = pid.kill(signal.number());
     }
 }
 
-/// The process itself, and the others of the group that it leads. When the leader is gone, its number still belongs to its
-/// group as long as that has members; those count if they are in the lab's session or in one that the leader made.
+/// The process itself and the members of the group that it leads. After the leader has ended, its id stays reserved
+/// for the group as long as that has members; they count if they are in the lab's session or in one that the leader
+/// made.
 fn group_of(process: u32, start: u64, session: u32, all: &[Stat]) -> Vec<Stat> {
     let leader = all.iter().find(|stat| stat.process == process);
     if leader.is_some_and(|stat| stat.start != start) {
@@ -105,7 +107,7 @@ fn all() -> Vec<Stat> {
 
 fn parse(text: &str) -> Option<Stat> {
     let (process, _) = text.split_once(' ')?;
-    // The name stands in parentheses and may contain blanks and parentheses itself.
+    // The name is in parentheses and may contain blanks and parentheses.
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     // proc_pid_stat(5) counts from 1, and the state, the first here, is field 3.
@@ -119,7 +121,7 @@ fn parse(text: &str) -> Option<Stat> {
     })
 }
 
-/// A server with open connections may take seconds to end as it was asked to; longer nobody waits who has pressed Ctrl-C.
+/// A server with open connections may take seconds to end on SIGTERM; after Ctrl-C the user should not wait longer.
 const TERM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The kernel ends a killed process at once, unless it waits for a disk.
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_leader_left_is_ended_unless_it_is_of_another_session() {
+    fn processes_of_an_ended_leader_are_ended_unless_in_another_session() {
         check(
             &[
                 stat(71, 70, 5, 1001),

@@ -1,17 +1,17 @@
-//! A short command on a host: its output, or what it complained about.
+//! A short command on a host: its output, or its error message.
 
 use crate::host::{Host, quoted};
 use mill_sys::program::on_its_own;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-/// Runs it to its end, with `input` on its standard input; what it printed. A failure is an error that names the command
-/// and says its last words; `NotFound` if the program, the file or the namespace isn't there.
+/// Runs it to its end, with `input` on its standard input; returns its output. A failure is an error with the command
+/// and its last line of output; `NotFound` if the program, the file or the namespace does not exist.
 pub(crate) fn run(host: &Host, argv: &[&str], input: Option<&str>) -> io::Result<String> {
     run_to(host, argv, input, &[0])
 }
 
-/// The same for a program some of whose exit codes tell more than success or failure.
+/// The same for a program whose exit codes tell more than success or failure.
 pub(crate) fn run_to(
     host: &Host,
     argv: &[&str],
@@ -22,10 +22,10 @@ pub(crate) fn run_to(
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     };
-    // Ctrl-C must not end what puts the system back.
+    // Ctrl-C must not end a command that restores the system.
     let mut child = on_its_own(&mut Command::new(program))
         .args(arguments)
-        // Errors are told apart by their words.
+        // Errors are distinguished by their text.
         .env("LC_ALL", "C")
         .stdin(if input.is_some() {
             Stdio::piped()
@@ -42,7 +42,7 @@ pub(crate) fn run_to(
             _ => error,
         })?;
     if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
-        // A program that has ended already says why itself.
+        // A program that ended early gives the reason itself.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output()?;
@@ -72,7 +72,7 @@ pub(crate) fn run_to(
     Err(io::Error::new(kind, text))
 }
 
-/// Whether the program itself was not found on a host that another program, ip(8) or a remote shell, starts it on.
+/// Whether the program was not found on the host, where ip(8) or a remote shell starts it.
 fn is_lacking(host: &Host, said: &str, code: Option<i32>) -> bool {
     match host {
         Host::Local => false,
@@ -82,7 +82,7 @@ fn is_lacking(host: &Host, said: &str, code: Option<i32>) -> bool {
     }
 }
 
-/// Unlike `Host::wrap` without a terminal at the far side, which would change what is read and written.
+/// Like `Host::wrap`, but without a remote terminal, which would change the bytes read and written.
 fn wrapped(host: &Host, argv: &[&str]) -> Vec<String> {
     let plain = |words: &[&str]| words.iter().map(|word| String::from(*word)).collect();
     match host {
@@ -102,8 +102,8 @@ fn wrapped(host: &Host, argv: &[&str]) -> Vec<String> {
     }
 }
 
-/// Never asks for a password (nobody is there to answer), and gives a host that is down 5 s, ten times a slow
-/// handshake over a long line.
+/// Never asks for a password, because the command is not interactive, and waits 5 s for a host that is down, ten
+/// times a slow handshake over a long line.
 pub(crate) const SSH_OPTIONS: [&str; 4] = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=5"];
 
 /// What ssh(1) exits with when the failure is its own.

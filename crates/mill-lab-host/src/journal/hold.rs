@@ -1,5 +1,5 @@
-//! One lab at a time changes a machine: two would measure each other, and the one that ends first would put back values that the other
-//! still needs.
+//! One lab at a time changes a machine: two would disturb each other's measurements, and the first to end would
+//! restore values that the other still needs.
 
 use super::left;
 use std::fmt;
@@ -8,18 +8,18 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// The right to change the machine. It is a lock of the kernel's, and ends with its process however that ends.
+/// The right to change the machine. It is a lock of the kernel, and ends with its process.
 #[derive(Debug)]
 pub struct Hold {
     file: File,
 }
 
-/// Why there is none.
+/// Why the lock was not taken.
 #[derive(Debug)]
 pub enum Refused {
     /// Another lab has it.
     Busy {
-        /// None if it has just begun, and has not written its number yet.
+        /// None if it has just begun and has not written its process id yet.
         process: Option<u32>,
         /// What it does: a run's id, `restore`, `tune`.
         what: String,
@@ -27,7 +27,7 @@ pub enum Refused {
     File(String),
 }
 
-/// Takes it for `what`; `folder` is that of the journals (see [`super::state_folder`]).
+/// Takes the lock for `what`; `folder` is that of the journals (see [`super::state_folder`]).
 pub fn hold(folder: &Path, what: &str) -> Result<Hold, Refused> {
     take(folder, what)
         .unwrap_or_else(|error| Err(Refused::File(format!("{}: {error}", folder.display()))))
@@ -55,7 +55,7 @@ fn take(folder: &Path, what: &str) -> io::Result<Result<Hold, Refused>> {
         }
         Err(error) => return Err(error),
     }
-    // A lab of a version that knew no such lock is told by its journal.
+    // A lab of a version without this lock is found by its journal.
     if let Some(living) = left::living(folder) {
         return Ok(Err(Refused::Busy {
             process: Some(living.process),
@@ -70,7 +70,7 @@ fn take(folder: &Path, what: &str) -> io::Result<Result<Hold, Refused>> {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Only words for people are in it: that they can't be removed does no harm.
+        // The content only informs users: a failure to remove it does no harm.
         let _ = self.file.set_len(0);
     }
 }
@@ -96,7 +96,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Beside the journals; it stays there.
+/// Beside the journals; the file is never removed.
 const FILE: &str = "lock";
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_lab_is_refused_and_told_whose_turn_it_is() {
+    fn a_second_lab_is_refused_with_the_name_of_the_first() {
         let folder =
             std::env::temp_dir().join(format!("mill-lab-host-hold-{}", std::process::id()));
         let first = hold(&folder, "2026-first-look-k3f9").unwrap();

@@ -1,16 +1,16 @@
-//! Journals that nobody keeps any more: their labs have ended without restoring.
+//! Journals of labs that have ended without restoring.
 
 use super::reading::{self, Progress};
 use super::{EXTENSION, Entry, Journal, ending};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A dead lab's journal.
+/// The journal of a lab that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     pub path: PathBuf,
     pub run: String,
-    /// Of the lab that was.
+    /// Process id of that lab.
     pub process: u32,
     /// How many changes are still to be undone.
     pub changes: usize,
@@ -20,13 +20,13 @@ pub struct Left {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     pub restored: Vec<String>,
-    /// With what is left, in words.
+    /// Messages on what is left.
     pub left: Vec<(String, Vec<String>)>,
-    /// Labs that are still running: theirs are not touched.
+    /// Labs that still run: their journals are not touched.
     pub living: Vec<String>,
 }
 
-/// The journals in `folder` whose labs are dead.
+/// The journals in `folder` whose labs have ended.
 pub fn left_behind(folder: &Path) -> Vec<Left> {
     let known = journals(folder).unwrap_or_default();
     known
@@ -45,7 +45,7 @@ pub(super) fn living(folder: &Path) -> Option<Left> {
         .next()
 }
 
-/// Undoes what dead labs left, and says so on `out`, one line a run and one for each thing that is left.
+/// Undoes what ended labs left, and reports on `out`, one line per run and one per remaining change.
 pub fn restore_all(folder: &Path, out: &mut impl Write) -> io::Result<Restored> {
     let mut answer = Restored::default();
     let known = journals(folder)?;
@@ -92,7 +92,7 @@ pub fn restore_all(folder: &Path, out: &mut impl Write) -> io::Result<Restored> 
     Ok(answer)
 }
 
-/// Which boot of the machine this is; empty where it is not said.
+/// The id of this boot of the machine; empty where the kernel gives none.
 pub(super) fn boot() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     String::from(id.trim())
@@ -114,7 +114,7 @@ fn journals(folder: &Path) -> io::Result<Vec<Known>> {
         .filter(|path| path.extension().is_some_and(|ending| ending == EXTENSION))
         .collect();
     paths.sort();
-    // One that vanishes meanwhile has been restored by its lab.
+    // A journal that vanishes meanwhile has been restored by its lab.
     Ok(paths.iter().filter_map(|path| known(path).ok()).collect())
 }
 
@@ -132,7 +132,7 @@ fn known(path: &Path) -> io::Result<Known> {
         process: 0,
         changes: noted.iter().filter(stands).count(),
     };
-    // Without a first line the lab died, or is, before its first act.
+    // Without a first line the lab ended, or is, before its first act.
     let mut is_living = false;
     if let Some(Ok(Entry::Began {
         run,

@@ -1,4 +1,4 @@
-//! `Host` in one word.
+//! `Host` as one word of text.
 
 use crate::host::Host;
 use serde::{Deserialize, Deserializer, Serializer};

@@ -3,10 +3,10 @@
 use super::Entry;
 use serde::{Deserialize, Serialize};
 
-/// An entry and how far its undoing is.
+/// An entry and the state of its undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
-    /// Or the line that can't be read.
+    /// Or the line that cannot be parsed.
     pub(super) entry: Result<Entry, String>,
     pub(super) progress: Progress,
 }
@@ -14,18 +14,18 @@ pub(super) struct Noted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     PreparedTestbed,
-    /// Begun: whether it was carried out is not known.
+    /// Begun: whether it was carried out is unknown.
     Undoing,
     Undone,
 }
 
-/// A line that is no entry.
+/// A line that is not an entry.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum Remark {
     Undoing(usize),
     Undone(usize),
-    /// The undo failed, and the entry stands as before.
+    /// The undo failed, and the entry is still in force.
     Failed(usize),
 }
 
@@ -39,7 +39,7 @@ impl Noted {
 }
 
 impl Progress {
-    /// The line that says so.
+    /// The line that records this.
     pub(super) fn line(self, number: usize) -> String {
         let word = match self {
             Self::PreparedTestbed => "failed",
@@ -50,8 +50,8 @@ impl Progress {
     }
 }
 
-/// Reads a file; with how many bytes of it are whole lines. What comes after the last line feed was torn by a crash
-/// and never acted on.
+/// Parses a file; also returns the length of its whole lines. What follows the last line feed was torn by a crash,
+/// before its act began.
 pub(super) fn parse(text: &[u8]) -> (Vec<Noted>, usize) {
     let whole = text
         .iter()

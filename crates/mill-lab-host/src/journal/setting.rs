@@ -1,4 +1,4 @@
-//! A value in a file of the kernel, wherever that is: here, in a namespace, on another machine.
+//! A value in a file of the kernel, on this machine, in a namespace or on another machine.
 
 use super::errand;
 use crate::host::{Host, NAMESPACES};
@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// The value: one line's words, or of a choice (`always [madvise] never`) the chosen one.
+/// The value: the words of one line, or of a choice (`always [madvise] never`) the selected one.
 pub(crate) fn read(host: &Host, path: &str) -> io::Result<String> {
     read_text(host, path).map(|text| chosen(&text))
 }
 
-/// All that the file says.
+/// The whole content of the file.
 pub(crate) fn read_text(host: &Host, path: &str) -> io::Result<String> {
     match host {
         Host::Local => read_here(path),
@@ -20,7 +20,7 @@ pub(crate) fn read_text(host: &Host, path: &str) -> io::Result<String> {
     }
 }
 
-/// Writes it in one call, as the kernel wants it.
+/// Writes it in one system call, as the kernel requires.
 pub(crate) fn write(host: &Host, path: &str, value: &str) -> io::Result<()> {
     match host {
         Host::Local => write_here(path, value),
@@ -44,12 +44,13 @@ pub(crate) fn is_same(path: &str, a: &str, b: &str) -> bool {
     words(a) == words(b) || (is_mask && mask(a) == mask(b))
 }
 
-/// Whether a namespace is there.
+/// Whether a namespace exists.
 pub(crate) fn is_namespace(name: &str) -> bool {
     Path::new(NAMESPACES).join(name).exists()
 }
 
-/// /proc/sys/net shows whoever opens it his own network namespace; /sys shows the one it was mounted in.
+/// /proc/sys/net shows the network namespace of the process that opens it; /sys shows the one in which it was
+/// mounted.
 fn is_per_task(path: &str) -> bool {
     path.starts_with("/proc/")
 }
@@ -63,7 +64,7 @@ fn read_here(path: &str) -> io::Result<String> {
 }
 
 fn write_here(path: &str, value: &str) -> io::Result<()> {
-    // Not created: a file that isn't there is a key that this kernel doesn't have.
+    // Not created: a file that does not exist is a key that this kernel does not have.
     let mut file = File::options().write(true).truncate(true).open(path)?;
     file.write_all(format!("{value}\n").as_bytes())
 }
@@ -79,7 +80,8 @@ fn chosen(text: &str) -> String {
     }
 }
 
-/// A file of /proc/sys or /sys says a page at most; /proc/interrupts of a machine with hundreds of CPUs says a megabyte.
+/// A file of /proc/sys or /sys holds a page at most; /proc/interrupts of a machine with hundreds of CPUs holds a
+/// megabyte.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 #[cfg(test)]

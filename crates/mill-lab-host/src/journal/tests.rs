@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A folder that goes with the test.
+/// A folder that is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -13,7 +13,7 @@ impl Scratch {
         Self(folder)
     }
 
-    /// A file that stands for one of the kernel's.
+    /// A file in place of one of the kernel's.
     fn key(&self, name: &str, value: &str) -> String {
         let path = self.0.join(name);
         std::fs::write(&path, value).unwrap();
@@ -61,7 +61,7 @@ fn a_dropped_journal_restores_and_removes_its_file() {
 }
 
 #[test]
-fn what_somebody_else_has_set_since_is_left_alone_and_said() {
+fn a_value_changed_by_another_program_is_left_alone_and_reported() {
     let scratch = Scratch::new("else");
     let key = scratch.key("key", "1");
     let mut journal = Journal::begin(&scratch.0, "run").unwrap();
@@ -70,14 +70,14 @@ fn what_somebody_else_has_set_since_is_left_alone_and_said() {
     let problems = journal.restore();
     assert_eq!(problems.len(), 1);
     assert!(
-        problems[0].contains("is 7, which somebody else has set"),
+        problems[0].contains("is 7, which another program has set"),
         "{problems:?}"
     );
     assert_eq!(value(&key), "7");
 }
 
 #[test]
-fn what_undoing_between_trials_had_to_say_is_said_at_the_end() {
+fn messages_of_undoing_between_trials_are_reported_at_the_end() {
     let scratch = Scratch::new("settled");
     let key = scratch.key("key", "1");
     let mut journal = Journal::begin(&scratch.0, "run").unwrap();
@@ -103,7 +103,7 @@ fn what_could_not_be_undone_is_kept_for_later() {
     let path = journal.path.clone();
     assert_eq!(journal.restore().len(), 1);
     assert_eq!(value(&key), "1");
-    // The second restore has only that one to do, and this time it works.
+    // The second restore has only that one to undo, and it succeeds.
     std::fs::write(&helper, "").unwrap();
     let journal = Journal::inherit(&path).unwrap();
     assert_eq!(journal.restore(), NOTHING);
@@ -247,7 +247,7 @@ fn what_was_undone_is_not_undone_again() {
 }
 
 #[test]
-fn a_command_in_doubt_is_forgiven_its_failure_and_another_is_not() {
+fn a_command_in_doubt_may_fail_and_another_may_not() {
     let ran = |undo: &str| {
         let entry = Entry::Ran {
             host: Host::Local,
@@ -257,7 +257,7 @@ fn a_command_in_doubt_is_forgiven_its_failure_and_another_is_not() {
         serde_json::to_string(&entry).unwrap()
     };
     let scratch = Scratch::new("doubt");
-    // The last line may never have been acted on.
+    // The last line may not have been carried out.
     let (last, said) = restored(&scratch, &[ran("false"), String::new()]);
     assert_eq!(last.restored, ["gone"], "{said}");
     let lines = [ran("false"), ran("true"), String::new()];
@@ -282,7 +282,7 @@ fn a_line_that_cannot_be_read_is_named_and_the_others_are_undone() {
 }
 
 #[test]
-fn the_journal_of_a_living_lab_is_not_touched() {
+fn the_journal_of_a_running_lab_is_not_touched() {
     let scratch = Scratch::new("living");
     let key = scratch.key("key", "1");
     let mut journal = Journal::begin(&scratch.0, "mine").unwrap();
@@ -301,7 +301,7 @@ fn the_journal_of_a_living_lab_is_not_touched() {
 }
 
 #[test]
-fn a_lab_that_was_killed_and_not_asked_for_is_dead() {
+fn a_lab_that_was_killed_and_not_waited_for_has_ended() {
     let scratch = Scratch::new("zombie");
     let key = scratch.key("key", "2");
     let mut child = std::process::Command::new("cat")
@@ -321,7 +321,7 @@ fn a_lab_that_was_killed_and_not_asked_for_is_dead() {
     std::fs::write(scratch.0.join("killed.journal"), text).unwrap();
     assert_eq!(left::living(&scratch.0).unwrap().process, process);
     child.kill().unwrap();
-    // Nobody asks how it ended: it stays as a zombie.
+    // It is not waited for: it stays a zombie.
     while ending::stat_of(process).unwrap().is_living() {
         std::thread::yield_now();
     }

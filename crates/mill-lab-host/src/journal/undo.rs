@@ -1,26 +1,26 @@
-//! What undoes an entry. Each undo may be carried out twice.
+//! The undo of an entry. Each undo may be carried out twice.
 
 use super::{Entry, ending, errand, setting};
 use crate::host::{Host, quoted};
 use std::io;
 use std::path::{Component, Path};
 
-/// What came of it.
+/// The result of an undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Done,
-    /// There is nothing more to do, but somebody should know.
+    /// Nothing more to do, but the message should be shown.
     Settled(String),
-    /// To be tried again by a later restore.
+    /// A later restore tries again.
     Left(String),
 }
 
-/// What an undo has to know of its journal.
+/// What an undo needs to know of its journal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undoing {
-    /// Of the lab.
+    /// Process id of the lab.
     pub(super) session: u32,
-    /// Whether the act happened, or an earlier undo of it, is not known: a command that fails is forgiven.
+    /// Whether the act, or an earlier undo of it, happened is unknown: a command that fails is ignored.
     pub(super) in_doubt: bool,
 }
 
@@ -64,12 +64,12 @@ impl Undoing {
     }
 }
 
-/// A namespace took with it all that was done inside.
+/// Deleting a namespace removed all that was made inside.
 fn is_gone(host: &Host) -> bool {
     matches!(host, Host::Namespace(name) if !setting::is_namespace(name))
 }
 
-/// ssh could not get there: the command was not run at all.
+/// ssh did not reach the host: the command was not run.
 fn is_unreachable(error: &io::Error) -> bool {
     error.to_string().contains(errand::SSH_FAILED)
 }
@@ -95,7 +95,7 @@ fn write_back(host: &Host, path: &str, before: &str, after: &str) -> Outcome {
     }
     if !setting::is_same(path, &now, after) {
         return Outcome::Settled(format!(
-            "{place} is {now}, which somebody else has set since: left alone \
+            "{place} is {now}, which another program has set since: left alone \
              (it was {before}, the lab made it {after})"
         ));
     }
@@ -110,7 +110,7 @@ fn delete_namespace(name: &str) -> Outcome {
         return Outcome::Done;
     }
     let inside = || {
-        // An error means that there is no such namespace, hence nobody in it.
+        // An error means that the namespace does not exist, so no process is in it.
         let pids = errand::run(&Host::Local, &["ip", "netns", "pids", name], None);
         let pids = pids.unwrap_or_default();
         pids.split_whitespace()
@@ -129,7 +129,7 @@ fn delete_namespace(name: &str) -> Outcome {
 }
 
 fn remove_folder(path: &str) -> Outcome {
-    // A journal that was tampered with, or a mistake of ours, must not cost more than a folder of the lab's.
+    // A journal that was tampered with, or a bug, must not remove more than a folder of the lab's.
     let parts: Vec<Component<'_>> = Path::new(path).components().collect();
     let is_plain = |part: &Component<'_>| matches!(part, Component::Normal(_));
     let depth = parts.iter().filter(|part| is_plain(part)).count();

@@ -1,4 +1,4 @@
-//! /proc/stat: what the CPUs did, by class, as mpstat(1) names the classes.
+//! /proc/stat: CPU time by class, in the classes of mpstat(1).
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) struct Times {
     pub guest_nice: u64,
 }
 
-/// What of /proc/stat the monitor uses.
+/// The part of /proc/stat that the monitor uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub all: Times,
@@ -34,7 +34,7 @@ pub(crate) const SOFTIRQS: [&str; 10] = [
     "hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu",
 ];
 
-/// The kernel tells times in /proc in hundredths of a second on every architecture that Millstream runs on.
+/// The kernel counts time in /proc in hundredths of a second on every architecture that Millstream runs on.
 pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// None if it is not /proc/stat.
@@ -45,7 +45,7 @@ pub(crate) fn parse(text: &str) -> Option<Stat> {
         let Some((name, rest)) = line.split_once(' ') else {
             continue;
         };
-        // The line `intr` goes on with hundreds of numbers that nobody needs here.
+        // The line `intr` goes on with hundreds of numbers, which are not needed.
         let mut numbers = rest.split_ascii_whitespace().map(|word| word.parse().ok());
         match name {
             "cpu" => {
@@ -87,7 +87,7 @@ fn times(mut numbers: impl Iterator<Item = Option<u64>>) -> Times {
 }
 
 impl Times {
-    /// What went by since `earlier`. Idle and iowait are known to run backwards by a tick.
+    /// The difference since `earlier`. Idle and iowait are known to run backwards by a tick.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         self.with(earlier, u64::saturating_sub)
     }
@@ -111,17 +111,17 @@ impl Times {
         }
     }
 
-    /// All of it; guests are in `user` and `nice` already.
+    /// The sum; guests are in `user` and `nice` already.
     pub(crate) fn total(&self) -> u64 {
         self.processes() + self.idle + self.iowait + self.irq + self.softirq + self.steal
     }
 
-    /// What processes had, guests and the kernel on their behalf included.
+    /// Time of processes, including guests and system calls.
     pub(crate) fn processes(&self) -> u64 {
         self.user + self.nice + self.system
     }
 
-    /// What interrupts had, before and after they were put off.
+    /// Time of hardware and software interrupts.
     pub(crate) fn interrupts(&self) -> u64 {
         self.irq + self.softirq
     }

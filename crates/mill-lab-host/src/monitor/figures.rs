@@ -1,4 +1,4 @@
-//! From samples to figures by the names of the metric table.
+//! From samples to figures, under the names of the metric table.
 
 use super::cpu::{SOFTIRQS, TICKS_PER_SECOND, Times, float};
 use super::network::Traffic;
@@ -6,7 +6,7 @@ use super::sample::{Facts, Sample, Side};
 use mill_lab::record::Figures;
 use std::time::Duration;
 
-/// What happened from the first of the samples to the last, rates and shares of that time; none of fewer than two.
+/// Rates and shares between the first sample and the last; none of fewer than two.
 pub(super) fn between(samples: &[Sample], facts: &Facts) -> Figures {
     let mut figures = Figures::new();
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
@@ -41,7 +41,7 @@ pub(super) fn between(samples: &[Sample], facts: &Facts) -> Figures {
             let own = after.usage.cpu_seconds - before.usage.cpu_seconds;
             let softirq = softirq_seconds(&times, own + neighbours);
             figures.insert(format!("softirq_seconds.{name}"), softirq);
-            // Nobody of the side is known: neither is whose work its CPUs did.
+            // No process of the side is known, so its CPUs' work cannot be attributed.
             if after.usage.processes > 0 || before.usage.processes > 0 {
                 let shared = facts.shared_cpus.then_some(neighbours);
                 owners(name, &times, (own, softirq), shared, &mut figures);
@@ -91,8 +91,8 @@ const SIDES: [(&str, Of, Of); 2] = [
     ("client", |sample| &sample.client, |sample| &sample.server),
 ];
 
-/// Counts of TCP from the first sample to the last. They are of the whole load with its ramps: an overflow in the first
-/// second is what the longest latencies come from.
+/// Counts of TCP from the first sample to the last. They cover the whole load with its ramps: an overflow in the
+/// first second causes the longest latencies.
 pub(super) fn tcp(samples: &[Sample]) -> Figures {
     let mut figures = Figures::new();
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
@@ -150,7 +150,7 @@ fn machine(first: &Sample, last: &Sample, seconds: f64, figures: &mut Figures) {
     }
 }
 
-/// Between the first and the last look that counted them; none if there were not two.
+/// Between the first and the last sample that counted them; none if there were fewer than two.
 fn interrupts(samples: &[Sample], of: Of) -> Option<f64> {
     let mut counted = samples
         .iter()
@@ -160,15 +160,15 @@ fn interrupts(samples: &[Sample], of: Of) -> Option<f64> {
     Some(float(after.saturating_sub(before)) / last.saturating_sub(first).as_secs_f64())
 }
 
-/// Ticks that all CPUs had.
+/// Ticks of all CPUs.
 fn capacity(first: &Sample, last: &Sample) -> f64 {
     float(last.stat.all.since(&first.stat.all).total())
 }
 
-/// Ticks of processes that are neither the server's nor the clients': all that /proc/stat has as user, nice and system,
-/// less what the two trees used. The lab itself is foreign. Interrupts are nobody's here; where the kernel does not keep
-/// them apart from the processes they interrupted, they are in the trees' times, and the share comes out too small
-/// by as much, never too large.
+/// Ticks of processes that are neither the server's nor the clients': all user, nice and system time of /proc/stat,
+/// less what the two trees used. The lab itself is foreign. Interrupts count for no process; where the kernel does
+/// not keep them apart from the processes they interrupted, they are in the trees' times, and the share comes out too
+/// small by as much, never too large.
 fn foreign_ticks(first: &Sample, last: &Sample) -> f64 {
     let all = float(last.stat.all.since(&first.stat.all).processes());
     let ours: f64 = SIDES
@@ -178,11 +178,11 @@ fn foreign_ticks(first: &Sample, last: &Sample) -> f64 {
     (all - ours * TICKS_PER_SECOND).max(0.0)
 }
 
-/// What interrupts took on a side's CPUs beside what its processes are charged with already.
+/// Interrupt time on a side's CPUs that its processes are not already charged with.
 ///
-/// Without CONFIG_IRQ_TIME_ACCOUNTING a process is charged with interrupts that hit it, and adding the softirq class to
-/// its time would count them twice. What the CPUs did less what processes are charged with is what is left;
-/// that it is not more than the class keeps other processes out.
+/// Without CONFIG_IRQ_TIME_ACCOUNTING a process is charged with interrupts that hit it, and adding the softirq class
+/// to its time would count them twice. The result is the busy time of the CPUs less the time charged to processes, at
+/// most the softirq class; the limit excludes other processes.
 fn softirq_seconds(times: &Times, process_seconds: f64) -> f64 {
     let interrupts = float(times.interrupts()) / TICKS_PER_SECOND;
     let busy = float(times.processes()) / TICKS_PER_SECOND + interrupts;
@@ -195,8 +195,8 @@ fn classes(name: &str, times: &Times, figures: &mut Figures) {
     }
 }
 
-/// Whose work a side's CPUs did, in percent of them: its own with the softirq there, the other side's where they share CPUs, and that of
-/// processes that are neither's. What the hypervisor took is a class of its own.
+/// Attributes the work of a side's CPUs, in percent of them: its own with the softirq there, the other side's where
+/// they share CPUs, and that of unrelated processes. Time that the hypervisor took is a class of its own.
 fn owners(
     name: &str,
     times: &Times,
@@ -241,7 +241,7 @@ fn processes(name: &str, before: &Side, after: &Side, seconds: f64, figures: &mu
     figures.insert(stem, voluntary + involuntary);
 }
 
-/// As `sar -n DEV`, whose kB are 1024 bytes.
+/// As in `sar -n DEV`, whose kB are 1024 bytes.
 fn interface(name: &str, went: &Traffic, seconds: f64, mbit: Option<f64>, figures: &mut Figures) {
     let mut insert = |what: &str, value: f64| {
         figures.insert(format!("interface.{name}.{what}"), value);
@@ -253,13 +253,13 @@ fn interface(name: &str, went: &Traffic, seconds: f64, mbit: Option<f64>, figure
     insert("dropped", float(went.rx_dropped + went.tx_dropped));
     insert("errors", float(went.rx_errors + went.tx_errors));
     if let Some(mbit) = mbit {
-        // Full duplex: the busier way is what the link is used to.
+        // Full duplex: the busier direction is the link's load.
         let bits = float(went.rx_bytes.max(went.tx_bytes)) * 8.0 / seconds;
         insert("utilisation_percent", bits * 100.0 / (mbit * 1e6));
     }
 }
 
-/// What stands at an instant: the most of it.
+/// Gauges of an instant: the maximum over the samples.
 fn gauges<'a>(name: &str, sides: impl Iterator<Item = &'a Side>, figures: &mut Figures) {
     let (mut memory, mut waiting, mut in_use, mut any) = (0, 0, 0, false);
     for side in sides {
@@ -277,8 +277,9 @@ fn gauges<'a>(name: &str, sides: impl Iterator<Item = &'a Side>, figures: &mut F
     }
 }
 
-/// Ephemeral ports that the fullest client host has taken. Where the server is in the same namespace, half of the sockets
-/// are its own, and of those in TIME_WAIT all that it closed first: they keep the server's port, not the client's.
+/// Ephemeral ports that the fullest client host has taken. Where the server is in the same namespace, half of the
+/// sockets are its own, and of those in TIME_WAIT all that it closed first: they hold the server's port, not the
+/// client's.
 fn taken_ports(sample: &Sample, facts: &Facts) -> f64 {
     if facts.shared_network {
         let tcp = &sample.client.tcp;

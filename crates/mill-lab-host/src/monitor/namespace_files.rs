@@ -1,4 +1,4 @@
-//! Where one side lives, and the files there that speak of its network.
+//! A side's host, and the files there that describe its network.
 
 use super::network::{self, Traffic};
 use super::tcp::{self, Tcp};
@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::process::Stdio;
 
-/// Open files of one namespace. An open file below /proc/net goes on speaking of the namespace in which it was opened.
+/// Open files of one namespace. An open file below /proc/net keeps reading the namespace in which it was opened.
 #[derive(Debug)]
 pub(crate) struct NamespaceFiles {
     dev: File,
@@ -21,7 +21,7 @@ pub(crate) struct NamespaceFiles {
 }
 
 impl NamespaceFiles {
-    /// Opens them where `host` is.
+    /// Opens them on `host`.
     pub(crate) fn open(host: &Host) -> Result<Self, String> {
         if let Host::Remote(target) = host {
             return Err(format!(
@@ -56,7 +56,7 @@ impl NamespaceFiles {
         network::parse(&again(&mut self.dev).ok()?, interface)
     }
 
-    /// See `tcp::waits_of_clients`. Costs a microsecond a socket, so it is for the end.
+    /// See `tcp::waits_of_clients`. Costs a microsecond per socket, so it runs once, at the end.
     pub(crate) fn waits_of_clients(&mut self) -> f64 {
         let tables: Vec<String> = self
             .tables
@@ -76,7 +76,7 @@ impl NamespaceFiles {
     }
 }
 
-/// Reads an open file of /proc from its beginning, which asks the kernel anew.
+/// Reads an open file of /proc from its beginning, which makes the kernel produce it anew.
 pub(crate) fn again(file: &mut File) -> io::Result<String> {
     file.rewind()?;
     let mut text = String::new();
@@ -90,13 +90,13 @@ fn port_range(text: &str) -> Option<(u32, u32)> {
     (range.0 <= range.1).then_some(range)
 }
 
-/// Speed of an interface in 10⁶ bits/s, as its driver says; else why it has none.
+/// Speed of an interface in 10⁶ bits/s, as its driver reports; else why it has none.
 pub(crate) fn speed(host: &Host, interface: &str) -> Result<f64, String> {
     if interface == "lo" {
         return Err(String::from("the loopback interface has no rate"));
     }
     let folder = format!("/sys/class/net/{interface}");
-    // One process for both, because /sys shows a namespace's interfaces only to who has mounted it there.
+    // One process for both, because /sys shows a namespace's interfaces only to a process that has mounted it there.
     let line = Line::new([
         "sh",
         "-c",
@@ -113,14 +113,14 @@ pub(crate) fn speed(host: &Host, interface: &str) -> Result<f64, String> {
     parse_speed(&String::from_utf8_lossy(&output.stdout), interface)
 }
 
-/// What the two commands print.
+/// The output of the two commands.
 fn parse_speed(text: &str, interface: &str) -> Result<f64, String> {
     let unknown = || {
         format!("the driver of {interface} tells no rate; give it as `link_mbit` under [monitors]")
     };
     let mut lines = text.lines();
     let device = lines.next().ok_or_else(unknown)?;
-    // veth, macvlan on it, bridges: what they tell is a constant of the driver and limits nothing.
+    // veth, macvlan on it, bridges: the speed they report is a constant of the driver and limits nothing.
     if device.contains("/virtual/") {
         return Err(format!(
             "{interface} is a virtual interface without a rate; set `rate_gbit` of the topology, or `link_mbit` under [monitors]"
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_real_interface_has_the_rate_that_its_driver_tells() {
+    fn a_real_interface_has_the_rate_that_its_driver_reports() {
         let check = |text: &str, expected: Option<f64>| {
             assert_eq!(parse_speed(text, "eth0").ok(), expected, "{text:?}");
         };

@@ -1,4 +1,4 @@
-//! /proc/net/dev: what went through an interface.
+//! /proc/net/dev: traffic of an interface.
 
 /// Counters of one interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) struct Traffic {
     pub tx_dropped: u64,
 }
 
-/// The line of an interface; none if it is not there.
+/// The line of an interface; none if it does not exist.
 pub(crate) fn parse(text: &str, interface: &str) -> Option<Traffic> {
     text.lines().find_map(|line| {
         // Names may hold colons (aliases), counters never do.
@@ -41,12 +41,12 @@ pub(crate) fn parse(text: &str, interface: &str) -> Option<Traffic> {
 }
 
 impl Traffic {
-    /// What went through since `earlier`. An interface that was made anew begins at zero.
+    /// The difference since `earlier`. An interface that was made anew begins at zero.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         self.with(earlier, u64::saturating_sub)
     }
 
-    /// Through both interfaces.
+    /// The sum of both interfaces.
     pub(crate) fn plus(&self, other: &Self) -> Self {
         self.with(other, u64::saturating_add)
     }

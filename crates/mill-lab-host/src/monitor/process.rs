@@ -1,4 +1,4 @@
-//! /proc/PID: what processes used of the machine, a first process and all that descend from it.
+//! /proc/PID: resources that processes used, a first process and all its descendants.
 
 use super::cpu::TICKS_PER_SECOND;
 use super::cpu::float;
@@ -37,7 +37,7 @@ pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Running sums of a tree since it was first looked at.
+/// Running sums of a tree since its first sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Usage {
     /// User and system.
@@ -46,14 +46,14 @@ pub(super) struct Usage {
     pub involuntary_switches: u64,
     /// Resident now; pages that processes share are counted for each.
     pub resident_bytes: u64,
-    /// Alive now.
+    /// Processes that run now.
     pub processes: usize,
 }
 
 /// Processes from one or more first ones downward.
 ///
-/// A process that ends takes its times along: what it used after the last look is lost, and a process that lives
-/// shorter than the time between two scans is never seen.
+/// A process that ends takes its counters with it: what it used after the last sample is lost, and a process that
+/// lives shorter than the time between two scans is never seen.
 #[derive(Debug)]
 pub(super) struct Tree {
     roots: Vec<u32>,
@@ -64,7 +64,7 @@ pub(super) struct Tree {
     ended: Vec<Ended>,
 }
 
-/// A worker that is no more.
+/// A worker that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub process: u32,
@@ -76,22 +76,23 @@ struct Member {
     seen: Seen,
     name: String,
     looks: u32,
-    /// Forked by a process of the same name, and there from the beginning: such ones serve until the server ends.
+    /// Forked by a process of the same name, and present from the beginning: such processes serve until the server
+    /// ends.
     is_worker: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Of all that the process has used.
+    /// All CPU time of the process.
     ticks: u64,
-    /// Of the threads that live: a thread that has ended is in the ticks only.
+    /// Of the running threads: a thread that has ended counts in the ticks only.
     nanoseconds: u64,
     voluntary: u64,
     involuntary: u64,
 }
 
 impl Seen {
-    /// CPU time since `before`: exact, or, where a thread has ended meanwhile, what the ticks are sure of.
+    /// CPU time since `before`: exact, or, where a thread has ended meanwhile, the part that the ticks guarantee.
     fn seconds_since(&self, before: &Self) -> f64 {
         let exact = self.nanoseconds.saturating_sub(before.nanoseconds);
         let ticks = self.ticks.saturating_sub(before.ticks + TICKS_ROUNDED);
@@ -114,7 +115,7 @@ impl Tree {
         }
     }
 
-    /// Looks again. `parents` (child to parent, of the whole machine) finds members that came meanwhile.
+    /// Takes a sample. `parents` (child to parent, of the whole machine) finds members that started meanwhile.
     pub(super) fn look(&mut self, parents: Option<&BTreeMap<u32, u32>>) -> Usage {
         let mut numbers: BTreeSet<u32> = self.members.keys().map(|(number, _)| *number).collect();
         numbers.extend(&self.roots);
@@ -130,7 +131,7 @@ impl Tree {
             };
             let key = (number, stat.start);
             self.usage.resident_bytes += resident_bytes;
-            // Who was there at the first look brings a past along; who came later is ours from its beginning.
+            // Processes of the first sample have used CPU time before; for later ones all of it counts.
             let known = self.members.remove(&key);
             let before = known.as_ref().map(|member| member.seen);
             let before = before.unwrap_or(if self.begun { Seen::default() } else { seen });
@@ -146,7 +147,7 @@ impl Tree {
             member.looks += 1;
             members.insert(key, member);
         }
-        // Who is left was there at the last look and is not now.
+        // What remains was in the last sample and is gone now.
         let gone = std::mem::take(&mut self.members).into_iter();
         self.ended.extend(
             gone.filter(|(_, member)| member.is_worker && member.looks > 1)
@@ -163,8 +164,8 @@ impl Tree {
 }
 
 impl Tree {
-    /// Workers that ended between two looks. A server starts another one in its place and goes on, but its connections are cut, and the
-    /// figures are of fewer workers for a while.
+    /// Workers that ended between two samples. A server starts another one in its place, but the connections are cut,
+    /// and the figures are of fewer workers for a while.
     pub(super) fn ended(&self) -> &[Ended] {
         &self.ended
     }
@@ -173,7 +174,8 @@ impl Tree {
 /// Searches in which workers are found: a server may listen a moment before it forks them.
 const SEARCHES_AT_FIRST: u32 = 2;
 
-/// Whether a process was forked by one of its own name, and not to end by itself: nginx's cache loader does a minute after the start.
+/// Whether a process was forked by one of its own name and does not end by itself, as nginx's cache loader does a
+/// minute after the start.
 fn is_worker(process: u32, own: &Stat) -> bool {
     let of_its_name = stat(own.parent).is_some_and(|parent| parent.name == own.name);
     let title = || fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
@@ -196,7 +198,7 @@ pub(crate) fn descendants(roots: &[u32], parents: &BTreeMap<u32, u32>) -> BTreeS
     found
 }
 
-/// The numbers of all processes.
+/// All process ids.
 pub(crate) fn all() -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -240,7 +242,7 @@ fn read(number: u32) -> Option<(Stat, Seen, u64)> {
     Some((stat, seen, resident_kib * 1024))
 }
 
-/// CPU time of the threads of a process that live (sched-stats.rst: time on a CPU, time waiting for one, turns).
+/// CPU time of the running threads of a process (sched-stats.rst: time on a CPU, time waiting for one, timeslices).
 pub(crate) fn nanoseconds(number: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{number}/task")).ok();
     let times = tasks.into_iter().flatten().flatten().filter_map(|task| {
@@ -250,8 +252,8 @@ pub(crate) fn nanoseconds(number: u32) -> u64 {
     times.sum()
 }
 
-/// Waits until processes do nothing more, or patience ends: a server whose clients have gone still has requests before it, and
-/// connections to close.
+/// Waits until the processes are idle, or the timeout: a server whose clients have gone still has requests to answer
+/// and connections to close.
 pub(crate) fn wait_until_idle(pids: &[u32]) {
     let used = || -> u64 { pids.iter().map(|pid| nanoseconds(*pid)).sum() };
     let (mut last, mut looks) = (used(), 0);
@@ -265,7 +267,7 @@ pub(crate) fn wait_until_idle(pids: &[u32]) {
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// So many looks without CPU time in between are taken for idleness.
+/// This many samples without CPU time in between count as idle.
 const IDLE_LOOKS: u32 = 6;
 
 /// Memory of processes in bytes.
@@ -295,17 +297,17 @@ pub(crate) fn memory(number: u32) -> Option<Memory> {
     })
 }
 
-/// Threads of a process whose switches are counted: reading a thread's status takes some 15 µs, and a look should
-/// not cost more than a millisecond.
+/// The most threads of a process whose switches are counted: reading a thread's status takes some 15 µs, and a sample
+/// should not cost more than a millisecond.
 const THREADS_MAX: usize = 64;
 
-/// Those of one thread: the file of a process speaks of its first thread only.
+/// The counts of one thread: the file of a process covers its first thread only.
 fn add_switches(status: &str, seen: &mut Seen) {
     seen.voluntary += status_field(status, "voluntary_ctxt_switches").unwrap_or(0);
     seen.involuntary += status_field(status, "nonvoluntary_ctxt_switches").unwrap_or(0);
 }
 
-/// The number behind a name in /proc/PID/status.
+/// The number after a name in /proc/PID/status.
 fn status_field(status: &str, name: &str) -> Option<u64> {
     status.lines().find_map(|line| {
         let rest = line.strip_prefix(name)?.strip_prefix(':')?;
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_there_before_brings_no_past() {
+    fn cpu_time_before_the_first_sample_does_not_count() {
         let mut tree = Tree::new(vec![std::process::id()]);
         let first = tree.look(Some(&parents()));
         assert!(first.cpu_seconds < 0.001, "{first:?}");
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_ends_is_told_and_another_program_that_ends_is_not() {
+    fn a_worker_that_ends_is_reported_and_another_program_is_not() {
         use std::io::{BufRead, BufReader, Write};
         use std::process::{Command, Stdio};
         // Two shells, one forked by the other, and a program that the outer one starts; a line ends what it names.
@@ -405,7 +407,7 @@ mod tests {
         let numbers = said.next().unwrap().unwrap();
         let worker: u32 = numbers.split(' ').next().unwrap().parse().unwrap();
         let other: u32 = numbers.split(' ').nth(1).unwrap().parse().unwrap();
-        // Until it is the program that it will be.
+        // Until it has executed its program.
         while stat(other).is_some_and(|stat| stat.name != "sleep") {
             std::thread::yield_now();
         }

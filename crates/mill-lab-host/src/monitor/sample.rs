@@ -1,4 +1,4 @@
-//! One look at everything, and who takes it.
+//! One sample of all counters, and the sampler that takes it.
 
 use super::Watched;
 use super::cpu::{self, Times};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::time::Duration;
 
-/// What was there at an instant. Counters run on; differences of two samples are what happened between them.
+/// The state at an instant. Counters run on; the difference of two samples is what happened between them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sample {
     /// On the monotonic clock.
@@ -19,7 +19,7 @@ pub(super) struct Sample {
     pub stat: cpu::Stat,
     pub server: Side,
     pub client: Side,
-    /// Microseconds in which somebody waited for a CPU.
+    /// Microseconds in which some task waited for a CPU.
     pub pressure_us: Option<u64>,
     /// Free bytes by node.
     pub free_memory: BTreeMap<u32, u64>,
@@ -28,18 +28,18 @@ pub(super) struct Sample {
 /// Of the server or of all clients.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Side {
-    /// Together, and none if none of them is on this machine.
+    /// Their sum; none if none of them is on this machine.
     pub cpus: Option<Times>,
     pub usage: Usage,
     pub traffic: Option<Traffic>,
     pub tcp: Tcp,
-    /// Interrupts of devices that its CPUs took; looked at with every search, and none between.
+    /// Interrupts of devices that its CPUs handled; updated at each search only.
     pub interrupts: Option<u64>,
     /// Sockets in use and waiting, of the fullest client host.
     pub fullest: u64,
 }
 
-/// What does not change while it is looked at.
+/// What does not change during the samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Facts {
     /// Rate of each side's interface in 10⁶ bits/s.
@@ -49,9 +49,9 @@ pub(super) struct Facts {
     pub cpus: Vec<u32>,
     /// Whether the sides share CPUs.
     pub shared_cpus: bool,
-    /// Client and server in one namespace: sockets are counted twice, and TIME_WAIT may be anybody's.
+    /// Client and server in one namespace: sockets are counted twice, and TIME_WAIT may belong to either.
     pub shared_network: bool,
-    /// The load does not pass by the server's interface.
+    /// The load does not pass through the server's interface.
     pub beside_interface: bool,
     /// The clients' share of TIME_WAIT in a namespace that they share with the server.
     pub client_waits: f64,
@@ -81,12 +81,12 @@ pub(super) struct Sampler {
     looks: u32,
 }
 
-/// Every how many looks the whole machine is searched for new members of the trees: a search reads one file of each
-/// process. With the usual four looks a second that is once a second.
+/// The number of samples from one search of the whole machine for new members of the trees to the next: a search
+/// reads one file of each process. With the usual four samples a second that is once a second.
 const LOOKS_A_SEARCH: u32 = 4;
 
 impl Sampler {
-    /// Opens what there is; what is not there is among the facts' `absent`.
+    /// Opens what exists; the rest is among the facts' `absent`.
     pub(super) fn open(watched: &Watched) -> std::io::Result<(Self, Facts)> {
         let testbed = &watched.testbed;
         let mut facts = Facts {
@@ -138,7 +138,7 @@ impl Sampler {
         Ok((sampler, facts))
     }
 
-    /// Of `Facts::client_waits`, to be asked once the load is over.
+    /// Of `Facts::client_waits`, to be called once the load is over.
     pub(super) fn client_waits(&mut self) -> f64 {
         self.clients
             .first_mut()
@@ -267,7 +267,7 @@ fn sum_of(by_cpu: &BTreeMap<u32, u64>, cpus: &[u32]) -> Option<u64> {
     (!counts.is_empty()).then(|| counts.iter().sum())
 }
 
-/// /proc/interrupts by CPU: what devices asked for, and what CPUs asked of each other; a row of counts a source.
+/// /proc/interrupts by CPU: interrupts of devices and between CPUs; a row of counts per source.
 fn interrupts(text: &str) -> BTreeMap<u32, u64> {
     let mut lines = text.lines();
     let cpus: Vec<u32> = lines
@@ -279,7 +279,7 @@ fn interrupts(text: &str) -> BTreeMap<u32, u64> {
     let mut sums: BTreeMap<u32, u64> = cpus.iter().map(|cpu| (*cpu, 0)).collect();
     for line in lines {
         let counts = line.split_ascii_whitespace().skip(1).map(str::parse::<u64>);
-        // Rows such as ERR have fewer counts than there are CPUs, and are of none.
+        // Rows such as ERR have fewer counts than there are CPUs, and belong to none.
         let counts: Vec<u64> = counts.map_while(Result::ok).take(cpus.len()).collect();
         if counts.len() == cpus.len() {
             for (cpu, count) in cpus.iter().zip(counts) {

@@ -1,9 +1,10 @@
-//! Which part of a series is steady: clients begin and end one by one, and what is seen meanwhile is of nobody.
+//! The steady part of a series: clients begin and end one by one, and samples meanwhile are of fewer connections.
 
 use std::ops::Range;
 
-/// The part of a series of rates without its ramps: from both ends, values below four fifths of the usual are cut. The
-/// usual is the median of the busier half, so that ramps may be up to half of the series. All of it if nothing moved.
+/// The part of a series of rates without its ramps: at both ends, values below four fifths of the usual are cut. The
+/// usual is the median of the busier half, so that ramps may be up to half of the series. The whole series if there
+/// was no traffic.
 pub fn steady_part(rates: &[f64]) -> Range<usize> {
     let mut sorted: Vec<f64> = rates.iter().copied().filter(|rate| *rate > 0.0).collect();
     sorted.sort_by(f64::total_cmp);
@@ -17,8 +18,8 @@ pub fn steady_part(rates: &[f64]) -> Range<usize> {
     first..last + 1
 }
 
-/// Of the usual rate: rates of steady loads vary by a tenth and more from one second to the next (in seed 003 by ± 1 of 5
-/// Gbit/s), and ramps begin near nothing.
+/// Share of the usual rate: rates of steady loads vary by a tenth and more from one second to the next (in seed 003
+/// by ± 1 of 5 Gbit/s), and ramps begin near zero.
 const FULL_SHARE: f64 = 0.8;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! /proc/net/snmp, netstat and sockstat: what TCP of a namespace counts.
+//! /proc/net/snmp, netstat and sockstat: TCP's counters of a namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of one namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tcp {
-    /// Since the namespace was made, by our names; what the kernel does not count is not there.
+    /// Since the namespace was made, by our names; without those that the kernel does not count.
     pub counters: BTreeMap<&'static str, u64>,
-    /// Sockets that have a port now, closed ones that wait not included.
+    /// Sockets that have a port now, without those in TIME_WAIT.
     pub in_use: u64,
     pub time_wait: u64,
     pub orphans: u64,
@@ -64,7 +64,7 @@ impl Tcp {
         tcp
     }
 
-    /// Of several namespaces together.
+    /// The sum of several namespaces.
     pub(crate) fn add(&mut self, other: &Self) {
         for (name, value) in &other.counters {
             *self.counters.entry(name).or_insert(0) += value;
@@ -75,8 +75,8 @@ impl Tcp {
     }
 }
 
-/// Whose TIME_WAIT it is where client and server share a namespace: the share of sockets in it that wait towards a port on
-/// which somebody listens, from the texts of /proc/net/tcp and tcp6. All of it if nobody listens or nothing waits.
+/// The clients' share of TIME_WAIT where client and server share a namespace: the share of its sockets that wait
+/// towards a listening port, from the texts of /proc/net/tcp and tcp6. All of it if no socket listens or none waits.
 pub(crate) fn waits_of_clients(tables: &str) -> f64 {
     let sockets: Vec<(u16, u16, &str)> = tables.lines().filter_map(socket).collect();
     let listening: BTreeSet<u16> = sockets
@@ -110,7 +110,7 @@ fn socket(line: &str) -> Option<(u16, u16, &str)> {
     Some((local, remote, words.next()?))
 }
 
-/// Files of two lines a group: names, then values.
+/// Files of two lines per group: names, then values.
 fn counters(text: &str, into: &mut BTreeMap<&'static str, u64>) {
     let mut lines = text.lines();
     while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
@@ -180,7 +180,7 @@ UDP: inuse 9 mem 0
     }
 
     #[test]
-    fn waiting_sockets_belong_to_who_closed_first() {
+    fn waiting_sockets_belong_to_the_side_that_closed_first() {
         let table = |rows: &[&str]| {
             let rows: Vec<String> = rows
                 .iter()

@@ -1,4 +1,4 @@
-//! From samples made by hand, and one look at the machine the tests run on.
+//! Samples made by hand, and one sample of the machine the tests run on.
 
 use super::network::Traffic;
 use super::sample::Side;
@@ -100,12 +100,13 @@ fn figures_are_those_of_mpstat_and_sar() {
     check("context_switches_per_s", 300.0);
     check("process_cpu.server", 60.0);
     check("cpu_seconds.server", 3.6);
-    // Its process had 60 ticks, of which softirq can't be told; the other 40 are 30 of softirq and 10 of somebody else.
+    // Its process had 60 ticks, from which softirq cannot be told apart; the other 40 are 30 of softirq and 10 of
+    // another process.
     check("cpu.server.own", 90.0);
     check("cpu.server.others", 10.0);
     check("ports_share", 0.5);
     assert_eq!(absent, []);
-    // No process of the client's is known, so nobody knows whose its CPU's work was.
+    // No process of the client's is known, so its CPU's work cannot be attributed.
     assert_eq!(figures.get("cpu.client.own"), None);
 }
 
@@ -156,11 +157,11 @@ fn ports_of_a_shared_namespace_are_the_clients_part_of_the_sockets() {
 }
 
 #[test]
-fn a_load_beside_the_interface_is_not_told_by_what_others_send_there() {
+fn a_load_beside_the_interface_ignores_the_interfaces_traffic() {
     let mut observed = observed(10);
     for (index, sample) in observed.samples.iter_mut().enumerate() {
         if let Some(traffic) = &mut sample.server.traffic {
-            // One frame of somebody, in the middle.
+            // One unrelated frame, in the middle.
             traffic.rx_bytes = u64::from(index >= 5) * 86;
             traffic.tx_bytes = 0;
         }
@@ -185,7 +186,7 @@ fn time_before_the_first_request_is_not_of_the_steady_part() {
 }
 
 #[test]
-fn a_load_shorter_than_its_ramps_is_seen_whole() {
+fn a_load_shorter_than_its_ramps_is_measured_whole() {
     let (figures, absent) = observed(2).steady(Duration::from_secs(5));
     assert_eq!(figures["steady_seconds"], 2.0);
     assert_eq!(absent, []);

@@ -1,4 +1,4 @@
-//! What each command line means, and what wrong ones get.
+//! The command of each command line, and the errors of wrong ones.
 
 use super::*;
 use clap::CommandFactory;
@@ -129,7 +129,7 @@ fn the_store_may_stand_anywhere() {
 }
 
 #[test]
-fn mistakes_are_answered_with_what_was_meant() {
+fn mistakes_are_answered_with_a_suggestion() {
     let cases = [
         ("rum nginx", "'run'"),
         ("run nginx --sise smoke", "'--size'"),

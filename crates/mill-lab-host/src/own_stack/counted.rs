@@ -1,4 +1,4 @@
-//! What a server's own stack has counted, in the place of what the kernel's TCP has, which saw nothing of it.
+//! Counters of a server's own stack, in place of those of the kernel's TCP, which did not see its traffic.
 
 use crate::client;
 use crate::host::Host;
@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Asks the server, which is fresh, so that its counts are the trial's, and keeps all that it says in the trial's folder.
+/// Requests the counters of a freshly started server, so that they cover this trial only, and stores the reply in the
+/// trial's folder.
 pub(crate) fn count(
     system: &System,
     host: &Host,
@@ -48,8 +49,8 @@ pub(crate) fn count(
 const KERNEL: &str = "tcp.server.";
 const FILE: &str = "status.json";
 
-/// Asks until there are counts, or until it has been asked often enough: on a busy machine a server may not be heard at once. What it
-/// said, and its counts.
+/// Repeats the request until there are counters, up to a limit: on a busy machine a server may not reply at once.
+/// Returns the output and its counters.
 fn ask_patiently(
     mut ask: impl FnMut() -> Result<String, String>,
 ) -> Result<(String, BTreeMap<String, u64>), String> {
@@ -81,7 +82,7 @@ fn ask(system: &System, host: &Host, process: u32) -> Result<String, String> {
     errand::run_to(&Host::Local, &argv, None, &[0, HANGS_CODE]).map_err(|error| error.to_string())
 }
 
-/// What `millstream status` exits with if a worker has not answered in time: its counts are there nevertheless.
+/// Exit status of `millstream status` if a worker has not replied in time: its counters are included nevertheless.
 const HANGS_CODE: i32 = 3;
 
 /// Of `total.stack`.
@@ -93,7 +94,7 @@ fn counts(text: &str) -> Result<BTreeMap<String, u64>, String> {
         .ok_or_else(|| String::from("it has no stack of its own"))
 }
 
-/// What of the document is read.
+/// The part of the document that is read.
 #[derive(serde::Deserialize)]
 struct Status {
     total: Total,
@@ -104,7 +105,7 @@ struct Total {
     stack: Option<BTreeMap<String, u64>>,
 }
 
-/// Under the kernel's names where both count the same, and all that is not 0 under its own.
+/// Under the kernel's names where both count the same; other counters that are not 0 under their own.
 fn figures(counts: &BTreeMap<String, u64>) -> Figures {
     #[expect(
         clippy::cast_precision_loss,
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_heard_is_asked_again_but_not_for_ever() {
+    fn a_server_that_does_not_reply_is_asked_again_up_to_a_limit() {
         let counted = r#"{"total": {"stack": {"segments_sent": 2}}}"#;
         let check = |silent: u32, expected: Result<u64, &str>| {
             let mut asked = 0;
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_tells_nothing_is_said() {
+    fn a_server_without_counters_is_reported() {
         assert!(counts("{}").is_err());
         assert!(counts("no status").is_err());
         let without = r#"{"total": {"stack": null}}"#;

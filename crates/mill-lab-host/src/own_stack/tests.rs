@@ -1,4 +1,4 @@
-//! What is said of a stack that can't be had, and of a load that went elsewhere.
+//! Reports on an unavailable stack, and on a load that used the kernel's.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn a_load_that_the_kernel_had_is_found() {
             ("requests", 100_000.0),
             ("tcp.server.passive_opens", server),
             ("tcp.client.active_opens", client),
-            // Both sides answer what is left over.
+            // Both sides answer stray segments.
             ("tcp.server.segments_in", 7.0),
             ("tcp.client.segments_in", 7.0),
         ]
@@ -96,7 +96,7 @@ fn a_load_that_the_kernel_had_is_found() {
 }
 
 #[test]
-fn a_device_is_what_stands_before_the_first_comma() {
+fn the_device_is_the_part_before_the_first_comma() {
     for (stack, expected) in [
         ("af_xdp:ms0", ("af_xdp", "ms0")),
         ("tap:ms0,address=10.0.0.2/24", ("tap", "ms0")),

@@ -1,6 +1,6 @@
 //! Probes on the allocator that a process really uses.
 //!
-//! A program started with jemalloc preloaded never calls libc's malloc: a probe there counts nothing, and looks like a
+//! A program started with jemalloc preloaded never calls libc's malloc: a probe there counts nothing, and suggests a
 //! gain of 99 %. So the file is taken from the process's maps, and events are added to that file's symbols.
 
 use super::tool;
@@ -15,9 +15,9 @@ use std::time::Duration;
 pub(super) struct Allocations {
     group: String,
     pub events: Vec<Event>,
-    /// Allocators that carry them.
+    /// Allocators with events.
     pub files: BTreeSet<String>,
-    /// As they were run.
+    /// The commands as they were run.
     pub lines: Vec<Line>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Event {
     name: String,
 }
 
-/// Ways to memory. An allocator has those that it defines; malloc it must have.
+/// Functions that allocate. An allocator has those that it defines; malloc is required.
 const FUNCTIONS: [&str; 6] = [
     "malloc",
     "calloc",
@@ -54,7 +54,7 @@ impl Allocations {
         };
         let mut files = BTreeSet::new();
         for process in processes {
-            // A process that is gone, or a kernel thread, has no maps.
+            // A process that has ended, or a kernel thread, has no maps.
             if let Ok(maps) = fs::read_to_string(format!("/proc/{process}/maps")) {
                 files.extend(allocator_of(&maps)?);
             }
@@ -100,7 +100,7 @@ impl Allocations {
         let mut line = Line::new(["perf", "probe", "-q", "-x", file]);
         let mut events = Vec::new();
         for function in functions {
-            // perf wants names that no other group has either.
+            // perf requires names that no other group has.
             let name = format!("{function}_{}_{index}", std::process::id());
             line.argv.push(String::from("-a"));
             line.argv.push(format!("{}:{name}={function}", self.group));
@@ -131,7 +131,7 @@ impl Drop for Allocations {
 /// Reading the symbols of a large library takes perf a second.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Beginnings of file names; the first that is mapped is the one whose malloc is called, because it was preloaded or
+/// Beginnings of file names; the first that is mapped provides the malloc that is called, because it was preloaded or
 /// linked before libc.
 const ALLOCATORS: [&str; 4] = ["libjemalloc", "libmimalloc", "libtcmalloc", "libsnmalloc"];
 const LIBCS: [&str; 3] = ["libc.so", "libc-2.", "ld-musl-"];
@@ -195,7 +195,7 @@ mod tests {
             let line = format!("7f1000000000-7f1000090000 r-xp 00000000 fe:00 91    {path}\n");
             check(&format!("{LIBC}{line}"), Some(&path));
         }
-        // Mapped as data it is nobody's allocator.
+        // Mapped as data it is not the allocator.
         let data = "7f10-7f11 r--p 00000000 fe:00 91 /usr/lib/libjemalloc.so.2\n";
         check(
             &format!("{data}{LIBC}"),

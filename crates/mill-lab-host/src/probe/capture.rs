@@ -33,16 +33,16 @@ const SNAPSHOT: &str = "96";
 /// With 96 bytes and 16 of a record's head each, not more than 4.5 MB: a run's folder holds many trials.
 const PACKETS_MAX: &str = "40000";
 
-/// KiB that the kernel keeps for tcpdump: half a second of a busy link.
+/// KiB of tcpdump's buffer in the kernel: half a second of a busy link.
 const BUFFER_KIB: &str = "8192";
 
-/// The capture, and how many packets tcpdump had no room for.
+/// The capture, and how many packets did not fit into tcpdump's buffer.
 fn capture(scene: &Scene, seconds: f64, looked: &mut Looked) -> Result<(Vec<u8>, u64), String> {
     let host = &scene.testbed.server;
     if tool::find("tcpdump").is_none() {
         return Err(tool::missing("tcpdump"));
     }
-    // To standard output: tcpdump gives up its rights before it writes a file, and may not write ours then.
+    // To standard output: tcpdump drops its privileges before it opens a file, and could not write to ours.
     let line = Line::new([
         String::from("timeout"),
         String::from("--signal=INT"),
@@ -63,7 +63,7 @@ fn capture(scene: &Scene, seconds: f64, looked: &mut Looked) -> Result<(Vec<u8>,
     ]);
     looked.ran(host, &line);
     let printed = tool::run(host, &line, Duration::from_secs_f64(seconds) + GRACE)?;
-    // timeout(1) has a status of its own where it was the one to end it.
+    // timeout(1) exits with a status of its own if it ended the command.
     if printed.bytes.is_empty() {
         return Err(format!("tcpdump: {}", printed.complaint()));
     }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_without_room_are_read_from_tcpdumps_last_words() {
+    fn dropped_packets_are_read_from_tcpdumps_last_lines() {
         let words = "tcpdump: listening on lo\n10 packets captured\n20 packets received by filter\n7 packets dropped by kernel\n";
         assert_eq!(dropped(words), 7);
         assert_eq!(dropped("0 packets dropped by kernel"), 0);

@@ -26,7 +26,7 @@ pub(super) fn look(probe: &Probe, scene: &Scene, seconds: f64, looked: &mut Look
             return;
         }
     };
-    // Kept until perf is done: dropping removes its events.
+    // Held until perf has ended: dropping removes its events.
     let mut allocations = None;
     let mut events: Vec<Event> = Vec::new();
     for counter in asked {
@@ -47,7 +47,7 @@ pub(super) fn look(probe: &Probe, scene: &Scene, seconds: f64, looked: &mut Look
     let mut line = Line::new(["perf", "stat", "-x,", "-e"]);
     line.argv.push(names.join(","));
     line.argv.extend(target.arguments());
-    // Counts are divided by what sleep was told, not by what it was rounded from.
+    // Counts are divided by the seconds given to sleep, not by the unrounded time.
     let seconds = tenths(seconds);
     let span = format!("{seconds:.1}");
     line.argv.extend(["--", "sleep", &span].map(String::from));
@@ -64,7 +64,7 @@ pub(super) fn look(probe: &Probe, scene: &Scene, seconds: f64, looked: &mut Look
             Ok(counted)
         }
     });
-    // perf counts from when sleep starts to when it ends; if all took much longer, processes were starved.
+    // perf counts from the start of sleep to its end; if that took much longer, processes were starved.
     if took > seconds + 1.0 {
         looked.notes.push(format!(
             "perf stat took {took:.1} s for {seconds:.1} s: the machine was busy"
@@ -93,7 +93,7 @@ impl Event {
     }
 }
 
-/// Those of the recipe, or a choice that every machine can count.
+/// The recipe's counters, or a set that every machine can count.
 fn wanted(counters: &[Counter]) -> Vec<Counter> {
     if counters.is_empty() {
         return vec![
@@ -106,7 +106,7 @@ fn wanted(counters: &[Counter]) -> Vec<Counter> {
     all.into_iter().collect()
 }
 
-/// The figure that is absent if a counter can't be had.
+/// The figure that is absent if a counter is unavailable.
 fn metric_of(counter: Counter) -> String {
     match counter {
         Counter::SystemCalls => String::from("system_calls_per_s"),
@@ -122,7 +122,7 @@ fn metric_of(counter: Counter) -> String {
     }
 }
 
-/// Not under the names that the monitor has: what a probe saw never replaces what was seen without one.
+/// Other names than the monitor's: what a probe counted never replaces what was measured without one.
 const SWITCHES: &str = "context_switches_per_s.counted";
 
 fn events_of(counter: Counter, looked: &mut Looked) -> Result<Vec<Event>, String> {
@@ -148,7 +148,7 @@ fn events_of(counter: Counter, looked: &mut Looked) -> Result<Vec<Event>, String
         ]),
         Counter::MemoryAccess => memory_accesses(),
         Counter::TcpReceive => {
-            // A tracepoint in tcp_recvmsg itself: no kprobe has to be placed, and none left behind.
+            // A tracepoint in tcp_recvmsg itself: no kprobe has to be placed or removed.
             let found = tracepoint("tcp", "tcp_rcv_space_adjust", "tcp_receive_per_s")?;
             looked.notes.push(String::from(
                 "tcp_recvmsg is counted where it has copied data (tracepoint tcp:tcp_rcv_space_adjust): calls that found none are not in it",
@@ -211,7 +211,7 @@ fn allocation_events(
     Ok(events)
 }
 
-/// What perf says of an event: how often, or its reason.
+/// perf's result for an event: a count, or the reason why there is none.
 type Counted = (String, Result<f64, String>);
 
 /// Lines of `perf stat -x,`: value, unit, event, time on the counter, its share in percent, more. The event of a raw
@@ -226,7 +226,7 @@ fn parse(text: &str) -> Vec<Counted> {
                 "<not supported>" => Err(String::from(
                     "perf says <not supported>: the processor's counters are not passed on to this machine; needs a host without virtualisation, or one that does",
                 )),
-                // Nothing happened, or the processes were never on a CPU.
+                // No event happened, or the processes were never on a CPU.
                 "<not counted>" => Ok(0.0),
                 number => Ok(number.parse().ok()?),
             };

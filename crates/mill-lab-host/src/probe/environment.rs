@@ -1,4 +1,4 @@
-//! What else is on the machine: services, who handles interrupts, memory by node, the busiest processes.
+//! Unrelated load on the machine: services, CPUs that handle interrupts, memory by node, the busiest processes.
 
 use super::tool::{self, GRACE};
 use super::{Looked, Scene};
@@ -7,7 +7,7 @@ use crate::monitor::process;
 use std::fmt::Write as _;
 use std::fs;
 
-/// Looks once, and leaves a text.
+/// Takes one sample, and writes it as text.
 pub(super) fn look(scene: &Scene, looked: &mut Looked) {
     let mut text = String::new();
     for (title, part) in [
@@ -55,8 +55,8 @@ fn services(looked: &mut Looked) -> Result<String, String> {
     Ok(printed.out().into_owned())
 }
 
-/// Lines of /proc/interrupts that belong to the sides' interfaces; all that happened if none is named after them (a virtual
-/// interface has no interrupt of its own).
+/// Lines of /proc/interrupts that belong to the sides' interfaces; if none does (a virtual interface has no interrupt
+/// of its own), all lines with a count.
 fn interrupts(scene: &Scene) -> Result<String, String> {
     let text = fs::read_to_string("/proc/interrupts")
         .map_err(|error| format!("/proc/interrupts: {error}"))?;
@@ -93,7 +93,7 @@ fn belongs(word: &str, interface: &str) -> bool {
     word.split(['-', '@', ':']).any(|part| part == interface)
 }
 
-/// As `numactl -H` tells it.
+/// As `numactl -H` shows it.
 fn nodes() -> Result<String, String> {
     let folder = "/sys/devices/system/node";
     let entries = fs::read_dir(folder)
@@ -180,7 +180,7 @@ ERR:          0
     #[test]
     fn interrupts_of_an_interface_are_known_by_their_names() {
         check("eth0", &["122", "123"]);
-        // One without interrupts of its own gets the table of all that happened.
+        // An interface without interrupts gets the whole table.
         check("lo", &["24", "122", "123", "124"]);
     }
 

@@ -1,7 +1,7 @@
-//! The path between the two sides without the server: round trips, and how much TCP moves in bulk.
+//! The path between the two sides without the server: round trips, and bulk throughput of TCP.
 //!
-//! ping(8) and iperf3(1) where they are, because colleagues know them; else the lab's own pair of processes, which needs
-//! nothing but this program on both sides.
+//! ping(8) and iperf3(1) where they are installed, because they are well known; else the lab's own pair of processes,
+//! which needs only this program on both sides.
 
 use super::tool::{self, GRACE, Running};
 use super::{Looked, Scene};
@@ -10,10 +10,10 @@ use crate::monitor::namespace_files::NamespaceFiles;
 use std::io::{BufRead as _, BufReader, Write};
 use std::time::Duration;
 
-/// The own pair of processes.
+/// The lab's own pair of processes.
 mod pair;
 
-/// `millstream lab probe …`: what the lab starts on both sides. The answer is the process's exit status.
+/// `millstream lab probe …`: what the lab starts on both sides. Returns the process's exit status.
 pub fn tool(args: &[String], out: &mut dyn Write) -> u8 {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
@@ -47,13 +47,13 @@ pub(super) fn look(scene: &Scene, seconds: f64, looked: &mut Looked) {
     }
 }
 
-/// As the document has it: `ping -qc 5`, five times as often a second.
+/// As in the document: `ping -qc 5`, but five pings a second.
 const PINGS: [&str; 4] = ["ping", "-qc", "5", "-i"];
 
-/// Seconds between pings; 0.2 is the least that everybody may use.
+/// Seconds between pings; 0.2 is the least for users other than root.
 const PING_INTERVAL: &str = "0.2";
 
-/// Exchanges of one byte: some 100 ms of them, more than five because there is no second to wait for each.
+/// Exchanges of one byte: some 100 ms of them, and more than five because they are not a second apart.
 const EXCHANGES: &str = "1000";
 
 fn round_trips(scene: &Scene, text: &mut String, looked: &mut Looked) -> Result<(), String> {
@@ -133,7 +133,7 @@ fn iperf(
         line.contains("listening").then(String::new)
     })
     .ok_or_else(|| format!("iperf3 does not listen on port {IPERF_PORT}; is it taken?"))?;
-    // Whole seconds are all that older versions take.
+    // Older versions take whole seconds only.
     let span = format!("{:.0}", seconds.ceil());
     let mut line = Line::new(["iperf3", "-c", &scene.testbed.address, "-p", &port, "-t"]);
     line.argv
@@ -154,7 +154,7 @@ fn client(scene: &Scene) -> &Host {
         .unwrap_or(&scene.testbed.server)
 }
 
-/// Whether a program is there; on another machine that is found out by running it.
+/// Whether a program is installed; on another machine that is found out by running it.
 fn has(host: &Host, program: &str) -> bool {
     matches!(host, Host::Remote(_)) || tool::find(program).is_some()
 }
@@ -193,7 +193,7 @@ fn own<const N: usize>(words: [&str; N]) -> Result<Line, String> {
     Ok(Line::new(argv))
 }
 
-/// The own server where the system under test lives, on a port of its choice, and where clients reach it.
+/// The lab's own server on the host of the system under test, on a port of its choice, and its address for clients.
 fn serve(
     scene: &Scene,
     patience: Duration,
@@ -222,7 +222,7 @@ fn serve(
     Ok((serving, address))
 }
 
-/// Reads what a server prints until a line says what is wanted. It ends when the server does, or is killed for its silence.
+/// Reads a server's output until a line matches. Ends when the server does; a server without output is killed.
 fn heard(
     serving: &mut Running,
     patience: Duration,
@@ -269,7 +269,8 @@ impl Trips {
         looked.figure("path.round_trip.stdev", self.stdev);
     }
 
-    /// As ping ends: `rtt min/avg/max/mdev = 0.043/0.060/0.068/0.012 ms`; busybox says `round-trip min/avg/max`.
+    /// The last line of ping: `rtt min/avg/max/mdev = 0.043/0.060/0.068/0.012 ms`; busybox prints `round-trip
+    /// min/avg/max`.
     fn parse(text: &str) -> Option<Self> {
         let line = text.lines().find(|line| line.contains("min/avg/max"))?;
         let (numbers, _) = line.split_once('=')?.1.split_once("ms")?;
@@ -298,7 +299,7 @@ fn total(text: &str) -> Option<f64> {
     rest.split(' ').next()?.parse().ok()
 }
 
-/// iperf3's last line but some: `[  5]   0.00-10.00  sec  10.9 GBytes  9.33 Gbits/sec                  receiver`.
+/// One of iperf3's last lines: `[  5]   0.00-10.00  sec  10.9 GBytes  9.33 Gbits/sec                  receiver`.
 fn received(text: &str) -> Option<f64> {
     let line = text
         .lines()

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub(super) fn look(probe: &Probe, scene: &Scene, seconds: f64, looked: &mut Looked) {
     let data = scene.folder.join(DATA);
     let result = record(probe, scene, seconds, &data, looked).and_then(|()| read(&data, looked));
-    // Many megabytes that nobody but this machine's perf can read.
+    // Many megabytes that only this machine's perf can read.
     let _ = fs::remove_file(&data);
     match result {
         Err(reason) => looked.miss("profile", reason),
@@ -33,10 +33,10 @@ pub(super) fn look(probe: &Probe, scene: &Scene, seconds: f64, looked: &mut Look
 
 const DATA: &str = "perf.data";
 
-/// Samples a second: a prime, so that nothing that happens a round number of times a second is seen always or never.
+/// Samples a second: a prime, so that a periodic event is not hit by every sample or by none.
 const FREQUENCY: &str = "997";
 
-/// perf ends itself there: some 100 000 stacks, and half a minute of perf script.
+/// perf stops there: some 100 000 stacks, and half a minute of perf script.
 const DATA_SIZE_MAX: &str = "--max-size=64M";
 
 /// What a report can draw; the stacks left out are the rarest.

@@ -10,7 +10,7 @@ use mill_sys::local_time::local_time;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Looks once a second, whole seconds only, at the first client host's interface.
+/// Samples once a second, whole seconds only, the first client host's interface.
 pub(super) fn look(scene: &Scene, seconds: f64, looked: &mut Looked) {
     let testbed = &scene.testbed;
     let host = testbed.clients.first().unwrap_or(&testbed.server);

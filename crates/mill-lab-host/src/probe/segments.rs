@@ -1,4 +1,4 @@
-//! What segments of a capture say of the way they went: retransmissions, reordering, duplicate acknowledgments.
+//! What segments of a capture tell about the path: retransmissions, reordering, duplicate acknowledgments.
 
 use super::pcap::{ACK, FIN, RST, SYN, Segment};
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ pub(super) struct Analysis {
     pub resets: u64,
     /// Payload, or a SYN or FIN, that had been seen before.
     pub retransmitted: u64,
-    /// Payload that came after later payload, and had not been seen.
+    /// Payload that came after later payload for the first time.
     pub out_of_order: u64,
-    /// Payload that left a gap behind it: lost before it came here, or late.
+    /// Payload that left a gap before it: lost before the capture, or late.
     pub gaps: u64,
     pub duplicate_acks: u64,
     pub payload_bytes: u64,
@@ -33,7 +33,7 @@ type Flow = ((IpAddr, u16), (IpAddr, u16));
 struct Direction {
     /// The first sequence number that has not been seen.
     next: Option<u32>,
-    /// Ranges below `next` that have not been seen, in the order they came about: late or lost.
+    /// Ranges below `next` that have not been seen, in the order they appeared: late or lost.
     holes: Vec<Hole>,
     acknowledged: Option<(u32, u16)>,
 }
@@ -42,18 +42,18 @@ struct Direction {
 struct Hole {
     first: u32,
     end: u32,
-    /// When it was first seen that something is missing.
+    /// When the gap was first seen.
     nanos: u64,
 }
 
-/// What fills a hole sooner was on its way already, what fills it later was sent again. As Wireshark takes it where it does
-/// not know the round trip.
+/// What fills a hole sooner was late, what fills it later was retransmitted. Wireshark uses the same limit where it
+/// does not know the round trip.
 const LATE_NANOS: u64 = 3_000_000;
 
-/// Holes that are remembered a direction; a path with more is not looked at for order.
+/// The most holes kept per direction; a path with more is not checked for order.
 const HOLES_MAX: usize = 64;
 
-/// Looks at segments in the order of the capture.
+/// Processes segments in the order of the capture.
 pub(super) fn analyse(segments: &[Segment]) -> Analysis {
     let mut analysis = Analysis::default();
     let mut directions: BTreeMap<Flow, Direction> = BTreeMap::new();
@@ -66,7 +66,7 @@ pub(super) fn analyse(segments: &[Segment]) -> Analysis {
         connections.insert((from.min(to), from.max(to)));
         let direction = directions.entry((from, to)).or_default();
         if segment.flags & (SYN | ACK) == SYN {
-            // The same four numbers again are another connection once the old one is over.
+            // The same address pair is a new connection once the old one is over.
             let again = direction.next == Some(segment.sequence.wrapping_add(1));
             if !again {
                 analysis.opened += 1;
@@ -83,7 +83,7 @@ pub(super) fn analyse(segments: &[Segment]) -> Analysis {
     analysis
 }
 
-/// Sequence numbers go round: `left` is before `right` if it is less than half the way.
+/// Sequence numbers wrap: `left` is before `right` if the distance is less than half of the range.
 fn before(left: u32, right: u32) -> bool {
     right.wrapping_sub(left).wrapping_sub(1) < 0x7fff_ffff
 }
@@ -96,7 +96,7 @@ fn sequence(direction: &mut Direction, segment: &Segment, analysis: &mut Analysi
         return;
     }
     let (start, end) = (segment.sequence, segment.sequence.wrapping_add(length));
-    // A SYN-ACK of other numbers begins anew as well.
+    // A SYN-ACK with other numbers is a new connection as well.
     let fresh = segment.flags & SYN != 0 && direction.next.is_some_and(|next| next != end);
     let next = match direction.next {
         Some(next) if !fresh => next,
@@ -136,7 +136,7 @@ fn sequence(direction: &mut Direction, segment: &Segment, analysis: &mut Analysi
             }
             fill(&mut direction.holes, hole, start, end);
         }
-        // A keep-alive asks with one byte, or none, before what was sent; probing is no loss.
+        // A keep-alive sends one byte, or none, below what was sent; it is no loss.
         None if segment.payload <= 1 && flags == 0 && end == next => {}
         None => analysis.retransmitted += 1,
     }
@@ -145,7 +145,7 @@ fn sequence(direction: &mut Direction, segment: &Segment, analysis: &mut Analysi
     }
 }
 
-/// What is left of a hole after a part of it came: up to two holes.
+/// The rest of a hole after a part of it came: up to two holes.
 fn fill(holes: &mut Vec<Hole>, hole: Hole, start: u32, end: u32) {
     if before(hole.first, start) {
         holes.push(Hole { end: start, ..hole });
@@ -169,7 +169,7 @@ fn acknowledgment(direction: &mut Direction, segment: &Segment, analysis: &mut A
 }
 
 impl Analysis {
-    /// For a person.
+    /// As text for the user.
     pub(super) fn text(&self, others: usize) -> String {
         let mut text = String::new();
         let mut line = |what: &str, count: u64| {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_connection_has_nothing_to_tell() {
+    fn a_clean_connection_has_no_counts() {
         let mut packets = handshake();
         packets.extend([data(100), ack(200), data(200), ack(300)]);
         packets.push(packet(SERVER, CLIENT, 300, 500, FIN | ACK, 0));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Samples of a profile by what they were in.
+/// Samples of a profile by their stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stacks {
     /// `command;outermost;…;innermost` to samples.
@@ -27,7 +27,7 @@ struct Frame {
 }
 
 impl Stacks {
-    /// Samples are parted by empty lines; the first line of each is the command and the process.
+    /// Samples are separated by empty lines; the first line of each is the command and the process.
     pub(super) fn parse(text: &str) -> Self {
         let mut stacks = Self::default();
         let mut command: Option<String> = None;
@@ -123,7 +123,7 @@ impl Stacks {
         text
     }
 
-    /// The symbols with most own samples, whoever's: name and percent.
+    /// The symbols with most own samples, of all processes: name and percent.
     pub(super) fn hottest(&self, count: usize) -> Vec<(String, f64)> {
         let mut symbols: BTreeMap<&str, u64> = BTreeMap::new();
         for ((_, _, symbol), hits) in &self.rows {

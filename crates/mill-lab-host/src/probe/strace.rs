@@ -1,4 +1,4 @@
-//! System calls by strace, where tracepoints can't be had, and exactly.
+//! System calls by strace: exact, and where tracepoints are unavailable.
 
 use crate::host::{Host, Line};
 use crate::interrupt::Interrupt;
@@ -8,7 +8,7 @@ use crate::process::{Process, Streams};
 use std::path::Path;
 use std::time::Duration;
 
-/// Calls by name, and the requests that they were made for.
+/// Calls by name, and the number of requests in that time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counted {
     pub(crate) calls: Vec<(String, f64)>,
@@ -17,7 +17,7 @@ pub(crate) struct Counted {
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Attaches it to processes, all threads of which it has seen then.
+/// Attaches strace to processes; it is ready when it has seen all their threads.
 pub(crate) fn attach(
     words: &[&str],
     pids: &[u32],

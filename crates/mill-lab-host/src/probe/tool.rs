@@ -1,4 +1,4 @@
-//! Programs that look for us: never longer than they may, and gone when we are.
+//! Measuring programs: run with a time limit, and ended with the lab.
 
 use crate::host::{Host, Line};
 use mill_sys::descriptor;
@@ -18,7 +18,7 @@ pub(super) struct Printed {
     pub err: String,
 }
 
-/// Runs a program to its end, at most `patience` long; an error says in words why there is nothing.
+/// Runs a program to its end, at most `patience` long; the error says why there is no output.
 pub(super) fn run(host: &Host, line: &Line, patience: Duration) -> Result<Printed, String> {
     let program = line.argv.first().map_or("", String::as_str);
     if !matches!(host, Host::Remote(_)) && find(program).is_none() {
@@ -48,7 +48,7 @@ impl Printed {
         String::from_utf8_lossy(&self.bytes)
     }
 
-    /// The output of a program that succeeded; else what it complained of.
+    /// The output of a program that succeeded; else its error message.
     pub(super) fn or_complaint(self, program: &str) -> Result<Self, String> {
         if self.success {
             return Ok(self);
@@ -56,7 +56,7 @@ impl Printed {
         Err(format!("{program}: {}", self.complaint()))
     }
 
-    /// The first line on standard error that says something.
+    /// The first non-empty line on standard error.
     pub(super) fn complaint(&self) -> String {
         let line = self
             .err
@@ -70,7 +70,7 @@ impl Printed {
     }
 }
 
-/// Characters of a program's complaint that a report's note can hold.
+/// The most characters of a program's error message in a report's note.
 const COMPLAINT_MAX: usize = 200;
 
 /// Where a program is, as a shell would find it.
@@ -84,7 +84,7 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// What to do about a program that is not there; Debian's package names.
+/// What to do about a missing program; Debian's package names.
 pub(super) fn missing(program: &str) -> String {
     let package = match program {
         "perf" => "linux-perf",
@@ -96,10 +96,11 @@ pub(super) fn missing(program: &str) -> String {
     format!("{program} is not installed: `apt install {package}`")
 }
 
-/// Time beyond what a program was asked to look, for starting, writing and ending on a busy machine.
+/// Time in addition to the measurement, for starting, writing and ending on a busy machine.
 pub(super) const GRACE: Duration = Duration::from_secs(20);
 
-/// A child process in a group of its own, so that Ctrl-C on the terminal is not for it. Killed with its children when dropped.
+/// A child process in a group of its own, so that Ctrl-C on the terminal does not reach it. Killed with its children
+/// when dropped.
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
@@ -125,7 +126,7 @@ impl Running {
         self.child.stdout.take()
     }
 
-    /// None if it did not end by itself; it is killed then.
+    /// None if it did not end by itself; it is then killed.
     fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
         let ended = self.pid.descriptor().and_then(|descriptor| {
             descriptor::wait_readable(&[descriptor.as_fd()], Some(patience))
@@ -149,7 +150,7 @@ impl Drop for Running {
 
 const SIGKILL: i32 = 9;
 
-/// Bytes of a program's output that are kept; the rest is read and dropped, so that the program can end.
+/// The most bytes of a program's output that are kept; the rest is read and dropped, so that the program can end.
 const OUTPUT_MAX: u64 = 64 << 20;
 
 fn all_of(pipe: Option<impl Read>) -> Vec<u8> {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn both_outputs_and_the_end_are_told() {
+    fn both_outputs_and_the_exit_status_are_returned() {
         let minute = Duration::from_secs(60);
         let printed = check(&["sh", "-c", "echo out; echo err >&2"], minute).unwrap();
         assert_eq!((&*printed.out(), printed.success), ("out\n", true));

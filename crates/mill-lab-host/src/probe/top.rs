@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::time::Duration;
 
-/// Looks twice, `seconds` apart.
+/// Takes two samples, `seconds` apart.
 pub(super) fn look(scene: &Scene, seconds: f64, looked: &mut Looked) {
     let before = Moment::now();
     patience::pause(Duration::from_secs_f64(seconds));
@@ -24,15 +24,15 @@ pub(super) fn look(scene: &Scene, seconds: f64, looked: &mut Looked) {
     }
 }
 
-/// Processes that a table shows; who used nothing is not among them.
+/// The most processes in a table; idle ones are left out.
 const ROWS_MAX: usize = 40;
 
-/// What there was at an instant.
+/// The state at an instant.
 #[derive(Clone, Debug, Default)]
 struct Moment {
     at: Duration,
     stat: Option<cpu::Stat>,
-    /// By number and start.
+    /// By process id and start time.
     processes: BTreeMap<(u32, u64), process::Stat>,
 }
 
@@ -60,7 +60,7 @@ struct Row {
     percent: f64,
 }
 
-/// Who used something, the busiest first.
+/// Processes that used CPU time, the busiest first.
 fn rows(before: &Moment, after: &Moment) -> Vec<Row> {
     let seconds = after.at.saturating_sub(before.at).as_secs_f64();
     let mut rows: Vec<Row> = after
@@ -89,7 +89,7 @@ fn text(before: &Moment, after: &Moment, rows: &[Row]) -> String {
             let class = classes.iter().find(|(class, _)| *class == wanted);
             class.map_or(0.0, |(_, percent)| *percent)
         };
-        // top counts guests among the users.
+        // top counts guest time as user time.
         let shown = [
             ("us", percent("usr") + percent("guest")),
             ("sy", percent("sys")),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_given_again_is_another_process() {
+    fn a_reused_process_id_is_another_process() {
         let before = moment(0, "", &[(1, 5, 100)]);
         let after = moment(1, "", &[(1, 8, 50)]);
         assert_eq!(rows(&before, &after)[0].percent, 50.0);

@@ -1,10 +1,10 @@
-//! What a tracing kernel offers: tracepoints, and events that were added to programs.
+//! The kernel's tracing: tracepoints, and events added to programs.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Whether a tracepoint is there; else what would help.
+/// Whether a tracepoint exists; else what would help.
 pub(super) fn has(system: &str, event: &str) -> Result<(), String> {
     let folder = folder()?;
     if folder.join("events").join(system).join(event).is_dir() {
@@ -41,7 +41,7 @@ pub(super) fn remove(events: &[(String, String)]) -> std::io::Result<()> {
     };
     let mut result = Ok(());
     for (group, event) in events {
-        // One write a line: the kernel takes them one by one, and each may be refused (EBUSY) alone.
+        // One write per line: the kernel handles them one by one, and each may be refused (EBUSY) alone.
         let written = OpenOptions::new()
             .append(true)
             .open(folder.join("uprobe_events"))
@@ -51,13 +51,13 @@ pub(super) fn remove(events: &[(String, String)]) -> std::io::Result<()> {
     result
 }
 
-/// Removes what labs that are no more left behind: their groups are called after their process.
+/// Removes what labs that have ended left behind: their groups are named after their process.
 pub(super) fn remove_leftovers(alive: impl Fn(u32) -> bool) {
     let Ok(folder) = folder() else {
         return;
     };
     let text = std::fs::read_to_string(folder.join("uprobe_events")).unwrap_or_default();
-    // What can't be removed is in use, by somebody whose business it is.
+    // What cannot be removed is in use by another program.
     let _ = remove(&leftovers(&text, alive));
 }
 
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leftovers_are_events_of_labs_that_are_no_more() {
+    fn leftovers_are_events_of_labs_that_have_ended() {
         let text = "p:probe_libc/malloc /lib/libc.so.6:0x98930\n\
                     p:millstream_42/malloc_42_0 /lib/libc.so.6:0x98930\n\
                     r:millstream_43/malloc_43_0 /lib/libc.so.6:0x98930\n\
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracepoint_that_is_nowhere_is_said_to_be_missing() {
+    fn an_unknown_tracepoint_is_reported_as_missing() {
         assert!(has("no_such_system", "at_all").is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! Heap allocations by valgrind, which counts those of a whole run. What a server takes from mappings of its own, or from an
-//! allocator linked into it, is not seen.
+//! Heap allocations by valgrind, which counts those of a whole run. Memory that a server takes from mappings of its
+//! own, or from an allocator linked into it, is not counted.
 
-/// It writes to the standard error of the server as it was at the start. With files of its own it would name those after a fork, by
-/// an argument that a server may have overwritten with its title.
+/// Valgrind writes to the standard error that the server was started with. With files it would name those after a
+/// fork, from an argument that a server may have overwritten with its title.
 pub(crate) const WRAPPER: [&str; 5] = [
     "valgrind",
     "--tool=memcheck",
@@ -11,8 +11,8 @@ pub(crate) const WRAPPER: [&str; 5] = [
     "--trace-children=yes",
 ];
 
-/// The allocations of all processes of a run, if all have told. Each writes at its orderly end:
-/// "total heap usage: 1,234 allocs, 1,200 frees, 56,789 bytes allocated".
+/// The allocations of all processes of a run, if all have printed theirs. Each does at its orderly end: "total heap
+/// usage: 1,234 allocs, 1,200 frees, 56,789 bytes allocated".
 pub(crate) fn sum(text: &str, processes: usize) -> Option<f64> {
     let counts = text.split("total heap usage: ").skip(1).map(|line| {
         let (count, _) = line.split_once(" allocs")?;
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_allocations_of_all_processes_are_added_if_all_have_told() {
+    fn the_allocations_of_all_processes_are_added_if_all_printed_theirs() {
         let told =
             "==7==   total heap usage: 1,234,567 allocs, 3 frees, 9 bytes allocated\n==7==\n";
         let both = format!("{told}==8==   total heap usage: 10 allocs, 3 frees\n");

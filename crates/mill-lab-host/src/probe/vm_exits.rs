@@ -1,4 +1,4 @@
-//! `perf kvm stat`: why virtual machines on this host came back to it.
+//! `perf kvm stat`: why virtual machines on this host exited to it.
 
 use super::tool::{self, GRACE};
 use super::{Looked, Scene};
@@ -53,7 +53,7 @@ fn report(data: &Path, seconds: f64, looked: &mut Looked) -> Result<String, Stri
 
 const NEEDS_HOST: &str = "needs a host that runs virtual machines (/dev/kvm and a guest)";
 
-/// One reason to come back.
+/// One exit reason.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     exit: String,

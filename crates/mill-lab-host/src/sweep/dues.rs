@@ -1,22 +1,23 @@
-//! Which trial comes next: those of the plan in its order, and disturbed ones once more while there is hope for a quiet machine.
+//! The order of trials: those of the plan in its order, and disturbed ones once more while the machine may become
+//! quiet.
 //!
-//! A disturbed trial goes behind the others of its block, because what disturbed it may be over by then. After three in a row the machine
-//! is busy and not only disturbed: repeating each trial would make a run three times as long and its figures no better, so the
-//! trials are kept as they are, and come again only if the machine is quiet when all others are done.
+//! A disturbed trial goes behind the others of its block, because the disturbance may be over by then. After three in
+//! a row the machine counts as busy: repeating each trial would make a run three times as long and its figures no
+//! better, so the trials are kept as they are, and repeated only if the machine is quiet when all others are done.
 
 use mill_lab::plan::Trial;
 use mill_lab::recipe::Repeat;
 use mill_lab::record::Status;
 use std::collections::VecDeque;
 
-/// A trial that is to be run, and how often it was before.
+/// A trial to run, and how often it was run before.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Due {
     pub(super) trial: Trial,
     pub(super) attempt: u32,
 }
 
-/// What is still to be done.
+/// What is still to be run.
 #[derive(Debug)]
 pub(super) struct Dues {
     due: VecDeque<Due>,
@@ -27,7 +28,7 @@ pub(super) struct Dues {
     retries: u32,
 }
 
-/// What becomes of a trial that was run.
+/// What happens with a trial that was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Done,
@@ -47,12 +48,12 @@ impl Dues {
         }
     }
 
-    /// Those that are known to come.
+    /// Those that are already known.
     pub(super) fn trials(&self) -> impl Iterator<Item = &Trial> {
         self.due.iter().map(|due| &due.trial)
     }
 
-    /// Another block.
+    /// Adds another block.
     pub(super) fn extend(&mut self, trials: &[Trial]) {
         let first = |trial: &Trial| Due {
             trial: trial.clone(),
@@ -68,12 +69,12 @@ impl Dues {
         self.due.pop_front()
     }
 
-    /// To be told of each trial that `next` gave.
+    /// Must be called for each trial that `next` returned.
     pub(super) fn done(&mut self, was: Due, status: &Status) -> Fate {
         match status {
             Status::Measured => self.disturbed_in_a_row = 0,
             Status::Disturbed { .. } => self.disturbed_in_a_row += 1,
-            // Nothing was seen of the machine.
+            // The machine's load was not measured.
             Status::Absent { .. } | Status::Failed { .. } => return Fate::Done,
         }
         if *status == Status::Measured || was.attempt >= self.retries {
@@ -103,8 +104,8 @@ mod tests {
     use mill_lab::plan::Plan;
     use mill_lab::recipe;
 
-    /// Runs three blocks of the smallest recipe's trials, of which those are disturbed that `is_disturbed` says (by how many were run
-    /// before); the numbers of the trials in the order in which they ran.
+    /// Runs three blocks of the smallest recipe's trials; `is_disturbed` decides by the number of trials run before.
+    /// Returns the numbers of the trials in the order in which they ran.
     fn check(is_disturbed: impl Fn(usize) -> bool, expected: &[usize]) {
         let sets = ["repeat.blocks=3", "repeat.again=false"].map(String::from);
         let resolved = recipe::resolve("smallest", "smoke", &sets).unwrap();
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_trial_comes_again_behind_its_block() {
+    fn a_disturbed_trial_is_repeated_behind_its_block() {
         check(|_| false, &[0, 1, 2]);
         check(|ran| ran == 0, &[0, 0, 1, 2]);
         check(|ran| ran < 2, &[0, 0, 0, 1, 2]);
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_that_were_put_off_come_again_once_the_machine_is_quiet() {
+    fn postponed_trials_are_repeated_once_the_machine_is_quiet() {
         check(|ran| ran < 4, &[0, 0, 0, 1, 2, 1]);
     }
 }

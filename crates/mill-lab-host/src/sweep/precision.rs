@@ -1,4 +1,4 @@
-//! Whether what was measured is precise enough: `repeat.half_width`, netperf's way of stopping.
+//! Whether the figures are precise enough: `repeat.half_width`, as netperf decides it.
 
 use mill_lab::analysis::{self, Kept};
 use mill_lab::recipe::Recipe;

@@ -1,8 +1,9 @@
-//! Whether somebody listens: asked of the kernel, because a connection would already be load.
+//! Whether a socket listens: read from the kernel's table, because a connection would already be load.
 
 use crate::host::{Host, Line};
 
-/// Whether a TCP socket listens on `port` where the server lives. A process of a namespace shows that namespace's table.
+/// Whether a TCP socket listens on `port` on the server's host. A process of a namespace shows that namespace's
+/// table.
 pub(super) fn listens(host: &Host, process: u32, port: u16) -> bool {
     if let Host::Remote(_) = host {
         let line = Line::new(["ss", "-Hltn", "sport", "=", &format!(":{port}")]);
@@ -21,7 +22,7 @@ pub(super) fn listens(host: &Host, process: u32, port: u16) -> bool {
         .any(|table| read(table).is_ok_and(|text| has_listener(&text, port)))
 }
 
-/// Reads proc_net_tcp(5): `sl local_address rem_address st …`, the port in hexadecimal behind the colon.
+/// Parses proc_net_tcp(5): `sl local_address rem_address st …`, the port in hexadecimal after the colon.
 fn has_listener(table: &str, port: u16) -> bool {
     let wanted = format!("{port:04X}");
     table.lines().skip(1).any(|line| {

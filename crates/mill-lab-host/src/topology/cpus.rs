@@ -1,4 +1,4 @@
-//! Which CPUs are whose.
+//! The division of CPUs between the sides.
 
 use super::TopologyError;
 use mill_lab::recipe::Cpus;
@@ -18,8 +18,8 @@ pub(super) fn here() -> Result<Vec<u32>, TopologyError> {
     Ok(allowed.into_iter().map(u32::from).collect())
 }
 
-/// Divides them: as stated where it is stated; else the server has the top ones, half of them unless it says how many, and
-/// the client the others. On a machine with one CPU both share it.
+/// Divides the CPUs: as the recipe states; else the server has the top ones, half of them unless it says how many,
+/// and the client the others. On a machine with one CPU both share it.
 pub(super) fn split(cpus: &Cpus, available: &[u32]) -> Result<Split, TopologyError> {
     let stated = |list: &Option<String>| match list {
         Some(list) => stated(list, available).map(Some),
@@ -37,7 +37,7 @@ pub(super) fn split(cpus: &Cpus, available: &[u32]) -> Result<Split, TopologyErr
     let free = client
         .as_ref()
         .map_or_else(|| available.to_vec(), |client| without(available, client));
-    // One stays for the client, if it hasn't its own already.
+    // One stays for the client, unless it has its own already.
     let for_server = free.len() - usize::from(client.is_none() && !free.is_empty());
     if wanted > for_server {
         return Err(needs(available.len() + wanted - for_server));
@@ -72,7 +72,7 @@ pub fn parse_list(text: &str) -> Result<Vec<u32>, String> {
     Ok(cpus)
 }
 
-/// Linux' largest NR_CPUS (arch/x86/Kconfig: 8192); keeps a slip of the finger from making a list of four billion.
+/// Linux' largest NR_CPUS (arch/x86/Kconfig: 8192); keeps a mistyped range from making a list of four billion.
 const CPU_MAX: u32 = 8191;
 
 fn stated(list: &str, available: &[u32]) -> Result<Vec<u32>, TopologyError> {

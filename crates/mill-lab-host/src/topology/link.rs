@@ -1,14 +1,14 @@
-//! Interfaces and namespaces by ip(8) and tc(8): the commands that a person would type, each in the journal.
+//! Interfaces and namespaces by ip(8) and tc(8): the commands that a user would type, each in the journal.
 
 use super::TopologyError;
 use crate::host::Host;
 use crate::journal::{Entry, Journal, setting};
 
-/// What interfaces of the lab are called inside their namespaces; short, since the kernel takes 15 bytes.
+/// The name of the lab's interfaces inside their namespaces; short, since the kernel takes 15 bytes.
 pub(super) const INTERFACE: &str = "ms0";
 
-/// The lab's network, in namespaces that nothing else is in: from 10.0.0.0/8 (RFC 1918 3), a corner that homes and offices
-/// seldom use, so that an address in a report is seen to be the lab's.
+/// The lab's network, in namespaces of its own: a part of 10.0.0.0/8 (RFC 1918 3) that homes and offices seldom use,
+/// so that an address in a report is recognised as the lab's.
 const NETWORK: [u8; 2] = [10, 213];
 pub(super) const PREFIX: u32 = 16;
 
@@ -25,7 +25,7 @@ pub(super) fn address(number: u32) -> String {
 /// Last bytes from 1 to 254: 0 and 255 look like a network and a broadcast to older tools.
 const HOSTS: u32 = 254;
 
-/// What makes a link: ends are namespaces, the interfaces in them are called alike.
+/// Makes a link: its ends are namespaces, and the interfaces in them have the same name.
 pub(super) struct Links<'a> {
     pub(super) journal: &'a mut Journal,
     /// Between `ms` and the role: the lab's process id, and a letter for each further topology of the same lab.
@@ -57,7 +57,7 @@ impl<'a> Links<'a> {
         Ok(name)
     }
 
-    /// Runs a command that makes something inside namespaces, which go with it.
+    /// Runs a command that makes objects inside namespaces, which are removed with them.
     pub(super) fn make(&mut self, argv: &[&str]) -> Result<(), TopologyError> {
         self.journal
             .run(&Host::Local, argv, &[])
@@ -97,7 +97,7 @@ impl<'a> Links<'a> {
         self.make(&argv)
     }
 
-    /// Gives the interface an address and takes it up.
+    /// Gives the interface an address and sets it up.
     pub(super) fn up(&mut self, namespace: &str, number: u32) -> Result<(), TopologyError> {
         let address = format!("{}/{PREFIX}", address(number));
         self.make(&[
@@ -106,7 +106,7 @@ impl<'a> Links<'a> {
         self.make(&["ip", "-n", namespace, "link", "set", INTERFACE, "up"])
     }
 
-    /// Limits what leaves through the interface.
+    /// Limits the rate at which the interface sends.
     pub(super) fn limit(&mut self, namespace: &str, rate_gbit: f64) -> Result<(), TopologyError> {
         let bucket = Bucket::of(rate_gbit).ok_or_else(|| {
             TopologyError::Failed(format!("a link of {rate_gbit} Gbit/s: rates are above 0"))
@@ -152,8 +152,8 @@ impl Bucket {
     }
 }
 
-/// What may pass at once after a pause: as long as a virtual machine's timer may be late. Less, and the link is slower than
-/// it says.
+/// The burst after a pause: as long as a virtual machine's timer may be late. With less, the link would be slower
+/// than its rate.
 const BURST_US: u64 = 1_000;
 
 /// Two segments of 64 KiB as segmentation offload makes them: a smaller bucket would make tbf cut them up itself.

@@ -25,7 +25,8 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbe
     let parent = match &topology.interface {
         None => stand_in(topology, &server, &mut links)?,
         Some(interface) => {
-            // Interfaces of one parent reach each other in bridge mode only, and never the parent itself: the server is one of them.
+            // Interfaces of one parent reach each other in bridge mode only, and never the parent itself, so the
+            // server is one of them.
             let parent = Parent::Given(interface.clone());
             macvlan(&parent, &server, topology.mtu, &mut links)?;
             parent
@@ -54,9 +55,9 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbe
     })
 }
 
-/// What the macvlan interfaces are on.
+/// The parent of the macvlan interfaces.
 enum Parent {
-    /// The end of a veth pair in a namespace of the link's own; nothing of it is seen on the machine.
+    /// The end of a veth pair in a namespace of the link's own; the machine's namespace has no part of it.
     StandIn(String),
     /// An interface of the machine.
     Given(String),

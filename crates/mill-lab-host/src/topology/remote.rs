@@ -42,7 +42,7 @@ pub(super) fn raise(topology: &Topology) -> Result<Testbed, TopologyError> {
     })
 }
 
-/// Two machines: nobody has to leave a CPU to the other.
+/// On two machines no side has to leave a CPU to the other.
 fn apart(
     topology: &Topology,
     server_all: &[u32],
@@ -69,7 +69,7 @@ fn apart(
     Ok((server, stated(&topology.cpus.client, client_all)?))
 }
 
-/// The CPUs that a command on the far side may use; that it answers is the check that it can be reached.
+/// The CPUs that a command on the remote machine may use; the reply also proves that it can be reached.
 fn cpus_of(host: &Host, target: &str) -> Result<Vec<u32>, TopologyError> {
     let argv = ["grep", "Cpus_allowed_list", "/proc/self/status"];
     let text = errand::run(host, &argv, None).map_err(|error| {
@@ -80,11 +80,11 @@ fn cpus_of(host: &Host, target: &str) -> Result<Vec<u32>, TopologyError> {
     cpus::parse_list(list).map_err(|problem| TopologyError::Failed(format!("{target}: {problem}")))
 }
 
-/// Which interface of a host is meant.
+/// The interface of a host that is wanted.
 enum Question<'a> {
     /// The one with the server's address.
     Has(&'a Remote),
-    /// The one that the server's address is reached through.
+    /// The one on the route to the server's address.
     Reaches(&'a Remote),
 }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn without_hosts_the_answer_says_what_to_give() {
+    fn without_hosts_the_error_says_what_to_give() {
         let topology = Topology {
             kind: TopologyKind::Ssh,
             ..Topology::default()

@@ -1,4 +1,4 @@
-//! Virtual machines: said precisely, checked, not made. Whoever has two of them names them under `ssh`.
+//! Virtual machines: described and checked, not made. Two existing ones are named under `ssh`.
 
 use mill_lab::recipe::Topology;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn needs_below(topology: &Topology, root: &Path) -> String {
     format!("needs {}; {}", listed(&missing), layout(topology))
 }
 
-/// The layout as libvirt has to be told it.
+/// The layout for libvirt.
 fn layout(topology: &Topology) -> String {
     let count = topology.cpus.server_count.or(topology.queues).unwrap_or(1);
     let queues = topology.queues.unwrap_or(count);

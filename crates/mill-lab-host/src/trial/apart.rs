@@ -1,5 +1,5 @@
-//! Probes that start a server of their own: what a request costs in system calls and allocations, and a connection in memory,
-//! without anything that came before.
+//! Probes that start a server of their own: the system calls and allocations of a request, and the memory of a
+//! connection, without effects of earlier requests.
 
 use super::Bench;
 use super::check::request;
@@ -17,7 +17,7 @@ use mill_sys::rlimit::Resource;
 use std::io;
 use std::path::PathBuf;
 
-/// Looks, and adds to the record what was counted, or why not.
+/// Measures, and adds to the record what was counted, or why nothing was.
 pub(super) fn pass(
     trial: &Trial,
     probe: &Probe,
@@ -101,7 +101,7 @@ impl Pass<'_, '_> {
         self.bench.journal.undo_to(fresh.mark);
     }
 
-    /// Of each of the probe's loads; those of the first are taken off those of the second.
+    /// For each of the probe's loads; the counts of the first are subtracted from those of the second.
     fn system_calls(&mut self, probe: &Probe) -> Result<Looked, Trouble> {
         let mut counted = Vec::new();
         for (index, args) in probe.loads.iter().enumerate() {
@@ -127,7 +127,7 @@ impl Pass<'_, '_> {
         looked
             .figures
             .insert(stem.clone(), by_name.iter().map(|(_, calls)| calls).sum());
-        // Rarer calls are noise of the load, such as a full socket now and then.
+        // Rarer calls are noise of the load, such as a full socket buffer now and then.
         let frequent = by_name.into_iter().filter(|(_, calls)| *calls >= 0.01);
         looked
             .figures
@@ -189,7 +189,7 @@ impl Pass<'_, '_> {
         let few = self.allocated(REQUESTS_FEW)?;
         let many = self.allocated(REQUESTS_MANY)?;
         let each = (many - few) / f64::from(REQUESTS_MANY - REQUESTS_FEW);
-        // A difference of two counts may come out a hair below zero.
+        // A difference of two counts may come out slightly below zero.
         let each = if each.abs() < 0.005 { 0.0 } else { each };
         let mut looked = Looked::default();
         looked
@@ -273,8 +273,8 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Multiples of 14, so that no connection is left half used where it lives for 14 requests. The first is past the growth of
-/// tables and caches.
+/// Multiples of 14, so that no slab or table that holds 14 requests is left partly used. The first is past the growth
+/// of tables and caches.
 const REQUESTS_FEW: u32 = 140;
 const REQUESTS_MANY: u32 = 1120;
 

@@ -1,4 +1,4 @@
-//! One answer is held against the file before it is measured how fast such answers come.
+//! One response is compared with the file before their rate is measured.
 
 use crate::content;
 use crate::names::Names;
@@ -10,7 +10,7 @@ use mill_lab::recipe::SystemKind;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-/// Asks once. Over a stack without the kernel there is nothing to ask with.
+/// Sends one request. A stack without the kernel has no client for this.
 pub(super) fn answer(
     trial: &Trial,
     names: &Names,
@@ -84,7 +84,7 @@ fn unpacked(content: &[u8]) -> io::Result<Vec<u8>> {
                 .map_or(Ok(()), |input| input.write_all(content))
         });
         let output = gzip.wait_with_output();
-        // What is no gzip is not read to its end: the output tells.
+        // Data that is not gzip is not read to its end: the comparison of the output fails.
         let _broken_pipe = writing.join();
         output
     });

@@ -1,23 +1,23 @@
-//! A server that gets a share of its CPU only, by a control group's limit.
+//! Limits a server to a share of its CPU, by a control group.
 
 use crate::monitor::process;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A control group with a limit. Dropped, its processes have all of their CPU again.
+/// A control group with a limit. When it is dropped, its processes have their whole CPU again.
 #[derive(Debug)]
 pub(super) struct Group {
     folder: PathBuf,
-    /// Where its processes go afterwards.
+    /// The control group that its processes return to.
     parent: PathBuf,
 }
 
-/// In microseconds. A limit holds in each of them: the usual 100 ms would stop a server for most of that at a time, and its
-/// queues would be lost meanwhile.
+/// In microseconds. The limit holds in each period: the usual 100 ms would stop a server for most of that at a time,
+/// and its queues would overflow meanwhile.
 const PERIOD_US: f64 = 10_000.0;
 
-/// Confines processes that run, with all that descend from them.
+/// Confines running processes and all their descendants.
 pub(super) fn confine(roots: &[u32], share: f64) -> Result<Group, String> {
     let quota = format!("{:.0}", PERIOD_US * share.clamp(0.01, 1.0));
     let period = format!("{PERIOD_US:.0}");
@@ -70,7 +70,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // One with processes can't be removed; those that have ended meanwhile are nowhere.
+        // A group with processes cannot be removed; processes that have ended meanwhile are in no group.
         let left = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
         for process in left.lines() {
             let _ended_already = fs::write(self.parent.join("cgroup.procs"), process);

@@ -1,4 +1,4 @@
-//! From what was printed and seen to what is compared: costs per request, the limit, whether the trial counts.
+//! From tools' output and samples to figures to compare: costs per request, the limit, whether the trial counts.
 
 use crate::probe::Looked;
 use mill_lab::limit;
@@ -20,7 +20,8 @@ pub(super) fn derive(figures: &mut Figures) {
                 more.push((format!("cpu_us_per_request.{side}"), micros));
             }
         }
-        // Packets between namespaces are worked off on one side's CPUs or the other's: only the sum is what a request costs.
+        // Packets between namespaces are processed on one side's CPUs or the other's: only the sum is the cost of a
+        // request.
         if let [(_, server), (_, client)] = more.as_slice() {
             let both = server + client;
             more.push((String::from("cpu_us_per_request.both"), both));
@@ -29,7 +30,8 @@ pub(super) fn derive(figures: &mut Figures) {
     figures.extend(more);
 }
 
-/// A server that left the foreground is nobody's descendant: its time would be called other programs', and the trial disturbed.
+/// A server that left the foreground is not a descendant of the lab: its time would count as other programs', and the
+/// trial as disturbed.
 pub(super) fn forget_server(record: &mut TrialRecord) {
     let reason = "the server left the foreground: which processes are its own is not known";
     for name in [
@@ -49,7 +51,7 @@ pub(super) fn forget_server(record: &mut TrialRecord) {
     }
 }
 
-/// What a probe counted a second, also for each request; its own rate is not kept: looking costs.
+/// What a probe counted per second, also per request; its own rate is dropped, because probing slows the server.
 pub(super) fn add_probe(
     record: &mut TrialRecord,
     looked: Looked,
@@ -95,7 +97,7 @@ const PER_REQUEST: [(&str, &str); 3] = [
     ("allocations_per_s", "allocations_per_request"),
 ];
 
-/// Says which side was the limit, and whether others disturbed.
+/// Names the side that was the limit, and whether other programs disturbed the trial.
 pub(super) fn judge(record: &mut TrialRecord, repeat: &Repeat, server_polls: bool) {
     if record.figures.is_empty() && record.artefacts.is_empty() {
         record.status = Status::Absent {
@@ -122,7 +124,7 @@ pub(super) fn judge(record: &mut TrialRecord, repeat: &Repeat, server_polls: boo
     record.status = Status::Disturbed { reason };
 }
 
-/// Why a trial that went well has nothing to show.
+/// Why a trial without an error has no figure.
 fn nothing_because(record: &TrialRecord) -> String {
     match record.absent.iter().next() {
         Some((metric, reason)) => format!("{metric}: {reason}"),
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_told_by_the_requests_that_came_while_they_were_counted() {
+    fn calls_are_divided_by_the_requests_received_while_counting() {
         let counted = |figures: &[(&str, f64)]| {
             let mut record = record();
             let looked = Looked {

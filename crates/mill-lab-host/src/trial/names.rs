@@ -1,4 +1,4 @@
-//! What `${url}` and its kin are for a trial on a ground.
+//! The values of `${url}` and the like for a trial on a testbed.
 
 use crate::host::Host;
 use crate::names::{Names, affinity_masks, cpu_list};
@@ -7,7 +7,7 @@ use mill_lab::plan::Trial;
 use mill_lab::recipe::System;
 use std::net::TcpListener;
 
-/// The names, and notes on ports that had to be others than the recipe's.
+/// The names, and notes on ports that differ from the recipe's.
 pub(super) fn of(trial: &Trial, prepared_testbed: &PreparedTestbed) -> (Names, Vec<String>) {
     let mut names = Names::default();
     let mut notes = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn of(trial: &Trial, prepared_testbed: &PreparedTestbed) -> (Names, V
     (names, notes)
 }
 
-/// A free port, if the recipe's can't be had on this machine. Namespaces have all ports to themselves.
+/// A free port, if the recipe's is taken on this machine. Namespaces have all ports to themselves.
 fn another_port(system: &System) -> Option<u16> {
     if TcpListener::bind(("0.0.0.0", system.port)).is_ok() {
         return None;

@@ -1,4 +1,4 @@
-//! The pass of a probe: a look that costs, under the same load, which is begun again until the look is over.
+//! The pass of a probe: a measurement under the same load, which is restarted until the probe has finished.
 
 use super::{Bench, begin, figures};
 use crate::client::{Clients, Outcome};
@@ -12,7 +12,7 @@ use mill_lab::recipe::{Counter, Probe, ProbeKind, Tool};
 use mill_lab::record::TrialRecord;
 use std::time::Duration;
 
-/// Looks, and adds to the record what was counted; the rate of the load meanwhile only divides it.
+/// Measures, and adds to the record what was counted; the rate of the load meanwhile is used only as a divisor.
 pub(super) fn pass(
     trial: &Trial,
     probe: &Probe,
@@ -61,7 +61,7 @@ pub(super) fn pass(
     Ok(())
 }
 
-/// Counters are told by the request: what is received is counted with them.
+/// Counters are reported per request: received requests are counted with them.
 fn with_requests(probe: &Probe) -> Probe {
     let mut probe = probe.clone();
     if probe.kind == ProbeKind::Counters && !probe.counters.contains(&Counter::TcpReceive) {
@@ -70,8 +70,8 @@ fn with_requests(probe: &Probe) -> Probe {
     probe
 }
 
-/// Looks while clients run, one round after the other. What goes wrong with the load is of the probe alone: the clean pass is over
-/// and stands.
+/// Measures while clients run, one round after the other. A failure of the load affects the probe alone: the clean
+/// pass is over and valid.
 fn look_under_load(
     probe: &Probe,
     scene: &Scene,
@@ -109,7 +109,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Takes a round's outcome; whether another one makes sense.
+    /// Adds a round's result; returns whether to run another one.
     fn add(&mut self, finished: Result<Option<Outcome>, String>) -> bool {
         match finished {
             Ok(Some(outcome)) => {

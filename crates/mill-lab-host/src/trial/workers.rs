@@ -1,10 +1,11 @@
-//! Workers of a server that ended under load: a server starts another in their place, and its figures would look like those of a sound one.
+//! Workers of a server that ended under load: a server starts others in their place, and its figures would look like
+//! those of a sound one.
 
 use super::Bench;
 use crate::monitor::process::Ended;
 use std::path::Path;
 
-/// What a cell says of them, with what a log of the server says of the first; none if all live.
+/// The text of a cell about them, with the first one's line in the server's log; none if all run.
 pub(super) fn ended(ended: &[Ended], bench: &Bench<'_>) -> Option<String> {
     let first = ended.first()?;
     let more = match ended.len() {
@@ -25,7 +26,7 @@ pub(super) fn ended(ended: &[Ended], bench: &Bench<'_>) -> Option<String> {
     ))
 }
 
-/// The last line of a log below the folder that names the process and how it went.
+/// The last line of a log below the folder that names the process and how it ended.
 fn said_of(process: u32, folder: &Path, depth: usize) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?;
     entries.flatten().find_map(|entry| {
@@ -54,10 +55,10 @@ fn last_word(log: &str, process: u32) -> Option<String> {
     Some(line.trim().chars().take(LETTERS_MAX).collect())
 }
 
-/// How servers say that a worker is no more.
+/// How servers log the end of a worker.
 const ENDINGS: [&str; 4] = ["exited", "signal", "killed", "ended"];
 
-/// Folders below the one that is looked at: each system has one of its own.
+/// Depth of the search: each system has a folder of its own.
 const DEPTH: usize = 1;
 
 /// Letters of a line that a cell's reason shows.

@@ -1,4 +1,4 @@
-//! Who handles interrupts and packets of the server's interface.
+//! The CPUs that handle interrupts and packets of the server's interface.
 
 use super::interface::guarded;
 use super::{Tuner, problem_of, sides};
@@ -45,7 +45,7 @@ fn interrupts(tuner: &mut Tuner<'_>, cpus: &str, testbed: &Testbed, interface: &
         Ok(list) => list,
         Err(problem) => return tuner.refuse(key, cpus, format!("refused: {problem}")),
     };
-    // A namespace's interfaces have interrupts only if they are the machine's cards.
+    // A namespace's interfaces have interrupts only if they are physical cards.
     let machine = sides::machine(host);
     let path = tuner.path(&machine, "/proc/interrupts");
     let table = match setting::read_text(&machine, &path) {
@@ -71,7 +71,7 @@ fn interrupts(tuner: &mut Tuner<'_>, cpus: &str, testbed: &Testbed, interface: &
     }
 }
 
-/// CPUs as a recipe names them; `${cpus}` are those of the server, which only the machine knows.
+/// CPUs as a recipe names them; `${cpus}` are those of the server, known on the machine only.
 fn list_of(cpus: &str, testbed: &Testbed) -> Result<Vec<u32>, String> {
     if cpus.trim() == "${cpus}" {
         return Ok(testbed.server_cpus.clone());
@@ -102,7 +102,7 @@ fn numbers_of(table: &str, interface: &str, device: &str) -> Vec<u32> {
                 .is_some_and(|rest| rest.starts_with('-'))
             || (!device.is_empty()
                 && name.strip_prefix(device).is_some_and(|rest| rest.starts_with('-'))
-                // What a virtio card says once when it is configured is no traffic.
+                // A virtio card's configuration interrupt happens once and is no traffic.
                 && !name.ends_with("-config"))
     };
     let lines = table.lines().filter_map(|line| {

@@ -26,7 +26,7 @@ impl Family {
         }
     }
 
-    /// What a setting is now, in the words that set it; none if the interface does not have it.
+    /// The current value of a setting, in the words that set it; none if the interface does not have it.
     pub(super) fn find(self, text: &str, name: &str) -> Option<String> {
         let value = match self {
             Self::Rings => {
@@ -52,7 +52,7 @@ impl Family {
     }
 }
 
-/// The first word behind `label:`.
+/// The first word after `label:`.
 fn line<'a>(text: &'a str, label: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;

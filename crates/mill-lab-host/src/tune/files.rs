@@ -39,13 +39,13 @@ fn is_kernels(path: &str) -> bool {
         && path.split('/').all(|part| part != "..")
 }
 
-/// The paths that a pattern means, in order; one without a star is itself.
+/// The paths that match a pattern, in order; a pattern without a star is its own match.
 fn expanded(root: &Path, machine: &Host, pattern: &str) -> Vec<String> {
     if !pattern.contains('*') {
         return vec![String::from(pattern)];
     }
     if let Host::Remote(_) = machine {
-        // The far shell knows its files; a pattern that means none is printed as it is.
+        // The remote shell expands the pattern; one without a match is printed as it is.
         let script = format!("printf '%s\\n' {pattern}");
         let said = errand::run(machine, &["sh", "-c", &script], None).unwrap_or_default();
         return said

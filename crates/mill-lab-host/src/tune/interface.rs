@@ -105,7 +105,7 @@ fn problem_of_show(error: &std::io::Error) -> String {
     problem_of(error)
 }
 
-/// Why an interface must not be touched, if it must not: it carries the ssh session that somebody sits at.
+/// Why an interface must not be changed, if so: it carries the user's ssh session.
 pub(super) fn guarded(tuner: &Tuner<'_>, host: &Host, interface: &str) -> Option<String> {
     if tuner.journal.ssh_interface_allowed() {
         return None;

@@ -91,7 +91,7 @@ impl Route {
         self.words.get(at + 1).cloned()
     }
 
-    /// The command that sets the window; with none, the one that makes it as it was.
+    /// The command that sets the window; without a window, the one that restores the route.
     fn change(&self, window: Option<&str>) -> Vec<String> {
         let mut words = self.words.clone();
         if let Some(window) = window {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_route_that_answers_take_is_picked() {
+    fn the_route_of_responses_is_selected() {
         let local = "local 127.0.0.0/8 proto kernel\nlocal 127.0.0.1 proto kernel scope host\n";
         assert_eq!(
             pick_local(local, "127.0.0.1"),

@@ -43,7 +43,7 @@ fn stopped(tuner: &mut Tuner<'_>, host: &Host, name: &str) -> Fate {
     }
 }
 
-/// What keeps services on a machine.
+/// The service manager of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeper {
     Systemd,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_are_called_by_their_keepers_words() {
+    fn services_are_controlled_by_their_managers_commands() {
         assert_eq!(
             Keeper::Systemd.words("stop", "irqbalance"),
             ["systemctl", "stop", "irqbalance"]

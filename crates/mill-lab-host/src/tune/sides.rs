@@ -1,9 +1,9 @@
-//! Which host is which side's.
+//! The host of each side.
 
 use crate::host::Host;
 use crate::topology::Testbed;
 
-/// Whose files a host without a namespace of its own reads: the machine that it lives on.
+/// The machine whose files a host without a namespace of its own reads.
 pub(super) fn machine(host: &Host) -> Host {
     match host {
         Host::Local | Host::Namespace(_) => Host::Local,
@@ -11,7 +11,7 @@ pub(super) fn machine(host: &Host) -> Host {
     }
 }
 
-/// The machines of a ground, each once, with what stands behind a key: nothing if there is but one.
+/// The machines of a testbed, each once, with the suffix of a key: none if there is only one.
 pub(super) fn machines(testbed: &Testbed) -> Vec<(Host, &'static str)> {
     let server = machine(&testbed.server);
     let clients = testbed.clients.iter().map(machine);
@@ -26,7 +26,7 @@ pub(super) fn machines(testbed: &Testbed) -> Vec<(Host, &'static str)> {
         .collect()
 }
 
-/// Both ends of the link: host, interface, and what stands behind a key.
+/// Both ends of the link: host, interface, and the suffix of a key.
 pub(super) fn ends(testbed: &Testbed) -> Vec<(Host, String, &'static str)> {
     let server = (testbed.server.clone(), testbed.server_interface.clone());
     let mut ends = vec![server];
@@ -51,7 +51,7 @@ pub(super) fn ends(testbed: &Testbed) -> Vec<(Host, String, &'static str)> {
     named.collect()
 }
 
-/// One line for all clients that fared alike, and one each for those that did not.
+/// One line for all clients with the same result, and one each for the others.
 pub(super) fn client_label(index: usize, count: usize, alike: bool) -> String {
     match (count, alike) {
         (1, _) => String::from(" (client)"),

@@ -19,7 +19,7 @@ pub(super) fn apply(tuner: &mut Tuner<'_>, tune: &Tune, testbed: &Testbed) {
         tune.client_sysctl.clone(),
     );
     let is_net = |key: &String| is_net(key);
-    // What one side says of its own goes before what is said of both.
+    // The values of one side come before those of both.
     both.retain(|key, _| !(server.contains_key(key) && client.contains_key(key)));
     let mut server_only: Keys = both.clone();
     server_only.append(&mut server);
@@ -49,7 +49,7 @@ type Keys = BTreeMap<String, toml::Value>;
 struct Pass<'a, 'j> {
     tuner: &'a mut Tuner<'j>,
     testbed: &'a Testbed,
-    /// Keys that exist once a machine, and what they were set to for the side that came first.
+    /// Keys that exist once per machine, and the value set for the first side.
     machine_wide: Vec<(Host, String, String)>,
 }
 
@@ -71,7 +71,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// All clients; those that fared alike are one line.
+    /// All clients; those with the same result share a line.
     fn clients(&mut self, key: &str, wanted: &toml::Value) {
         let Some((path, wanted)) = self.understood(key, wanted, " (client)") else {
             return;
@@ -81,7 +81,7 @@ impl Pass<'_, '_> {
         for host in hosts {
             let fate = self.tuner.fate_of(host, &path, &wanted);
             if self.is_machine_wide(host, &path, &fate) {
-                // What one namespace doesn't have, its like don't have either.
+                // A key that one namespace lacks is missing in the others too.
                 self.on_machine(key, host, &path, &wanted);
                 return;
             }
@@ -96,7 +96,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// The clients live where the server lives: what differs can't be had.
+    /// The clients share the server's namespace: a different value is impossible.
     fn of_shared(&mut self, key: &str, wanted: &toml::Value, servers: Option<&toml::Value>) {
         match servers {
             None => self.one(key, wanted, &self.testbed.server.clone(), ""),

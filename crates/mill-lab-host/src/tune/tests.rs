@@ -1,4 +1,4 @@
-//! Tuning over a folder that stands for `/`.
+//! Tuning over a folder in place of `/`.
 
 use super::*;
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ const REUSE: &str = "proc/sys/net/ipv4/tcp_tw_reuse";
 const RANGE: &str = "proc/sys/net/ipv4/ip_local_port_range";
 
 #[test]
-fn keys_are_set_told_and_put_back() {
+fn keys_are_set_reported_and_restored() {
     let mut machine = Machine::new(
         "keys",
         &[
@@ -114,7 +114,7 @@ fn keys_are_set_told_and_put_back() {
 }
 
 #[test]
-fn what_cannot_be_changed_is_said() {
+fn what_cannot_be_changed_is_reported() {
     let mut machine = Machine::new("problems", &[(REUSE, "2"), ("proc/sys/vm/folder/x", "1")]);
     let deaf = machine.folder.join("root/proc/sys/vm/deaf");
     std::os::unix::fs::symlink("/dev/null", deaf).unwrap();
@@ -204,7 +204,7 @@ fn files_are_set_by_path_and_by_pattern() {
 }
 
 #[test]
-fn interrupts_and_packets_are_given_to_cpus() {
+fn interrupts_and_packets_are_assigned_to_cpus() {
     let mut machine = Machine::new(
         "affinity",
         &[

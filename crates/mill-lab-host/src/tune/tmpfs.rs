@@ -6,8 +6,8 @@ use crate::journal::Journal;
 use mill_lab::record::TunedKey;
 use std::path::Path;
 
-/// Mounts one of this size (`512m`, as mount(8) takes it) on a folder of this machine that exists; the journal takes it away. What is
-/// wrong, if something is, stands in the answer: then the folder is as it was.
+/// Mounts one of this size (`512m`, as mount(8) takes it) on an existing folder of this machine; the journal unmounts
+/// it. On an error the result has the message, and the folder is as it was.
 pub fn tmpfs(size: &str, folder: &Path, journal: &mut Journal) -> TunedKey {
     let folder = folder.display().to_string();
     let problem = mount(size, &folder, journal);

@@ -2,7 +2,7 @@
 
 use toml::Value;
 
-/// A number as it is, yes and no as 1 and 0, a list with blanks between; none for what no file takes.
+/// A number as it is, true and false as 1 and 0, a list with blanks between; none for a value that no file takes.
 pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -29,7 +29,7 @@ pub(super) fn on_off(yes: bool) -> String {
     String::from(if yes { "on" } else { "off" })
 }
 
-/// What is said of a value that has no text.
+/// The message on a value that has no text.
 pub(super) const NO_VALUE: &str = "refused: a number, text or a list is wanted";
 
 #[cfg(test)]

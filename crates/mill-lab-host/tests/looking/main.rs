@@ -1,5 +1,5 @@
-//! Probes on real processes. Without root or perf these tests say what is missing and pass: there is nothing that they
-//! could do.
+//! Probes on real processes. Without root or perf these tests print what is missing and pass: they cannot do
+//! anything.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "a skipped test says why")]
 
@@ -91,7 +91,7 @@ fn probe(kind: ProbeKind, counters: &[Counter]) -> Probe {
     }
 }
 
-/// Says why a test has nothing to do, if it has.
+/// Prints why a test cannot do anything, if so.
 fn unable(programs: &[&str]) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     let missing = programs.iter().find(|program| {
@@ -112,7 +112,7 @@ fn uprobes() -> Option<String> {
     fs::read_to_string("/sys/kernel/tracing/uprobe_events").ok()
 }
 
-/// What perf has no right or no counters for is no failure of ours.
+/// Missing rights or counters of perf are no failure of the lab.
 fn excused(looked: &Looked, metric: &str) -> bool {
     let reason = looked.absent.iter().find(|(name, _)| name == metric);
     if let Some((_, reason)) = reason {
@@ -162,7 +162,7 @@ fn malloc_is_counted_in_the_library_that_is_mapped() {
 }
 
 #[test]
-fn a_profile_knows_the_program_that_was_busy() {
+fn a_profile_names_the_program_that_was_busy() {
     if unable(&["perf"]) {
         return;
     }
@@ -247,8 +247,8 @@ fn looks_without_tools_leave_their_texts() {
 }
 
 #[test]
-fn whoever_is_not_there_is_said_to_be_absent() {
-    let folder = Folder::make("nobody");
+fn a_missing_process_is_reported_as_absent() {
+    let folder = Folder::make("absent");
     let scene = scene(&folder, None, 0);
     for kind in [ProbeKind::Counters, ProbeKind::Profile] {
         let looked = probe::look(&probe(kind, &[Counter::Malloc]), &scene);

@@ -1,6 +1,6 @@
-//! A lab that dies in the middle, and what is left of it after a restore: nothing.
+//! A lab that is killed in the middle, and restored: nothing is left of it.
 //!
-//! The lab is this test program once more, told by its environment to play it. Where it dies is chosen by RLIMIT_FSIZE: the
+//! The lab is this test program again, selected by its environment. RLIMIT_FSIZE chooses the point of the crash: the
 //! kernel kills a process (SIGXFSZ) that would write its journal further than that, in the middle of a line.
 
 use crate::stage::{Folder, has_root, on, turn};
@@ -14,10 +14,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Says who plays: unset in an ordinary test run.
+/// Selects the role: unset in an ordinary test run.
 const PART: &str = "MILL_RIG_TEST_PART";
 const STATE: &str = "MILL_RIG_TEST_STATE";
-/// The namespaces that are tuned: the test's, which stay when the lab's go.
+/// The namespaces that are tuned: the test's, which stay when the lab's are removed.
 const TUNED: &str = "MILL_RIG_TEST_TUNED";
 
 const KEYS: &str = "[sysctl]\n'net.ipv4.tcp_fin_timeout' = 7\n'net.ipv4.tcp_sack' = 0\n\
@@ -26,7 +26,7 @@ const KEYS: &str = "[sysctl]\n'net.ipv4.tcp_fin_timeout' = 7\n'net.ipv4.tcp_sack
     'net.ipv4.tcp_rmem' = '4096 87380 4194304'\n'net.core.somaxconn' = 1234\n'net.ipv4.tcp_tw_recycle' = 1\n\
     'net.ipv4.tcp_autocorking' = 0";
 
-/// No test of its own: the part that the others' children play.
+/// No test of its own: the child process of the other tests.
 #[test]
 fn the_part_that_a_child_plays() {
     let Some(part) = std::env::var_os(PART) else {
@@ -66,17 +66,17 @@ fn the_part_that_a_child_plays() {
             what: String::from("server"),
         })
         .unwrap();
-    // Out loud that all stands; then it waits for the parent, who kills it.
+    // Reports that everything is in place; then it waits for the parent to kill it.
     println!("\nstands");
     std::io::stdout().flush().unwrap();
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
-    // Nobody who has not been killed comes here, but by mistake.
+    // Only a process that was not killed gets here, by mistake.
     server.kill().unwrap();
     server.wait().unwrap();
 }
 
-/// A lab's process, dying when its journal has this many bytes.
+/// A lab's process, killed when its journal has this many bytes.
 fn play(part: &str, state: &Path, tuned: &str, journal_bytes: Option<u64>) -> Child {
     let limit = journal_bytes.map_or_else(|| String::from("unlimited"), |bytes| bytes.to_string());
     Command::new("prlimit")
@@ -100,7 +100,7 @@ fn play(part: &str, state: &Path, tuned: &str, journal_bytes: Option<u64>) -> Ch
 /// Two namespaces with a link, and their keys as they were.
 struct Scene {
     folder: Folder,
-    /// Keeps the namespaces.
+    /// Holds the namespaces.
     journal: Journal,
     testbed: Testbed,
     tuned: String,
@@ -185,7 +185,7 @@ fn journals(state: &Path) -> Vec<std::path::PathBuf> {
         .collect()
 }
 
-/// Lets a lab stand, then kills it; how long its journal was.
+/// Starts a lab until everything is in place, then kills it; returns the length of its journal.
 fn killed(scene: &Scene) -> (u32, u64) {
     let mut child = scene.play("lab", None);
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -207,7 +207,7 @@ fn a_killed_lab_is_restored() {
     let _turn = turn();
     let scene = Scene::new("killed");
     let (process, _) = killed(&scene);
-    // It has left what it should leave, or the test would prove nothing.
+    // It must have left something, or the test would prove nothing.
     assert_ne!(values(&scene.testbed), scene.before);
     assert_eq!(names_of(process).len(), 2);
     let left = journal::left_behind(&scene.state());
@@ -218,7 +218,7 @@ fn a_killed_lab_is_restored() {
 }
 
 #[test]
-fn a_lab_that_dies_anywhere_in_its_tuning_is_restored() {
+fn a_lab_killed_anywhere_in_its_tuning_is_restored() {
     if !has_root() {
         return;
     }
@@ -242,7 +242,7 @@ fn a_lab_that_dies_anywhere_in_its_tuning_is_restored() {
 }
 
 #[test]
-fn a_restore_that_dies_anywhere_is_restored() {
+fn a_restore_killed_anywhere_is_restored() {
     if !has_root() {
         return;
     }

@@ -1,5 +1,5 @@
-//! Other machines over ssh. The ssh(1) of these tests is a script that enters a namespace instead: everything else is
-//! as it is with real machines.
+//! Other machines over ssh. The ssh(1) of these tests is a script that enters a namespace instead: all else is as
+//! with real machines.
 
 use crate::stage::{Folder, has_root, on, turn};
 use mill_lab::recipe::{Remote, Topology, TopologyKind, Tune};
@@ -10,13 +10,13 @@ use std::process::Command;
 
 const PART: &str = "MILL_RIG_TEST_FAR";
 
-/// Says where the session comes from, as sshd does: the server's side is the first address of the lab's network.
+/// The peer of the session, as sshd reports it: the server's side is the first address of the lab's network.
 const SSH: &str = "#!/bin/sh\n\
     while [ \"$1\" = -o ]; do shift 2; done\n\
     target=$1; shift\n\
     SSH_CONNECTION='192.0.2.9 50122 10.213.0.1 22' exec ip netns exec \"$target\" sh -c \"$*\"\n";
 
-/// No test of its own: what the other's child does, who has the script for ssh.
+/// No test of its own: the child process of the other test, with the script in place of ssh.
 #[test]
 fn the_part_that_a_child_plays() {
     let Some(names) = std::env::var_os(PART) else {
@@ -80,7 +80,7 @@ fn timeout_of(name: &str) -> String {
 }
 
 #[test]
-fn far_machines_are_tuned_and_put_back_through_ssh() {
+fn remote_machines_are_tuned_and_restored_through_ssh() {
     if !has_root() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Links: clients reach the server, at the rate that was asked for, and nothing stays behind.
+//! Links: clients reach the server, at the configured rate, and nothing is left.
 
 use crate::stage::{Folder, has_root, namespaces, on, turn};
 use mill_lab::recipe::{Topology, TopologyKind};
@@ -46,7 +46,7 @@ fn reached(testbed: &Testbed) -> usize {
     })
 }
 
-/// How fast bytes go from the server to the first client, in 10⁶ bits/s, after a first part that fills the bucket's pause.
+/// Throughput from the server to the first client, in 10⁶ bits/s, after a first part that uses up the bucket's burst.
 fn bulk_mbit(testbed: &Testbed) -> f64 {
     const PART: usize = 64 * 1024;
     const WARM_UP_PARTS: usize = 160;
@@ -163,7 +163,7 @@ fn clients_on_a_given_interface_reach_a_server_beside_them() {
     let _turn = turn();
     let folder = Folder::new("given");
     let mut journal = folder.journal("given");
-    // It stands for a card of the machine's: one end of a pair, without an address.
+    // In place of a card of the machine: one end of a pair, without an address.
     let card = format!("ms{}d", std::process::id());
     let peer = format!("ms{}e", std::process::id());
     let add = [
@@ -197,7 +197,7 @@ fn clients_on_a_given_interface_reach_a_server_beside_them() {
 }
 
 #[test]
-fn two_topologies_of_one_lab_stand_side_by_side() {
+fn two_topologies_of_one_lab_exist_side_by_side() {
     if !has_root() {
         return;
     }

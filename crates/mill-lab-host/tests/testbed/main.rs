@@ -1,5 +1,5 @@
-//! Topologies, tuning and the journal on the real kernel, in namespaces of their own. Without root these tests say so and
-//! pass: there is nothing that they could do.
+//! Topologies, tuning and the journal on the real kernel, in namespaces of their own. Without root these tests print
+//! so and pass: they cannot do anything.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

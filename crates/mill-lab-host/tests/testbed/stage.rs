@@ -1,4 +1,4 @@
-//! What the tests stand on: a journal in a folder of its own, which goes with it, and sockets inside namespaces.
+//! The environment of the tests: a journal in a folder that is removed with it, and sockets inside namespaces.
 
 use mill_lab_host::host::Host;
 use mill_lab_host::journal::Journal;
@@ -36,7 +36,7 @@ impl Drop for Folder {
     }
 }
 
-/// Whether namespaces can be made here; says so if not.
+/// Whether namespaces can be made here; prints a line if not.
 pub(crate) fn has_root() -> bool {
     let has = mill_sys::account::is_super_user();
     if !has {

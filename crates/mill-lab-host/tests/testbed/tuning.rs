@@ -1,4 +1,4 @@
-//! Tuning of namespaces: each side's own keys, the link's settings, and all of it put back.
+//! Tuning of namespaces: each side's own keys, the link's settings, and restoring all of it.
 
 use crate::stage::{Folder, has_root, on, turn};
 use mill_lab::recipe::{Topology, TopologyKind, Tune};
@@ -84,7 +84,7 @@ fn each_side_has_its_own_keys_and_the_machine_is_left_alone() {
 }
 
 #[test]
-fn clients_that_fare_alike_are_one_line() {
+fn clients_with_the_same_result_share_a_line() {
     check(
         TopologyKind::Macvlan,
         "[sysctl]\n'net.ipv4.tcp_fin_timeout' = 7",
@@ -99,8 +99,8 @@ fn clients_that_fare_alike_are_one_line() {
 }
 
 #[test]
-fn a_key_that_a_namespace_lacks_is_the_machines_and_said_to_be() {
-    // The value that it has already: nothing of the machine changes.
+fn a_key_that_a_namespace_lacks_is_reported_as_the_machines() {
+    // The value that it already has: the machine does not change.
     let now = std::fs::read_to_string("/proc/sys/net/core/netdev_budget").unwrap();
     let recipe = format!("[client_sysctl]\n'net.core.netdev_budget' = {now}");
     check(TopologyKind::Veth, &recipe, |_, keys| {
@@ -157,7 +157,7 @@ fn settings_of_the_link_are_made_on_both_ends_and_undone() {
 }
 
 #[test]
-fn what_was_set_on_a_standing_link_is_taken_back() {
+fn settings_of_an_existing_link_are_undone() {
     if !has_root() {
         return;
     }

@@ -1,10 +1,10 @@
-//! One lab a run: two would measure each other, and write the same trials.
+//! One lab per run: two would disturb each other's measurements and write the same trials.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Keeps a run's folder for this process until the answer is dropped, or the process ends however it does.
+/// Locks a run's folder for this process until the returned value is dropped or the process ends in any way.
 pub(super) fn alone(run: &Path) -> Result<File, String> {
     let path = run.join("run.json");
     let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -1,7 +1,7 @@
-//! Two processes that measure the path between them: one answers, one asks and prints.
+//! Two processes that measure the path between them: one answers, the other sends and prints.
 //!
-//! A connection begins with one byte that says what it is for: `r`, each byte comes back; `b`, all is read, and at the end
-//! of input the count comes back as eight bytes, most significant first.
+//! The first byte of a connection selects its use: `r`, each byte is echoed; `b`, all input is read, and at its end
+//! the count is returned as eight bytes, most significant first.
 
 use mill_sys::clock;
 use std::io::{ErrorKind, Read, Write};
@@ -9,7 +9,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Listens at `address`, says where, and serves for so many seconds, each connection after the other.
+/// Listens at `address`, prints it, and serves for so many seconds, one connection after the other.
 pub(super) fn serve(address: &str, seconds: &str, out: &mut dyn Write) -> Result<(), String> {
     let deadline = clock::monotonic() + span(seconds)?;
     let listener = TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
@@ -26,7 +26,7 @@ pub(super) fn serve(address: &str, seconds: &str, out: &mut dyn Write) -> Result
             break;
         }
         if let Ok((stream, _)) = listener.accept() {
-            // A client that went away is the end of its connection, not of the server.
+            // A client that disconnects ends its connection, not the server.
             let _ = answer(stream, left.max(TIMEOUT_MIN));
         }
     }
@@ -66,7 +66,7 @@ pub(super) fn round_trips(address: &str, count: &str, out: &mut dyn Write) -> Re
     let mut stream = connect(address, b"r")?;
     let mut seconds = Vec::new();
     let mut byte = [0];
-    // The first finds cold caches and an unlearned route, as ping's first does; ping counts it, and so do we.
+    // The first exchange has cold caches and an unresolved route, as ping's first; ping counts it, and so does this.
     for _ in 0..count.clamp(1, COUNT_MAX) {
         let began = clock::monotonic();
         stream
@@ -78,7 +78,7 @@ pub(super) fn round_trips(address: &str, count: &str, out: &mut dyn Write) -> Re
     writeln!(out, "{}", summary(&seconds)).map_err(|error| error.to_string())
 }
 
-/// In ping's words, milliseconds; mdev is ping's name of the standard deviation.
+/// In ping's format, milliseconds; mdev is ping's name of the standard deviation.
 fn summary(seconds: &[f64]) -> String {
     let count = f64::from(u32::try_from(seconds.len()).unwrap_or(u32::MAX)).max(1.0);
     let mean = seconds.iter().sum::<f64>() / count;
@@ -98,7 +98,7 @@ fn summary(seconds: &[f64]) -> String {
     )
 }
 
-/// Sends as fast as it is taken, a line each second, and at the end what has arrived.
+/// Sends at full speed, prints a line each second, and at the end what has arrived.
 pub(super) fn bulk(address: &str, seconds: &str, out: &mut dyn Write) -> Result<(), String> {
     let span = span(seconds)?;
     let mut stream = connect(address, b"b")?;
@@ -138,13 +138,13 @@ pub(super) fn bulk(address: &str, seconds: &str, out: &mut dyn Write) -> Result<
 /// As iperf3's: fewer calls than the path needs packets.
 const CHUNK: usize = 128 << 10;
 
-/// A slip of the number should not take a day.
+/// A mistyped number should not take a day.
 const COUNT_MAX: u32 = 1_000_000;
 
 /// For a connection that came in the last moment.
 const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
-/// Answers later than this do not come any more.
+/// Replies later than this are taken for lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn connect(address: &str, purpose: &[u8; 1]) -> Result<TcpStream, String> {

@@ -29,7 +29,7 @@ fn ping_and_iperf_are_read() {
     }
 }
 
-/// A writer that tells a channel of each line.
+/// A writer that sends each line to a channel.
 struct Lines(std::sync::mpsc::Sender<String>, Vec<u8>);
 
 impl Write for Lines {
@@ -78,7 +78,7 @@ fn the_pair_measures_the_path_to_itself() {
 }
 
 #[test]
-fn words_that_are_no_probe_are_refused_in_words() {
+fn arguments_that_are_no_probe_are_refused_with_a_reason() {
     for line in [
         &["rtt"][..],
         &[],
