@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Invariants: only trials that were measured and not disturbed count; a second run of the first system counts for the noise
-//! alone; a cell without a figure says why.
+//! alone; a cell without a figure has the reason.
 
 mod chart;
 mod compare;
@@ -63,7 +63,7 @@ pub struct KeptFile {
     pub text: String,
 }
 
-/// Makes everything that a report says.
+/// Makes the whole content of a report.
 pub fn findings(kept: &Kept) -> Findings {
     let measured = Measured::of(kept);
     let noise = noise::floor(&measured);

@@ -1,6 +1,7 @@
-//! What a client was asked to do, read from its command line.
+//! The load that a client's command line requests.
 
-/// How long a client with these arguments takes; none if a number of requests, or nothing, says when it ends.
+/// How long a client with these arguments takes; none if it ends after a number of requests, or without a given
+/// limit.
 pub(crate) fn seconds_asked(tool: &str, args: &str) -> Option<f64> {
     ClientCommand::parse(&format!("{tool} {args}"))?.seconds
 }
@@ -14,7 +15,7 @@ pub(crate) struct ClientCommand {
     pub(crate) threads: Option<f64>,
     pub(crate) seconds: Option<f64>,
     pub(crate) requests: Option<f64>,
-    /// Whether each request has a connection of its own; none if the tool was not told.
+    /// Whether each request has a connection of its own; none if the command line does not tell.
     pub(crate) closes: Option<bool>,
     pub(crate) url: Option<String>,
 }
@@ -90,7 +91,7 @@ impl ClientCommand {
         }
     }
 
-    /// What differs, in words: `-c 100 and 300`.
+    /// The difference as text: `-c 100 and 300`.
     pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
         let mut found = Vec::new();
         let mut note = |what: &str, one: Option<f64>, two: Option<f64>| {

@@ -1,7 +1,7 @@
 //! The commands of the lab that need no machine: what is known of recipes, and what is in the store.
 //!
-//! Each writes what was asked for to `out`, what went wrong to `err`, and answers with the exit status: 0, 1 if what was asked for could not
-//! be had or has mistakes, 2 if a file could not be read. Files come into place whole, and their paths are printed.
+//! Each writes its result to `out`, errors to `err`, and returns the exit status: 0, 1 if the result is not available
+//! or has mistakes, 2 if a file could not be read. Files are put into place whole, and their paths are printed.
 
 mod compare;
 mod export;
@@ -61,12 +61,12 @@ enum Problem {
     File { path: String, error: io::Error },
     #[error("{path}: {error}; --html, --markdown, --csv and -o write to a place of your choice")]
     Refused { path: String, error: io::Error },
-    /// Nobody reads what we write, `| head` for one: nothing to be said, and nobody to say it to.
+    /// The reader of our output is gone, `| head` for one: no message, because it would not be read either.
     #[error("{0}")]
     Output(#[from] io::Error),
 }
 
-/// Says what went wrong, and makes it a status.
+/// Prints the error, and turns it into a status.
 fn answer(result: Result<u8, Problem>, err: &mut dyn Write) -> u8 {
     match result {
         Ok(status) => status,
@@ -78,7 +78,7 @@ fn answer(result: Result<u8, Problem>, err: &mut dyn Write) -> u8 {
     }
 }
 
-/// If standard error is gone there is nobody left to be told.
+/// A failure is ignored: standard error is gone.
 fn complain(problem: &dyn Display, err: &mut dyn Write) {
     let _ = writeln!(err, "millstream lab: {problem}");
 }
@@ -100,7 +100,7 @@ fn read_text(path: &Path, input: &mut dyn Read) -> Result<String, Problem> {
     }
 }
 
-/// Puts a file into its place, its folders before it; says so on `out`.
+/// Puts a file into its place, after making its folders; prints its path on `out`.
 fn write_file(path: &Path, text: &str, out: &mut dyn Write) -> Result<(), Problem> {
     put(path, text)?;
     writeln!(out, "{}", path.display())?;
@@ -127,5 +127,5 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const UNREADABLE: u8 = 2;
 
-/// Standard input or output, where a file's name stands.
+/// Standard input or output in place of a file's name.
 const STANDARD: &str = "-";

@@ -1,4 +1,4 @@
-//! What a report says, before it has a form: made by `analysis` and `lint`, written by `report`.
+//! The content of a report, independent of its format: made by `analysis` and `lint`, written by `report`.
 
 use crate::record::{CommandLine, Environment, RunRecord, TunedKey};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Findings {
     pub run: RunRecord,
     pub question: String,
-    /// The document and rows it stands for: "Seed 004, rows N1 and N2".
+    /// The document and rows it reproduces: "Seed 004, rows N1 and N2".
     pub origin: Option<String>,
     pub environment: Environment,
     /// The first thing read: a sentence each, the most important first.
@@ -20,7 +20,7 @@ pub struct Findings {
     /// What tools printed, verbatim, of the median trial of a point.
     pub blocks: Vec<Block>,
     pub warnings: Vec<Warning>,
-    /// What is not here, and what stands in its place.
+    /// What is not here, and what replaces it.
     pub absences: Vec<String>,
     pub notes: Vec<String>,
     /// The topology as a drawing in text.
@@ -97,7 +97,7 @@ pub struct Compared {
     pub verdict: Verdict,
     /// "faster by 12.1 % [9.8, 14.0], 12 pairs, p = 0.0005".
     pub words: String,
-    /// Points where the server was not the limit make the ratio one of something else; this says so.
+    /// At points where the server was not the limit the ratio is one of something else; this names them.
     pub caution: Option<String>,
 }
 
@@ -135,7 +135,7 @@ pub fn whiskers(comparisons: &[Compared]) -> String {
 /// What an interval of 95 % covers.
 const SURE: f64 = 0.95;
 
-/// The p from which on no test speaks for a difference.
+/// The p from which on no test finds a difference.
 pub const LEVEL: f64 = 0.05;
 
 /// A table in the document's layout.
@@ -158,7 +158,7 @@ pub struct Cell {
     pub published: Option<String>,
     /// "client-bound", "needs 4 cores", "not built yet".
     pub mark: Option<String>,
-    /// Numbers stand at the right.
+    /// Numbers are aligned right.
     pub number: bool,
 }
 

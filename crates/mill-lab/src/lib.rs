@@ -1,6 +1,7 @@
-//! The lab without a machine: what an experiment is, what its figures mean, and what is said of them.
+//! The part of the lab that needs no machine: what an experiment is, what its figures mean, and how they are
+//! reported.
 //!
-//! The way of an experiment, top to bottom. mill-lab-host stands between `plan` and `record`: it carries trials out.
+//! The path of an experiment, top to bottom. mill-lab-host comes between `plan` and `record`: it carries trials out.
 //!
 //! ```text
 //! recipe    TOML to Recipe: inheritance, sizes, overrides; errors by line
@@ -17,7 +18,7 @@
 //! ```
 //!
 //! Invariants: nothing here starts a process, changes the system or reads a clock. A figure in a report comes from a
-//! record; published figures are kept apart and appear only as ratios.
+//! record; published figures are separate and appear only as ratios.
 #![forbid(unsafe_code)]
 
 /// Experiments as data.
@@ -26,7 +27,7 @@ pub mod recipe;
 /// Trials in an order.
 pub mod plan;
 
-/// What a client was asked to do, by its command line.
+/// The load that a client's command line requests.
 mod command;
 
 /// What tools print.
@@ -35,7 +36,7 @@ pub mod output;
 /// Names, units and directions of figures.
 pub mod metric;
 
-/// What is kept of a run.
+/// The stored records of a run.
 pub mod record;
 
 /// Which side was the limit.
@@ -50,7 +51,7 @@ pub mod statistics;
 /// Records to findings.
 pub mod analysis;
 
-/// What a report says, before it has a form.
+/// The content of a report, independent of its format.
 pub mod findings;
 
 /// The mistakes that benchmarks make.

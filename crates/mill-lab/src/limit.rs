@@ -6,7 +6,7 @@
 use crate::record::Figures;
 use serde::{Deserialize, Serialize};
 
-/// The word, and what it rests on.
+/// The limit, and the evidence for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     pub side: Side,
@@ -29,11 +29,11 @@ pub enum Side {
     Backlog,
     /// The server used up its CPUs, which it does with or without work because it looks for packets while it waits.
     Polling,
-    /// Nothing was busy: latency, locks, or a rate that was asked for.
+    /// Nothing was busy: latency, locks, or a fixed rate of requests.
     Nothing,
     /// Other programs, or the hypervisor, took CPU time from a side that did not use up its CPUs itself.
     Foreign,
-    /// CPUs were busy, or were not seen, and whose work it was is not known.
+    /// CPUs were busy, or not measured, and the owner of the work is unknown.
     Unknown,
     /// The figures are no good: errors, too few connections.
     Invalid,
@@ -57,8 +57,8 @@ impl Side {
     }
 }
 
-/// Judges by what the monitors saw in the steady part; none of a trial without a load. A server that polls looks for packets while it
-/// waits for them: that it uses its CPUs tells nothing.
+/// Judges by the monitors' figures of the steady part; none for a trial without a load. A server that polls uses its
+/// CPUs also while it waits for packets: their use tells nothing.
 pub fn judge(figures: &Figures, server_polls: bool) -> Option<Limit> {
     let figure = |name: &str| figures.get(name).copied();
     let limit = |side, evidence| Some(Limit { side, evidence });
@@ -163,7 +163,7 @@ impl Use {
             Some(own) if is_busy && own + self.other_side.unwrap_or(0.0) >= CPU_OWN => {
                 State::FullTogether
             }
-            // What is busy and nobody's is others' too: interrupts that are not ours.
+            // Busy time of no process counts for others too: interrupts of neither side.
             _ if is_busy || self.others >= CPU_TAKEN => State::Taken,
             _ => State::Free,
         }
@@ -193,10 +193,10 @@ const CPU_BUSY: f64 = 95.0;
 /// kernel's threads and the lab's own looks at /proc take a few percent of a quiet machine.
 pub const CPU_OWN: f64 = 90.0;
 
-/// Percent of a side's CPUs that others may take before they are said to be what a side was short of.
+/// Percent of a side's CPUs that others may take before the side counts as short of them.
 const CPU_TAKEN: f64 = 10.0;
 
-/// Percent of a CPU that nobody takes without load but who looks for packets without end.
+/// Percent of a CPU that only a polling server takes without load.
 const CPU_SPINNING: f64 = 50.0;
 
 /// Percent of the link's rate; frame overhead takes the rest.
@@ -205,8 +205,8 @@ const LINK_BUSY: f64 = 95.0;
 /// Share of the ephemeral range.
 const PORTS_BUSY: f64 = 0.95;
 
-/// Share of requests from which a closed loop's figure is not a server's any more; RFC 9411 7.1.3.4 asks for far less, and reports show
-/// the share.
+/// Share of failed requests from which a closed loop's figure is no longer a server's; RFC 9411 7.1.3.4 allows far
+/// less, and reports show the share.
 const FAILED_SHARE_MAX: f64 = 0.01;
 
 #[cfg(test)]

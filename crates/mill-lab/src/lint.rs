@@ -1,7 +1,8 @@
-//! The mistakes that printed benchmarks make, found in our own runs and in other people's texts.
+//! The mistakes of published benchmarks, found in the lab's own runs and in any text.
 //!
 //! Blocks of a text and trials of a run become samples (`sample`); a lint is a file with a function from samples, a recipe or
-//! published figures to warnings. A lint that is not sure says nothing: a false alarm costs more than a mistake that a person has to find.
+//! published figures to warnings. A lint that is not sure is silent: a false alarm costs more than a mistake that the
+//! reader has to find.
 
 mod blocks;
 mod changes;
@@ -79,8 +80,8 @@ pub fn text(name: &str, text: &str) -> Vec<Warning> {
     grouped(warnings)
 }
 
-/// How many results of wrk and ab a text quotes, the unreadable ones among them, and how many tables of figures it has: none is
-/// said apart from none wrong.
+/// How many results of wrk and ab a text quotes, including unreadable ones, and how many tables of figures it has: no
+/// results at all are reported differently from results without mistakes.
 pub fn results(text: &str) -> (usize, usize) {
     let (samples, problems) = blocks::of("", text);
     (samples.len() + problems.len(), tables::of("", text).len())
@@ -94,7 +95,7 @@ pub fn published(recipe: &Recipe) -> Vec<Warning> {
     warnings
 }
 
-/// What can be seen in any sample, whoever measured it.
+/// Mistakes that any sample shows, of any origin.
 fn of_samples(samples: &[Sample]) -> Vec<Warning> {
     let mut warnings = swapped_labels::of(samples);
     warnings.extend(varying_size::of(samples));

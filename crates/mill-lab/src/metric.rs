@@ -1,4 +1,5 @@
-//! Names, units and directions of figures. A figure is a number under a dotted name; what the name means stands here, once.
+//! Names, units and directions of figures. A figure is a number under a dotted name; this is the one place that
+//! defines the names.
 //!
 //! Families end in a part of their own: `cpu.server.usr`, `latency_s.p99`, `interface.server.rx_packets_per_s`.
 
@@ -46,7 +47,7 @@ pub struct Metric {
     pub title: String,
     pub unit: Unit,
     pub better: Better,
-    /// Decimals where nobody says otherwise.
+    /// Default number of decimals.
     pub digits: usize,
 }
 
@@ -159,7 +160,7 @@ const TABLE: [(&str, &str, Unit, Better, usize); 60] = [
         Lower,
         3,
     ),
-    // What was seen from outside, in the steady part. .server .client, and .both together
+    // Measured from outside, in the steady part. .server .client, and .both together
     (
         "cpu_us_per_request",
         "CPU per request",
@@ -255,7 +256,7 @@ const TABLE: [(&str, &str, Unit, Better, usize); 60] = [
         Lower,
         2,
     ),
-    // malloc, calloc, realloc and their aligned kin together; .calloc .realloc … are those beside malloc
+    // malloc, calloc, realloc and their aligned variants together; .calloc .realloc … are those beside malloc
     (
         "allocations_per_s",
         "Allocator calls/s",

@@ -26,7 +26,7 @@ pub struct Printed {
     pub figures: Figures,
     /// (percent, seconds), ascending.
     pub percentiles: Vec<(f64, f64)>,
-    /// What the tool itself says it did: wrk's "@ http://…", ab's "Document Path".
+    /// The tool's own description of its run: wrk's "@ http://…", ab's "Document Path".
     pub url: Option<String>,
     /// It was ended early, or says so (ab's "apr_socket_recv", wrk's time far below the one asked for).
     pub interrupted: bool,
@@ -36,7 +36,7 @@ pub struct Printed {
     pub histograms: BTreeMap<String, Histogram>,
 }
 
-/// Why no figures came out; the text says what was looked for and what was found.
+/// Why there are no figures; the text has what was expected and what was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{tool}'s output: {problem}")]
 pub struct OutputError {
@@ -64,7 +64,7 @@ pub fn together(parts: &[Printed]) -> Printed {
     together::together(parts)
 }
 
-/// Says which line was looked for, and where the text ends instead.
+/// Names the expected line, and where the text ends instead.
 fn missing(tool: &'static str, line: &str, text: &str) -> OutputError {
     let last = text.lines().rfind(|line| !line.trim().is_empty());
     let problem = match last {

@@ -90,7 +90,8 @@ impl Plan {
         }
         for (prepared, again) in order {
             let mut setup = prepared.setup.clone();
-            // Probes cost time and tell the same each time: one look at each point is enough, unless probes are all there is.
+            // Probes cost time and their results repeat: one pass at each point is enough, unless the plan has probes
+            // only.
             if (block > 0 || again) && setup.load.tool != Tool::None {
                 setup.probe.clear();
             }

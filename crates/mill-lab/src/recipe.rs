@@ -3,7 +3,7 @@
 //! A recipe is read in steps, and each is a file here:
 //!
 //! ```text
-//! source      a text as a table, and where each key stands
+//! source      a text as a table, and the place of each key
 //! attachment  `config = "@conf/nginx.conf"` becomes that text
 //! inherit     `parent = "other"`: the recipe laid over its parents
 //! size        `[size.smoke]` laid over it
@@ -11,7 +11,7 @@
 //! family      `[system.X] parent = "Y"`
 //! axes        `[for]`, with `system` in it, and the points of the cross product
 //! substitute  `${…}` replaced for a point
-//! typed       tables as `Recipe` and `Setup`; what serde says in a person's words
+//! typed       tables as `Recipe` and `Setup`; serde's errors in readable form
 //! ```
 //!
 //! What comes out of the first six is one TOML table. It is looked at twice: as `Recipe`, which holds for the whole run, and,
@@ -63,14 +63,14 @@ pub struct Resolved {
     pub recipe: Recipe,
     /// All of it, before substitution.
     pub table: toml::Table,
-    /// How it was asked for.
+    /// The name on the command line.
     pub(crate) asked: RecipeSelection,
     places: Places,
     /// The values of each axis at any size: tables and published figures name them all.
     known: BTreeMap<String, Vec<String>>,
 }
 
-/// What the command line said: the other sizes of the same recipe are found again by it.
+/// The overrides of the command line, for resolving the other sizes of the same recipe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecipeSelection {
     pub(crate) name: String,
@@ -88,7 +88,7 @@ pub struct RecipeError {
     pub problem: String,
 }
 
-/// Variables that only the machine knows; substitution leaves them as they are.
+/// Variables that are known on the machine only; substitution leaves them.
 pub const MACHINE_VARIABLES: [&str; 13] = [
     // http://HOST:PORT and `load.path`.
     "url",
@@ -113,7 +113,7 @@ pub const MACHINE_VARIABLES: [&str; 13] = [
     "wrk_script",
 ];
 
-/// The keys that a recipe may have; `parent` and `size` are gone when it is resolved.
+/// The keys that a recipe may have; `parent` and `size` are removed when it is resolved.
 const TOP_LEVEL: [&str; 23] = [
     "id",
     "title",
@@ -169,7 +169,7 @@ pub fn whole(name: &str, sets: &[String]) -> Result<String, RecipeError> {
 fn first<T>(result: Result<T, Vec<RecipeError>>) -> Result<T, RecipeError> {
     result.map_err(|errors| {
         let first = errors.into_iter().next();
-        first.expect("whoever fails says why")
+        first.expect("a failure has an error")
     })
 }
 
@@ -226,7 +226,7 @@ fn unknown_keys(source: &Source) -> Vec<RecipeError> {
     errors.collect()
 }
 
-/// Variables and axes that would never be seen, because the machine has a word for them.
+/// Variables and axes that would have no effect, because the machine defines the name.
 fn reserved_names(source: &Source) -> Vec<RecipeError> {
     let tables = ["vars", "for"].into_iter().filter_map(|table| {
         let keys = source.table.get(table)?.as_table()?.keys();

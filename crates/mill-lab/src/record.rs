@@ -1,4 +1,4 @@
-//! What is kept of a run: a folder that is written once and never changed.
+//! The stored form of a run: a folder that is written once and never changed.
 //!
 //! ```text
 //! runs/2026-11-21T0736-nginx-jemalloc-k3f9/
@@ -53,7 +53,7 @@ pub struct RunRecord {
 pub struct Finish {
     pub ended_ms: u64,
     pub interrupted: bool,
-    /// What could not be put back, in words; empty is what it should be.
+    /// Messages on what could not be restored; normally empty.
     pub not_restored: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct TrialRecord {
     pub limit: Option<crate::limit::Limit>,
     /// What could not be measured: metric and reason.
     pub absent: BTreeMap<String, String>,
-    /// Changes to the system that held during the trial; those that failed say so.
+    /// Changes to the system that held during the trial; failed ones have the reason.
     pub tuned: Vec<TunedKey>,
     /// Further files in the folder.
     pub artefacts: Vec<String>,
@@ -111,12 +111,12 @@ pub enum Status {
     },
 }
 
-/// A process as a person would start it again.
+/// A process, with its command as a user would start it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandLine {
     /// "server", "client 3", "upstream", "probe".
     pub role: String,
-    /// With all that stands before it: `ip netns exec`, `taskset`.
+    /// With all wrappers: `ip netns exec`, `taskset`.
     pub line: String,
 }
 
@@ -156,7 +156,7 @@ pub struct Environment {
     pub interfaces: Vec<String>,
     /// Services and busy processes that were running.
     pub running: Vec<String>,
-    /// What a person should mend before believing figures, in sentences.
+    /// What to fix before the figures can be trusted, in sentences.
     pub warnings: Vec<String>,
     /// What the machine can't measure: feature and reason.
     pub absent: BTreeMap<String, String>,

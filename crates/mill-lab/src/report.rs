@@ -4,17 +4,17 @@
 //! page        the HTML file: page.html (the template) and style.css
 //! markdown    the same for a repository
 //! csv         the same for a spreadsheet
-//! words       sentences that all have
-//! quiet       tables whose reasons are said once
+//! words       sentences common to all formats
+//! quiet       tables with each reason stated once
 //! comparison  a comparison as a row and as a bar
 //! legend      what the small print in cells means
 //! tone        a sign for each tone
-//! number      figures as people read them
+//! number      figures in readable form
 //! escape      text that others wrote, made harmless
 //! chart       pictures
 //! ```
 //!
-//! The same findings give the same bytes: nothing here knows when it is written.
+//! The same findings give the same bytes: no part of this reads a clock.
 
 mod chart;
 mod comparison;

@@ -9,15 +9,15 @@
 //! signed_rank  Wilcoxon's test of pairs, Hodges-Lehmann
 //! rank_sum     Mann-Whitney's test of two samples, Hodges-Lehmann's shift
 //! holm         p-values of a family of tests
-//! ratio        what pairs say of a ratio
-//! noise        what a system differs from itself, and what can be told apart
+//! ratio        the ratio of pairs
+//! noise        how much a system differs from itself, and the smallest detectable difference
 //! steady       where the steady part of a series begins, trends
 //! batches      how far the seconds of a series depend on each other
 //! scaling      the universal scalability law
 //! ```
 //!
-//! Invariants: no figure here is random, the same input gives the same output on every machine; what can't be said of a
-//! sample is `None` or an error that says how much is needed, never a guess.
+//! Invariants: no figure here is random, the same input gives the same output on every machine; what a sample cannot
+//! give is `None` or an error with the number of values needed, never a guess.
 
 mod batches;
 mod bootstrap;

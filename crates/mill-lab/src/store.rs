@@ -3,7 +3,7 @@
 //! ```text
 //! millstream-lab/
 //!   lab.sqlite      runs, trials, figures: for questions, never the only place of anything
-//!   runs/ID/        as `record` says
+//!   runs/ID/        as in `record`
 //! ```
 //!
 //! A trial exists from the moment its `trial.json` does, which is written last. An attempt that was disturbed or failed keeps its folder,
@@ -102,7 +102,7 @@ impl Store {
             folder: folder.to_path_buf(),
             notes: Vec::new(),
         };
-        // Somebody else's store may be read-only; its runs can be read all the same.
+        // The store of another user may be read-only; its runs can be read all the same.
         match store.refresh() {
             Ok(notes) => store.notes = notes,
             Err(error) => store
@@ -216,7 +216,7 @@ impl Store {
         self.folder.join(RUNS).join(id)
     }
 
-    /// Where the index lies.
+    /// The path of the index.
     pub fn index_path(&self) -> PathBuf {
         self.folder.join(INDEX_FILE)
     }
@@ -322,7 +322,7 @@ impl RunSummary {
     }
 }
 
-/// Says which file it was.
+/// Adds the path of the file.
 fn at(path: &Path) -> impl Fn(io::Error) -> StoreError + '_ {
     move |error| StoreError::File {
         path: path.to_path_buf(),

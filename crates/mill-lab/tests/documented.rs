@@ -12,7 +12,7 @@ const INDEX: &str = include_str!("../src/store/schema.sql");
 /// Types that describe a recipe after it was read: their fields are no keys.
 const NO_KEYS: [&str; 2] = ["Axis", "AxisValue"];
 
-/// Words in backticks: `a`, and the parts of `a.b` and of `[a.b]`, also where several stand in one pair.
+/// Words in backticks: `a`, and the parts of `a.b` and of `[a.b]`, also where one pair has several.
 fn documented() -> BTreeSet<&'static str> {
     let inside = DOCUMENT.split('`').skip(1).step_by(2);
     let edge = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == ' ');

@@ -62,7 +62,7 @@ fn series(measured: &Measured<'_>, chart: &Chart, at: &Filter) -> Vec<Filter> {
     measured.combinations(axes, at)
 }
 
-/// What a line is called: a value says its axis unless it is a system or the only axis.
+/// The name of a line: a value is named with its axis unless it is a system or the only axis.
 fn name(measured: &Measured<'_>, part: &Filter) -> String {
     let told = measured.told(part);
     if told.is_empty() {

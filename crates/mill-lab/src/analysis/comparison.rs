@@ -36,8 +36,8 @@ pub(super) fn all(
     (compared, without)
 }
 
-/// The widest half-width (a share) of the first metric of all comparisons: what `repeat.half_width` is held against. None while a comparison
-/// that has both sides lacks an interval, or if there is none.
+/// The widest half-width (a share) of the first metric of all comparisons, to compare with `repeat.half_width`. None
+/// while a comparison that has both sides lacks an interval, or if there is none.
 pub fn widest_half_width(kept: &Kept) -> Option<f64> {
     let measured = Measured::of(kept);
     let mut widest: Option<f64> = None;

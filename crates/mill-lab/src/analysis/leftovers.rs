@@ -176,7 +176,7 @@ pub(super) fn topology(measured: &Measured<'_>) -> String {
         );
     }
     let mut table = toml::Value::Table(recipe.topology.clone());
-    // Variables may stand for variables; recipes go no deeper than this.
+    // Variables may contain variables; recipes nest no deeper than this.
     for _ in 0..VARIABLES_DEPTH {
         fill(&mut table, &variables);
     }
@@ -240,7 +240,7 @@ pub(super) fn commands(measured: &Measured<'_>) -> Vec<(String, Vec<CommandLine>
     commands.collect()
 }
 
-/// The commands name a folder that the lab has removed: says what of it is kept, and where.
+/// The commands name a folder that the lab has removed: a note on what of it is stored, and where.
 fn folder_is_gone(trial: &TrialRecord, system: &str) -> CommandLine {
     CommandLine {
         role: format!(
@@ -334,5 +334,5 @@ const BLOCKS_MAX: usize = 8;
 /// Sentences of notes; a report with more is not read.
 const NOTES_MAX: usize = 40;
 
-/// How often `${name}` may stand for another `${name}`.
+/// The deepest nesting of `${name}` in another `${name}`.
 const VARIABLES_DEPTH: usize = 3;

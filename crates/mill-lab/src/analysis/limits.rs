@@ -104,7 +104,7 @@ pub(super) fn saturation(measured: &Measured<'_>) -> Vec<String> {
             sentences.push(format!("{told}{} ({}).", steps.join(", "), along.name));
         }
     }
-    // A sweep of many series is told by its tables.
+    // The tables describe a sweep of many series.
     sentences.truncate(SATURATIONS_MAX);
     sentences
 }

@@ -16,13 +16,13 @@ pub(super) type Filter = BTreeMap<String, toml::Value>;
 pub(super) struct Measured<'a> {
     pub(super) kept: &'a Kept,
     pub(super) recipe: &'a Recipe,
-    /// As the recipe has them; values that only trials have stand behind.
+    /// In the recipe's order; values that only trials have come last.
     pub(super) axes: Vec<Axis>,
     /// The last attempt at each trial of the plan.
     pub(super) trials: Vec<&'a TrialRecord>,
     /// Points in the order of the axes, the last changing fastest.
     pub(super) points: Vec<&'a Point>,
-    /// Points, and whether of the first system's second runs, that have a trial which nobody disturbed.
+    /// Points, and whether of the first system's second runs, that have an undisturbed trial.
     quiet: BTreeSet<(bool, &'a Point)>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// All trials of points that fit, whatever became of them; not the first system's second runs.
+    /// All trials of matching points, with any status; not the first system's second runs.
     pub(super) fn at(&self, filter: &Filter) -> Vec<&'a TrialRecord> {
         let fits = |trial: &&&TrialRecord| !trial.again && matches(&trial.point, filter);
         self.trials.iter().filter(fits).copied().collect()
@@ -147,7 +147,7 @@ impl<'a> Measured<'a> {
         if quiet.len() < PAIRS_MIN { all } else { quiet }
     }
 
-    /// What limited most of the trials that count; none if it was not seen.
+    /// The limit of most of the trials that count; none if it is unknown.
     pub(super) fn limit(&self, filter: &Filter) -> Option<Side> {
         most_voted(&self.usable(filter))
     }
@@ -217,7 +217,7 @@ impl<'a> Measured<'a> {
         let title = self.recipe.system.get(name).filter(|_| axis == "system");
         let title = title.and_then(|system| system.get("title")?.as_str());
         match title {
-            // A title that depends on the point says nothing before it is filled in.
+            // A title that depends on the point is empty before it is filled in.
             Some(title) if !title.contains("${") => String::from(title),
             _ => String::from(name),
         }

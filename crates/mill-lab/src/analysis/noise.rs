@@ -6,7 +6,7 @@ use crate::findings::Noise;
 use crate::record::TrialRecord;
 use crate::statistics::{NoiseFloor, log_ratios, median};
 
-/// The floor of a run, by metric as it is asked for.
+/// The noise floor of a run, by metric, computed on demand.
 #[derive(Debug)]
 pub(super) struct NoiseOfRun {
     metric: String,
@@ -67,7 +67,7 @@ impl NoiseOfRun {
         NoiseFloor::of(&logs(&self.pairs_of_trials, metric))
     }
 
-    /// As the report says it.
+    /// The text in the report.
     pub(super) fn told(&self) -> Noise {
         let pairs = self.logs.len();
         let title = crate::metric::describe(&self.metric).title;

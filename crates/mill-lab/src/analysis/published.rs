@@ -60,7 +60,7 @@ impl Document<'_> {
     }
 }
 
-/// None if the text or the unit does not read; a check of the recipe says why.
+/// None if the text or the unit cannot be parsed; a check of the recipe gives the reason.
 fn matrix(published: &Published) -> Option<BTreeMap<(String, String), f64>> {
     let factor = factor(published)?;
     let figures = published.matrix().ok()?.into_iter();
@@ -71,7 +71,7 @@ fn matrix(published: &Published) -> Option<BTreeMap<(String, String), f64>> {
     )
 }
 
-/// What a published number is multiplied by to be in the metric's unit; none if the unit's words are not known.
+/// The factor from a published number to the metric's unit; none if the unit is unknown.
 fn factor(published: &Published) -> Option<f64> {
     let Some(unit) = published.unit.as_deref() else {
         return Some(1.0);

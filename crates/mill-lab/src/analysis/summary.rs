@@ -171,7 +171,7 @@ fn family_told(family: &[&Compared]) -> Statement {
         };
         let text = format!(
             "{head}{at}: {}; {}{}.",
-            // The report says "inconclusive" in front of the sentence.
+            // The report puts "inconclusive" before the sentence.
             only.words
                 .strip_prefix("inconclusive: ")
                 .unwrap_or(&only.words),
@@ -351,8 +351,8 @@ fn missing<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a 
     sentences.into_iter()
 }
 
-/// Why most of these trials have no figure; of equally many the first. A trial without a load, because probes look once, says nothing of its
-/// system where another trial failed.
+/// Why most of these trials have no figure; of equally many the first. A trial without a load, because probes run
+/// once, does not count where another trial of its system failed.
 fn most_frequent_reason<'a>(trials: &[&'a TrialRecord]) -> Option<&'a String> {
     let failed = trials.iter().filter_map(|trial| match &trial.status {
         Status::Failed { reason } => Some(reason),

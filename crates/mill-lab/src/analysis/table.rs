@@ -20,7 +20,7 @@ pub(super) fn all(measured: &Measured<'_>) -> Vec<Grid> {
     grids.collect()
 }
 
-/// A line of a table: its words, the points, and the figure if rows are figures.
+/// A line of a table: its heading, the points, and the figure if rows are figures.
 struct Line {
     words: Vec<String>,
     at: Filter,
@@ -132,7 +132,7 @@ fn conventions(table: &Table) -> Option<String> {
         })
 }
 
-/// Columns of systems that stand in for others say so.
+/// Marks columns of systems that replace others.
 fn stand_ins(measured: &Measured<'_>, table: &Table) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     let names = table

@@ -1,4 +1,4 @@
-//! Limits that figures or ratios are to keep: met, missed, or open while the limit lies among what was found.
+//! Limits for figures or ratios: met, missed, or open while the limit is inside the interval.
 
 use super::measured::{Filter, Measured, describe, over};
 use super::wording::written;
@@ -6,7 +6,7 @@ use crate::findings::{Cell, Grid, Statement, Tone};
 use crate::recipe::Target;
 use crate::statistics::{PairedRatio, median};
 
-/// The table of all targets that have figures, if there is any, and what the summary says of them.
+/// The table of all targets that have figures, if there is any, and its sentence in the summary.
 pub(super) fn all(measured: &Measured<'_>) -> (Option<Grid>, Option<Statement>) {
     let judged: Vec<Judged> = measured
         .recipe
@@ -67,7 +67,7 @@ struct Found {
     middle: f64,
     low: f64,
     high: f64,
-    /// Whether what is true lies between the two in 95 % of cases.
+    /// Whether the true value is between the two in 95 % of cases.
     is_sure: bool,
 }
 

@@ -1,10 +1,11 @@
-//! What is said of a ratio.
+//! The verdict on a ratio.
 //!
 //! The margin is the widest of the recipe's threshold and the noise floor (see `statistics::noise`); with fewer than six
 //! pairs also what the pairs' own scatter allows, t(0.975, n-1)·s·√(π/2 / n).
 //!
-//! The test is Wilcoxon's of signed ranks. Where the pairs are too few for it to come below 0.05 whatever they say (2/2^n, times the
-//! family's size), it is Student's of the logarithms, which assumes more and can speak of three pairs.
+//! The test is Wilcoxon's of signed ranks. Where there are too few pairs for its p to come below 0.05 with any values
+//! (2/2^n, times the family's size), it is Student's of the logarithms, which assumes more and works with three
+//! pairs.
 //!
 //! ```text
 //! no interval (fewer than three pairs)                                   inconclusive
@@ -22,7 +23,7 @@ use crate::statistics::{
     student_quantile,
 };
 
-/// Which test speaks for all comparisons of a family.
+/// The test for all comparisons of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {
     Ranks,
@@ -30,7 +31,8 @@ pub(super) enum Test {
 }
 
 impl Test {
-    /// Of ranks if each member can come below the level. The choice depends on how many pairs there are, never on what they say.
+    /// Of ranks if each member can come below the level. The choice depends on the number of pairs only, not on their
+    /// values.
     pub(super) fn of(family: &[&PairedRatio]) -> Self {
         let can_speak = |ratio: &&PairedRatio| ranks_can_speak(ratio.logs.len(), family.len());
         if family.iter().all(can_speak) {
@@ -96,7 +98,7 @@ impl Case<'_> {
         Some(found.max(self.threshold.max(0.0).ln_1p()))
     }
 
-    /// Whether the test speaks for a difference.
+    /// Whether the test finds a difference.
     fn is_told(&self) -> bool {
         self.p_value.is_some_and(|p| p < LEVEL)
     }
@@ -107,7 +109,7 @@ impl Case<'_> {
         };
         let (margin, middle) = (self.margin(), self.ratio.middle);
         if low >= -margin && high <= margin {
-            // A margin that hides any difference that people look for says nothing about one.
+            // A margin wider than any difference of interest decides nothing.
             return if margin <= MARGIN_LOG_MAX {
                 Verdict::NoDifference
             } else {
@@ -185,7 +187,7 @@ impl Case<'_> {
         }
     }
 
-    /// Whether so many pairs, whose ratios lie as these do, have a verdict: by all that a verdict asks for.
+    /// Whether this many pairs, with ratios distributed like these, have a verdict by all of its criteria.
     fn would_decide(&self, pairs: usize) -> bool {
         let shares = (0..pairs).map(|place| (number(place) + 0.5) / number(pairs));
         let alike: Vec<(f64, f64)> = shares
@@ -241,7 +243,7 @@ fn bounds(interval: Interval) -> String {
     format!("[{}, {}]", percent(low), percent(high))
 }
 
-/// The same of a change whose direction was said: the smaller size first.
+/// The same for a change whose direction is given in words: the smaller size first.
 fn size(interval: Interval) -> String {
     let (low, high) = (percent_of_log(interval.low), percent_of_log(interval.high));
     let (a, b) = if high < 0.0 {

@@ -3,7 +3,7 @@
 use crate::metric::{Metric, Unit};
 use crate::record::TrialRecord;
 
-/// A figure with as many decimals as asked for. Times and bytes a second have a prefix that fits, as tools print them.
+/// A figure with the given number of decimals. Times and bytes a second have a fitting prefix, as tools print them.
 pub(super) fn written(value: f64, metric: &Metric, digits: Option<usize>) -> String {
     let plain = digits.unwrap_or(metric.digits);
     let scaled = digits.unwrap_or(SCALED_DIGITS);
@@ -14,7 +14,7 @@ pub(super) fn written(value: f64, metric: &Metric, digits: Option<usize>) -> Str
                 size if size >= 1e-3 => (1e-3, "ms"),
                 _ => (1e-6, "µs"),
             };
-            // Whole runs are told in seconds to the millisecond.
+            // Whole runs are shown in seconds to the millisecond.
             let scaled = if divisor == 1.0 {
                 digits.unwrap_or(SECONDS_DIGITS)
             } else {
@@ -44,7 +44,7 @@ pub(super) fn written(value: f64, metric: &Metric, digits: Option<usize>) -> Str
     }
 }
 
-/// Two figures of a change, with more decimals where rounded ones would tell of another change than there was.
+/// Two figures of a change, with more decimals where rounded ones would show another change than measured.
 pub(super) fn written_apart(
     (a, b): (f64, f64),
     metric: &Metric,
@@ -62,7 +62,7 @@ pub(super) fn written_apart(
         .unwrap_or(texts)
 }
 
-/// Whether the figures as written have the quotient of those that they stand for.
+/// Whether the rounded figures have the quotient of the exact ones.
 fn tells((a, b): (f64, f64), texts: &(String, String)) -> bool {
     let parts = |text: &str| -> Option<(f64, String)> {
         let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
@@ -71,7 +71,7 @@ fn tells((a, b): (f64, f64), texts: &(String, String)) -> bool {
     let (Some((from, from_unit)), Some((to, to_unit))) = (parts(&texts.0), parts(&texts.1)) else {
         return true;
     };
-    // Of nothing there is no quotient; figures with different prefixes have digits enough.
+    // Zero has no quotient; figures with different prefixes have digits enough.
     if from_unit != to_unit || a == 0.0 || b == 0.0 {
         return true;
     }
@@ -177,7 +177,7 @@ const SCALED_DIGITS: usize = 2;
 /// Share by which the quotient of two written figures may be off: half of what a change of one decimal in percent shows.
 const QUOTIENT_ERROR: f64 = 0.0005;
 
-/// Decimals up to which two figures are told apart.
+/// The most decimals for distinguishing two figures.
 const DECIMALS_MAX: usize = 6;
 
 /// Decimals of whole seconds, as ab prints the time taken.

@@ -4,7 +4,7 @@ use super::{DONE, Desk, Problem, answer};
 use crate::analysis;
 use std::io::Write;
 
-/// Says what differs between two runs, in their surroundings and in their figures.
+/// Prints the differences between two runs, in their environments and in their figures.
 pub fn compare(
     desk: Desk<'_>,
     from: &str,

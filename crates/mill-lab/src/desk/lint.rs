@@ -1,11 +1,12 @@
-//! `lab lint`: mistakes in other people's texts.
+//! `lab lint`: mistakes in published texts.
 
 use super::{DONE, FAILED, Problem, UNREADABLE, answer, complain, read_text};
 use crate::lint::{results, text};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-/// Says what looks like a mistake in each file: 0 if nothing does, 1 if something does, 2 if a file could not be read.
+/// Prints what looks like a mistake in each file: 0 if nothing does, 1 if something does, 2 if a file could not be
+/// read.
 pub fn lint(files: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     lint_with(files, &mut io::stdin(), out, err)
 }

@@ -36,7 +36,7 @@ pub fn show(
     answer(result, err)
 }
 
-/// Says everything that is wrong with recipes of one's own, by line and column.
+/// Prints every mistake in the user's recipes, with line and column.
 pub fn check(files: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let result = write_check(files, out, err);
     answer(result, err)

@@ -103,7 +103,7 @@ fn write_folders(
     Ok(DONE)
 }
 
-/// What the page says first.
+/// The first sentences of the page.
 fn write_summary(
     findings: &Findings,
     records: &[TrialRecord],
@@ -146,7 +146,7 @@ fn write_summary(
     Ok(())
 }
 
-/// Why trials failed, each reason once: nobody should have to open a page for that.
+/// Why trials failed, each reason once: the terminal shows it without opening the page.
 fn write_failures(records: &[TrialRecord], out: &mut dyn Write) -> Result<(), Problem> {
     let mut reasons: Vec<&str> = Vec::new();
     for record in records {
@@ -166,7 +166,7 @@ fn write_failures(records: &[TrialRecord], out: &mut dyn Write) -> Result<(), Pr
     Ok(())
 }
 
-/// So that the direction is seen without colours.
+/// Shows the direction without colours.
 fn sign(tone: Tone) -> &'static str {
     match tone {
         Tone::Gain => "+",
@@ -177,7 +177,7 @@ fn sign(tone: Tone) -> &'static str {
     }
 }
 
-/// Of a store: pages that were asked for without a place for them.
+/// Folder of a store for pages without a given place.
 const REPORTS: &str = "reports";
 
 /// Reasons of failures on the terminal. A broken set-up fails everywhere for one or two.

@@ -26,7 +26,7 @@ fn write_runs(
     runs.retain(|summary| recipe.is_none_or(|recipe| summary.run.recipe == recipe));
     match recipe {
         Some(recipe) if any && runs.is_empty() => {
-            // The store knows what there is instead.
+            // The store lists the existing ones instead.
             store.find(&format!("latest:{recipe}"))?;
         }
         _ if !any && damage.is_empty() => {

@@ -31,7 +31,7 @@ pub(super) fn sheet(rows: &[Vec<String>], right: &[usize]) -> String {
     text
 }
 
-/// A cell's words.
+/// The text of a cell.
 pub(super) fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(String::from).to_vec()
 }

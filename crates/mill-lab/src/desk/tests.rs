@@ -1,4 +1,4 @@
-//! Each command against a store of its own: status, and what it says.
+//! Each command against a store of its own: exit status and output.
 
 use super::*;
 use crate::record::{Finish, RunRecord, Status};
@@ -36,7 +36,7 @@ fn filled() -> Scratch {
 
 type Streams<'a> = (&'a mut dyn Write, &'a mut dyn Write);
 
-/// Runs a command; its status, what it said, what it complained of.
+/// Runs a command; its status, standard output and standard error.
 fn said(command: impl FnOnce(Streams<'_>) -> u8) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let status = command((&mut out, &mut err));
@@ -109,7 +109,7 @@ fn a_report_goes_where_it_was_asked_for() {
 }
 
 #[test]
-fn what_failed_says_why_once_and_what_was_disturbed_says_what_to_do() {
+fn failures_have_their_reason_once_and_disturbed_trials_an_advice() {
     let check = |status: &Status, expected: &str| {
         let scratch = Scratch::new();
         let store = Store::open(&scratch.0).unwrap();
@@ -226,7 +226,7 @@ fn recipes_are_listed_shown_and_checked() {
 }
 
 #[test]
-fn a_text_with_mistakes_is_told_apart_from_one_without_and_from_none() {
+fn a_text_with_mistakes_is_distinguished_from_one_without_and_from_none() {
     let lint = |files: &[&str], input: &str| {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
         said(|(out, err)| lint::lint_with(&files, &mut input.as_bytes(), out, err))

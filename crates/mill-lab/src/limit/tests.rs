@@ -114,7 +114,7 @@ fn failures_make_a_figure_invalid() {
     check(&[("failed_share", 0.2)], Some(Side::Invalid));
 }
 
-/// A busy machine: every division of each side's CPUs among itself, others, the hypervisor and nobody.
+/// A busy machine: every division of each side's CPUs among itself, others, the hypervisor and idle time.
 #[test]
 fn no_side_is_named_the_limit_of_cpus_that_it_did_not_use_itself() {
     let parts = || [0_u32, 5, 10, 20, 40, 60, 85, 90, 95, 100].into_iter();
@@ -152,7 +152,7 @@ fn no_side_is_named_the_limit_of_cpus_that_it_did_not_use_itself() {
                 Side::Server | Side::Polling => server_own,
                 Side::Client => client_own,
                 Side::Both => server_own && client_own,
-                // Others had a part, and nobody else is to blame.
+                // Others had a part, so the limit is theirs.
                 Side::Foreign => {
                     let taken = |side: &[f64; 4]| side[1] + side[2] > 100.0 - CPU_BUSY;
                     (taken(server) || taken(client)) && !(server_own && server[3] <= 5.0)

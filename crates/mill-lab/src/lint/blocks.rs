@@ -98,7 +98,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads label, section and command from the lines before a block; what is not said holds on from the block before.
+    /// Reads label, section and command from the lines before a block; what is missing carries over from the block
+    /// before.
     fn take_context(&mut self) -> Option<ClientCommand> {
         let context: Vec<&str> = self.context.drain(..).collect();
         let command = context
@@ -205,10 +206,10 @@ fn shorten_labels(samples: &mut [Sample]) {
     }
 }
 
-/// Lines before a command among which its label stands: a sentence or two may come between.
+/// The most lines between a label and its command: a sentence or two may come between.
 const LABEL_LINES: usize = 4;
 
-/// Lines before the first block that speak of it.
+/// The most lines before the first block that describe it.
 const NEAR_LINES: usize = 60;
 
 /// Characters of a line that can be a heading.

@@ -1,4 +1,4 @@
-//! Sentences that say how a figure changed: `RPS is increased from 33585.56 to 36087.54 (+8%)`.
+//! Sentences on the change of a figure: `RPS is increased from 33585.56 to 36087.54 (+8%)`.
 
 use super::gain_arithmetic::gain_of;
 use crate::output::quantity::Quantity;
@@ -20,7 +20,7 @@ pub(super) struct Change<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Gain {
     share: Quantity,
-    /// The sign that stands before it, if one does.
+    /// The sign before it, if there is one.
     sign: Option<Sign>,
 }
 
@@ -30,14 +30,14 @@ enum Sign {
     Minus,
 }
 
-/// The change that a line tells of, if it does.
+/// The change in a line, if there is one.
 pub(super) fn of_line(line: &str) -> Option<Change<'_>> {
     let (subject, rest) = line.split_once(" from ")?;
     let (from, rest) = rest.split_once(" to ")?;
     let (from, unit_from) = figure(from)?;
     let to = rest.split_whitespace().next()?;
     let (to, unit) = figure(to.trim_end_matches(['.', ',', ';']))?;
-    // Both figures have to be in one unit, though it may stand only behind the second.
+    // Both figures have to be in one unit, which may follow the second one only.
     if !unit_from.is_empty() && unit != unit_from {
         return None;
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_that_does_not_follow_is_told_with_the_right_one() {
+    fn a_share_that_does_not_follow_is_reported_with_the_right_one() {
         let check = |line: &str, expected: Option<&str>| {
             let change = of_line(line).unwrap_or_else(|| panic!("{line}"));
             assert_eq!(change.wrong_gain().as_deref(), expected, "{line}");
@@ -146,7 +146,7 @@ mod tests {
         check("calls from 231K to 289K, (+25%), why?", None);
         check("latency from 12ms to 12ms (0%)", None);
         check("It rose from 100 to 110", None);
-        // A sign says which way.
+        // A sign gives the direction.
         check("It fell from 110 to 99 (-10%)", None);
         check(
             "It fell from 110 to 99 (+10%)",

@@ -1,4 +1,4 @@
-//! Figures that are said to be a server's and are of the client, the link, or both together.
+//! Figures that are called a server's and are of the client, the link, or both together.
 
 use super::matrix::{Cell, cells};
 use super::sample::Sample;
@@ -66,7 +66,7 @@ pub(super) fn of_run(recipe: &Recipe, trials: &[TrialRecord]) -> Vec<Warning> {
     warnings
 }
 
-/// Of a text: three servers or more that are equal where they stand to be compared.
+/// In a text: three servers or more with equal figures in a comparison.
 pub(super) fn of_text(samples: &[Sample]) -> Vec<Warning> {
     let mut groups: BTreeMap<String, Vec<(&str, f64)>> = BTreeMap::new();
     for sample in samples {

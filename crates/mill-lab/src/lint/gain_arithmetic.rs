@@ -1,5 +1,5 @@
-//! Published gains that do not follow from the figures beside them. A table of gains has `unit = "% over COLUMN"` and stands beside a
-//! table of the same metric, `at` and lines; its columns are gained over that column.
+//! Published gains that do not follow from the figures beside them. A table of gains has `unit = "% over COLUMN"` and
+//! belongs to a table of the same metric, `at` and lines; its columns are gains over that column.
 
 use super::changes;
 use super::matrix::{Cell, cells};
@@ -157,7 +157,7 @@ fn wrong(gains: &Published, rates: &Published, base: &str) -> Vec<String> {
 
 const ADVICE: &str = "Compute gains from the figures that are printed, to / from - 1.";
 
-/// Words by which a column says that it is of gains.
+/// Words that mark a column of gains.
 const GAIN_WORDS: [&str; 4] = ["gain", "improvement", "increase", "speedup"];
 
 /// Percentage points that arithmetic in doubles may add.

@@ -1,4 +1,4 @@
-//! Connections that failed and were never used. wrk does not try again: what it says of the rest is of a smaller test.
+//! Connections that failed and were never used. wrk does not retry them: its figures are of a smaller test.
 
 use super::sample::Sample;
 use super::warning;

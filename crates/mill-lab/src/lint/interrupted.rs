@@ -25,7 +25,7 @@ pub(super) fn of(samples: &[Sample]) -> Vec<Warning> {
         .collect()
 }
 
-/// Less time or fewer requests than were asked for. If both were, whichever comes first ends the run.
+/// Less time or fewer requests than configured. If both were configured, whichever comes first ends the run.
 fn early(sample: &Sample) -> Option<String> {
     let asked = sample.asked.as_ref();
     let seconds_asked = asked
@@ -59,5 +59,5 @@ fn connections(sample: &Sample) -> Option<String> {
 
 const ADVICE: &str = "Run it again to its end, and quote the command that was run: figures of a start are not figures of a server.";
 
-/// Share of the duration: tools always run it out, so that less means that somebody ended it.
+/// Share of the duration: tools always use all of it, so a shorter run was ended by the user.
 const SHORTEST: f64 = 0.98;

@@ -36,7 +36,7 @@ pub(super) fn cells(published: &Published) -> Vec<Cell> {
         .collect()
 }
 
-/// Cells of two tables that stand at the same place: (of the first, of the second).
+/// Cells of two tables in the same place: (of the first, of the second).
 pub(super) fn pairs(one: &[Cell], other: &[Cell]) -> Vec<(Cell, Cell)> {
     one.iter()
         .filter_map(|cell| {
@@ -48,7 +48,7 @@ pub(super) fn pairs(one: &[Cell], other: &[Cell]) -> Vec<(Cell, Cell)> {
         .collect()
 }
 
-/// Bytes of the object that a table is of: what `at` says of it names a file of `[content]`, or its size.
+/// Bytes of the object of a table: `at` names a file of `[content]`, or its size.
 pub(super) fn object_bytes(recipe: &Recipe, published: &Published) -> Option<f64> {
     published.at.iter().find_map(|(axis, value)| {
         let name = crate::recipe::value_name(value);

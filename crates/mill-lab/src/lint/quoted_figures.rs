@@ -64,7 +64,7 @@ fn wrong(change: &Change<'_>, before: &Sample, after: &Sample) -> Option<String>
     ))
 }
 
-/// Which figure of a run the words before "from" mean.
+/// The figure of a run that the words before "from" name.
 fn metric(change: &Change<'_>) -> Option<&'static str> {
     let subject = change.subject.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| subject.contains(word));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_the_output_does_not_have_is_told() {
+    fn a_figure_that_the_output_does_not_have_is_reported() {
         check(
             "RPS rose from 100.00 to 119.50 (+19%)",
             &["RPS rose is said to be 119.5, the output at page:16 has 120"],

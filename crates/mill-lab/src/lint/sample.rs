@@ -1,18 +1,18 @@
-//! One measurement as the lints look at it: a block of somebody's text, or a trial of ours.
+//! One measurement as the lints see it: a block of a text, or a trial of the lab.
 
 use crate::command::ClientCommand;
 use crate::record::{Figures, Point, Status, TrialRecord};
 
-/// A measurement, where it stands, and what it claims to be of.
+/// A measurement, its place, and its labels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sample {
-    /// The server it is said to be of.
+    /// The server named by its label.
     pub(super) label: String,
-    /// Samples of one scope asked for the same object.
+    /// Samples of one scope requested the same object.
     pub(super) scope: String,
     /// Samples of one section are meant to be compared.
     pub(super) section: String,
-    /// Where a person finds it.
+    /// Its place for the reader.
     pub(super) place: String,
     pub(super) figures: Figures,
     /// The URL that the output itself names.
@@ -45,7 +45,7 @@ impl Sample {
         }
     }
 
-    /// Of a trial that was measured; the server is its system, and all other axes say what was asked for.
+    /// Of a measured trial; the server is its system, and all other axes describe the load.
     pub(super) fn of(trial: &TrialRecord) -> Option<Self> {
         if trial.status != Status::Measured {
             return None;
@@ -75,7 +75,7 @@ pub(super) fn rest_of(point: &Point) -> String {
     parts.join(", ")
 }
 
-/// What all client processes were asked for together.
+/// The total load of all client processes.
 fn clients(trial: &TrialRecord) -> Option<ClientCommand> {
     let each: Option<Vec<ClientCommand>> = trial
         .commands

@@ -1,4 +1,4 @@
-//! Claims from one run: nobody knows how far the next one would be away.
+//! Claims from one run: the spread between runs is unknown.
 
 use super::sample::Sample;
 use super::warning;

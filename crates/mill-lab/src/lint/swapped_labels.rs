@@ -1,5 +1,5 @@
-//! Results under the wrong name. Answers of one server to one request have one size, head included; other servers send other heads. A
-//! sample whose size is that of another server is not of the server it is said to be of.
+//! Results under the wrong name. Responses of one server to one request have one size, head included; other servers
+//! send other heads. A sample with the size of another server's responses has the wrong label.
 
 use super::sample::Sample;
 use super::{median, warning};
@@ -69,7 +69,7 @@ fn of_scope(samples: &[&Sample]) -> Vec<Warning> {
         }
         warnings.push(warning("swapped-labels", text, ADVICE));
     }
-    // A command and an output that disagree are a mistake also where sizes tell nothing.
+    // A command and an output that disagree are a mistake also where sizes are inconclusive.
     for sample in samples {
         let known = misfits.iter().any(|misfit| misfit.sample == *sample);
         if let Some(contradiction) = contradiction(sample)
@@ -139,7 +139,7 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// The command asks one address, the output names another.
+/// The command has one address, the output another.
 fn contradiction(sample: &Sample) -> Option<String> {
     let asked = sample.asked.as_ref()?.url.as_deref()?;
     let printed = sample.url.as_deref()?;

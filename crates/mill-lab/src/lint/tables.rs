@@ -7,10 +7,10 @@
 
 use crate::output::quantity::Quantity;
 
-/// A table as it stands in the text.
+/// A table of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Table {
-    /// Where its headings stand.
+    /// The place of its headings.
     pub(super) place: String,
     /// Of the columns of figures, without that of the names.
     pub(super) columns: Vec<String>,
@@ -42,7 +42,7 @@ pub(super) fn of(name: &str, text: &str) -> Vec<Table> {
             continue;
         }
         let body = lines.get(index..).unwrap_or_default();
-        // A line of dashes may stand between.
+        // A line of dashes may come between.
         let skipped = usize::from(body.first().is_some_and(|line| is_rule(line)));
         let rows: Vec<Row> = body
             .iter()

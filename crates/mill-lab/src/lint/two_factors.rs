@@ -8,7 +8,7 @@ use crate::recipe::{Comparison, Recipe, matches};
 use crate::record::{Status, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of a text: results that stand to be compared, whose commands differ as well.
+/// In a text: compared results whose commands differ as well.
 pub(super) fn of_text(samples: &[Sample]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for (index, one) in samples.iter().enumerate() {
@@ -35,7 +35,8 @@ pub(super) fn of_text(samples: &[Sample]) -> Vec<Warning> {
     warnings
 }
 
-/// Whether the headings say what the commands differ in: "10 connections" and "100 connections" are one server's.
+/// Whether the headings describe the difference between the commands: "10 connections" and "100 connections" are one
+/// server's.
 fn is_one_factor(
     one: &Sample,
     other: &Sample,
@@ -111,7 +112,7 @@ fn factor(one: &Sample, other: &Sample, all: &[Sample]) -> Option<String> {
         .then(|| format!("the server ({} and {})", one.label, other.label))
 }
 
-/// Of a run: systems that differ in several factors, and clients that were asked for different things.
+/// Of a run: systems that differ in several factors, and clients with different loads.
 pub(super) fn of_run(recipe: &Recipe, trials: &[TrialRecord]) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
     for comparison in &recipe.compare {
@@ -125,7 +126,7 @@ pub(super) fn of_run(recipe: &Recipe, trials: &[TrialRecord]) -> Vec<Warning> {
     warnings
 }
 
-/// The factors of two systems, as their recipe says them.
+/// The factors of two systems, from their recipe.
 fn systems(recipe: &Recipe, comparison: &Comparison) -> Option<Warning> {
     if comparison.axis != "system" {
         return None;
@@ -168,7 +169,7 @@ fn factors(recipe: &Recipe, system: &str) -> Option<BTreeMap<String, String>> {
     Some(pairs.collect())
 }
 
-/// Clients of the two sides at the same point that were not asked for the same.
+/// Clients of the two sides at the same point with different loads.
 fn clients(comparison: &Comparison, trials: &[TrialRecord]) -> Option<Warning> {
     if comparison.axis != "system" {
         return None;
@@ -212,7 +213,7 @@ fn clients(comparison: &Comparison, trials: &[TrialRecord]) -> Option<Warning> {
     None
 }
 
-/// What the tools say they did, where commands can't be read.
+/// The tools' own description of the load, where commands cannot be parsed.
 fn figures(one: &Sample, other: &Sample) -> Vec<String> {
     let mut found = Vec::new();
     for (name, word) in [("connections_asked", "connections"), ("threads", "threads")] {

@@ -1,4 +1,5 @@
-//! Counts of malloc that vanish when the allocator is changed: the probe still looks at libc's malloc, which nobody calls any more.
+//! Counts of malloc that vanish when the allocator is changed: the probe still counts libc's malloc, which is no
+//! longer called.
 
 use super::blocks::ALLOCATORS;
 use super::{median, warning};
@@ -99,7 +100,7 @@ pub(super) fn of_run(recipe: &Recipe, trials: &[TrialRecord]) -> Vec<Warning> {
         .collect()
 }
 
-/// The allocator that a system is said to have.
+/// The allocator that a system is configured with.
 fn allocator(recipe: &Recipe, system: &str) -> Option<String> {
     let table = recipe.system.get(system)?;
     let said = table

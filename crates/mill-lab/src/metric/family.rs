@@ -1,4 +1,4 @@
-//! The members of families: what the parts of a name behind its stem mean, as a heading of a table says it.
+//! The members of families: the meaning of the parts of a name after its stem, for a table's heading.
 
 use super::Unit::{self, GigabitsPerSecond, PerSecond, Percent, Seconds, Share};
 
@@ -90,7 +90,7 @@ fn named(title: &str, figure: &str) -> String {
     format!("{title}{between}{words}")
 }
 
-/// Units that the last part of a name says itself.
+/// Units that the last part of a name contains.
 fn unit_of(figure: &str) -> Option<Unit> {
     [
         ("_percent", Percent),

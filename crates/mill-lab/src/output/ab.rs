@@ -4,7 +4,7 @@
 use super::quantity::Quantity;
 use super::{OutputError, Printed, missing};
 
-/// Reads one report. What stands before and after it is passed over.
+/// Parses one report. Text before and after it is skipped.
 pub(super) fn parse(tool: &'static str, text: &str) -> Result<Printed, OutputError> {
     let mut printed = Printed::default();
     if !text.contains("Complete requests:")
@@ -25,7 +25,7 @@ pub(super) fn parse(tool: &'static str, text: &str) -> Result<Printed, OutputErr
     let transferred = need("Total transferred:")?;
     let rate = need("Requests per second:")?;
     let transfer = need("Transfer rate:")?;
-    // The words at its end tell that the number is whole.
+    // The words at its end prove that the number is whole.
     if !text.contains("[Kbytes/sec] received") {
         return Err(missing(
             tool,
@@ -60,7 +60,7 @@ pub(super) fn parse(tool: &'static str, text: &str) -> Result<Printed, OutputErr
     Ok(printed)
 }
 
-/// `Total of 101 requests completed`: all that ab says when a socket failed and -r was not given.
+/// `Total of 101 requests completed`: ab's only output when a socket failed without -r.
 fn aborted(text: &str) -> Option<f64> {
     let (_, rest) = text.rsplit_once("Total of ")?;
     let (count, _) = rest.split_once(" requests completed")?;
@@ -207,7 +207,7 @@ fn notes(text: &str, requests: f64, printed: &mut Printed) {
         .filter(|line| line.starts_with("WARNING:"))
         .map(|line| format!("ab: {}", line.trim_start_matches("WARNING: ")));
     printed.notes.extend(warnings);
-    // Progress is printed to standard error, and stands here if both were kept: it tells how many were asked for.
+    // Progress goes to standard error, and is here if both were stored: it has the number of requests.
     let asked = text.rsplit_once("ab -n ").and_then(|(_, rest)| {
         let count = rest.split_whitespace().next()?;
         Quantity::plain(count)

@@ -17,7 +17,7 @@ use super::figures::percentile_name;
 use super::quantity::Quantity;
 use super::{OutputError, Printed, missing};
 
-/// Reads one report. What stands before and after it is passed over.
+/// Parses one report. Text before and after it is skipped.
 pub(super) fn parse(tool: &'static str, text: &str) -> Result<Printed, OutputError> {
     let mut printed = Printed::default();
     let found = |what| missing(tool, what, text);

@@ -6,7 +6,7 @@ use super::{OutputError, Printed};
 use mill_metrics::Histogram;
 use serde_json::Value;
 
-/// Reads one document. Without `results` (somebody cut the histograms out) the summary's percentiles are taken.
+/// Parses one document. Without `results` (if the histograms were cut out) the summary's percentiles are used.
 pub(super) fn parse(tool: &'static str, text: &str) -> Result<Printed, OutputError> {
     let error = |problem| OutputError { tool, problem };
     let document: Value = serde_json::from_str(text.trim()).map_err(|problem| {
@@ -150,7 +150,7 @@ const VERDICTS: [&str; 6] = [
     "invalid",
 ];
 
-/// The URL, what the verdict says, and whether it was ended early.
+/// The URL, the verdict, and whether it was ended early.
 fn words(document: &Value, printed: &mut Printed) {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str);
     printed.url = text("/plan/urls/0/url").map(String::from);

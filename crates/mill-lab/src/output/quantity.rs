@@ -1,6 +1,6 @@
 //! Printed numbers with their units, and how exact they can be.
 
-/// A number as it was printed: the true one lies within `half_width` of `value`, because digits were cut.
+/// A number as printed: the true one is within `half_width` of `value`, because digits were cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Quantity {
     pub(crate) value: f64,

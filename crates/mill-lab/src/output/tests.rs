@@ -295,7 +295,7 @@ fn our_own_document_without_histograms_gives_the_summary() {
     );
 }
 
-/// Whatever comes out of a text that was cut off stands in the whole text as well.
+/// The figures of a truncated text are in the whole text as well.
 fn check_cut(tool: Tool, name: &str) {
     let text = fixture(name);
     let whole = parse(tool, &text).unwrap();

@@ -15,7 +15,7 @@ function done(summary, latency, requests)
 end
 "#;
 
-/// Reads one block. What stands before and after it is passed over.
+/// Parses one block. Text before and after it is skipped.
 pub(super) fn parse(tool: &'static str, text: &str) -> Result<Printed, OutputError> {
     let mut printed = Printed::default();
     let found = |what| missing(tool, what, text);
@@ -195,5 +195,5 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// Share of the duration asked for: wrk always runs it out, so that less means that somebody pressed ^C.
+/// Share of the configured duration: wrk always uses all of it, so a shorter run was ended by ^C.
 const SHORTEST: f64 = 0.98;

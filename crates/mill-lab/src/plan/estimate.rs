@@ -1,4 +1,4 @@
-//! How long a plan takes: what the recipe says of its loads, and what has to be done around them.
+//! How long a plan takes: the durations of its loads, and the work around them.
 
 use super::{Plan, Trial};
 use crate::command::seconds_asked;
@@ -10,7 +10,7 @@ use std::time::Duration;
 const AROUND_TRIAL_S: f64 = 1.5;
 /// perf needs this to begin and to write down what it saw, in seconds.
 const AROUND_PROBE_S: f64 = 1.0;
-/// Taken for a load of which neither arguments nor recipe say how long it takes, in seconds.
+/// Seconds assumed for a load without a duration in arguments or recipe.
 const UNKNOWN_LOAD_S: f64 = 10.0;
 
 impl Plan {

@@ -128,7 +128,7 @@ fn time_is_loads_and_probes_and_what_is_around_them() {
         &RECIPE.replace("args =", "prime = \"-d 1s\"\nargs ="),
         15.0 * 4.5 + 4.0 * 5.0,
     );
-    // `seconds` counts only where the arguments say no time.
+    // `seconds` counts only where the arguments have no duration.
     let estimated = RECIPE.replace("args =", "seconds = 4\nargs =");
     check(&estimated, 15.0 * 3.5 + 4.0 * 5.0);
     check(

@@ -47,7 +47,7 @@ pub fn matches(point: &Point, at: &BTreeMap<String, toml::Value>) -> bool {
     })
 }
 
-/// The names that a value of `at` or `skip` stands for: one, or those of a list.
+/// The names in a value of `at` or `skip`: one, or those of a list.
 pub fn value_names(value: &toml::Value) -> Vec<String> {
     match value {
         toml::Value::Array(items) => items.iter().map(value_name).collect(),

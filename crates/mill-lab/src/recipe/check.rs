@@ -1,5 +1,5 @@
-//! What can be wrong with a recipe although it reads: names of axes, values, systems and metrics that are nobody's,
-//! comparisons that change two things at once, setups that can't be made. All of it, not only the first.
+//! Mistakes in a recipe that parses: unknown names of axes, values, systems and metrics, comparisons that change two
+//! things at once, setups that cannot be made. All of them, not only the first.
 
 mod compare;
 mod layout;
@@ -51,7 +51,7 @@ pub fn check_all(name: &str) -> Vec<RecipeError> {
     in_order(errors)
 }
 
-/// As they stand in their files, each once.
+/// The entries of the files, each once.
 fn in_order(mut errors: Vec<RecipeError>) -> Vec<RecipeError> {
     let number = |word: Option<&str>| {
         word.and_then(|word| word.parse::<usize>().ok())
@@ -179,7 +179,7 @@ impl Check<'_> {
     }
 }
 
-/// Numbers are not misspelt: for them all that there are is said.
+/// Numbers are not misspelt: for them the message lists all existing ones.
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let words = known
         .iter()

@@ -1,4 +1,4 @@
-//! A topology as a drawing in text, for `lab show` and reports: who stands where, and what lies between.
+//! A topology drawn as text, for `lab show` and reports: the hosts, and the links between them.
 
 use super::{Cpus, Topology, TopologyKind};
 

@@ -4,7 +4,7 @@ use super::RecipeError;
 use super::source::Source;
 use mill_config::suggest::nearest;
 
-/// Gives each system with a parent what the parent says and it doesn't.
+/// Gives each system with a parent the parent's keys that it lacks.
 pub(super) fn lay(source: &mut Source) -> Result<(), RecipeError> {
     let names: Vec<String> = match source.table.get("system").and_then(toml::Value::as_table) {
         Some(systems) => systems.keys().cloned().collect(),

@@ -17,7 +17,7 @@ pub(super) struct Document {
     pub(super) home: Home,
 }
 
-/// Where a recipe lies.
+/// The place of a recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Home {
     /// In the program.
@@ -88,7 +88,7 @@ impl Document {
         })
     }
 
-    /// A text that lies nowhere.
+    /// A text without a place.
     pub(super) fn text(label: &str, text: &str) -> Self {
         Self {
             id: stem(Path::new(label)),
@@ -98,7 +98,7 @@ impl Document {
         }
     }
 
-    /// As seen from another: beside it first, then among those in the program.
+    /// Relative to another recipe: beside it first, then among those in the program.
     fn open(name: &str, home: &Home, except: Option<&str>) -> Result<Self, String> {
         let Home::Folder(folder) = home else {
             return Self::embedded(name);

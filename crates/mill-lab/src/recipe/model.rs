@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A recipe at one size, all inheritance done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
-    /// The file's name without `.toml`; the word after `lab run`.
+    /// The file's name without `.toml`; the argument of `lab run`.
     #[serde(default)]
     pub id: String,
     pub title: String,
@@ -21,7 +21,7 @@ pub struct Recipe {
     /// What to know when reading the report; one sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What can't exist on machines like this, and what stands in its place.
+    /// What cannot exist on machines like this, and what replaces it.
     #[serde(default)]
     pub absent: Vec<Absence>,
     /// Variables for `${…}` that are no axes: durations, connections.
@@ -101,7 +101,7 @@ pub struct Repeat {
     pub steal: f64,
     /// A disturbed trial is repeated this often, as long as the machine is quiet now and then.
     pub retries: u32,
-    /// Comparisons say "no difference" inside this, or inside the noise floor if that is wider.
+    /// Comparisons are "no difference" inside this, or inside the noise floor if that is wider.
     pub threshold: f64,
 }
 
@@ -143,7 +143,7 @@ pub struct Comparison {
     pub axis: String,
     pub from: String,
     pub to: String,
-    /// The factor, in words: "allocator", "server", "stack".
+    /// The name of the factor: "allocator", "server", "stack".
     pub factor: String,
     #[serde(default = "requests_per_s")]
     pub metrics: Vec<String>,

@@ -169,7 +169,7 @@ fn axis_values(source: &Source, axis: &str, text: &str) -> Result<toml::Value, S
     Ok(toml::Value::Array(chosen.collect::<Result<_, _>>()?))
 }
 
-/// A value as TOML writes it; dates are taken for the words they were meant as.
+/// A value as TOML writes it; dates become text.
 fn toml_value(text: &str) -> Option<toml::Value> {
     let mut document = format!("value = {text}").parse::<toml::Table>().ok()?;
     let value = document.remove("value")?;

@@ -161,7 +161,7 @@ impl Resolved {
             .problems
             .iter()
             .map(|(path, problem)| {
-                // Problems of substitution stand at keys as they are written.
+                // Problems of substitution are reported at keys as they are written.
                 let (written, place) = at(path);
                 let problem = format!("`{}`: {problem}", written.join("."));
                 RecipeError { place, problem }

@@ -1,6 +1,6 @@
 //! What one trial needs: a topology, tuning, content, one system under test, a load, probes.
-//! Every value has been through substitution; nothing here contains `${…}` any more, except `url` and its kin, which
-//! only the machine knows (`Load::args`, `System`): see `Where`.
+//! Every value has been through substitution; nothing here contains `${…}` any more, except `url` and other names
+//! that are known on the machine only (`Load::args`, `System`): see `Where`.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct Setup {
     pub probe: Vec<Probe>,
 }
 
-/// Where client and server live and what lies between them.
+/// The hosts of client and server, and the link between them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Topology {
@@ -37,7 +37,7 @@ pub struct Topology {
     pub mtu: Option<u32>,
     /// Hosts of clients: namespaces `net0`, `net1`… (macvlan: one macvlan interface each).
     pub clients: Option<u32>,
-    /// The interface that macvlan or a remote host uses; none makes a veth pair to stand in for it.
+    /// The interface that macvlan or a remote host uses; without it a veth pair is made.
     pub interface: Option<String>,
     pub cpus: Cpus,
     /// For ssh.
@@ -56,7 +56,7 @@ pub enum TopologyKind {
     Macvlan,
     /// Client and server on other machines.
     Ssh,
-    /// A described topology of virtual machines: said, checked, not made.
+    /// A topology of virtual machines: described and checked, not made.
     Vm,
 }
 
@@ -67,8 +67,8 @@ pub enum TopologyKind {
 pub struct Cpus {
     pub server: Option<String>,
     pub client: Option<String>,
-    /// How many the server needs: a point that needs more than there are is not run, and its cell says
-    /// "needs N cores".
+    /// How many the server needs: a point that needs more than there are is not run, and its cell shows "needs N
+    /// cores".
     pub server_count: Option<u32>,
 }
 
@@ -97,7 +97,7 @@ pub struct Tune {
     pub affinity: Affinity,
     /// Services that may disturb: stopped if running (irqbalance), started again at the end.
     pub stop_services: Vec<String>,
-    /// Content lies on a tmpfs of this size (`512m`).
+    /// Content is on a tmpfs of this size (`512m`).
     pub tmpfs: Option<String>,
     pub limits: Limits,
 }
@@ -118,7 +118,7 @@ pub struct Interface {
     pub initcwnd: Option<u32>,
 }
 
-/// Who handles interrupts and packets: CPU lists.
+/// The CPUs that handle interrupts and packets: CPU lists.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Affinity {
@@ -179,11 +179,11 @@ pub struct System {
     pub allocator: Allocator,
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// What has to be there; else the column says "not on this machine" and these words.
+    /// Requirements; if one is not met, the column shows "not on this machine" and its text.
     /// `program:onload`, `file:/opt/…`, `module:tempesta_fw`, `open-files:50000`, `memory:4096000000`, `not-built:…`, `out-of-scope:…`.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// The system of the document that this one stands in for, if it is another.
+    /// The system of the document that this one replaces, if it is another.
     pub stands_for: Option<String>,
     /// What makes it differ: `server = "nginx"`, `stack = "kernel"`, `allocator = "glibc"`. Two systems that are compared
     /// differ in exactly one.
@@ -194,7 +194,7 @@ pub struct System {
 }
 
 impl System {
-    /// Whether it looks for packets while it waits for them, as stacks of our own do that are not told to sleep.
+    /// Whether it polls for packets while it waits, as Millstream's own stacks do unless configured to sleep.
     pub fn polls(&self) -> bool {
         let sleeps = |option: &str| matches!(option, "polling=interrupt" | "profile=safe");
         !self.stack.is_empty() && !self.stack.split(',').any(sleeps)
@@ -259,10 +259,10 @@ pub struct Load {
     /// Of each process: what a library that is preloaded reads (the cookbook's EF_… of Onload).
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// The same with other arguments, before, and thrown away: fills caches and the JIT of whoever has one.
+    /// The same program with other arguments, run before and discarded: fills caches and warms up a JIT.
     pub prime: Option<String>,
-    /// About how long it takes, for the estimate, where its arguments don't say: a number of requests takes as long
-    /// as it takes. Where neither says it is taken to be 10 s.
+    /// About how long it takes, for the estimate, where its arguments give no duration but a number of requests.
+    /// Where neither does, 10 s are assumed.
     pub seconds: Option<f64>,
     /// At the start and the end of the load what monitors saw is not counted, because clients begin and end one by one.
     #[serde(default = "half_second")]
@@ -273,10 +273,11 @@ pub struct Load {
     /// Field lines of the requests that the lab makes itself, as those of the tool: `Connection: close`.
     #[serde(default)]
     pub fields: Vec<String>,
-    /// One answer is held against the file, unpacked if it was asked for packed, before each load. Not of commands.
+    /// One response is compared with the file before each load, decompressed if it was requested compressed. Not of
+    /// commands.
     #[serde(default)]
     pub check: bool,
-    /// Kernels that the tool needs and that may be missing are said in `needs`, as of systems.
+    /// Kernels that the tool needs and that may be missing are listed in `needs`, as of systems.
     #[serde(default)]
     pub needs: Vec<String>,
 }
@@ -323,7 +324,7 @@ pub enum Tool {
 #[serde(deny_unknown_fields, default)]
 pub struct Monitors {
     pub interval_ms: u64,
-    /// Rate of the link for %ifutil where the interface does not say (veth), in 10⁶ bits/s.
+    /// Rate of the link for %ifutil where the interface has none (veth), in 10⁶ bits/s.
     pub link_mbit: Option<f64>,
 }
 
@@ -359,7 +360,7 @@ pub struct Probe {
     /// strace: arguments of the loads.
     #[serde(default)]
     pub loads: Vec<String>,
-    /// Whom it looks at.
+    /// The processes it observes.
     #[serde(default)]
     pub at: Where,
 }

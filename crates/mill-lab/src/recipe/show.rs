@@ -33,7 +33,7 @@ pub fn list() -> Vec<Listing> {
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 
-/// What a recipe asks, what will be run, how long that takes, and where.
+/// The question of a recipe, what will be run, how long that takes, and where.
 pub fn show(resolved: &Resolved, plan: &Plan) -> String {
     let mut text = String::new();
     heading(&mut text, resolved);
@@ -102,7 +102,7 @@ fn axes(text: &mut String, resolved: &Resolved) {
     }
 }
 
-/// A line for each size; the one that was asked for comes from the plan itself.
+/// A line for each size; that of the selected one comes from the plan itself.
 fn sizes(text: &mut String, resolved: &Resolved, plan: &Plan) {
     section(text, "Sizes");
     let _ = writeln!(
@@ -234,7 +234,7 @@ fn tuning(text: &mut String, tune: &Tune) {
         .collect();
     let affinity = &tune.affinity;
     if affinity.irq.is_some() || !affinity.rps.is_empty() || !affinity.xps.is_empty() {
-        parts.push(String::from("who handles interrupts and packets"));
+        parts.push(String::from("CPUs for interrupts and packets"));
     }
     if !tune.stop_services.is_empty() {
         parts.push(format!(

@@ -4,10 +4,10 @@
 use super::RecipeError;
 use super::source::Source;
 
-/// What is run when nobody names a size.
+/// The default size.
 pub const DEFAULT_SIZE: &str = "smoke";
 
-/// Every recipe has these; one that says nothing of a size is run as it stands.
+/// Every recipe has these; a recipe without a table for a size is run unchanged.
 pub const SIZES: [&str; 3] = ["smoke", "standard", "seed"];
 
 /// Lays one size over the rest and forgets the others.

@@ -1,5 +1,4 @@
-//! A recipe's text as a table, and where each of its keys stands, so that a mistake found much later is shown in
-//! the line that made it.
+//! A recipe's text as a table with the place of each key, so that a mistake found much later is shown at its line.
 
 use super::RecipeError;
 use std::collections::BTreeMap;
@@ -16,7 +15,7 @@ pub(super) struct Source {
     pub(super) places: Places,
 }
 
-/// Where keys stand: `mine.toml:12:5`, or `--set duration=5s`.
+/// The place of keys: `mine.toml:12:5`, or `--set duration=5s`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places(BTreeMap<KeyPath, String>);
 

@@ -210,7 +210,7 @@ fn probes_of_other_systems_are_left_out() {
 }
 
 #[test]
-fn a_size_lies_over_the_recipe_and_the_command_line_over_the_size() {
+fn a_size_overrides_the_recipe_and_the_command_line_the_size() {
     let more = "[repeat]\nblocks = 9\n[size.smoke]\nvars.duration = \"1s\"\nrepeat.blocks = 3\n\
                 [size.tiny]\nrepeat.blocks = 1\n";
     let blocks = |size: &str, sets: &[&str]| {

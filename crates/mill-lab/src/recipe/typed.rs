@@ -1,4 +1,4 @@
-//! A table as a type, and what serde says of it as a person would: where it is wrong, and what was probably meant.
+//! A table as a type, with serde's errors in readable form: the place of the mistake, and a suggestion.
 
 use super::RecipeError;
 use super::source::KeyPath;
@@ -73,7 +73,7 @@ fn make_text(value: &mut toml::Value, path: &[String]) -> bool {
     scalar
 }
 
-/// Words of a message between backticks: the wrong one, then those that are known.
+/// Names of a message between backticks: the wrong one, then the known ones.
 fn quoted(message: &str) -> Vec<&str> {
     message.split('`').skip(1).step_by(2).collect()
 }
@@ -136,7 +136,7 @@ fn advice(words: &[&str]) -> String {
     }
 }
 
-/// Rust's names of types are nothing to people who write recipes.
+/// Authors of recipes need not know Rust's names of types.
 fn in_plain_words(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(", expected ") else {
         return String::from(message);

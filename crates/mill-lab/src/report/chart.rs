@@ -30,10 +30,10 @@ pub(super) use style::page_style;
 
 use crate::findings::{Drawing, Picture};
 
-/// Where a picture will stand.
+/// The document around a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChartTarget<'a> {
-    /// Within a page, whose style sheet colours it. The word makes its ids unlike those of other pictures.
+    /// Within a page, whose style sheet colours it. The prefix keeps its ids apart from those of other pictures.
     Page(&'a str),
     /// In a file of its own, with its own background and colours.
     File,

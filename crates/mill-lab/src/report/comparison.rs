@@ -5,7 +5,7 @@ use crate::findings::{Bar, Compared, Drawing, Findings, Picture, Scale, Tone, wh
 use crate::metric::{Unit, describe};
 use serde::Serialize;
 
-/// What a page or a Markdown table says of one comparison.
+/// The text of one comparison in a page or a Markdown table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Row {
     pub(super) class: &'static str,
@@ -52,7 +52,7 @@ impl Row {
                 None => String::from("too few pairs"),
             },
             words: {
-                // The verdict stands in front already.
+                // The verdict is already at the beginning.
                 let words = compared.words.strip_prefix("inconclusive: ");
                 let words = words.unwrap_or(&compared.words);
                 if words.contains("pair") {
@@ -66,7 +66,7 @@ impl Row {
     }
 }
 
-/// The comparisons as a picture, unless the recipe asked for one of its own.
+/// The comparisons as a picture, unless the recipe has one of its own.
 pub(super) fn bars(findings: &Findings) -> Option<Picture> {
     let drawn = findings
         .charts

@@ -59,7 +59,7 @@ pub(super) fn legend(findings: &Findings) -> Vec<(String, String)> {
 /// Marks of one meaning that are named.
 const MARKS_MAX: usize = 4;
 
-/// The explanation of a part of a mark; one that says it all itself has none.
+/// The explanation of a part of a mark; one that is self-explanatory has none.
 fn meaning(mark: &str) -> Option<&'static str> {
     let side = SIDES.iter().find(|(side, _)| mark.contains(side.word()));
     let other = OTHERS.iter().find(|(word, _)| mark.contains(word));

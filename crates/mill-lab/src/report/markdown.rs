@@ -286,7 +286,7 @@ fn is_flame(picture: &Picture) -> bool {
 /// Bytes of a printed block that are shown; the run's folder has it whole.
 const BLOCK_BYTES: usize = 20_000;
 
-/// Columns whose cells are numbers stand at the right.
+/// Columns of numbers are aligned right.
 fn table(grid: &Grid) -> String {
     let columns = grid
         .rows
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_run_says_so_before_the_summary() {
+    fn an_interrupted_run_is_marked_before_the_summary() {
         let (page, _) = emit(&example::cookbook());
         let banner = page.find("Interrupted").expect("a banner");
         assert!(banner < page.find("## Summary").expect("a summary"));

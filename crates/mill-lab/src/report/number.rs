@@ -1,4 +1,4 @@
-//! Figures as people read them: a unit's prefix, as many digits as mean something, thousands apart.
+//! Figures in readable form: a unit's prefix, only significant digits, thousands separated.
 
 use crate::metric::Unit;
 
@@ -76,7 +76,7 @@ fn floor_log10(value: f64) -> i32 {
     value.log10().floor() as i32
 }
 
-/// What a unit is divided by, and what stands behind the number then.
+/// The divisor of a unit, and the text after the number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Prefix {
     pub(super) divisor: f64,

@@ -1,4 +1,4 @@
-//! The HTML page: what the template needs, made ready, and kept below a size that mail takes.
+//! The HTML page: prepares the template's data, and limits the page to a size that mail accepts.
 
 mod table;
 mod view;

@@ -1,9 +1,10 @@
-//! A table made quiet: what can't be measured here keeps its place, and is said once instead of in every cell.
+//! A shorter form of a table: what cannot be measured here keeps its place, and its reason is stated once instead of
+//! in every cell.
 
 use crate::findings::{Cell, Grid};
 
-/// The table as a person reads it. One without any figure is its notes alone; a column that has the same reason in all
-/// its cells says it in the first; a row does so too; long reasons stand below.
+/// The table in its shorter form. One without any figure is its notes alone; a column with the same reason in all its
+/// cells has it in the first; so does a row; long reasons are below.
 pub(super) fn quiet(grid: &Grid) -> Grid {
     let mut out = grid.clone();
     let reasons = reasons(grid);
@@ -11,7 +12,7 @@ pub(super) fn quiet(grid: &Grid) -> Grid {
         return out;
     }
     let figures = grid.rows.iter().flat_map(|row| row.iter().skip(1));
-    // Rows of several axes have words in front, which are no figures.
+    // Rows of several axes begin with words, which are no figures.
     if !figures
         .clone()
         .any(|cell| cell.number && !cell.text.is_empty())
@@ -54,7 +55,7 @@ pub(super) fn quiet(grid: &Grid) -> Grid {
 /// Letters of a reason that a cell holds in two lines.
 const MARK_MAX: usize = 30;
 
-/// Dashes below the first cell, if all say the same.
+/// Dashes below the first cell, if all have the same text.
 fn hush<'a>(rows: &'a mut [Vec<Cell>], of: impl Fn(&'a mut Vec<Cell>) -> Option<&'a mut Cell>) {
     let mut cells: Vec<&mut Cell> = rows.iter_mut().filter_map(of).collect();
     let first = cells.first().and_then(|cell| cell.mark.clone());

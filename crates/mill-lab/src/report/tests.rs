@@ -1,4 +1,4 @@
-//! Whole reports: well-formed, self-contained, small, and harmless whatever the findings say.
+//! Whole reports: well-formed, self-contained, small, and safe for any content of the findings.
 
 use super::*;
 use crate::findings::{Drawing, Picture};

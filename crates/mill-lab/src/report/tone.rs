@@ -1,4 +1,4 @@
-//! A sign and a word for each tone, so that nothing is said by colour alone.
+//! A sign and a word for each tone, so that no information is in colour alone.
 
 use crate::findings::{Tone, Verdict};
 

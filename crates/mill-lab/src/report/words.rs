@@ -61,7 +61,7 @@ fn was(count: usize) -> &'static str {
     if count == 1 { "was" } else { "were" }
 }
 
-/// The noise floor, unless the summary says it already.
+/// The noise floor, unless the summary has it already.
 pub(super) fn noise(findings: &Findings) -> Option<&str> {
     let text = findings.noise.as_ref()?.text.as_str();
     let said = findings.summary.iter().any(|it| it.text == text);
@@ -94,7 +94,7 @@ pub(super) fn counts(findings: &Findings) -> String {
     format!("{}.", parts.join(", "))
 }
 
-/// Name and value, what a colleague asks for first at the top.
+/// Name and value, the most wanted first.
 pub(super) fn environment(environment: &Environment) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let mut line = |name: &str, value: String| {
@@ -147,7 +147,7 @@ pub(super) fn environment(environment: &Environment) -> Vec<(String, String)> {
     out
 }
 
-/// Of what a tool says of itself the first word that is a version: "nginx version: nginx/1.22.1" is 1.22.1.
+/// The first word of a tool's version text that is a version: "nginx version: nginx/1.22.1" is 1.22.1.
 fn version(text: &str) -> &str {
     let number = |word: &str| {
         let digits = word.split('.').next().unwrap_or("");
@@ -189,7 +189,7 @@ pub(super) fn made(findings: &Findings) -> Vec<(String, String)> {
     out
 }
 
-/// A command line that a shell reads as these words.
+/// A command line that a shell splits into these words.
 pub(super) fn shell(words: &[String]) -> String {
     let quote = |word: &String| {
         let plain =
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_banner_stands_only_where_something_went_wrong() {
+    fn a_banner_appears_only_where_something_went_wrong() {
         assert_eq!(banner(&example::jemalloc()), Vec::<String>::new());
         let words = banner(&example::cookbook());
         assert!(words[0].starts_with("Interrupted: 31 of 48"), "{words:?}");

@@ -1,14 +1,16 @@
-//! What a system differs from itself: the noise floor, and what can be told apart.
+//! How much a system differs from itself: the noise floor, and the smallest detectable difference.
 //!
-//! In each block the first system runs twice. The truth of those A/A pairs is known (ratio 1), so all they show is
-//! noise: σ² is the mean square of their ln ratios, n of them. The median of k such pairs then lies, by chance alone, within
+//! In each block the first system runs twice. The true ratio of those A/A pairs is known (1), so all their
+//! differences are noise: σ² is the mean square of their ln ratios, n of them. The median of k such pairs is then, by
+//! chance alone, within
 //!
 //! ```text
 //! floor(k) = t(0.975, n) · σ · √(π/2 / k)
 //! ```
 //!
-//! of 1 in 95 % of cases (√(π/2): what a median loses against a mean). A comparison of k pairs whose median lies inside is "no difference". What k pairs find in four of five
-//! cases is wider: (1.960 + 0.842) · σ · √(π/2 / k).
+//! of 1 in 95 % of cases (√(π/2): the efficiency that a median loses against a mean). A comparison of k pairs whose
+//! median is inside is "no difference". The difference that k pairs detect in four of five cases is wider: (1.960 +
+//! 0.842) · σ · √(π/2 / k).
 
 use super::{normal_quantile, number, student_quantile};
 

@@ -7,7 +7,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value below which `share` of the sample lies, by linear interpolation between order statistics (R's type 7,
+/// The value below which `share` of the sample is, by linear interpolation between order statistics (R's type 7,
 /// numpy's default).
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     quantile_of_sorted(&sorted(values), share)

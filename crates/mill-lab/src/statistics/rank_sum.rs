@@ -3,7 +3,7 @@
 use super::signed_rank::{doubled_ranks, tie_sum};
 use super::{median, normal_cdf, number};
 
-/// What the test says.
+/// The result of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankSum {
     /// Two-sided.
@@ -42,7 +42,7 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> Option<RankSum> {
     })
 }
 
-/// The share of all choices of `chosen` ranks whose sum lies as far from the middle.
+/// The share of all choices of `chosen` ranks whose sum is as far from the middle.
 fn counted_out(doubled: &[usize], chosen: usize, sum: usize) -> f64 {
     let total: usize = doubled.iter().sum();
     // ways[k][s]: how many sets of k ranks have the sum s.

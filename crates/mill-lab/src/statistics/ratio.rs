@@ -1,4 +1,4 @@
-//! What pairs of trials say of a ratio: each pair is one block, so that what drifts on the machine drops out.
+//! The ratio of pairs of trials: each pair is one block, so that drift of the machine cancels out.
 
 use super::{Interval, median, median_interval, number, paired_student, wilcoxon};
 

@@ -50,7 +50,7 @@ impl Scaling {
     }
 }
 
-/// Fits the law, or says why not.
+/// Fits the law, or returns why not.
 pub fn fit_scaling(points: &[ScalingPoint], seed: u64) -> Result<Scaling, ScalingError> {
     let mut points: Vec<&ScalingPoint> = points
         .iter()
@@ -258,7 +258,7 @@ const POINTS_MIN: usize = 6;
 /// The highest points, which decide σ and κ: there the server has to be the limit.
 const TOP: usize = 2;
 
-/// Trials of each point from which resampling them says something.
+/// The least trials of each point for resampling them.
 const TRIALS_MIN: usize = 3;
 
 /// Refits for an interval.
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn five_points_are_too_few_and_the_error_says_how_many_are_needed() {
+    fn five_points_are_too_few_and_the_error_has_the_number_needed() {
         let error = fit_scaling(&points(KERNEL)[..5], 1).unwrap_err();
         assert_eq!(error, ScalingError::TooFew(5));
         assert!(

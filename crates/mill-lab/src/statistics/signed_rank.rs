@@ -2,7 +2,7 @@
 
 use super::{median, normal_cdf, number};
 
-/// What the test says.
+/// The result of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRank {
     /// Two-sided.
@@ -72,7 +72,7 @@ pub(super) fn tie_sum(values: &[f64]) -> f64 {
         .sum()
 }
 
-/// The share of all 2^n signs whose rank sum lies as far from the middle.
+/// The share of all 2^n signs whose rank sum is as far from the middle.
 fn counted_out(doubled: &[usize], positive: usize) -> f64 {
     let total: usize = doubled.iter().sum();
     let mut ways = vec![0.0_f64; total + 1];

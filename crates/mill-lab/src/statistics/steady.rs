@@ -32,7 +32,7 @@ pub fn mser5(values: &[f64]) -> Option<usize> {
 pub struct Trend {
     /// Rises minus falls, over all pairs of values.
     pub s: i64,
-    /// Two-sided; a small one says that the series rises or falls.
+    /// Two-sided; a small one means that the series rises or falls.
     pub p_value: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Student's test of means, of pairs and of two samples (Welch 1947): what can speak where samples are too small for a test of ranks.
+//! Student's test of means, of pairs and of two samples (Welch 1947), for samples too small for a test of ranks.
 
 use super::number;
 
@@ -25,7 +25,7 @@ pub fn welch(a: &[f64], b: &[f64]) -> Option<f64> {
     Some(two_sided(b_mean - a_mean, both.sqrt(), freedom))
 }
 
-/// The share of Student's distribution with `freedom` degrees that lies further out than ±`t`.
+/// The share of Student's distribution with `freedom` degrees that is further out than ±`t`.
 pub fn student_tails(t: f64, freedom: f64) -> f64 {
     if !t.is_finite() {
         return 0.0;
@@ -99,7 +99,7 @@ fn ln_gamma(x: f64) -> f64 {
     (x - 0.5) * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI).ln() + series + shift
 }
 
-/// What stands for zero in a denominator.
+/// Replaces zero in a denominator.
 const TINY: f64 = 1e-300;
 
 /// The fraction has its digits after some √max(a, b) steps.

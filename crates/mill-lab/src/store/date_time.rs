@@ -1,4 +1,4 @@
-//! Unix time as a calendar shows it, in UTC: a run's name and the list of runs need it, and nothing here asks a clock.
+//! Unix time as a calendar date, in UTC: a run's name and the list of runs need it, and no code here reads a clock.
 
 /// A minute of the proleptic Gregorian calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! From what somebody types to a run.
+//! From the text on the command line to a run.
 
 use super::{RunSummary, Store, StoreError};
 use mill_config::suggest::nearest;

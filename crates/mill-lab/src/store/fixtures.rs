@@ -1,4 +1,4 @@
-//! A store in a folder of its own and records to fill it with, for the tests of whoever uses stores.
+//! A store in a folder of its own and records to fill it with, for tests that use stores.
 
 use super::{RunFolder, TrialFolder, publish};
 use crate::limit::{Limit, Side};

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// A run that is being measured.
 ///
-/// For each trial: `trial`, then files into its folder, then `keep`. At the end `finish`. A trial is kept from the moment that
-/// `keep` returns; what a crash left of one without `trial.json` is moved aside when it is tried again.
+/// For each trial: `trial`, then files into its folder, then `keep`. At the end `finish`. A trial is stored from the
+/// moment that `keep` returns; a folder without `trial.json`, left by a crash, is moved aside when the trial is
+/// repeated.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
@@ -72,8 +73,8 @@ impl RunFolder {
         Ok(TrialFolder { path, number })
     }
 
-    /// Writes the record of the attempt that `trial` began last, and from now on the trial is kept. The answer is a note if the
-    /// index could not follow: it can be made again, the trial could not.
+    /// Writes the record of the attempt that `trial` began last; from then on the trial is stored. Returns a note if
+    /// the index could not be updated: it can be rebuilt, the trial could not.
     pub fn keep(&self, record: &TrialRecord) -> Result<Option<String>, StoreError> {
         let folder = self
             .attempts(record.number)?
@@ -92,7 +93,7 @@ impl RunFolder {
         }))
     }
 
-    /// Records of every attempt that was kept, in the order of the plan.
+    /// Records of every stored attempt, in the order of the plan.
     pub fn kept_trials(&self) -> Result<Vec<TrialRecord>, StoreError> {
         Ok(kept(&self.path)?
             .into_iter()
@@ -114,7 +115,7 @@ impl RunFolder {
             .map(|error| format!("the index does not know that the run is over: {error}")))
     }
 
-    /// Takes an interrupted run up again: what said that it was over is kept under another name.
+    /// Resumes an interrupted run: its `finished.json` is stored under another name.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
         let finished = self.path.join(FINISHED_FILE);
         if !finished.try_exists().map_err(at(&finished))? {
@@ -164,7 +165,7 @@ impl TrialFolder {
     }
 }
 
-/// One attempt that was kept.
+/// One stored attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct KeptTrial {
     pub(super) attempt: u32,
@@ -187,7 +188,7 @@ pub(super) fn kept(run: &Path) -> Result<Vec<KeptTrial>, StoreError> {
     Ok(kept)
 }
 
-/// JSON has no word for a division by zero: such a figure is absent, and says so.
+/// JSON cannot represent a division by zero: such a figure is absent, with the reason.
 fn finite(record: &TrialRecord) -> TrialRecord {
     let mut record = record.clone();
     let absent = &mut record.absent;
@@ -247,7 +248,7 @@ fn attempt_of(path: &Path) -> u32 {
     parse_name(path).map_or(1, |(_, attempt)| attempt)
 }
 
-/// What a crash left: kept for whoever looks for its cause, and no trial.
+/// What a crash left: stored for finding its cause, and no trial.
 fn move_aside(folder: &Path) -> Result<(), StoreError> {
     let name = folder.file_name().and_then(|name| name.to_str());
     let name = name.unwrap_or("trial");

@@ -23,7 +23,7 @@ pub fn run_id(started_ms: u64, recipe: &str, random: u64) -> String {
     )
 }
 
-/// Whether a word may name a folder below `runs/`: it can't leave it.
+/// Whether a name is safe for a folder below `runs/`: it cannot leave it.
 pub(super) fn is_folder_name(word: &str) -> bool {
     !word.is_empty()
         && !word.starts_with('.')

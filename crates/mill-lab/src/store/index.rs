@@ -25,7 +25,7 @@ impl Index {
         Self::open_or_make(path).map(|(index, _)| index)
     }
 
-    /// The same; says so if an index was there that is no use and was begun anew.
+    /// The same, with a note if there was an unusable index, which was rebuilt.
     pub(super) fn open_or_make(path: &Path) -> Result<(Self, Option<String>), StoreError> {
         let fail = problem(path);
         match Self::attach(path) {
@@ -57,7 +57,7 @@ impl Index {
             let found = schema_of(&change)?;
             if found != SCHEMA {
                 if !drop_everything(&change)? && found == 0 {
-                    // A new file, which is what most stores begin with: nothing to be said.
+                    // A new file, with which most stores begin, needs no note.
                 } else {
                     note = Some(format!(
                         "the index was laid out by another version of millstream ({found}, here {SCHEMA}); it was made again from the run folders"

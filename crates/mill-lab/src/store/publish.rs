@@ -16,7 +16,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     publish(path, bytes)
 }
 
-/// Writes a file, or puts a new one in the place of the old: who reads it meanwhile reads one of the two.
+/// Writes a file, or replaces the old one: a concurrent reader sees one of the two, whole.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if path.is_dir() {
         return Err(io::Error::new(
@@ -40,7 +40,7 @@ fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let written = write_draft(&draft, bytes).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
-        // The first error is the one to be told.
+        // The first error is the one to report.
         let _ = fs::remove_file(&draft);
     }
     written?;

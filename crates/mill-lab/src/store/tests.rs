@@ -171,7 +171,7 @@ fn a_run_is_begun_once_and_inside_the_store() {
 }
 
 #[test]
-fn runs_are_listed_newest_first_and_damaged_ones_are_said() {
+fn runs_are_listed_newest_first_and_damaged_ones_are_reported() {
     let scratch = Scratch::new();
     let store = Store::open(&scratch.0).unwrap();
     assert!(matches!(

@@ -135,7 +135,7 @@ fn measurements(measured: &Measured<'_>, chart: &Chart, at: &Filter) -> Vec<Meas
         let points = names.iter().enumerate().filter_map(|(index, value)| {
             let here = over(&[at, &part, &Filter::from([(chart.x.clone(), named(value))])]);
             let values = measured.values(&here, &chart.metric);
-            // Values without a number stand one apart, in the recipe's order.
+            // Values without a number are one apart, in the recipe's order.
             let x = measured
                 .number(&chart.x, value)
                 .unwrap_or(number(index + 1));

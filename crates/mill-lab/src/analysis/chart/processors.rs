@@ -23,7 +23,7 @@ pub(super) fn stacks(
     if bars.is_empty() {
         return None;
     }
-    // Classes that nobody has seen only lengthen the legend.
+    // Classes without any time only lengthen the legend.
     let seen: Vec<bool> = (0..PARTS.len())
         .map(|index| bars.iter().any(|(_, shares)| shares[index] > 0.005))
         .collect();
@@ -42,7 +42,7 @@ pub(super) fn stacks(
     Some((Drawing::Stacks { parts, bars }, String::from(caption)))
 }
 
-/// Medians of each class, scaled to 100 because medians of parts do not sum up; none if nothing was seen.
+/// Medians of each class, scaled to 100 because medians of parts do not sum up; none without samples.
 fn shares(measured: &Measured<'_>, at: &Filter, side: &str) -> Option<Vec<f64>> {
     let mut shares: Vec<f64> = PARTS
         .iter()

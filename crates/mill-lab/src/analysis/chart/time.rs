@@ -74,7 +74,7 @@ fn column_of(text: &str, metric: &str) -> Option<Vec<(f64, f64)>> {
     (!points.is_empty()).then_some(points)
 }
 
-/// The first and the last part, as long as the recipe says.
+/// The first and the last part, in the recipe's length.
 fn ramps(measured: &Measured<'_>, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let ramp = measured.recipe.load.get("ramp_s");
     let ramp = ramp.and_then(|ramp| ramp.as_float().or_else(|| ramp.to_string().parse().ok()));
@@ -87,7 +87,7 @@ fn ramps(measured: &Measured<'_>, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     }
 }
 
-/// Says so if a series begins to be steady later than its ramp, or never.
+/// A note if a series begins to be steady later than its ramp, or never.
 fn steadiness(name: &str, points: &[(f64, f64)]) -> Option<String> {
     let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
     if values.len() < STEADY_MIN {
@@ -103,10 +103,10 @@ fn steadiness(name: &str, points: &[(f64, f64)]) -> Option<String> {
     }
 }
 
-/// What a recipe's ramp is if it says nothing.
+/// A recipe's default ramp.
 const RAMP_S: f64 = 0.5;
 
-/// Intervals from which MSER-5 says something.
+/// The least intervals for MSER-5.
 const STEADY_MIN: usize = 20;
 
 #[cfg(test)]

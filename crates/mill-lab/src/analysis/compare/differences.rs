@@ -166,7 +166,7 @@ fn of_tables(name: &str, a: &toml::Table, b: &toml::Table) -> Vec<String> {
         .collect()
 }
 
-/// A value on one line; whole configurations are only said to differ.
+/// A value on one line; of whole configurations only the fact that they differ.
 fn short(value: &toml::Value) -> String {
     let text = value.to_string();
     if text.len() > VALUE_MAX || text.contains('\n') {

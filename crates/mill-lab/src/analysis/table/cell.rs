@@ -13,7 +13,7 @@ use crate::record::{Status, TrialRecord};
 use crate::statistics::{PairedRatio, median, median_interval, number, quantile};
 use std::collections::BTreeSet;
 
-/// Makes the cells of one table, and remembers what its notes have to say.
+/// Makes the cells of one table, and collects its notes.
 #[derive(Debug)]
 pub(super) struct Cells<'a> {
     measured: &'a Measured<'a>,
@@ -192,14 +192,14 @@ impl<'a> Cells<'a> {
             .filter_map(|it| reason(it))
             .collect();
         if let Some(first) = failed.first() {
-            // "failed: " stands in front of a reason.
+            // The reason is preceded by "failed: ".
             let why = first.split_once(": ").map_or("", |(_, why)| why);
             words.push(format!("{} of {} failed: {why}", failed.len(), all.len()));
         }
         (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// Why there is no figure: of the trials' own reasons the one most of them have.
+    /// Why there is no figure: the most frequent reason of the trials.
     fn missing(&self, at: &Filter, metric: &str) -> Option<String> {
         let trials = self.measured.at(at);
         let usable = self.measured.usable(at);
@@ -224,7 +224,7 @@ impl<'a> Cells<'a> {
         Some(most_frequent(reasons).unwrap_or_else(|| String::from("not measured")))
     }
 
-    /// What stands below the table.
+    /// The notes below the table.
     pub(super) fn notes(&self) -> Vec<String> {
         let counts: Vec<f64> = self.counts.iter().map(|count| number(*count)).collect();
         let mut notes = Vec::new();

@@ -1,5 +1,5 @@
 //! A busy machine for the lab: runs of which others took from nothing to all of the CPU time, in all combinations of the two systems, few
-//! blocks and many, little noise and much. Whatever the figures are, a report must not contradict itself.
+//! blocks and many, little noise and much. For any figures, a report must not contradict itself.
 
 use super::made_up::{ALLOCATORS, Run};
 use crate::analysis::{compare, findings};
@@ -38,8 +38,8 @@ fn seen(foreign: f64) -> Figures {
     .into()
 }
 
-/// A run in which others took `foreign` percent from each system's trials, but for those of the blocks that `is_quiet`. The further
-/// system makes the comparisons a family of two.
+/// A run in which others took `foreign` percent from each system's trials, except in blocks that `is_quiet`. The
+/// additional system makes the comparisons a family of two.
 fn run(blocks: u32, foreign: [f64; 2], noise: f64, is_quiet: impl Fn(u32) -> bool) -> Run {
     let third = "[[compare]]\nfrom = \"glibc\"\nto = \"own\"\nfactor = \"stack\"\n";
     let mut run = Run::new(&format!("{ALLOCATORS}\n{third}\n{LAYOUT}")).blocks(blocks, 0.1, noise);
@@ -203,7 +203,7 @@ fn a_quiet_trial_is_preferred_and_disturbed_pairs_are_used_only_where_quiet_ones
 }
 
 #[test]
-fn a_run_on_a_machine_that_others_had_all_of_has_a_result_and_says_so_first() {
+fn a_run_on_a_machine_fully_used_by_others_has_a_result_and_a_warning() {
     let run = run(6, [100.0, 100.0], 0.02, |_| false);
     let found = findings(&run.kept);
     assert!(!found.tables[0].rows[0][1].text.is_empty());

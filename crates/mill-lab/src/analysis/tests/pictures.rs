@@ -101,7 +101,7 @@ fn six_numbers_of_workers_get_a_fitted_curve_and_an_ideal_line() {
 }
 
 #[test]
-fn five_numbers_of_workers_get_none_and_the_caption_says_so() {
+fn five_numbers_of_workers_get_none_and_the_caption_has_the_reason() {
     let found = picture(&findings(&made_up(5).kept).charts, "Scaling");
     assert!(
         found

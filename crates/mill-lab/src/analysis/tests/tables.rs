@@ -1,4 +1,4 @@
-//! Cells, and what stands in those without a figure.
+//! Cells, and the text of those without a figure.
 
 use super::made_up::{ALLOCATORS, Run, limit};
 use crate::analysis::findings;
@@ -220,7 +220,7 @@ fn trials_that_are_not_there_are_missing() {
 }
 
 #[test]
-fn the_summary_says_limits_and_undecided_comparisons_once() {
+fn the_summary_has_limits_and_undecided_comparisons_once() {
     let recipe = ALLOCATORS.replace("concurrency = [100]", "concurrency = [100, 300]");
     let recipe = format!("{recipe}metrics = [\"requests_per_s\", \"latency_s.p99\"]\n");
     let mut run = Run::new(&recipe);

@@ -1,4 +1,4 @@
-//! What is said of ratios.
+//! Verdicts on ratios.
 
 use super::made_up::{ALLOCATORS, Run, limit};
 use crate::analysis::{findings, widest_half_width};
@@ -75,7 +75,7 @@ fn equals_are_never_ranked_more_often_than_promised() {
 }
 
 #[test]
-fn a_small_gain_in_much_noise_is_inconclusive_and_says_how_many_blocks_more() {
+fn a_small_gain_in_much_noise_is_inconclusive_with_the_number_of_blocks_needed() {
     let found = only(&Run::new(ALLOCATORS).blocks(6, 0.03, 0.05));
     assert_eq!(found.verdict, Verdict::Inconclusive, "{}", found.words);
     assert!(found.words.contains("more blocks"), "{}", found.words);
@@ -200,7 +200,7 @@ fn a_client_that_was_the_limit_makes_the_ratio_a_lower_bound() {
 }
 
 #[test]
-fn the_noise_floor_is_told_with_what_it_rests_on() {
+fn the_noise_floor_is_reported_with_its_number_of_pairs() {
     let found = findings(&Run::new(ALLOCATORS).blocks(10, 0.1, 0.02).kept);
     let noise = found.noise.unwrap();
     assert_eq!(noise.pairs, 10);
@@ -243,7 +243,7 @@ fn as_many_blocks_more_as_are_advised_do_decide_if_they_are_like_the_others() {
         };
         let more: u32 = more.split(' ').next().unwrap().parse().unwrap();
         advised += 1;
-        // As many pairs more as were advised, whose ratios lie as those that were seen do.
+        // As many additional pairs as were advised, with ratios distributed like those before.
         let rates = |system: &str| -> Vec<f64> {
             let trials = run.kept.trials.iter();
             let of = trials.filter(|trial| trial.point["system"] == system);

@@ -80,7 +80,7 @@ fn the_swapped_pair_of_seed_000_is_found() {
 
 #[test]
 fn the_pair_is_found_by_size_alone() {
-    // Without what the commands and the outputs say of addresses.
+    // Without the addresses in the commands and the outputs.
     let text_only = fixture("000-wrk.txt").replace(":9090", "");
     let warnings = text("page", &text_only);
     let swapped = of_lint(&warnings, "swapped-labels");

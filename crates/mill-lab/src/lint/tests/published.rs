@@ -155,7 +155,7 @@ fn the_recipes_that_come_with_us_hold_the_slips() {
 
 #[test]
 fn gains_may_come_from_operands_before_they_were_rounded() {
-    // Printed of Table 7: 22.59 / 22.74 gives -0.66 %, the document says -0.67 %.
+    // Printed of Table 7: 22.59 / 22.74 gives -0.66 %, the document has -0.67 %.
     let gains = "
     balanced performance
 1 0.67% -0.43%

@@ -31,7 +31,7 @@ fn recipe(changes: &[(&str, &str)]) -> Recipe {
     toml::from_str(&text).unwrap()
 }
 
-/// Three blocks of both systems, of which nothing is to be said.
+/// Three blocks of both systems, without any mistake.
 fn trials() -> Vec<TrialRecord> {
     let mut trials = Vec::new();
     for block in 0..3 {
@@ -161,7 +161,7 @@ fn points_of_the_client_are_not_the_servers() {
 }
 
 #[test]
-fn a_side_that_was_not_measured_is_not_compared_and_misleads_nobody() {
+fn a_side_that_was_not_measured_is_not_compared_and_gives_no_warning() {
     let mut trials = trials();
     trials[0].limit = Some(Limit {
         side: Side::Both,

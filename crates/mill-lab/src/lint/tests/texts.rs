@@ -1,4 +1,4 @@
-//! Tables and headings of texts, small ones of our own in the shapes that people write.
+//! Tables and headings of texts, small ones of our own in common forms.
 
 use super::*;
 

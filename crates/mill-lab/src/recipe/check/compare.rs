@@ -1,4 +1,4 @@
-//! Comparisons: a ratio says something only where one factor changed.
+//! Comparisons: a ratio has a meaning only where one factor changed.
 
 use super::{Check, item};
 use crate::recipe::Comparison;

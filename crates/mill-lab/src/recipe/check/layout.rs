@@ -124,7 +124,7 @@ impl Check<'_> {
         }
     }
 
-    /// A document may have measured at numbers that no size of the recipe has; a word is a slip.
+    /// A document may have measured at numbers that no size of the recipe has; an unknown word is a mistake.
     fn may_be_elsewhere(&self, axis: &str, name: &str) -> bool {
         let is_number = |name: &str| name.parse::<f64>().is_ok();
         let known = self.resolved.known.get(axis);

@@ -1,4 +1,4 @@
-//! Mistakes, and what is said of them.
+//! Mistakes, and their messages.
 
 use super::*;
 use crate::recipe::embedded;

@@ -1,4 +1,4 @@
-//! Drawings, as they are seen.
+//! Drawings as users see them.
 
 use super::*;
 use crate::recipe::Remote;

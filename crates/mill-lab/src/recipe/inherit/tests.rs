@@ -3,7 +3,7 @@
 use crate::recipe::{Resolved, resolve};
 use std::path::PathBuf;
 
-/// A folder that is gone with the test.
+/// A folder that is removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -51,7 +51,7 @@ vars.n = 2
 "#;
 
 #[test]
-fn a_child_lies_over_its_parent_and_its_sizes_over_the_parents() {
+fn a_child_overrides_its_parent_and_its_sizes_the_parents() {
     let child = "parent = \"base\"\ntitle = \"child\"\n[vars]\nn = 3\n[size.seed]\nvars.n = 4\n";
     let folder = Folder::new(
         "child",
@@ -123,8 +123,8 @@ fn what_is_not_there_is_said_with_its_place() {
         "config.toml:10:1: `@conf/own.conf` is neither conf/own.conf nor a file that comes with Millstream",
     );
     check(
-        "nobody.toml",
-        "nobody.toml: the file nobody.toml can't be read: ",
+        "missing.toml",
+        "missing.toml: the file missing.toml can't be read: ",
     );
     let unknown = resolve("nginx-jemaloc", "", &[]).unwrap_err().to_string();
     assert_eq!(

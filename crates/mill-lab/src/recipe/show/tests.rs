@@ -1,4 +1,4 @@
-//! What people read before they run something.
+//! The description of a recipe before it runs.
 
 use super::*;
 use crate::recipe::whole;

@@ -5,7 +5,7 @@ use crate::findings::Scale;
 use crate::metric::Unit;
 use crate::report::number::{HUGE, Prefix, grouped, significant};
 
-/// A scale with an extent: knows where each value lies between its ends.
+/// A scale with an extent: maps each value to its place between the ends.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
     pub(super) title: String,
@@ -114,7 +114,8 @@ impl Axis {
         }
     }
 
-    /// Where a value lies, 0 to 1 within the axis; none if the scale has no place for it (zero on a logarithmic one).
+    /// The place of a value, 0 to 1 within the axis; none if the scale has no place for it (zero on a logarithmic
+    /// one).
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = self.kind.place(value)?;
         let share = (place - self.low) / (self.high - self.low);

@@ -66,7 +66,7 @@ pub(super) fn draw(scale: &Scale, zero: f64, all: &[Bar]) -> Canvas {
     canvas
 }
 
-/// Further bars are only counted: nobody compares more by eye.
+/// Further bars are only counted: more cannot be compared by eye.
 const BARS_MAX: usize = 120;
 
 /// Pixels.

@@ -13,7 +13,7 @@ pub(super) struct Canvas {
     body: String,
 }
 
-/// Where a text's given x lies within it.
+/// How a text is aligned at x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -45,7 +45,7 @@ impl Canvas {
         let _ = writeln!(self.body, "<rect class=\"{class}\"{}/>", area.attributes());
     }
 
-    /// A rectangle that says what it is to a pointer.
+    /// A rectangle with a tooltip.
     pub(super) fn titled_rect(&mut self, class: &str, area: Area, title: &str) {
         let _ = writeln!(
             self.body,
@@ -71,7 +71,7 @@ impl Canvas {
         );
     }
 
-    /// A line through points; only the part within the clip of that id is seen.
+    /// A line through points; only the part within the clip of that id is visible.
     pub(super) fn path(&mut self, class: &str, points: &[(f64, f64)], clip: Option<&str>) {
         let mut data = String::new();
         for (index, (x, y)) in points.iter().enumerate() {
@@ -123,7 +123,7 @@ impl Canvas {
         );
     }
 
-    /// The whole element, said to those who don't see it by title and description.
+    /// The whole element, with title and description for screen readers.
     pub(super) fn emit(&self, title: &str, description: &str, at: ChartTarget<'_>) -> String {
         // In a file nothing else keeps a distance from the edge.
         let margin = if at == ChartTarget::File { MARGIN } else { 0.0 };

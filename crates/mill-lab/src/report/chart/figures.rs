@@ -1,4 +1,4 @@
-//! A picture's figures as a table, for those who don't see it or want to know exactly.
+//! A picture's figures as a table, for screen readers and for exact values.
 
 use super::axis::short;
 use super::flame::Tree;

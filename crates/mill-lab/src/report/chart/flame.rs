@@ -1,4 +1,5 @@
-//! Folded stacks as a flame graph: the width of a frame is its share of the samples, callers stand below what they called.
+//! Folded stacks as a flame graph: the width of a frame is its share of the samples, callers are below what they
+//! called.
 //!
 //! No script: a pointer that rests on a frame shows its name and share, and what is too narrow to see is not written.
 
@@ -76,7 +77,7 @@ fn affordable(tree: &Tree) -> Vec<&Frame> {
     frames
         .into_iter()
         .take_while(|frame| {
-            // The name stands in the title and perhaps in the frame, escaped.
+            // The name is in the title and perhaps in the frame, escaped.
             bytes += ELEMENT_BYTES + 2 * frame.name.len().min(140);
             bytes <= BYTES_MAX && frame.depth < DEPTH_MAX
         })
@@ -87,7 +88,7 @@ fn affordable(tree: &Tree) -> Vec<&Frame> {
 const WIDTH: f64 = 1000.0;
 const ROW: f64 = 17.0;
 
-/// Frames narrower than half a pixel are not seen.
+/// Frames narrower than half a pixel are invisible.
 const WIDTH_SHARE_MIN: f64 = 0.0005;
 
 /// Pixels of a frame that has room for a few letters.

@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::canvas::{Anchor, Area, Canvas};
 use super::legend::text_width;
 
-/// Axes and where they stand.
+/// Axes and their places.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) area: Area,
@@ -17,7 +17,7 @@ impl Frame {
     pub(super) fn new(x: Axis, y: Axis, width: f64, top: f64, right: f64) -> Self {
         let labels = y.ticks.iter().map(|tick| text_width(&tick.label));
         let left = labels.fold(0.0, f64::max) + 14.0;
-        // Half of the last label along stands right of the frame.
+        // Half of the last label along is right of the frame.
         let overhang = x
             .ticks
             .last()
@@ -36,7 +36,7 @@ impl Frame {
         self.area.bottom() + 48.0
     }
 
-    /// Where a point lies; none if a scale has no place for it.
+    /// The place of a point; none if a scale has no place for it.
     pub(super) fn place(&self, x: f64, y: f64) -> Option<(f64, f64)> {
         Some((self.across(x)?, self.down(y)?))
     }
@@ -46,7 +46,7 @@ impl Frame {
     }
 
     pub(super) fn down(&self, y: f64) -> Option<f64> {
-        // What lies far outside is drawn just outside, and cut.
+        // What is far outside is drawn just outside, and clipped.
         let share = self.y.place(y)?.clamp(-1.0, 2.0);
         Some(self.area.bottom() - share * self.area.height)
     }
@@ -81,7 +81,7 @@ impl Frame {
     }
 }
 
-/// Pixels that are left for lines whatever their labels say.
+/// The least width in pixels left for lines beside the labels.
 const PLOT_WIDTH_MIN: f64 = 200.0;
 
 /// Pixels.

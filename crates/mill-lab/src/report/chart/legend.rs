@@ -60,7 +60,7 @@ pub(super) fn squeezed(text: &str, width: f64) -> String {
     format!("{}…{}", start.trim_end(), end.trim_start())
 }
 
-/// What stands before a name.
+/// The mark before a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
     /// A line of this class with marks of a class and a shape.

@@ -82,7 +82,8 @@ fn across(lines: &Lines<'_>) -> Vec<f64> {
     values
 }
 
-/// What has to be seen: all points with their intervals. Curves may leave the frame, or an ideal line would flatten everything else.
+/// The extent to show: all points with their intervals. Curves may leave the frame, or an ideal line would flatten
+/// everything else.
 fn upward(lines: &Lines<'_>) -> Vec<f64> {
     let points = lines.series.iter().flat_map(|series| &series.points);
     let values: Vec<f64> = points
@@ -121,7 +122,7 @@ fn direct_labels(lines: &Lines<'_>, x: &Axis, y: &Axis) -> Vec<String> {
         .collect()
 }
 
-/// More series than colours are told apart by a legend that shows their marks.
+/// With more series than colours, the legend distinguishes them by their marks.
 const MARKED_COLOURS: usize = SERIES_COUNT;
 
 fn entries(lines: &Lines<'_>, with_series: bool) -> Vec<(Sample, String)> {
@@ -184,7 +185,7 @@ fn places(frame: &Frame, points: &[Dot]) -> Vec<(f64, f64)> {
     thinned(all)
 }
 
-/// Of more points than there are pixels only the lowest and highest of each half pixel are kept, in their order.
+/// With more points than pixels, only the lowest and highest of each half pixel remain, in their order.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if points.len() <= POINTS_MAX {
         return points;

@@ -49,7 +49,7 @@ const BAR: f64 = 20.0;
 /// Pixels of the names; longer ones are cut.
 const NAMES_MAX: f64 = 330.0;
 
-/// Idle is pale wherever it stands, so that what works is seen.
+/// Idle is pale in any place, so that busy parts stand out.
 fn class(part: &str, index: usize) -> String {
     if part.eq_ignore_ascii_case("idle") {
         String::from("idle")

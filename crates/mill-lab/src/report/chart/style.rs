@@ -3,9 +3,9 @@
 //! In a page text and axes take the page's colour, and series have a colour for light and one for dark. A picture in a file can't know
 //! what is around it, so it brings a light background.
 
-/// Colours of series on light and on dark. Neighbours differ in hue and in lightness, so that they stay apart for people who don't tell
-/// red from green (the first six are Okabe and Ito's order and hues, <https://jfly.uni-koeln.de/color/>, darkened until each has a contrast of 3 : 1
-/// on white, and lightened for dark).
+/// Colours of series on light and on dark. Neighbours differ in hue and in lightness, so that they stay distinct also
+/// for readers with red-green colour blindness (the first six are Okabe and Ito's order and hues,
+/// <https://jfly.uni-koeln.de/color/>, darkened until each has a contrast of 3 : 1 on white, and lightened for dark).
 const SERIES: [(&str, &str); 8] = [
     ("#0072b2", "#5ab4ec"),
     ("#d55e00", "#ff8f4f"),
@@ -20,7 +20,7 @@ const SERIES: [(&str, &str); 8] = [
 /// Colours by the number of a series; further ones begin again, with other marks.
 pub(super) const SERIES_COUNT: usize = SERIES.len();
 
-/// Class, fill on light, fill on dark: bars by tone, and parts of a stack by what they stand for.
+/// Class, fill on light, fill on dark: bars by tone, and parts of a stack by their meaning.
 const FILLS: [(&str, &str, &str); 5] = [
     ("gain", "#00815e", "#2fcf9f"),
     ("loss", "#d55e00", "#ff8f4f"),
@@ -35,7 +35,7 @@ const PARTS: [&str; 8] = [
 ];
 pub(super) const PARTS_COUNT: usize = PARTS.len();
 
-/// Frames of a flame graph, three shades each so that neighbours are told apart: user code warm, kernel cool.
+/// Frames of a flame graph, three shades each so that neighbours are distinct: user code warm, kernel cool.
 const FRAMES: [(&str, &str); 6] = [
     ("u0", "#ffc27d"),
     ("u1", "#ffb163"),
@@ -74,7 +74,7 @@ pub(in crate::report) fn page_style() -> String {
     out.push_str(&colours(false));
     out.push_str("\n@media (prefers-color-scheme:dark){");
     out.push_str(&colours(true));
-    // Paper is white whatever the screen was.
+    // Print is always on white.
     out.push_str("}\n@media print{.chart{min-width:0}");
     out.push_str(&colours(false));
     out.push_str("}\n");

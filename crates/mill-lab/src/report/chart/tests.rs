@@ -26,7 +26,7 @@ fn check_sound(picture: &Picture) -> String {
     }
     let numbers = coordinates(&svg);
     assert!(numbers.iter().all(|number| number.is_finite()), "{svg}");
-    // Nothing is drawn outside of the picture, but for curves, which are clipped.
+    // Nothing is drawn outside of the picture, except curves, which are clipped.
     let (width, height) = size(&svg);
     for number in numbers {
         assert!(

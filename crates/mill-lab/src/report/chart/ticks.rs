@@ -53,7 +53,7 @@ pub(super) fn complement(highest: f64) -> Vec<f64> {
     out
 }
 
-/// How far a sum of doubles may lie off a tick and still stand on it, as a share.
+/// How far a sum of doubles may be off a tick and still count as on it, as a share.
 const SLACK: f64 = 1e-9;
 
 /// Far more than a scale has room for.

@@ -50,7 +50,7 @@ impl TableView {
                 .enumerate()
                 .map(|(column, head)| Head {
                     text: head.clone(),
-                    // The first column names rows and stands at the left, numbers or not.
+                    // The first column names rows and is aligned left, numbers or not.
                     number: column > 0 && number(column),
                 })
                 .collect(),
@@ -82,7 +82,7 @@ impl CellView {
             spread: cell.spread.clone(),
             published: cell.published.clone(),
             mark: cell.mark.clone(),
-            // What is missing stands where the number would.
+            // A missing figure's text is in the number's place.
             number: cell.number || (among_numbers && cell.text.is_empty()),
         }
     }

@@ -1,4 +1,4 @@
-//! The findings as the template takes them: chosen, cut to what is allowed, in words.
+//! The findings in the form that the template takes: selected, limited in size, as text.
 
 use super::Allowance;
 use super::table::TableView;
@@ -54,7 +54,7 @@ struct Figure {
     title: String,
     svg: Value,
     caption: String,
-    /// The same figures as text, for those who don't see the picture.
+    /// The same figures as text, for screen readers.
     data: Option<chart::Figures>,
 }
 

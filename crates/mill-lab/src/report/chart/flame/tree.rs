@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Frames that are wide enough to be seen, and how many samples there are in all.
+/// Frames that are wide enough to be visible, and the total of samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::report::chart) struct Tree {
     pub(in crate::report::chart) samples: u64,
