@@ -1,11 +1,11 @@
-//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`), one line each in `LIST` and in `run`. What
-//! several of them need lies beside them.
+//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`), one line each in `LIST` and in `run`.
+//! Modules that several of them use are beside them.
 
-/// What is served.
+/// The content that is served.
 mod content;
 /// Numbers on the command line.
 mod count;
-/// What every measurement can be told.
+/// The options of every measurement.
 mod order;
 /// Recipes of the lab.
 mod recipe;
@@ -14,13 +14,13 @@ mod table;
 
 /// Millstream over AF_XDP and memif, against nginx and against raw frames.
 mod bypass;
-/// The least work that a server on kernel sockets can do, to hold others against.
+/// The least work that a server on kernel sockets can do, as a reference.
 mod floor;
 /// Our load generator beside wrk, ab and h2load.
 mod load;
 /// Millstream against nginx, the same configuration, in turn.
 mod serve;
-/// What a segment and a connection cost in our own stack, in memory.
+/// The cost of a segment and of a connection in Millstream's own stack, in memory.
 mod stack;
 
 use std::path::Path;
@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use crate::EXIT_USAGE;
 
-/// What `cargo xtask bench` prints: one line a measurement, its name first.
+/// The output of `cargo xtask bench`: one line per measurement, its name first.
 const LIST: &str = "\
 Measurements:
 

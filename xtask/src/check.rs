@@ -41,7 +41,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Passed,
-    /// It needs something that this machine lacks. The text says what, and how to get it.
+    /// A tool is missing on this machine. The text names it and how to install it.
     LeftOut(&'static str),
     Failed,
 }
@@ -113,8 +113,8 @@ fn doc(root: &Path) -> Outcome {
     finish(&mut command)
 }
 
-/// Licences, bans and sources are facts of this checkout. Advisories need the network: without it
-/// they are left out, and the output says so.
+/// Licences, bans and sources are facts of this checkout. Advisories need the network: without it they are left out,
+/// and the output has a note.
 fn deny(root: &Path) -> Outcome {
     if !succeeds_silently(root, &["deny", "--version"]) {
         return Outcome::LeftOut("deny, it is not here; cargo install --locked cargo-deny");
@@ -192,7 +192,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, start.elapsed())
 }
 
-/// One line a step, and the sum.
+/// One line per step, and the sum.
 fn timing_table(timings: &[(&str, Duration)]) -> String {
     let total = timings.iter().map(|(_, took)| *took).sum();
     let rows = timings.iter().copied().chain([("total", total)]);

@@ -1,7 +1,7 @@
-//! The pages that are made from tables in the code: `cargo xtask docs` writes them, and a test
-//! fails when one of them is stale.
+//! The pages that are generated from tables in the code: `cargo xtask docs` writes them, and a test fails when one of
+//! them is stale.
 
-/// What `--stack` can be told.
+/// The options of `--stack`.
 mod stack_options;
 
 use std::fmt::Write;
@@ -111,7 +111,7 @@ fn without_effect_row(directive: &Directive, reason: &str) -> String {
     format!("{} | {}", form(directive), cell(reason))
 }
 
-/// What can be said of any directive without saying what it does.
+/// The part of a directive's description that its table holds.
 fn form(directive: &Directive) -> String {
     let contexts: Vec<&str> = directive.contexts.names().collect();
     let default = match directive.default {
@@ -136,7 +136,7 @@ fn arguments(arity: Arity) -> String {
     }
 }
 
-/// Text that a cell of a table can hold.
+/// Text escaped for a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
@@ -150,7 +150,7 @@ mod tests {
     use super::{DIRECTIVES_PAGE, arguments, cell, directives_page};
 
     #[test]
-    fn the_page_of_directives_is_what_the_tables_say() {
+    fn the_page_of_directives_is_generated_from_the_tables() {
         let page = fs::read_to_string(crate::root().join(DIRECTIVES_PAGE)).unwrap_or_default();
         assert!(
             page == directives_page(),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_arguments_are_shown_as_people_write_them() {
+    fn numbers_of_arguments_are_shown_in_short_form() {
         for (arity, shown) in [
             (Arity::Exactly(0), "none"),
             (Arity::Exactly(2), "2"),

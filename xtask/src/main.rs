@@ -1,8 +1,8 @@
 //! Automation of the workspace, in the workspace's own language.
 //!
-//! Read on in this order: `check` is everything a commit must pass, `tidy` are the rules of the
-//! house that no compiler knows, `docs` writes the pages made from tables, `bench` measures, `sim`
-//! replays worlds of simulated networks.
+//! In reading order: `check` is everything a commit must pass, `tidy` has the rules of the workspace that the
+//! compiler does not check, `docs` writes the generated pages, `bench` measures, `sim` replays worlds of simulated
+//! networks.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
@@ -14,11 +14,11 @@
 mod bench;
 /// Everything that a commit must pass, step by step.
 mod check;
-/// The pages that are made from tables in the code.
+/// The pages generated from tables in the code.
 mod docs;
 /// Worlds of simulated networks, by seed.
 mod sim;
-/// The rules of the house that no compiler knows.
+/// The rules of the workspace that the compiler does not check.
 mod tidy;
 
 use std::path::Path;
@@ -34,7 +34,7 @@ Usage: cargo xtask COMMAND
   sim …           simulated networks by seed; `sim --help` says more
 ";
 
-/// Exit status for a command line that makes no sense, as the shell's builtins use it.
+/// Exit status for a wrong command line, as the shell's builtins use it.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {

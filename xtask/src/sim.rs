@@ -21,7 +21,7 @@ Usage: cargo xtask sim --seed N [--trace]
   --matrix          writes the matrix of throughput by loss, delay and buffer anew
 ";
 
-/// What a command line asks for.
+/// The options of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SimCommand {
     One { seed: u64, traces: bool },
@@ -84,7 +84,7 @@ fn one(seed: u64, traces: bool) -> ExitCode {
     }
 }
 
-/// What came of a world; of one that panicked the ladder was printed on its way out.
+/// The result of a world; one that panicked has printed its ladder already.
 fn tell(world: &World, with_segments: bool) {
     match world {
         World::Ended(outcome) => {

@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler knows: `cargo xtask tidy`, and a test.
+//! The rules of the workspace that the compiler does not check: `cargo xtask tidy`, and a test.
 //!
 //! A rule is a function from the `Tree` of files to the violations it finds, in a file of its
 //! own with tests of both sides. A new rule gets a file, a line below and a line in `RULES`.
@@ -9,22 +9,22 @@ mod manifest;
 mod rust_code;
 /// The files of a checkout, in memory.
 mod tree;
-/// What is said about a file that breaks a rule.
+/// A breach of a rule, with its file and line.
 mod violation;
 
 /// ARCHITECTURE.md and the crates name each other.
 mod architecture;
 /// No large files.
 mod blobs;
-/// COMPLIANCE.md names only what is there.
+/// COMPLIANCE.md names only what exists.
 mod compliance;
-/// Which of our crates may use which.
+/// Which crates of the workspace may use which.
 mod edges;
 /// `no_std` and `forbid(unsafe_code)`.
 mod fences;
-/// No file that is named after nothing.
+/// No file with a name that fits any content.
 mod file_names;
-/// No path of somebody's home.
+/// No path into a home folder.
 mod home_paths;
 /// No leftovers without an issue.
 mod leftovers;

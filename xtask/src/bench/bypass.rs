@@ -1,11 +1,11 @@
-//! The network stack of our own: nginx and Millstream on kernel sockets, Millstream over AF_XDP and over memif, and raw frames over
-//! AF_XDP, in turn, on one machine, one core a side. The recipe is `bench-bypass.toml` of mill-lab.
+//! Millstream's own network stack: nginx and Millstream on kernel sockets, Millstream over AF_XDP and over memif, and
+//! raw frames over AF_XDP, in turn, on one machine, one core per side. The recipe is `bench-bypass.toml` of mill-lab.
 
-/// What raw frames stand for.
+/// The frames in place of a request and its response.
 mod exchange;
 /// Raw frames over AF_XDP.
 pub(super) mod raw;
-/// What raw frames have found.
+/// The figures of raw frames.
 mod raw_figures;
 
 use super::recipe::Benchmark;

@@ -1,4 +1,4 @@
-//! What the floor answers: content of any size, made the same each time.
+//! The content of the floor's responses: of any size, the same each time.
 
 /// Text that compresses about as well as a page does: words of a small vocabulary, in an order that
 /// does not repeat.

@@ -1,9 +1,9 @@
 //! Numbers on the command line.
 
-/// The most that is taken for seconds and rounds: nobody waits longer on purpose.
+/// The largest number of seconds and rounds: more is a mistake.
 const COUNT_MAX: u32 = 3600;
 
-/// The number that option `name` was given.
+/// The number given to option `name`.
 pub(super) fn count(name: &str, text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(number @ 1..=COUNT_MAX) => Ok(number),

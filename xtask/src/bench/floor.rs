@@ -1,5 +1,5 @@
-//! The floor: a server that answers each readable socket with one constant response and parses
-//! nothing. What a request costs here, no server on kernel sockets undercuts.
+//! The floor: a server that answers each readable socket with one constant response and parses nothing. No server on
+//! kernel sockets can answer a request at a lower cost.
 //!
 //! A new connection is read at once, because a deferred accept promises data, and enters the epoll
 //! set only if it stays: four system calls for a connection with one request.
@@ -15,10 +15,10 @@ use mill_sys::{affinity, socket};
 
 use super::content::body;
 
-/// The word after `bench` that starts this server.
+/// The argument after `bench` that starts this server.
 pub(super) const ARGUMENT: &str = "floor-server";
 
-/// What is answered: while the connection stays, and at its end.
+/// The responses: while the connection stays, and the last one.
 #[derive(Debug)]
 struct Responses {
     keeping: Vec<u8>,
@@ -26,7 +26,7 @@ struct Responses {
 }
 
 impl Responses {
-    /// The head has about 200 bytes, as that of a static server's answer.
+    /// The head has about 200 bytes, as that of a static server's response.
     fn new(body_bytes: usize) -> Self {
         let response = |connection: &str| {
             let head = format!(
@@ -46,13 +46,13 @@ impl Responses {
     }
 }
 
-/// Descriptors are small numbers, so that this one stays free.
+/// Descriptors are small numbers, so this one is never used.
 const LISTENER: u64 = u64::MAX;
 
 /// Connections waiting to be accepted; the kernel lowers it to net.core.somaxconn.
 const BACKLOG: u32 = 65_535;
 
-/// Reports taken per epoll_wait, nginx's `epoll_events`.
+/// Events per epoll_wait, nginx's `epoll_events`.
 const EVENTS: usize = 512;
 
 /// More than a request of the load generator.
@@ -165,8 +165,8 @@ impl Floor {
     }
 }
 
-/// Answers what can be read. A request that holds the word "close" is the connection's last, and a
-/// connection that does not take a whole answer at once is too slow for a floor.
+/// Answers what can be read. A request that contains "close" is the connection's last; a connection that does not
+/// take a whole response at once is closed as too slow for a floor.
 fn stays_after_answer(
     connection: BorrowedFd<'_>,
     buffer: &mut [u8],
@@ -197,7 +197,7 @@ mod tests {
 
     use super::{Responses, stays_after_answer};
 
-    /// Whether the connection stays, and what the client gets.
+    /// Whether the connection stays, and the response to the client.
     fn check(request: &[u8], stays: bool, answer: &[u8]) {
         let (mut client, server) = UnixStream::pair().unwrap();
         server.set_nonblocking(true).unwrap();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_answered_and_the_connection_stays_unless_it_says_close() {
+    fn a_request_is_answered_and_the_connection_stays_without_close() {
         check(
             b"GET / HTTP/1.1\r\n\r\n",
             true,

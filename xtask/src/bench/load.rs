@@ -1,5 +1,6 @@
-//! Load generators: ours beside wrk, ab and h2load, the same server, in turn, on one machine; how well an open loop keeps its times, whether
-//! known delays are told as they were, the verdicts on known situations. The recipe is `bench-load.toml` of mill-lab.
+//! Load generators: Millstream's beside wrk, ab and h2load, the same server, in turn, on one machine; how well an
+//! open loop keeps its schedule, whether known delays are reported exactly, the verdicts on known situations. The
+//! recipe is `bench-load.toml` of mill-lab.
 
 use super::recipe::Benchmark;
 

@@ -1,4 +1,4 @@
-//! What every measurement can be told: for how long, how often, and where to write what it found.
+//! The options of every measurement: how long, how often, and where to write the figures.
 
 use std::path::PathBuf;
 
@@ -20,8 +20,8 @@ pub(super) struct Order {
 pub(super) type TakeValue<'a, 'w> = dyn FnMut() -> Result<&'w str, String> + 'a;
 
 impl Order {
-    /// Reads a command line. An option that not every measurement has goes to `own`, which says
-    /// whether it knows it.
+    /// Parses a command line. An option that not every measurement has goes to `own`, which returns whether it knows
+    /// it.
     pub(super) fn parse<'w>(
         arguments: &[&'w str],
         mut own: impl FnMut(&str, &mut TakeValue<'_, 'w>) -> Result<bool, String>,
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_name() {
+    fn a_wrong_option_is_refused_with_its_name() {
         for (line, message) in [
             ("--own", "--own wants a value"),
             ("--json", "--json wants a value"),

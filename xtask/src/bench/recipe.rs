@@ -1,4 +1,5 @@
-//! A benchmark that is a recipe of the lab: its options become what the lab is told, its figures come from the lab's report.
+//! A benchmark that is a recipe of the lab: its options become options of the lab, its figures come from the lab's
+//! report.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,10 +13,10 @@ use mill_lab_host::command::{self, Terminal};
 use super::order::{Order, TakeValue};
 use crate::EXIT_USAGE;
 
-/// What one benchmark has of its own.
+/// The properties of one benchmark.
 #[derive(Debug)]
 pub(super) struct Benchmark {
-    /// As `cargo xtask bench` knows it; the recipe is called after it.
+    /// Its name in `cargo xtask bench`; the recipe is named after it.
     pub(super) name: &'static str,
     pub(super) usage: &'static str,
     /// The axis that cases are values of, and the option that chooses some of them.
@@ -27,14 +28,14 @@ pub(super) struct Benchmark {
     /// The variable that names the xtask to start, and whether the options ask for that.
     pub(super) xtask: &'static str,
     pub(super) starts_xtask: fn(&[String]) -> bool,
-    /// What the option means to the lab, if the benchmark knows it; the value is taken only where it is needed.
+    /// The meaning of the option for the lab, if the benchmark has it; the value is taken only where it is needed.
     pub(super) own: OwnOption,
 }
 
-/// From an option to what is laid over the recipe; `None` of another benchmark's option.
+/// From an option to overrides of the recipe; `None` for another benchmark's option.
 pub(super) type OwnOption = fn(&str, &mut TakeValue<'_, '_>) -> Result<Option<Vec<String>>, String>;
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wish {
     order: Order,
@@ -90,7 +91,7 @@ impl Wish {
         Ok(wish)
     }
 
-    /// Cases by name may be any of the full list.
+    /// Cases given by name may be any of the full list.
     fn size(&self) -> &'static str {
         if self.full || !self.cases.is_empty() {
             "full"
@@ -99,7 +100,7 @@ impl Wish {
         }
     }
 
-    /// What is laid over the recipe, without the programs.
+    /// The overrides of the recipe, without the programs.
     fn sets(&self, benchmark: &Benchmark) -> Vec<String> {
         let mut sets = self.sets.clone();
         if !self.cases.is_empty() {
@@ -109,7 +110,7 @@ impl Wish {
             sets.push(format!("seconds={seconds}"));
             sets.push(format!("timeout={}", seconds + TIMEOUT_PAST_END_SECONDS));
         }
-        // There and back in each round.
+        // There and back (A B B A) in each round.
         let blocks = self
             .order
             .rounds
@@ -140,7 +141,7 @@ fn list(benchmark: &Benchmark, wish: &Wish) -> Result<u8, String> {
     Ok(0)
 }
 
-/// Runs the recipe; its figures go to the terminal and to the files that were asked for.
+/// Runs the recipe; its figures go to the terminal and to the requested files.
 fn measure(root: &Path, benchmark: &Benchmark, wish: &Wish) -> Result<u8, String> {
     let mut sets = wish.sets(benchmark);
     let millstream = match &wish.server {
@@ -187,7 +188,7 @@ fn measure(root: &Path, benchmark: &Benchmark, wish: &Wish) -> Result<u8, String
     Ok(status)
 }
 
-/// This program, optimised: the least work that a server can do is part of it.
+/// This program, optimised: the floor server is part of it.
 fn own_program(root: &Path) -> Result<PathBuf, String> {
     if cfg!(debug_assertions) {
         return build(root, "xtask");
@@ -238,7 +239,7 @@ fn tables(page: &str) -> &str {
     part.get(..end.unwrap_or(part.len())).unwrap_or(part)
 }
 
-/// Marks of cells are said once in a line, and without markup.
+/// Marks of cells are printed once per line, and without markup.
 fn for_terminal(text: &str) -> String {
     let mut plain = String::new();
     for line in text.lines() {
@@ -268,7 +269,7 @@ mod tests {
     use crate::bench::load::LOAD;
     use crate::bench::serve::SERVE;
 
-    /// What a command line means to the lab.
+    /// The lab's options for a command line.
     fn check(line: &str, expected: Result<(&str, &[&str]), &str>) {
         let arguments: Vec<&str> = line.split_whitespace().collect();
         let found = Wish::parse(&SERVE, &arguments).map(|wish| (wish.size(), wish.sets(&SERVE)));

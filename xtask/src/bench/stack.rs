@@ -1,4 +1,4 @@
-//! What our own stack costs: two hosts in one process, joined in memory, no device between them.
+//! The cost of Millstream's own stack: two hosts in one process, joined in memory, without a device between them.
 
 /// Two devices joined back to back.
 mod cable;
@@ -7,11 +7,11 @@ mod pair;
 /// Bytes to send.
 mod pattern;
 
-/// Segments of a transfer without end.
+/// Segments of an endless transfer.
 mod bulk;
 /// Whole connections.
 mod connections;
-/// Connections that idle.
+/// Idle connections.
 mod idle;
 
 use std::path::Path;
@@ -30,7 +30,7 @@ process: two hosts are joined in memory. \"offload\" leaves checksums to the dev
 without it the stack makes and verifies them.
 ";
 
-/// Segments a round, and connections.
+/// Segments per round, and connections.
 const SEGMENTS: u64 = 400_000;
 const CONNECTIONS: u64 = 50_000;
 const IDLE: u64 = 200_000;
@@ -62,7 +62,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> ExitCode {
     }
 }
 
-/// What is to be measured.
+/// What is measured.
 struct Wish {
     rounds: u32,
     only: Option<Part>,
@@ -76,7 +76,7 @@ enum Part {
 }
 
 impl Wish {
-    /// `None` asks for help.
+    /// `None` prints the help.
     fn parse(options: &[&str]) -> Result<Option<Self>, String> {
         let mut wish = Self {
             rounds: 5,
@@ -110,7 +110,7 @@ impl Wish {
     }
 }
 
-/// The stack is compiled into this program: what is to be measured is its release build.
+/// The stack is compiled into this program, so the release build must be measured.
 fn run_optimised(root: &Path, options: &[&str]) -> ExitCode {
     let status = Command::new("cargo")
         .args(["run", "--quiet", "--release", "--package", "xtask", "--"])

@@ -1,4 +1,4 @@
-//! The page of what `--stack` can be told.
+//! The page of the options of `--stack`.
 
 use mill_device::specification::options::{self, StackOption};
 use mill_device::specification::profile::{PROFILES, Profile};
@@ -69,7 +69,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn the_page_of_the_stacks_options_is_what_the_table_says() {
+    fn the_page_of_the_stacks_options_is_generated_from_the_table() {
         let written = fs::read_to_string(crate::root().join(PAGE)).unwrap_or_default();
         assert!(
             written == page(),
@@ -77,7 +77,7 @@ mod tests {
         );
     }
 
-    /// What stands between backticks.
+    /// The text between backticks.
     fn quoted(text: &str) -> impl Iterator<Item = &str> {
         text.lines()
             .flat_map(|line| line.split('`').skip(1).step_by(2))

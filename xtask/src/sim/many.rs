@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-/// What came of some worlds.
+/// The results of some worlds.
 #[derive(Debug, Default)]
 struct Count {
     worlds: u64,
@@ -24,7 +24,7 @@ struct Count {
     failed: Vec<u64>,
 }
 
-/// Runs the worlds of these seeds, says how far it is, and at the end what came of them.
+/// Runs the worlds of these seeds, prints progress, and returns their results.
 pub(super) fn run(seeds: &Range<u64>) -> ExitCode {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let total = seeds.end - seeds.start;
@@ -56,7 +56,7 @@ pub(super) fn run(seeds: &Range<u64>) -> ExitCode {
     }
 }
 
-/// One thread: seed after seed, until there is none left.
+/// One thread: takes the next seed until none is left.
 fn work(end: u64, next: &AtomicU64, sender: &Sender<(Vec<&'static str>, World)>) {
     loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -64,7 +64,7 @@ fn work(end: u64, next: &AtomicU64, sender: &Sender<(Vec<&'static str>, World)>)
             return;
         }
         let result = (Plan::new(seed).kinds(), World::of(seed, false));
-        // Who counts stays until all have ended.
+        // Sending fails only if the counting thread has ended.
         if sender.send(result).is_err() {
             return;
         }

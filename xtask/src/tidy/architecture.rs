@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md is the map of the crates: it names each of them, and no crate or file that is not there.
+//! ARCHITECTURE.md is the map of the crates: it names each of them, and no crate or file that does not exist.
 
 use std::collections::BTreeSet;
 
@@ -76,7 +76,7 @@ mod tests {
     use super::check;
     use crate::tidy::violation::found;
 
-    /// What is found when the crates are mill-http and xtask, and the map says `text`.
+    /// The violations when the crates are mill-http and xtask, and the map is `text`.
     fn map(text: &str) -> Vec<String> {
         let http = (
             "crates/mill-http/Cargo.toml",
@@ -105,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_is_not_there_is_found_with_its_line() {
+    fn a_crate_that_does_not_exist_is_found_with_its_line() {
         let expected = "ARCHITECTURE.md:2: names the crate \"mill-tcp\", which is not there";
         assert_eq!(map("mill-http, xtask\nand mill-tcp."), [expected]);
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_found_in_text_and_in_a_walk() {
+    fn a_file_that_does_not_exist_is_found_in_text_and_in_a_walk() {
         for (line, file) in [
             ("mill-http, xtask: see `mill-http/h1/parse.rs`", None),
             ("mill-http   h1/parse.rs, head.rs   xtask", None),

@@ -1,9 +1,9 @@
-//! No large files: a repository never forgets one.
+//! No large files: they stay in a repository's history for ever.
 
 use super::{Tree, Violation};
 
-/// Largest file, in bytes: the longest source file that anybody would read, five times over. Data
-/// larger than this belongs to a generator or a release.
+/// Largest file, in bytes: five times the longest readable source file. Data larger than this belongs to a generator
+/// or a release.
 const FILE_BYTES_MAX: usize = 256 * 1024;
 
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {

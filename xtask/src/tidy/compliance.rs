@@ -1,4 +1,4 @@
-//! COMPLIANCE.md claims what files and tests prove: those it names are there.
+//! COMPLIANCE.md names files and tests as evidence: they must exist.
 
 use super::{Tree, Violation};
 
@@ -16,12 +16,12 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// What stands between backquotes in a line.
+/// The text between backquotes in a line.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// `mill-http/range.rs`, with `::test` behind it or not.
+/// `mill-http/range.rs`, with or without `::test`.
 fn is_of_a_crate(name: &str) -> bool {
     let (package, rest) = name.split_once('/').unwrap_or_default();
     let known = package.starts_with("mill-") || package == "millstream" || package == "xtask";
@@ -60,7 +60,7 @@ mod tests {
     use super::check;
     use crate::tidy::violation::found;
 
-    /// What is found in a document that says `text`, beside two files of mill-http.
+    /// The violations in a document with this text, beside two files of mill-http.
     fn claims(text: &str) -> Vec<String> {
         let code = (
             "crates/mill-http/src/h1/parse.rs",
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_tests_that_are_there_may_be_named() {
+    fn files_and_tests_that_exist_may_be_named() {
         for text in [
             "| x | `mill-http/h1/parse.rs` | `mill-http/h1/parse.rs::a_head_is_parsed` |",
             "`mill-http/h1/parse.rs::all_do`",
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_or_test_that_is_not_there_is_found_with_its_line() {
+    fn a_file_or_test_that_does_not_exist_is_found_with_its_line() {
         for (text, expected) in [
             (
                 "\n`mill-http/range.rs`",

@@ -1,32 +1,32 @@
-//! Which of our crates may use which. Adding an edge is a commit of its own, with its reason.
+//! Which crates of the workspace may use which. Adding an edge is a commit of its own, with its reason.
 
 use super::manifest::{Dependency, DependencyKind, Manifest, manifests};
 use super::{Tree, Violation};
 
-/// Each crate, and those of ours that it may use. What is absent says most: the server knows no
-/// engine and no system call, the engine knows no HTTP, the configuration knows nobody.
+/// Each crate, and those of the workspace that it may use. The absent edges matter most: the server uses no engine
+/// and no system call, the engine no HTTP, the configuration no other crate.
 const EDGES: [(&str, Allowed); 24] = [
     ("mill-wire", Allowed::Only(&[])),
     ("mill-tcp", Allowed::Only(&["mill-wire"])),
     ("mill-stack", Allowed::Only(&["mill-wire", "mill-tcp"])),
     ("mill-http", Allowed::Only(&[])),
     ("mill-runtime", Allowed::Only(&[])),
-    // Options, counters and facts of connections are TCP's.
+    // It uses TCP's options, counters and facts of connections.
     (
         "mill-bypass",
         Allowed::Only(&["mill-runtime", "mill-stack", "mill-tcp", "mill-wire"]),
     ),
     ("mill-config", Allowed::Only(&[])),
     ("mill-metrics", Allowed::Only(&[])),
-    // What a server tells of itself, between processes: the figures, and nothing that makes them.
+    // Figures that a server's processes exchange, and no code that makes them.
     ("mill-status", Allowed::Only(&["mill-metrics"])),
     ("mill-sys", Allowed::Only(&[])),
-    // Links complete checksums, cut segments and steer by headers; `--stack` has words for TCP's options.
+    // Links complete checksums, cut segments and steer by headers; `--stack` names TCP's options.
     (
         "mill-device",
         Allowed::Only(&["mill-sys", "mill-stack", "mill-tcp", "mill-wire"]),
     ),
-    // Of the stack its tests alone need something: what a host is made with.
+    // Only its tests use the stack: for the configuration of a host.
     (
         "mill-engine",
         Allowed::Only(&[
@@ -37,14 +37,14 @@ const EDGES: [(&str, Allowed); 24] = [
             "mill-device",
         ]),
     ),
-    // What every engine must do: it knows the traits and none of the engines.
+    // The interface of every engine: it has the traits and uses none of the engines.
     ("mill-conformance", Allowed::Only(&["mill-runtime"])),
     // Its packet traces read headers. Packets of simulated networks run through the same stack and bypass engine as real ones.
     (
         "mill-sim",
         Allowed::Only(&["mill-wire", "mill-runtime", "mill-stack", "mill-bypass"]),
     ),
-    // Proof, no product: servers, clients and the load generator over the stack in one simulated network.
+    // Tests only: servers, clients and the load generator over the stack in one simulated network.
     (
         "mill-simtest",
         Allowed::Only(&[
@@ -64,7 +64,7 @@ const EDGES: [(&str, Allowed); 24] = [
         "mill-server",
         Allowed::Only(&["mill-runtime", "mill-http", "mill-config", "mill-metrics"]),
     ),
-    // Its status shows hosts, flows and the states of connections, as stack and TCP name them.
+    // Its status shows hosts, flows and the states of connections, in the types of stack and TCP.
     (
         "mill-server-host",
         Allowed::Only(&[
@@ -94,22 +94,21 @@ const EDGES: [(&str, Allowed); 24] = [
             "mill-load",
         ]),
     ),
-    // The lab measures programs as processes, also our own: it sees neither server nor load generator.
+    // The lab measures programs as processes, Millstream's too: it uses neither server nor load generator.
     ("mill-lab", Allowed::Only(&["mill-metrics", "mill-config"])),
     (
         "mill-lab-host",
         Allowed::Only(&["mill-sys", "mill-metrics", "mill-lab"]),
     ),
-    // Another program's way to the stack: packetdrill's plug-in interface.
+    // The interface of another program to the stack: packetdrill's plug-in.
     (
         "mill-packetdrill",
         Allowed::Only(&["mill-tcp", "mill-stack"]),
     ),
     ("millstream", Allowed::Every),
-    // The measurements are recipes of mill-lab that mill-lab-host carries out; the floor that they hold servers against is made of
-    // the sockets and epoll of mill-sys. The page of directives is made
-    // from the tables of mill-config, that of --stack from mill-device's. The stack is measured in
-    // memory and replayed in simulation.
+    // The measurements are recipes of mill-lab that mill-lab-host carries out; their reference, the floor, is made of
+    // the sockets and epoll of mill-sys. The page of directives is generated from the tables of mill-config, that of
+    // --stack from mill-device's. The stack is measured in memory and replayed in simulation.
     (
         "xtask",
         Allowed::Only(&[
@@ -126,10 +125,10 @@ const EDGES: [(&str, Allowed); 24] = [
     ),
 ];
 
-/// What any crate may use besides, in its tests: a world without sockets and clocks, and the tests of all engines.
+/// The crates that any crate may use in its tests: a world without sockets and clocks, and the tests of all engines.
 const ALLOWED_IN_TESTS: [&str; 2] = ["mill-sim", "mill-conformance"];
 
-/// Packages of others that have one home among our crates.
+/// Packages from outside the workspace that only one crate may use.
 const HOMES: [(&str, &str); 1] = [("libc", "mill-sys")];
 
 enum Allowed {
@@ -202,7 +201,7 @@ mod tests {
     use super::check;
     use crate::tidy::violation::found;
 
-    /// What is found when `package` has `section` with one dependency on `used`.
+    /// The violations when `package` has `section` with one dependency on `used`.
     fn edge(package: &str, section: &str, used: &str) -> Vec<String> {
         let folder = if package == "xtask" {
             String::new()
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_of_others_and_packages_outside_the_workspace_are_free() {
+    fn other_packages_and_packages_outside_the_workspace_are_free() {
         assert!(edge("mill-http", "dependencies", "hashbrown").is_empty());
         let fuzz = "[package]\nname = \"fuzz\"\n[dependencies]\nmill-http.workspace = true\n";
         assert!(found(check, &[("fuzz/Cargo.toml", fuzz)]).is_empty());

@@ -1,5 +1,5 @@
-//! The fences that the compiler keeps, provided that they are there: `no_std` around the crates
-//! that must not reach the world, and no `unsafe` outside its one home.
+//! Attributes that make the compiler enforce a boundary must be present: `no_std` in the pure crates, and
+//! `forbid(unsafe_code)` outside the crates with `unsafe`.
 
 use super::manifest::manifests;
 use super::rust_code::squeezed;
@@ -15,7 +15,7 @@ const NO_STD: [&str; 6] = [
     "mill-runtime",
 ];
 
-/// The homes of `unsafe`: system calls, and the C interface of a plug-in.
+/// The crates with `unsafe`: system calls, and the C interface of a plug-in.
 const UNSAFE_HOMES: [&str; 2] = ["mill-sys", "mill-packetdrill"];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
@@ -76,7 +76,7 @@ mod tests {
 
     const UNFORBIDDEN: &str = "say #![forbid(unsafe_code)]; `unsafe` lives in mill-sys";
 
-    /// What is found when `package` has the file `inner` with this text.
+    /// The violations when `package` has the file `inner` with this text.
     fn fence(package: &str, inner: &str, text: &str) -> Vec<String> {
         let manifest = format!("[package]\nname = \"{package}\"\n");
         found(

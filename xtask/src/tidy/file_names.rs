@@ -1,8 +1,8 @@
-//! No Rust file or folder is named after nothing: a name says which noun of the domain it holds.
+//! No Rust file or folder has a name that fits any content: a name tells which noun of the domain it holds.
 
 use super::{Tree, Violation};
 
-/// Names that would fit any content, and so tell the reader nothing.
+/// Names that fit any content.
 const BANNED: [&str; 9] = [
     "utils", "util", "helpers", "helper", "common", "misc", "manager", "core", "shared",
 ];

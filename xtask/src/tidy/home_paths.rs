@@ -1,9 +1,9 @@
-//! No path of somebody's home: it works on one machine, and tells who sat there.
+//! No path into a home folder: it works on one machine, and contains a user's name.
 
 use super::{Tree, Violation};
 
-/// Where homes lie, and how many more names make it a path into one. Written in two halves, so
-/// that this file passes its own rule.
+/// Where home folders are, and how many more names make it a path into one. Written in two halves, so that this file
+/// passes its own rule.
 const HOMES: [(&str, usize); 3] = [
     (concat!("/ho", "me/"), 2),
     (concat!("/Us", "ers/"), 2),

@@ -23,7 +23,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// What follows each place where `word` stands in `line` as a word of its own.
+/// The text after each place where `word` is in `line` as a word of its own.
 fn words<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     line.match_indices(word).filter_map(move |(at, _)| {
         let (before, rest) = (line.get(..at)?, line.get(at + word.len()..)?);
@@ -50,7 +50,7 @@ mod tests {
     use crate::tidy::violation::found;
 
     #[test]
-    fn the_marker_to_mend_fails_wherever_it_stands() {
+    fn the_marker_to_mend_fails_everywhere() {
         for line in ["// FIX: it", "// FIX(#12): it", "let a = 1; // FIX"] {
             let text = format!("\n{}\n", line.replace("FIX", MEND));
             let expected = format!("a.sh:2: {MEND}: mend it before the merge");

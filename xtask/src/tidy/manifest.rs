@@ -1,5 +1,5 @@
-//! The parts of a Cargo.toml that the rules look at: the package's name, its dependencies, and the
-//! paths of targets that lie outside the usual places.
+//! The parts of a Cargo.toml that the rules look at: the package's name, its dependencies, and the paths of targets
+//! outside the usual places.
 
 use super::Tree;
 
@@ -8,7 +8,7 @@ pub(crate) struct Manifest {
     /// None for a workspace without a package of its own.
     pub(crate) package: Option<String>,
     pub(crate) dependencies: Vec<Dependency>,
-    /// The `path` of every `[lib]`, `[[bin]]`, `[[test]]` and their kin.
+    /// The `path` of every `[lib]`, `[[bin]]`, `[[test]]` and similar section.
     pub(crate) target_paths: Vec<String>,
 }
 
@@ -28,8 +28,7 @@ pub(crate) enum DependencyKind {
     Build,
 }
 
-/// Every Cargo.toml of the tree: its folder (with a slash at the end, empty for the root) and what
-/// it says.
+/// Every Cargo.toml of the tree: its folder (with a slash at the end, empty for the root) and its content.
 pub(crate) fn manifests(tree: &Tree) -> impl Iterator<Item = (&str, Manifest)> {
     tree.texts().filter_map(|(path, text)| {
         let folder = path.strip_suffix("Cargo.toml")?;
@@ -38,8 +37,8 @@ pub(crate) fn manifests(tree: &Tree) -> impl Iterator<Item = (&str, Manifest)> {
 }
 
 impl Manifest {
-    /// Reads what cargo has accepted, so it only has to know the forms in use: one key a line,
-    /// arrays over several lines.
+    /// Parses what cargo has accepted, so it needs only the forms in use: one key per line, arrays over several
+    /// lines.
     pub(crate) fn parse(text: &str) -> Self {
         let mut manifest = Self::default();
         let mut section = Section::Other;
@@ -97,11 +96,11 @@ impl Manifest {
     }
 }
 
-/// What the keys under a header are about.
+/// The meaning of the keys under a header.
 enum Section {
     Package,
     Target,
-    /// `[dependencies]`, also under `[target.…]`: a dependency a key.
+    /// `[dependencies]`, also under `[target.…]`: a dependency per key.
     Dependencies(DependencyKind),
     /// `[dependencies.name]`: all keys are about one dependency.
     Dependency(DependencyKind, String),

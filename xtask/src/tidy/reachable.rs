@@ -1,5 +1,4 @@
-//! Every Rust file is part of a crate: one that no `mod` names is compiled by nobody and tested by
-//! nobody.
+//! Every Rust file is part of a crate: one that no `mod` names is neither compiled nor tested.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +60,7 @@ fn is_usual_root(inner: &str) -> bool {
     }
 }
 
-/// Adds `path` and all files that its `mod` declarations lead to.
+/// Adds `path` and all files that its `mod` declarations name.
 fn reach(tree: &Tree, path: &str, is_root: bool, reached: &mut BTreeSet<String>) {
     let Some(text) = tree.text(path) else { return };
     if !reached.insert(path.to_owned()) {
@@ -83,7 +82,7 @@ fn reach(tree: &Tree, path: &str, is_root: bool, reached: &mut BTreeSet<String>)
     };
     for declaration in declarations(text) {
         if let Some(named) = &declaration.path {
-            // Its own modules lie beside it, as those of a `mod.rs`.
+            // Its own modules are beside it, as those of a `mod.rs`.
             reach(tree, &joined(&folder, named), true, reached);
             continue;
         }
@@ -96,10 +95,10 @@ fn reach(tree: &Tree, path: &str, is_root: bool, reached: &mut BTreeSet<String>)
     }
 }
 
-/// `mod name;`, with the modules of the same file that it lies in.
+/// `mod name;`, with the inline modules around it.
 struct Declaration {
     module: Vec<String>,
-    /// What `#[path = "…"]` says.
+    /// The value of `#[path = "…"]`.
     path: Option<String>,
 }
 
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_lie_in_the_folder_of_their_parent() {
+    fn modules_are_in_the_folder_of_their_parent() {
         let root = ("c/src/lib.rs", "pub(crate) mod a;");
         let nested = [
             root,

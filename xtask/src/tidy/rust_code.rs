@@ -3,8 +3,8 @@
 /// The code of `source`: every octet of a comment, a string or a character literal has become a
 /// space, line feeds stay, and so do all offsets.
 ///
-/// A lexer of the few forms that hide text. It need not know more of the language, because what it
-/// reads has been through the compiler.
+/// A lexer of the few forms that hide text. It needs no more of the language, because its input has been through the
+/// compiler.
 pub(crate) fn code_of(source: &str) -> String {
     let mut code = String::with_capacity(source.len());
     let mut rest = source;
@@ -33,8 +33,7 @@ pub(crate) fn squeezed(source: &str) -> String {
     code_of(source).split_whitespace().collect()
 }
 
-/// How many octets at the start of `rest` are a comment or a literal. `before` is the character in
-/// front of it.
+/// How many octets at the start of `rest` are a comment or a literal. `before` is the character before it.
 fn hidden_len(rest: &str, before: Option<char>) -> usize {
     if rest.starts_with("//") {
         return rest.find('\n').unwrap_or(rest.len());

@@ -31,8 +31,8 @@ impl File {
 }
 
 impl Tree {
-    /// Reads all that lies under `root` but what `.gitignore` names, `.git` itself and symbolic
-    /// links. It needs no git, so that a downloaded archive can be checked as well.
+    /// Reads all files under `root` except what `.gitignore` names, `.git` itself and symbolic links. It needs no
+    /// git, so that a downloaded archive can be checked as well.
     pub(crate) fn read(root: &Path) -> io::Result<Self> {
         let ignored = match fs::read_to_string(root.join(".gitignore")) {
             Ok(text) => text.lines().map(str::to_owned).collect(),
@@ -52,7 +52,7 @@ impl Tree {
         self.files().filter(|file| file.is_rust())
     }
 
-    /// The files that are text, with it.
+    /// The files that are text, with their text.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files()
             .filter_map(|file| Some((file.path.as_str(), file.text()?)))
@@ -89,8 +89,8 @@ impl Tree {
     }
 }
 
-/// Adds the files of `folder`, whose path from the root is `prefix`, to `files`. What vanishes
-/// while it is read is no part of the checkout.
+/// Adds the files of `folder`, whose path from the root is `prefix`, to `files`. A file that vanishes meanwhile is no
+/// part of the checkout.
 fn collect(
     folder: &Path,
     prefix: &str,
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error() {
+    fn a_folder_that_does_not_exist_is_an_error() {
         assert!(Tree::read(&crate::root().join("no such folder")).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What is said about a file that breaks a rule.
+//! A breach of a rule, with its file and line.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Violation {
 }
 
 impl fmt::Display for Violation {
-    /// As compilers write it, so that editors can jump there.
+    /// In the format of compilers, so that editors can jump there.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.path, self.message),
@@ -39,7 +39,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What the tests of the rules share: a tree in, the violations out as text.
+/// Shared by the tests of the rules: a tree in, the violations as text out.
 #[cfg(test)]
 pub(crate) fn found(
     rule: fn(&super::Tree) -> Vec<Violation>,

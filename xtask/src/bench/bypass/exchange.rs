@@ -1,38 +1,38 @@
-//! What raw frames stand for a request and its answer.
+//! The frames in place of a request and its response.
 
-/// One frame there and some back, some of them in flight.
+/// One frame to the answering end and some back, with some exchanges in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Exchange {
     pub(super) mtu: u16,
     /// Exchanges in flight.
     pub(super) window: usize,
     pub(super) request_bytes: usize,
-    /// Frames back for one there.
+    /// Frames back for one frame sent.
     pub(super) frames: usize,
     pub(super) answer_bytes: usize,
-    /// How many answers one exchange is.
+    /// How many responses one exchange replaces.
     pub(super) answers: f64,
 }
 
 /// Bytes before TCP's payload in a frame, with timestamps: Ethernet, IPv4, TCP.
 const HEADERS: usize = 14 + 20 + 32;
 
-/// A request of the load generator, and the head of an answer.
+/// A request of the load generator, and the head of a response.
 const REQUEST_BYTES: usize = 52;
 const HEAD_BYTES: usize = 240;
 
-/// Frames that may be in flight towards one end: the places in veth's queue. One more is lost.
+/// Frames that may be in flight towards one end: the places in veth's queue. One more would be lost.
 const FRAMES_MAX: usize = 256;
 
-/// One acknowledgement for so many segments is as few as a receiver sends that takes them in bursts.
+/// One acknowledgement for this many segments: a receiver that takes them in bursts sends no fewer.
 const FRAMES_PER_REQUEST_MAX: usize = 32;
 
 impl Exchange {
-    /// For an MTU, so many connections, and answers with so many bytes of content.
+    /// For an MTU, a number of connections, and responses with this many bytes of content.
     pub(super) fn parse(words: [&str; 3]) -> Option<Self> {
         let [mtu, connections, bytes] = words.map(|word| word.parse::<usize>().ok());
         let (mtu, connections, bytes) = (mtu?, connections?.max(1), bytes?);
-        // Segments of full length that an answer takes.
+        // Segments of full length in a response.
         let payload = (14 + mtu).checked_sub(HEADERS).filter(|bytes| *bytes > 0)?;
         let whole = (HEAD_BYTES + bytes).div_ceil(payload);
         let frames = whole.min(FRAMES_PER_REQUEST_MAX);

@@ -1,7 +1,7 @@
-//! Raw frames over AF_XDP: the least work that anything over it can do, to hold stacks against.
+//! Raw frames over AF_XDP: the least work that any program over it can do, as a reference for stacks.
 //!
-//! One end answers each frame with some frames, the other keeps some exchanges in flight. Nothing but the Ethernet
-//! header is written, and nothing else is read.
+//! One end answers each frame with some frames, the other keeps some exchanges in flight. Only the Ethernet header is
+//! written, and only it is read.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, TcpListener};
@@ -22,7 +22,7 @@ use mill_sys::{clock, interface};
 use super::exchange::Exchange;
 use super::raw_figures::Figures;
 
-/// The word after `bench` that starts one end.
+/// The argument after `bench` that starts one end.
 pub(in crate::bench) const ARGUMENT: &str = "raw-frames";
 
 type Failed = Box<dyn std::error::Error>;
@@ -69,7 +69,7 @@ pub(in crate::bench) fn run(arguments: &[&str]) -> ExitCode {
     }
 }
 
-/// An interface whose frames all come here.
+/// An interface whose frames are all redirected here.
 struct End {
     link: XdpLink,
     exchange: Exchange,
@@ -82,11 +82,11 @@ struct End {
 /// Frames taken at once, as the stack takes them.
 const BURST: usize = 64;
 
-/// After such a silence what was in flight is lost, and must not stop the run. A machine that is not alone lets an end wait
-/// for its CPU for some 20 ms.
+/// After this time without a frame, those in flight count as lost, so that they do not stop the run. On a busy
+/// machine an end may wait for its CPU for some 20 ms.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// An EtherType for local experiments (IEEE 802, 9.2.3), behind two addresses.
+/// An EtherType for local experiments (IEEE 802, 9.2.3), after two addresses.
 const HEADER: [u8; 14] = [
     0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 0x88, 0xb5,
 ];
@@ -163,7 +163,7 @@ impl End {
         Figures::of(latencies_ns, lost, now.saturating_sub(start))
     }
 
-    /// Takes what has arrived, and says how many of the frames were ours.
+    /// Takes what has arrived, and returns how many of the frames were ours.
     fn receive(&mut self) -> usize {
         self.link.receive(&mut self.burst);
         self.ids
@@ -193,7 +193,7 @@ impl End {
     }
 }
 
-/// A run that takes seconds has none longer.
+/// The longest time of a run of some seconds.
 fn nanoseconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_nanos()).unwrap_or(u32::MAX)
 }

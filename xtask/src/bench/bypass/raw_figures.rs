@@ -1,4 +1,4 @@
-//! What the asking end of raw frames has found, as wrk prints it: the lab reads it as wrk's.
+//! The figures of the asking end of raw frames, printed in wrk's format: the lab parses them as wrk's.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Figures {
         }
     }
 
-    /// Answers and their bytes, with the line that wrk's script prints.
+    /// Responses and their bytes, with the line that wrk's script prints.
     pub(super) fn emit(&self, exchange: &Exchange) -> String {
         let seconds = self.duration.as_secs_f64();
         let answers = self.exchanges as f64 * exchange.answers;

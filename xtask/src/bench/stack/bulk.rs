@@ -1,15 +1,15 @@
-//! What a segment costs in a transfer that knows no end: sent, received, acknowledged.
+//! The cost of a segment in an endless transfer: sent, received, acknowledged.
 
 use std::time::Duration;
 
 use super::pair::{Pair, TARGET};
 
-/// Nanoseconds of each act, per segment of data or per acknowledgement.
+/// Nanoseconds of each operation, per segment of data or per acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bulk {
     /// A full segment of new data: TCP, headers, the payload copied into the frame.
     pub(super) send_ns: f64,
-    /// A full segment that is next in order, and the reader's taking it where it lies.
+    /// A full segment that is next in order, read by the application in place.
     pub(super) receive_ns: f64,
     /// An acknowledgement sent.
     pub(super) acknowledge_ns: f64,
@@ -87,6 +87,6 @@ pub(super) fn run(segments: u64, offload: bool) -> Result<Bulk, String> {
     })
 }
 
-/// Turns without a segment, 20 us each, after which nothing will come any more: longer than any timer of a
-/// connection without loss.
+/// Turns without a segment, 20 us each, after which the transfer has stopped: longer than any timer of a connection
+/// without loss.
 const IDLE_TURNS_MAX: u32 = 100_000;

@@ -1,4 +1,4 @@
-//! Two devices joined back to back in memory: what is left when no device costs anything.
+//! Two devices joined back to back in memory: the cost of the stack without that of a device.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ const OUTBOX_MAX: usize = 64;
 
 type Frame = (Box<[u8]>, usize);
 
-/// One end. Frames move to the other end when the measurement says so, outside of what is timed.
+/// One end. Frames move to the other end when the measurement calls for it, outside of the timed part.
 pub(super) struct Port {
     properties: LinkProperties,
     inbox: VecDeque<Frame>,
@@ -51,7 +51,7 @@ impl Port {
         !self.inbox.is_empty()
     }
 
-    /// Carries everything that was sent over to `other`, and empty frames back.
+    /// Moves all sent frames to `other`, and empty frames back.
     pub(super) fn carry(&mut self, other: &mut Self) {
         other.inbox.append(&mut self.outbox);
         while self.spare.len() < other.spare.len() {

@@ -1,4 +1,4 @@
-//! What a whole connection costs: handshake, request, response, close by the server.
+//! The cost of a whole connection: handshake, request, response, close by the server.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use mill_stack::socket::SocketId;
 
 use super::pair::{Pair, TARGET};
 
-/// Nanoseconds a connection, each side by itself.
+/// Nanoseconds per connection, for each side.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Connections {
     pub(super) server_ns: f64,
@@ -18,13 +18,13 @@ pub(super) struct Connections {
 /// Connections open at once: what a burst can hold.
 const AT_ONCE: usize = 32;
 
-/// A request as wrk sends it, and nginx's answer of 0 bytes.
+/// A request as wrk sends it, and nginx's response of 0 bytes.
 const REQUEST_BYTES: u64 = 100;
 const RESPONSE_BYTES: u64 = 236;
 
-/// Opens, serves and closes `count` connections and more, to a whole batch.
+/// Opens, serves and closes at least `count` connections, in whole batches.
 pub(super) fn run(count: u64, offload: bool) -> Result<Connections, String> {
-    // TIME-WAIT is the server's; the client's ports must not be used up before it ends.
+    // TIME-WAIT is on the server; the client's ports must not be used up before it ends.
     let mut pair = Pair::new(64, offload);
     let mut done = 0;
     let (mut to_server, mut to_client) = (0, 0);

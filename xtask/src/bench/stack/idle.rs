@@ -1,4 +1,4 @@
-//! What a connection that idles holds in memory.
+//! The memory of an idle connection.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ pub(super) struct Idle {
 /// Ports of one client address that are used, of 64 512.
 const PER_ADDRESS: u64 = 60_000;
 
-/// Opens `count` connections and leaves them alone.
+/// Opens `count` connections and leaves them idle.
 pub(super) fn run(count: u64) -> Result<Idle, String> {
     let addresses =
         u8::try_from(count.div_ceil(PER_ADDRESS)).map_err(|_| "too many connections")?;

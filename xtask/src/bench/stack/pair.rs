@@ -1,4 +1,4 @@
-//! Two hosts on one cable, and the clock that they share.
+//! Two hosts on one cable, and their common clock.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use mill_tcp::time::Instant;
 use super::cable::Port;
 use super::pattern::Pattern;
 
-/// A host, its device, and the time that it has cost so far.
+/// A host, its device, and its CPU time so far.
 pub(super) struct Side {
     pub(super) host: Host<Pattern>,
     pub(super) port: Port,
     pub(super) spent: Duration,
 }
 
-/// A client and a server. Time between them is virtual: it moves when a measurement says so.
+/// A client and a server. Time between them is virtual: the measurement advances it.
 pub(super) struct Pair {
     pub(super) client: Side,
     pub(super) server: Side,
@@ -45,7 +45,7 @@ impl Pair {
         let listener = server
             .host
             .listen(TARGET, &options)
-            .expect("nobody else listens in a new host");
+            .expect("no other socket listens in a new host");
         Self {
             client,
             server,
@@ -54,7 +54,7 @@ impl Pair {
         }
     }
 
-    /// Lets time pass, and does what is due.
+    /// Advances the time, and runs the timers that are due.
     pub(super) fn advance(&mut self, duration: Duration) {
         self.now = self.now + duration;
         let now = self.now;
@@ -62,7 +62,7 @@ impl Pair {
         self.server.timed(|side| side.host.expire(now));
     }
 
-    /// What the client has to send reaches the server; how many frames.
+    /// Moves the client's frames to the server; returns how many.
     pub(super) fn pass_to_server(&mut self) -> usize {
         pass(&mut self.client, &mut self.server, self.now)
     }
@@ -71,13 +71,13 @@ impl Pair {
         pass(&mut self.server, &mut self.client, self.now)
     }
 
-    /// Carries frames both ways until nobody has anything to say at this instant.
+    /// Moves frames both ways until neither host has one to send at this instant.
     pub(super) fn settle(&mut self) {
         while self.pass_to_server() + self.pass_to_client() > 0 {}
     }
 }
 
-/// One burst from one side to the other: transmitting is `from`'s cost, receiving `to`'s, the way nobody's.
+/// One burst from one side to the other: transmitting counts for `from`, receiving for `to`, the move for neither.
 fn pass(from: &mut Side, to: &mut Side, now: Instant) -> usize {
     from.timed(|side| side.host.transmit(&mut side.port, now));
     let frames = from.port.sent();
@@ -103,7 +103,7 @@ impl Side {
         }
     }
 
-    /// Does something at this side's cost.
+    /// Runs `act` at this side's cost.
     pub(super) fn timed<R>(&mut self, act: impl FnOnce(&mut Self) -> R) -> R {
         let begin = clock::monotonic();
         let result = act(self);

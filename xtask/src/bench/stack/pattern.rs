@@ -2,7 +2,7 @@
 
 use mill_stack::queue::{SendQueue, Vanished};
 
-/// In memory and not all alike: of a page of one byte the compiler makes a fill, which reads nothing.
+/// In memory and not all alike: for a page of one byte the compiler makes a fill, which reads nothing.
 static PAGE: [u8; 4096] = {
     let mut page = [0; 4096];
     let (mut at, mut byte) = (0, 0_u8);
@@ -14,7 +14,7 @@ static PAGE: [u8; 4096] = {
     page
 };
 
-/// So many bytes, copied from a page that stays in the cache, as a file's chunk just read does.
+/// This many bytes, copied from a page that stays in the cache, as a file's chunk just read does.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
     pub(super) len: u64,
