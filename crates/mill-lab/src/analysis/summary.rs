@@ -57,8 +57,8 @@ fn disturbed(measured: &Measured<'_>) -> Option<String> {
         .filter(|trial| is_disturbed(trial) || trial.status == Status::Measured);
     Some(format!(
         "Warning: the machine was busy: others took {} of its CPU time in {} of {}. Where no trial was left undisturbed, disturbed ones are used and \
-         marked: such figures are of what was left, and change from run to run. Repeat on a quiet machine; `millstream lab env` says who \
-         uses it now.",
+         marked: such figures are of what was left, and change from run to run. Repeat on a quiet machine; `millstream lab env` lists \
+         what uses it now.",
         span_of_shares(&disturbed),
         disturbed.len(),
         counted(ran.count(), "trial"),

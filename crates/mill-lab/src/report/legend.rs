@@ -106,7 +106,7 @@ const SIDES: [(Side, &str); 11] = [
     ),
     (
         Side::Unknown,
-        "Whose work the CPUs did was not seen: the figure may be anybody's.",
+        "Whose work the CPUs did was not measured: the limit may be any process.",
     ),
     (
         Side::Invalid,
