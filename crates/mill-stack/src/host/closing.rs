@@ -56,8 +56,13 @@ impl<Q: SendQueue> Host<Q> {
     /// Ends all of them without RST, since the link's peer is gone.
     pub(crate) fn forget_orphans(&mut self) {
         for index in 0..self.slots.places() {
-            if self.is_orphan(index) {
-                self.end_in_silence(index, false);
+            if self.is_orphan(index)
+                && let Some(slot) = self.slots.at_mut(index)
+            {
+                let env = &mut self.tcp_context.env(slot.config, self.now);
+                // What was out of order is given back, and the RST has no receiver.
+                let _ = slot.connection.abort(env);
+                self.end(index, false);
             }
         }
     }

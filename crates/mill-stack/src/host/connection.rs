@@ -62,11 +62,6 @@ impl<Q: SendQueue> Host<Q> {
     /// application to read the result, and is freed at once if the application has closed it.
     pub(crate) fn end(&mut self, index: u32, waits: bool) {
         self.send_last(index);
-        self.end_in_silence(index, waits);
-    }
-
-    /// As [`Self::end`] for a connection in any state: nothing more is sent for it.
-    pub(crate) fn end_in_silence(&mut self, index: u32, waits: bool) {
         let Some(slot) = self.slots.at_mut(index) else {
             return;
         };

@@ -355,7 +355,17 @@ fn zero_broadcast_and_group_addresses_are_no_neighbors() {
 fn closed_connections_with_data_in_flight_end_in_silence_when_the_peer_of_the_link_is_gone() {
     let mut pair = Pair::new();
     let listener = pair.listen(SERVER_V4);
-    let (_, server) = pair.connect(listener, SERVER_V4);
+    let (client, server) = pair.connect(listener, SERVER_V4);
+    // The second of two segments, so that the server holds data out of order.
+    write(&mut pair.client, client, &pattern(1000, 2));
+    turn_of(&mut pair.client, &mut pair.client_link, pair.now);
+    pair.client_link.sent.clear();
+    write(&mut pair.client, client, &pattern(1000, 3));
+    turn_of(&mut pair.client, &mut pair.client_link, pair.now);
+    assert_ne!(pair.client_link.carry(&mut pair.server_link), 0);
+    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
+    assert_ne!(pair.server.usage().unread_bytes, 0);
+    pair.server_link.sent.clear();
     write(&mut pair.server, server, &pattern(3000, 1));
     pair.server.close(server);
     turn_of(&mut pair.server, &mut pair.server_link, pair.now);
