@@ -98,8 +98,12 @@ impl Flying {
     /// Flips a few bits so that a 16-bit sum notices: within fifteen neighbouring bits, each of another weight, whose
     /// differences cannot add up to a multiple of 65 535. Of the Ethernet header only the target is changed: its check
     /// sequence would have told, and nothing else covers the source. Frames without IP have no checksum of
-    /// their own: those are not corrupted, says the result.
+    /// their own: those are not corrupted, says the result. A frame that another wire has corrupted stays as it is: two
+    /// such changes can cancel each other in the sum.
     pub(super) fn corrupt(&mut self, random: &mut Random) -> bool {
+        if self.is_corrupt {
+            return true;
+        }
         self.complete();
         let Some(layout) = Layout::of(&self.bytes) else {
             return false;

@@ -191,6 +191,33 @@ fn whatever_is_corrupted_is_noticed() {
     }
 }
 
+/// Two changes could cancel each other in a sum of 16 bits.
+#[test]
+fn two_bad_wires_corrupt_a_frame_once() {
+    let wire = Wire {
+        corrupt_per_million: 1_000_000,
+        ..Wire::IDEAL
+    };
+    let arrivals = |wire: Wire| {
+        let mut cable = Cable::new(1, StationOptions::new(1500), StationOptions::new(1500));
+        cable.a.station().set_wires(wire, Wire::IDEAL);
+        cable.b.station().set_wires(Wire::IDEAL, wire);
+        for number in 0..100 {
+            cable.send(&Frame::data(number, 1000));
+        }
+        cable.arrivals()
+    };
+    let (sent, corrupted) = (arrivals(Wire::IDEAL), arrivals(wire));
+    assert_eq!((sent.len(), corrupted.len()), (100, 100));
+    for ((.., sent), (.., corrupted)) in sent.iter().zip(&corrupted) {
+        let differs = |at: &usize| sent[*at] != corrupted[*at];
+        let first = (0..sent.len()).find(differs).expect("it was corrupted");
+        let last = (0..sent.len()).rfind(differs).expect("it was corrupted");
+        // Fifteen bits, perhaps on both sides of the source address.
+        assert!(last - first <= 8, "{first} {last}");
+    }
+}
+
 #[test]
 fn a_segment_larger_than_the_mtu_is_cut_by_the_card() {
     let mut sender = StationOptions::new(1500);
