@@ -26,6 +26,8 @@ mod fences;
 mod file_names;
 /// No path into a home folder.
 mod home_paths;
+/// Things are not people.
+mod language;
 /// No leftovers without an issue.
 mod leftovers;
 /// Every Rust file begins with its documentation.
@@ -43,7 +45,7 @@ use violation::Violation;
 
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     edges::check,
     reexports::check,
     fences::check,
@@ -55,6 +57,7 @@ const RULES: [Rule; 11] = [
     home_paths::check,
     architecture::check,
     compliance::check,
+    language::check,
 ];
 
 /// Reads the checkout at `root`, applies every rule, and prints what it finds.

@@ -175,7 +175,7 @@ impl Network {
     }
 
     /// A call to the file system does not know its task, so every task that has a stream is polled.
-    pub(crate) fn report_everyone(&mut self) {
+    pub(crate) fn report_all(&mut self) {
         for index in 0..self.endpoints.len() {
             self.report(EndpointId(index));
         }

@@ -21,7 +21,7 @@ impl Network {
             Event::Reads(end) => self.on_reads(end),
             Event::DatagramArrives(datagram) => self.on_datagram(datagram),
             Event::DatagramRefused(sender, target) => self.on_datagram_refused(sender, target),
-            Event::FileReady => self.report_everyone(),
+            Event::FileReady => self.report_all(),
             Event::FrameSwitched(frame) => self.on_switched(frame),
             Event::FrameArrives(station, frame) => self.on_frame(station, frame),
             Event::CardHasRoom(station) => self.on_card_has_room(station),

@@ -330,7 +330,7 @@ fn a_full_card_wakes_the_host_that_waits_for_it() {
 }
 
 #[test]
-fn a_switch_sends_to_whom_it_knows_and_else_to_all() {
+fn a_switch_sends_to_known_stations_and_else_to_all() {
     let world = World::new(1);
     let ethernet = world.ethernet();
     let plug = || ethernet.plug(StationOptions::new(1500), None);

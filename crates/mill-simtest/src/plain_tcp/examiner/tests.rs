@@ -193,7 +193,7 @@ const ORDERLY: Circumstances = Circumstances {
 };
 
 #[test]
-fn whoever_keeps_no_syn_may_answer_it_with_another_number() {
+fn a_host_that_keeps_no_syn_may_answer_it_with_another_number() {
     for (has_cookies, expected) in [
         (true, Ok(())),
         (false, Err("another initial sequence number")),
