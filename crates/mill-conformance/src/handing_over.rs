@@ -143,3 +143,20 @@ pub fn a_task_that_waits_for_a_reset_stream_learns_of_it_after_the_hand_over<T: 
     server.run_until("the error", || story.count() == 1);
     assert_eq!(story.told(), [Some(StreamError::Reset)]);
 }
+
+pub fn what_is_written_in_the_turn_of_the_hand_over_leaves_whole<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, around| async move {
+        let new_task = NewTask::<T>::spawn(&around.scheduler, |stream| async move {
+            std::future::pending::<()>().await;
+            drop(stream);
+        });
+        stream.set_task(new_task.task);
+        stream.write(Payload::Copy(b"head"));
+        stream.write(Payload::Shared(pattern(100_000).into(), 0..100_000));
+        *new_task.place.borrow_mut() = Some(stream);
+        std::future::pending().await
+    });
+    let mut client = server.connect();
+    let expected = [b"head", &pattern(100_000)[..]].concat();
+    server.run_until("the answer", || client.has(&expected));
+}

@@ -135,6 +135,7 @@ behaviours! { $
         what_arrived_before_the_hand_over_wakes_the_new_task,
         a_queue_that_empties_wakes_the_new_task,
         a_task_that_waits_for_a_reset_stream_learns_of_it_after_the_hand_over,
+        what_is_written_in_the_turn_of_the_hand_over_leaves_whole,
     }
     datagrams {
         a_datagram_wakes_the_task_that_waits_and_is_echoed,

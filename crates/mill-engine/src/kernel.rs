@@ -104,8 +104,9 @@ struct Inner {
     spare_queues: RefCell<Vec<Box<Outbound>>>,
     /// Slots that have queued something in this turn, or can send again: flushed at the end of the turn at the latest.
     unsent: RefCell<Vec<u32>>,
-    /// Tokens of slots that sent their share of this turn and have more: reported in the next one without epoll.
-    unfinished: RefCell<Vec<u64>>,
+    /// Tokens of slots that sent their share of this turn and have more, or have another task: reported in the next one
+    /// without epoll.
+    resumed: RefCell<Vec<u64>>,
     random: Cell<u64>,
     wall_clock: WallClock,
 }
@@ -135,7 +136,7 @@ impl KernelEngine {
             gather: RefCell::new(Gather::new()),
             spare_queues: RefCell::default(),
             unsent: RefCell::default(),
-            unfinished: RefCell::default(),
+            resumed: RefCell::default(),
             random: Cell::new(random::seed()? | 1),
             wall_clock: WallClock::default(),
         })))
@@ -294,7 +295,7 @@ impl Engine for KernelEngine {
     }
 
     fn poll(&self, park: Park, events: &mut Events) -> (Instant, UnixTime) {
-        self.0.resume_unfinished(events);
+        self.0.report_resumed(events);
         self.0.datagrams.borrow_mut().take_due(&mut events.ready);
         events.mail = self.0.has_mail.take();
         let timeout = match park {
@@ -378,12 +379,12 @@ impl Inner {
         }
     }
 
-    /// Reports the slots that used up their share in the turn before.
-    fn resume_unfinished(&self, events: &mut Events) {
+    /// Reports the slots that are due without epoll: they used up their share in the turn before, or have another task.
+    fn report_resumed(&self, events: &mut Events) {
         let mut slots = self.slots.borrow_mut();
-        for token in self.unfinished.borrow_mut().drain(..) {
+        for token in self.resumed.borrow_mut().drain(..) {
             if let Some(slot) = slots.by_token(token) {
-                slot.flags.unfinished = false;
+                (slot.flags.share_used, slot.flags.resumed) = (false, false);
                 if !std::mem::replace(&mut slot.flags.unsent, true) {
                     self.unsent.borrow_mut().push(Slots::index(token));
                 }

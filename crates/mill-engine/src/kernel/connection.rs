@@ -211,7 +211,10 @@ impl Inner {
         });
         match rest {
             // It has used up its share of this turn and continues in the next.
-            Some((true, true)) => self.resume_next_turn(index),
+            Some((true, true)) => {
+                self.with_slot(index, |slot| slot.flags.share_used = true);
+                self.resume_next_turn(index);
+            }
             Some((true, false)) => self.register(index, true),
             _ => {}
         }
@@ -222,10 +225,10 @@ impl Inner {
         let mut slots = self.slots.borrow_mut();
         let token = slots.token(index);
         if let Some(slot) = slots.slot(index)
-            && !slot.flags.unfinished
+            && !slot.flags.resumed
         {
-            slot.flags.unfinished = true;
-            self.unfinished.borrow_mut().push(token);
+            slot.flags.resumed = true;
+            self.resumed.borrow_mut().push(token);
         }
     }
 
@@ -244,7 +247,7 @@ impl Inner {
         slot.check_connected();
         if slot.outbound.is_none() {
             self.flush_memory(slot, gathered);
-        } else if !slot.flags.unfinished {
+        } else if !slot.flags.share_used {
             slot.send_queue(gathered);
         } else {
             debug_assert!(gathered.is_empty(), "nothing is gathered behind a queue");
@@ -364,7 +367,7 @@ impl Inner {
 
     pub(super) fn close(&self, index: u32) {
         // There is no next turn for it: what the socket accepts is sent, even beyond this turn's share.
-        self.with_slot(index, |slot| slot.flags.unfinished = false);
+        self.with_slot(index, |slot| slot.flags.share_used = false);
         self.send(index);
         {
             let mut inbound = self.inbound.borrow_mut();

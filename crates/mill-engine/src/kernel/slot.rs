@@ -50,8 +50,10 @@ pub(super) struct Flags {
     pub(super) shutdown_due: bool,
     /// Something was queued since the list of such slots was flushed.
     pub(super) unsent: bool,
-    /// It has used up its share of this turn, and is reported in the next without epoll.
-    pub(super) unfinished: bool,
+    /// It has used up its share of this turn, and its queue is not empty.
+    pub(super) share_used: bool,
+    /// It is reported in the next turn without epoll.
+    pub(super) resumed: bool,
 }
 
 impl Slot {
