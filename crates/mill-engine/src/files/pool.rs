@@ -27,7 +27,7 @@ pub(super) struct Pool {
     threads: Cell<usize>,
 }
 
-/// So many calls wait for a thread already.
+/// All threads are in calls, and as many further calls wait as may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
@@ -47,6 +47,8 @@ struct Queue {
     calls: VecDeque<Call>,
     /// Threads that wait for a call.
     idle: usize,
+    /// Threads that are in a call.
+    busy: usize,
     is_closed: bool,
 }
 
@@ -105,13 +107,16 @@ impl Pool {
     fn enqueue(&self, call: Call) -> Result<(), Full> {
         let limits = self.limits.get();
         let mut queue = lock(&self.shared.queue);
-        if queue.calls.len() >= limits.queue_max {
+        let threads_max = limits.threads_max.max(1);
+        // Calls for threads that are idle, about to start, or not started yet are not waiting.
+        let under_way = queue.calls.len() + queue.busy;
+        if under_way >= limits.queue_max.saturating_add(threads_max) {
             return Err(Full);
         }
         queue.calls.push_back(call);
         let lacks_threads = queue.calls.len() > queue.idle;
         drop(queue);
-        if lacks_threads && self.threads.get() < limits.threads_max.max(1) {
+        if lacks_threads && self.threads.get() < threads_max {
             self.start_thread();
         } else {
             self.shared.changed.notify_one();
@@ -129,7 +134,7 @@ impl Pool {
         } else if self.threads.get() == 0 {
             // The system gives this process no further thread: it is done here, as without a pool.
             let call = lock(&self.shared.queue).calls.pop_front();
-            self.shared.perform(call);
+            self.shared.report(call.and_then(|call| call()));
         }
     }
 }
@@ -138,7 +143,10 @@ impl Shared {
     /// The life of a helper thread.
     fn work(&self) {
         while let Some(call) = self.next_call() {
-            self.perform(Some(call));
+            let task = call();
+            // Before the worker is told: its next call finds this thread free.
+            lock(&self.queue).busy -= 1;
+            self.report(task);
         }
     }
 
@@ -149,6 +157,7 @@ impl Shared {
                 return None;
             }
             if let Some(call) = queue.calls.pop_front() {
+                queue.busy += 1;
                 return Some(call);
             }
             queue.idle += 1;
@@ -160,10 +169,10 @@ impl Shared {
         }
     }
 
-    /// Does a call and tells the worker which task waits for it. The worker is signalled once for all that it has not
+    /// Tells the worker which task waits for a call that is done. The worker is signalled once for all that it has not
     /// collected yet.
-    fn perform(&self, call: Option<Call>) {
-        let Some(task) = call.and_then(|call| call()) else {
+    fn report(&self, task: Option<TaskId>) {
+        let Some(task) = task else {
             return;
         };
         let mut done = lock(&self.done);

@@ -94,6 +94,31 @@ fn a_call_is_refused_while_as_many_wait_as_may() {
 }
 
 #[test]
+fn calls_for_which_threads_are_free_need_no_place_in_the_queue() {
+    let (pool, scheduler) = pool(2, 0);
+    let (first, _first_begun, _end_first) = held();
+    let (second, _second_begun, _end_second) = held();
+    let _first = pool.submit(&scheduler, first).ok().unwrap();
+    // The first thread may not have begun yet.
+    let _second = pool.submit(&scheduler, second).ok().unwrap();
+    assert!(pool.submit(&scheduler, || ()).is_err());
+}
+
+#[test]
+fn without_a_queue_a_thread_that_is_done_takes_the_next_call() {
+    let (pool, scheduler) = pool(1, 0);
+    for _ in 0..9 {
+        let (call, begun, end) = held();
+        let mut answer = pool.submit(&scheduler, call).ok().unwrap();
+        begun.recv().unwrap();
+        assert!(pool.submit(&scheduler, || ()).is_err());
+        end.send(()).unwrap();
+        while collect(&pool).is_empty() {}
+        assert_eq!(poll(&mut answer), Poll::Ready(()));
+    }
+}
+
+#[test]
 fn a_call_that_nothing_waits_for_any_more_is_not_done() {
     let (pool, scheduler) = pool(1, 9);
     let (call, begun, end) = held();
