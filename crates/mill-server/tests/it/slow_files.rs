@@ -66,6 +66,7 @@ fn requests_that_find_too_many_waiting_are_refused_counted_and_logged() {
         "",
         "open_file_cache max=9;",
         "location / { try_files $uri =404; }",
+        "if (!-f $document_root$uri) { return 404; }",
     ] {
         let text = format!(
             "thread_pool default threads=1 max_queue=1; {}",

@@ -8,6 +8,7 @@ use crate::request::document::examine;
 use crate::request::rewrite::Run;
 use crate::variables;
 use mill_config::config::{Condition, FileTest, LogLevel, Pattern, Variable};
+use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{FileKind, Metadata};
 use std::ops::ControlFlow;
@@ -44,7 +45,10 @@ impl Run {
                 negated,
             } => {
                 let path = self.evaluate(path, request, local);
-                passes(*test, path, request, local).await != *negated
+                match passes(*test, path, request, local).await {
+                    Ok(passes) => passes != *negated,
+                    Err(status) => return ControlFlow::Break(Answer::Status(status)),
+                }
             }
         })
     }
@@ -98,19 +102,20 @@ fn is_true(value: &[u8]) -> bool {
     !matches!(value, b"" | b"0")
 }
 
-/// Whether a file passes the test. A relative path is below the prefix.
+/// Whether a file passes the test. A relative path is below the prefix. `Err` is the status of the answer when the file
+/// cannot be examined now.
 async fn passes<E: Engine>(
     test: FileTest,
     mut path: Vec<u8>,
     request: &mut Request,
     local: &Local<E>,
-) -> bool {
+) -> Result<bool, Status> {
     request.pure = false;
     if !path.starts_with(b"/") {
         path = [&*request.site.config.main.prefix, &path].concat();
     }
-    let found = examine(&path, request, local).await.unwrap_or_default();
-    found.is_some_and(|found| is(test, &found))
+    let found = examine(&path, request, local).await?;
+    Ok(found.is_some_and(|found| is(test, &found)))
 }
 
 fn is(test: FileTest, metadata: &Metadata) -> bool {
