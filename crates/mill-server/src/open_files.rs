@@ -19,7 +19,7 @@ pub use open_file::{Freshness, OpenFile, failure};
 
 use entries::Entries;
 use mill_config::config::settings::OpenFileCache;
-use mill_runtime::files::{FileError, FileKind, Files, Metadata, Symlinks};
+use mill_runtime::files::{FileError, FileErrorKind, FileKind, Files, Metadata, Symlinks};
 use mill_runtime::scheduler::Scheduler;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -129,7 +129,8 @@ impl<F: Clone + 'static> OpenFiles<F> {
         if let Some(known) = self.fresh(path, lookup) {
             return known;
         }
-        let mut turn = self.under_way.join(setting, path);
+        let symlinks = lookup.symlinks;
+        let mut turn = self.under_way.join(setting, symlinks, path);
         if let Some(turn) = &mut turn {
             turn.wait().await?;
             if let Some(known) = self.fresh(path, lookup) {
@@ -139,26 +140,24 @@ impl<F: Clone + 'static> OpenFiles<F> {
         let stale = self
             .with_entries(lookup, |entries| entries.found(path))
             .flatten();
-        let mut examined = pin!(examine(
-            files,
-            path,
-            lookup.symlinks,
-            stale.as_deref(),
-            purpose
-        ));
+        let mut examined = pin!(examine(files, path, symlinks, stale.as_deref(), purpose));
         let result = match poll_fn(|context| Poll::Ready(examined.as_mut().poll(context))).await {
             Poll::Ready(result) => result,
             Poll::Pending => {
-                let turn = turn.get_or_insert_with(|| self.under_way.begin(setting, path));
+                let turn =
+                    turn.get_or_insert_with(|| self.under_way.begin(setting, symlinks, path));
                 let result = examined.await;
-                turn.tell(result.as_ref().err().copied());
+                if let Err(failure) = &result {
+                    turn.tell(*failure);
+                }
                 result
             }
         };
         self.keep(path, lookup, result)
     }
 
-    /// Puts a result into the cache, replacing the previous one, and removes inactive entries.
+    /// Puts a result into the cache, replacing the previous one, and removes inactive entries. A refusal is not a result:
+    /// it says nothing about the path.
     fn keep(
         &self,
         path: &[u8],
@@ -167,6 +166,7 @@ impl<F: Clone + 'static> OpenFiles<F> {
     ) -> Result<Rc<OpenFile<F>>, FileError> {
         let kept = self.with_entries(lookup, |entries| {
             let kept = match result {
+                Err(error) if error.kind == FileErrorKind::Overloaded => return Err(error),
                 Ok((file, metadata)) => Ok(entries.renew(path, lookup, file, metadata)),
                 Err(error) if lookup.errors => {
                     entries.renew_failure(path, lookup, error);
@@ -208,7 +208,7 @@ impl<F: Clone + 'static> OpenFiles<F> {
 
 /// The result when a look-up without a cache asks the cache.
 const NO_CACHE: FileError = FileError {
-    kind: mill_runtime::files::FileErrorKind::Other,
+    kind: FileErrorKind::Other,
     call: "open()",
     code: 0,
 };

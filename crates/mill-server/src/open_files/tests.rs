@@ -1,7 +1,7 @@
 //! The cache over files in memory that count how often they are opened and examined.
 
 use super::*;
-use mill_runtime::files::{DirectoryEntry, FileErrorKind, PoolLimits};
+use mill_runtime::files::{DirectoryEntry, PoolLimits};
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -13,6 +13,10 @@ struct Disk {
     found: RefCell<BTreeMap<Vec<u8>, Metadata>>,
     opened: Cell<u32>,
     examined: Cell<u32>,
+    /// No call is done while this is set.
+    is_held: Cell<bool>,
+    /// All calls are refused: too many wait already.
+    is_overloaded: Cell<bool>,
 }
 
 impl Files for Disk {
@@ -24,12 +28,14 @@ impl Files for Disk {
 
     async fn open(&self, path: &[u8], _: Symlinks) -> Result<(u32, Metadata), FileError> {
         self.opened.set(self.opened.get() + 1);
+        self.wait().await;
         let found = self.at(path, "open()")?;
         Ok((self.opened.get(), found))
     }
 
     async fn metadata(&self, path: &[u8], _: Symlinks) -> Result<Metadata, FileError> {
         self.examined.set(self.examined.get() + 1);
+        self.wait().await;
         self.at(path, "stat()")
     }
 
@@ -51,7 +57,22 @@ impl Files for Disk {
 }
 
 impl Disk {
+    async fn wait(&self) {
+        poll_fn(|_| match self.is_held.get() {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        })
+        .await;
+    }
+
     fn at(&self, path: &[u8], call: &'static str) -> Result<Metadata, FileError> {
+        if self.is_overloaded.get() {
+            return Err(FileError {
+                kind: FileErrorKind::Overloaded,
+                call,
+                code: 11,
+            });
+        }
         self.found.borrow().get(path).copied().ok_or(FileError {
             kind: FileErrorKind::NotFound,
             call,
@@ -327,4 +348,68 @@ fn a_new_configuration_begins_with_an_empty_cache() {
     world.lookup.generation = 2;
     assert_eq!(world.counts_after("/a"), (2, 0));
     assert!(!freshness.is_fresh(world.lookup.now));
+}
+
+#[test]
+fn a_refusal_is_not_remembered_and_removes_nothing() {
+    let mut world = World::with_file("/a");
+    world.lookup.errors = true;
+    let freshness = world.open("/a").unwrap().freshness.clone().unwrap();
+    world.wait(10);
+    world.disk.is_overloaded.set(true);
+    for path in ["/a", "/b"] {
+        let refused = world.open(path).unwrap_err();
+        assert_eq!(refused.kind, FileErrorKind::Overloaded);
+    }
+    assert_eq!(world.paths(), ["/a"]);
+    world.disk.is_overloaded.set(false);
+    assert_eq!(world.counts_after("/a"), (2, 2));
+    assert!(freshness.is_fresh(world.lookup.now));
+}
+
+#[test]
+fn a_refusal_is_not_told_to_those_that_wait() {
+    let world = World::with_file("/a");
+    let mut context = Context::from_waker(Waker::noop());
+    world.disk.is_held.set(true);
+    let mut first = pin!(world.cache.open(&world.disk, b"/a", &world.lookup));
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    let mut second = pin!(world.cache.open(&world.disk, b"/a", &world.lookup));
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    world.disk.is_held.set(false);
+    world.disk.is_overloaded.set(true);
+    assert!(ready(first).is_err());
+    world.disk.is_overloaded.set(false);
+    assert!(ready(second).is_ok());
+    assert_eq!(world.disk.opened.get(), 2);
+}
+
+#[test]
+fn a_failure_is_told_to_those_that_wait_and_to_none_that_comes_later() {
+    let world = World::new();
+    let mut context = Context::from_waker(Waker::noop());
+    world.disk.is_held.set(true);
+    let mut first = pin!(world.cache.open(&world.disk, b"/a", &world.lookup));
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    let mut second = pin!(world.cache.open(&world.disk, b"/a", &world.lookup));
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    world.disk.is_held.set(false);
+    assert!(ready(first).is_err());
+    world.disk.put("/a", FileKind::Regular, 1, 1);
+    assert!(world.open("/a").is_ok());
+    assert!(ready(second).is_err());
+}
+
+#[test]
+fn requests_with_different_rules_for_links_do_not_share_a_result() {
+    let mut world = World::with_file("/a");
+    let mut context = Context::from_waker(Waker::noop());
+    world.disk.is_held.set(true);
+    let follows = world.lookup;
+    let mut first = pin!(world.cache.open(&world.disk, b"/a", &follows));
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    world.lookup.symlinks = Symlinks::Refuse { from: 0 };
+    world.disk.is_held.set(false);
+    assert!(world.open("/a").is_ok());
+    assert_eq!(world.disk.opened.get(), 2);
 }

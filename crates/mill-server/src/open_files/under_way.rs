@@ -1,7 +1,7 @@
 //! Paths that are being examined on a disk: the file system is asked once for all requests that look up one of them.
 
 use mill_config::config::settings::OpenFileCache;
-use mill_runtime::files::FileError;
+use mill_runtime::files::{FileError, FileErrorKind, Symlinks};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::sync::semaphore::{Permit, Semaphore};
 use std::cell::{Cell, RefCell};
@@ -16,6 +16,8 @@ pub(super) struct UnderWay {
 
 struct Path {
     setting: OpenFileCache,
+    /// Another rule for links may find something else at the path.
+    symlinks: Symlinks,
     path: Box<[u8]>,
     queue: Rc<Semaphore>,
     /// The failure of the last examination, if it failed: the cache may not keep failures.
@@ -38,9 +40,16 @@ impl UnderWay {
     }
 
     /// A place in the queue of the requests that examine the path now, if there are any.
-    pub(super) fn join(&self, setting: OpenFileCache, path: &[u8]) -> Option<Turn<'_>> {
+    pub(super) fn join(
+        &self,
+        setting: OpenFileCache,
+        symlinks: Symlinks,
+        path: &[u8],
+    ) -> Option<Turn<'_>> {
         let paths = self.paths.borrow();
-        let is_it = |known: &&Rc<Path>| known.setting == setting && *known.path == *path;
+        let is_it = |known: &&Rc<Path>| {
+            (known.setting, known.symlinks) == (setting, symlinks) && *known.path == *path
+        };
         let path = Rc::clone(paths.iter().find(is_it)?);
         Some(Turn {
             under_way: self,
@@ -50,11 +59,17 @@ impl UnderWay {
     }
 
     /// The first turn at a path that no request examines yet.
-    pub(super) fn begin(&self, setting: OpenFileCache, path: &[u8]) -> Turn<'_> {
+    pub(super) fn begin(
+        &self,
+        setting: OpenFileCache,
+        symlinks: Symlinks,
+        path: &[u8],
+    ) -> Turn<'_> {
         let queue = Semaphore::new(&self.scheduler, 1, usize::MAX);
         let permit = queue.try_acquire();
         let path = Rc::new(Path {
             setting,
+            symlinks,
             path: path.into(),
             queue,
             failure: Cell::new(None),
@@ -76,9 +91,19 @@ impl Turn<'_> {
         self.path.failure.get().map_or(Ok(()), Err)
     }
 
-    /// Stores the result for those that wait.
-    pub(super) fn tell(&self, failure: Option<FileError>) {
-        self.path.failure.set(failure);
+    /// Tells a failure to those that wait, and to no request that comes later. A refusal is told to none: each request
+    /// tries for itself.
+    pub(super) fn tell(&self, failure: FileError) {
+        if failure.kind != FileErrorKind::Overloaded {
+            self.path.failure.set(Some(failure));
+            self.close();
+        }
+    }
+
+    /// Leaves no place for further requests.
+    fn close(&self) {
+        let mut paths = self.under_way.paths.borrow_mut();
+        paths.retain(|path| !Rc::ptr_eq(path, &self.path));
     }
 }
 
@@ -86,8 +111,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.permit = None;
         if self.path.queue.in_use() == 0 {
-            let mut paths = self.under_way.paths.borrow_mut();
-            paths.retain(|path| !Rc::ptr_eq(path, &self.path));
+            self.close();
         }
     }
 }
@@ -108,10 +132,10 @@ mod tests {
             inactive: Duration::ZERO,
         };
         let mut context = Context::from_waker(Waker::noop());
-        assert!(under_way.join(setting, b"/a").is_none());
-        let first = under_way.begin(setting, b"/a");
-        assert!(under_way.join(setting, b"/b").is_none());
-        let mut second = under_way.join(setting, b"/a").unwrap();
+        assert!(under_way.join(setting, Symlinks::Follow, b"/a").is_none());
+        let first = under_way.begin(setting, Symlinks::Follow, b"/a");
+        assert!(under_way.join(setting, Symlinks::Follow, b"/b").is_none());
+        let mut second = under_way.join(setting, Symlinks::Follow, b"/a").unwrap();
         {
             let mut waits = pin!(second.wait());
             assert_eq!(waits.as_mut().poll(&mut context), Poll::Pending);
@@ -119,6 +143,6 @@ mod tests {
             assert_eq!(waits.as_mut().poll(&mut context), Poll::Ready(Ok(())));
         }
         drop(second);
-        assert!(under_way.join(setting, b"/a").is_none());
+        assert!(under_way.join(setting, Symlinks::Follow, b"/a").is_none());
     }
 }
