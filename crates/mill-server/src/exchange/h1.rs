@@ -173,6 +173,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             sent: &mut request.sent,
             chunked,
         };
+        let mut share_ends = outgoing.sent.content_bytes + SHARE_PER_TURN;
         loop {
             let handed_over = outgoing.sent.content_bytes;
             let most = pace
@@ -195,6 +196,11 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             // Waiting flushes the queue: small parts are gathered first.
             if stream.queued() > PIECE_BYTES {
                 drain(stream, local, &location.connection, PIECE_BYTES).await?;
+            }
+            // A network that takes all at once makes nothing wait.
+            if outgoing.sent.content_bytes >= share_ends {
+                local.scheduler.yield_now().await;
+                share_ends = outgoing.sent.content_bytes + SHARE_PER_TURN;
             }
         }
         outgoing.end(trailers);
@@ -345,3 +351,7 @@ fn may_chunk(request: &Request) -> bool {
 fn has_no_content<File>(response: &Response<File>) -> bool {
     response.status.has_no_content() || response.content.is_absent()
 }
+
+/// Bytes of an answer's content that are handed over to the engine before other connections get their turn: nginx's
+/// `sendfile_max_chunk`.
+const SHARE_PER_TURN: u64 = 2 * 1024 * 1024;

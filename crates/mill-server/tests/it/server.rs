@@ -228,7 +228,7 @@ impl Server {
 }
 
 impl RunningWorker {
-    fn turn(&mut self) {
+    pub(crate) fn turn(&mut self) {
         if let Some(running) = &mut self.running
             && !(running.turn)()
         {

@@ -1,15 +1,47 @@
 //! Clients that read slowly.
 
 use crate::answer::{Ending, answer, answers, first_answer};
-use crate::server::{BIG_BYTES, MS, SECOND, Server, big};
+use crate::server::{BIG_BYTES, MS, RunningWorker, SECOND, Server, big};
 use mill_runtime::stream::StreamOption;
-use mill_sim::link::Link;
+use mill_sim::link::{Link, Segments};
 use mill_sim::world::Until;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const GET_BIG: &str = "GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n";
 
+/// Bytes of a file that several turns send.
+const HUGE: usize = 16 << 20;
+
 const WAYS: [&str; 3] = ["sendfile on;", "sendfile off;", "limit_rate 100m;"];
+
+#[test]
+fn a_file_that_the_network_takes_at_once_leaves_other_clients_their_turns() {
+    let mut server = Server::new(1, "sendfile on;");
+    server.files().write("/site/huge.bin", vec![b'x'; HUGE]);
+    server.world.set_link(Link {
+        window_bytes: 2 * HUGE as u64,
+        segments: Segments::UpTo(1 << 20),
+        ..Link::IDEAL
+    });
+    let (large, small) = (server.connect(), server.connect());
+    server.run();
+    large.send("GET /huge.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+    small.send(GET);
+    let mut before = usize::MAX;
+    let (world, workers) = (&server.world, &mut server.workers);
+    let turn = || {
+        workers.iter_mut().for_each(RunningWorker::turn);
+        if before == usize::MAX && !small.received().is_empty() {
+            before = large.received().len();
+        }
+    };
+    world.run(turn, Until::Quiet);
+    assert!(
+        before < HUGE / 2,
+        "{before} bytes came before the small answer"
+    );
+    assert_eq!(answer(&large.received()).content.len(), HUGE);
+}
 
 #[test]
 fn a_client_that_reads_nothing_is_disconnected_after_send_timeout() {
