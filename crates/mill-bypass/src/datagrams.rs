@@ -18,7 +18,7 @@ use mill_runtime::datagrams::{
 };
 use mill_runtime::tasks::TaskId;
 use mill_stack::link::Service;
-use mill_stack::udp::UdpOptions;
+use mill_stack::udp::{UdpOptions, UdpWriteError};
 use mill_wire::protocol::Protocol;
 use mill_wire::udp::HEADER_BYTES;
 
@@ -264,7 +264,8 @@ impl<L: BypassLink, F: FileBytes> StackDatagrams<L, F> {
         Poll::Ready(Ok(batch.len()))
     }
 
-    /// All segments of a datagram, or none; `Err(None)` where there is no room.
+    /// Sends all segments of a datagram, or none; `Err(None)` where there is no room. Packets that are cut may take more
+    /// room than was expected: once a segment was sent, the rest is lost, as the network loses datagrams.
     fn send(
         &self,
         stack: &mut Stack<L, F>,
@@ -287,11 +288,14 @@ impl<L: BypassLink, F: FileBytes> StackDatagrams<L, F> {
             self.remote.unwrap_or(outgoing.remote),
             to_stack_ecn(outgoing.ecn),
         );
-        for segment in outgoing.segments() {
+        for (index, segment) in outgoing.segments().enumerate() {
             let written = stack
                 .host
                 .write_udp(self.local, local, remote, ecn, segment);
-            written.map_err(write_error)?;
+            match written {
+                Err(UdpWriteError::Full) if index > 0 => break,
+                written => written.map_err(write_error)?,
+            }
         }
         Ok(())
     }
@@ -324,3 +328,6 @@ const fn service(address: SocketAddr) -> Service {
         protocol: Protocol::UDP,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,7 @@ use mill_stack::host::{Host, Sent};
 use mill_stack::link::LinkChange;
 use mill_stack::polling::Polling;
 use mill_stack::socket::{ListenerId, Ready};
+use mill_wire::udp::HEADER_BYTES;
 
 /// What a worker's handles on the stack share.
 pub(crate) struct Stack<L: BypassLink, F: FileBytes> {
@@ -238,7 +239,9 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
         for socket in self.readable.drain(..) {
             self.datagrams.on_readable(socket);
         }
-        if self.datagrams.wants_room() && self.host.has_room_for_udp(SEGMENTS_MAX, 0) {
+        if self.datagrams.wants_room()
+            && self.host.has_room_for_udp(SEGMENTS_MAX, SEGMENTS_BYTES_MAX)
+        {
             self.datagrams.on_room();
         }
     }
@@ -267,6 +270,9 @@ pub(crate) fn earlier(park: Park, at: Option<Instant>) -> Park {
         (park, _) => park,
     }
 }
+
+/// Bytes of a datagram with the most segments, with their headers: a sender that waits is woken when any finds room.
+const SEGMENTS_BYTES_MAX: usize = u16::MAX as usize + SEGMENTS_MAX * HEADER_BYTES;
 
 /// Slots that are looked at in each turn for bytes still on their way.
 const LOOKED_AT_ONCE: u32 = 64;
