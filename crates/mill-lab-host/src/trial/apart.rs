@@ -273,8 +273,7 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Multiples of 14, so that no slab or table that holds 14 requests is left partly used. The first is past the growth
-/// of tables and caches.
+/// Multiples of 14, so that each connection of 14 requests is used up. The first is past the growth of tables and caches.
 const REQUESTS_FEW: u32 = 140;
 const REQUESTS_MANY: u32 = 1120;
 
