@@ -38,6 +38,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The file system of the process, as one worker sees it. Without a scheduler, or made by `default`, all calls wait where
 /// they are made.
@@ -47,10 +48,10 @@ pub struct KernelFiles {
     /// Where the pool reports what is done, and as what.
     report_to: Option<(Rc<Epoll>, u64)>,
     scheduler: OnceCell<Rc<Scheduler>>,
-    /// Made at the first call that would wait; `None` where the system refuses what it needs.
-    pool: OnceCell<Option<Pool>>,
-    /// Whether the kernel can say that a path is not in its memory.
-    looks_up: OnceCell<bool>,
+    /// Made at the first call that would wait and finds what it needs, descriptors for one.
+    pool: OnceCell<Pool>,
+    /// Whether the kernel can say that a path is not in its memory, once that is known.
+    looks_up: Cell<Option<bool>>,
     file_systems: FileSystems,
 }
 
@@ -60,7 +61,8 @@ pub struct KernelFile(Rc<Opened>);
 
 #[derive(Debug)]
 struct Opened {
-    descriptor: OwnedFd,
+    /// Shared with helper threads: the task that reads may be gone before they are done.
+    descriptor: Arc<OwnedFd>,
     device: u64,
     reading: Cell<Reading>,
 }
@@ -89,7 +91,7 @@ impl KernelFiles {
 
     /// Appends the tasks whose files are ready to `tasks`.
     pub(crate) fn collect(&self, tasks: &mut Vec<TaskId>) {
-        if let Some(Some(pool)) = self.pool.get() {
+        if let Some(pool) = self.pool.get() {
             pool.collect(tasks);
         }
     }
@@ -109,21 +111,23 @@ impl KernelFiles {
     }
 
     fn pool(&self) -> Option<&Pool> {
-        let make = || {
-            let (epoll, token) = self.report_to.as_ref()?;
-            let pool = Pool::new(self.limits.get()).ok()?;
-            epoll.add(pool.signal(), EACH_SIGNAL, *token).ok()?;
-            Some(pool)
-        };
-        self.pool.get_or_init(make).as_ref()
+        if let Some(pool) = self.pool.get() {
+            return Some(pool);
+        }
+        let (epoll, token) = self.report_to.as_ref()?;
+        let pool = Pool::new(self.limits.get()).ok()?;
+        epoll.add(pool.signal(), EACH_SIGNAL, *token).ok()?;
+        Some(self.pool.get_or_init(|| pool))
     }
 
     /// What the first try of opening a path does where it would have to wait.
     fn first_try(&self) -> IfCold {
-        if *self.looks_up.get_or_init(calls::can_look_up_cached) {
-            IfCold::Fail
-        } else {
-            IfCold::Wait
+        if self.looks_up.get().is_none() {
+            self.looks_up.set(calls::can_look_up_cached());
+        }
+        match self.looks_up.get() {
+            Some(true) => IfCold::Fail,
+            Some(false) | None => IfCold::Wait,
         }
     }
 
@@ -131,7 +135,7 @@ impl KernelFiles {
         let device = metadata.device;
         let reading = Cell::new(self.file_systems.reading(device));
         let opened = Opened {
-            descriptor,
+            descriptor: Arc::new(descriptor),
             device,
             reading,
         };
@@ -149,7 +153,7 @@ impl KernelFiles {
             let read = file::read_cached_at(file.as_fd(), offset, buffer);
             match read.map_err(failed("pread()")) {
                 Err(error) if is_cold(&error) => return None,
-                Err(error) if error::is_unsupported(&error) => {
+                Err(error) if error::is_unsupported(error.code) => {
                     file.0.reading.set(Reading::Unknown);
                 }
                 read => return Some(read),
@@ -193,7 +197,7 @@ impl Files for KernelFiles {
 
     fn set_pool_limits(&self, limits: PoolLimits) {
         self.limits.set(limits);
-        if let Some(Some(pool)) = self.pool.get() {
+        if let Some(pool) = self.pool.get() {
             pool.set_limits(limits);
         }
     }
@@ -231,8 +235,7 @@ impl Files for KernelFiles {
         if let Some(read) = self.read_cached_at(file, offset, buffer) {
             return read;
         }
-        // A descriptor of the helper thread's own: the task may be gone before it is done.
-        let own = file.as_fd().try_clone_to_owned().map_err(failed("dup()"))?;
+        let own = Arc::clone(&file.0.descriptor);
         let (len, is_unknown) = (buffer.len(), file.0.reading.get() == Reading::Unknown);
         let call = move || {
             let kind = is_unknown.then(|| reading::kind_of(own.as_fd()));
@@ -253,7 +256,7 @@ impl Files for KernelFiles {
         if let Some(loaded) = self.loaded(file, offset, len) {
             return loaded;
         }
-        let own = file.as_fd().try_clone_to_owned().map_err(failed("dup()"))?;
+        let own = Arc::clone(&file.0.descriptor);
         self.perform(move || calls::load(own.as_fd(), offset, len))
             .await
     }

@@ -120,11 +120,17 @@ fn metadata(status: &Status) -> Metadata {
     }
 }
 
-/// Whether the kernel knows `RESOLVE_CACHED`, and nothing forbids it.
-pub(super) fn can_look_up_cached() -> bool {
-    match file::open_path(None, b"/", true, IfCold::Fail) {
-        Ok(_) => true,
-        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+/// Whether the kernel knows `RESOLVE_CACHED`, and nothing forbids it; `None` if that cannot be found out now.
+pub(super) fn can_look_up_cached() -> Option<bool> {
+    has_looked_up(file::open_path(None, b"/", true, IfCold::Fail).map(drop))
+}
+
+/// What such an opening says of all others. Without a free descriptor it says nothing.
+fn has_looked_up(opened: io::Result<()>) -> Option<bool> {
+    match opened.map_err(failed("open()")) {
+        Err(error) if error::is_unsupported(error.code) => Some(false),
+        Err(error) if !error::is_cold(&error) => None,
+        _ => Some(true),
     }
 }
 
@@ -136,3 +142,22 @@ const LOADED_MAX: u64 = 512 * 1024;
 /// Linux's error numbers (asm-generic/errno.h).
 const ENOENT: i32 = 2;
 const ELOOP: i32 = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_descriptors_does_not_say_whether_the_kernel_looks_up_cached() {
+        let [eperm, eagain, enfile, emfile] = [1, 11, 23, 24];
+        let check = |code: i32, expected: Option<bool>| {
+            let failed = Err(io::Error::from_raw_os_error(code));
+            assert_eq!(has_looked_up(failed), expected, "{code}");
+        };
+        assert_eq!(has_looked_up(Ok(())), Some(true));
+        check(eagain, Some(true));
+        check(eperm, Some(false));
+        check(emfile, None);
+        check(enfile, None);
+    }
+}

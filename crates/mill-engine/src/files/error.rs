@@ -19,9 +19,10 @@ pub(super) const fn is_cold(error: &FileError) -> bool {
     error.code == EAGAIN
 }
 
-/// The kernel or the file system does not know what was asked for.
-pub(super) const fn is_unsupported(error: &FileError) -> bool {
-    matches!(error.code, EOPNOTSUPP | ENOSYS)
+/// The kernel or the file system does not know what was asked for, or a sandbox forbids it. Only of a call that fails
+/// in these ways for no other reason.
+pub(super) const fn is_unsupported(code: i32) -> bool {
+    matches!(code, EOPNOTSUPP | ENOSYS | EINVAL | EPERM)
 }
 
 /// No descriptor is left.
@@ -47,9 +48,25 @@ const ENOENT: i32 = 2;
 const EAGAIN: i32 = 11;
 const EACCES: i32 = 13;
 const ENOTDIR: i32 = 20;
+const EINVAL: i32 = 22;
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 const ENAMETOOLONG: i32 = 36;
 const ELOOP: i32 = 40;
 const ENOSYS: i32 = 38;
 const EOPNOTSUPP: i32 = 95;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_that_forbids_a_call_does_not_support_it_and_a_lack_of_descriptors_says_nothing() {
+        for code in [EOPNOTSUPP, ENOSYS, EINVAL, EPERM] {
+            assert!(is_unsupported(code), "{code}");
+        }
+        for code in [EAGAIN, EMFILE, ENFILE, ENOENT] {
+            assert!(!is_unsupported(code), "{code}");
+        }
+    }
+}
