@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use mill_http::method::Method;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Shared;
+use std::borrow::Cow;
 
 /// A worker's compressed contents. Bounded in bytes; when it is full it is cleared.
 #[derive(Debug, Default)]
@@ -39,17 +40,21 @@ pub(super) async fn put_in_memory<E: Engine>(
         return;
     }
     let key = response.identity.map(|identity| (identity, level));
-    let kept = key.and_then(|key| local.compressed.borrow().contents.get(&key).cloned());
-    let compressed = match kept {
+    let kept = || key.and_then(|key| local.compressed.borrow().contents.get(&key).cloned());
+    let compressed = match kept() {
         Some(kept) => kept,
         None => {
-            let Some(compressed) = compress(part, level, local).await else {
+            let Some(bytes) = uncompressed(part, local).await else {
                 return;
             };
-            if let Some(key) = key {
-                local.compressed.borrow_mut().insert(key, &compressed);
-            }
-            compressed
+            // Another request may have compressed it while this one waited for a disk.
+            kept().unwrap_or_else(|| {
+                let compressed = compress(&bytes, level, local);
+                if let Some(key) = key {
+                    local.compressed.borrow_mut().insert(key, &compressed);
+                }
+                compressed
+            })
         }
     };
     response.content = Content::compressed(compressed, len);
@@ -64,29 +69,25 @@ impl CompressedContents {
             self.bytes = 0;
         }
         self.bytes += content.len();
-        self.contents.insert(key, Shared::clone(content));
+        let replaced = self.contents.insert(key, Shared::clone(content));
+        self.bytes -= replaced.map_or(0, |replaced| replaced.len());
     }
 }
 
-/// The compressed part; `None` if it is of a file that cannot be read.
-async fn compress<E: Engine>(
-    part: &Part<FileOf<E>>,
-    level: u8,
+/// The bytes of the part; `None` if it is of a file that cannot be read.
+async fn uncompressed<'p, E: Engine>(
+    part: &'p Part<FileOf<E>>,
     local: &Local<E>,
-) -> Option<Shared> {
-    match part {
-        Part::Bytes(bytes, range) => {
-            let bytes = bytes.get(range.clone()).unwrap_or_default();
-            Some(compress_bytes(bytes, level, local))
-        }
+) -> Option<Cow<'p, [u8]>> {
+    Some(match part {
+        Part::Bytes(bytes, range) => Cow::Borrowed(bytes.get(range.clone()).unwrap_or_default()),
         Part::File { file, offset, len } => {
-            let bytes = whole_file::read(local, file, *offset, *len).await?;
-            Some(compress_bytes(&bytes, level, local))
+            Cow::Owned(whole_file::read(local, file, *offset, *len).await?)
         }
-    }
+    })
 }
 
-fn compress_bytes<E: Engine>(bytes: &[u8], level: u8, local: &Local<E>) -> Shared {
+fn compress<E: Engine>(bytes: &[u8], level: u8, local: &Local<E>) -> Shared {
     let mut compressed = local.take_buffer();
     let mut encoder = local.take_encoder(level);
     encoder.push(bytes, &mut compressed);
@@ -102,3 +103,25 @@ pub const SOURCE_MAX: u64 = 512 * 1024;
 
 /// The most bytes of compressed contents that a worker keeps.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_runtime::time::UnixTime;
+
+    #[test]
+    fn a_content_that_is_replaced_is_counted_once() {
+        let mut contents = CompressedContents::default();
+        let identity = FileIdentity {
+            device: 1,
+            inode: 2,
+            modified: UnixTime::from_seconds(3),
+            len: 4,
+        };
+        contents.insert((identity, 1), &Shared::from(&b"12345"[..]));
+        contents.insert((identity, 1), &Shared::from(&b"123"[..]));
+        assert_eq!(contents.bytes, 3);
+        contents.insert((identity, 2), &Shared::from(&b"12"[..]));
+        assert_eq!(contents.bytes, 5);
+    }
+}
