@@ -6,6 +6,7 @@ use crate::mapping::{
     EADDRNOTAVAIL, bind_error, datagram_error, to_runtime_ecn, to_stack_ecn, write_error,
 };
 use crate::stack::Stack;
+use crate::stack_half::StackHalf;
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 use core::fmt;
@@ -24,6 +25,9 @@ use mill_wire::udp::HEADER_BYTES;
 
 /// A socket of a [`BypassEngine`], as its listeners are: one at a wildcard address is at both engines, one at an address
 /// of the host at the stack, and any other at the inner engine; one with a peer is where the way to the peer leads.
+///
+/// Beside the kernel on its interface a socket with a peer or a chosen port is at the inner engine alone: datagrams come
+/// to the stacks only for ports that all workers serve, and such a socket is one worker's.
 pub struct BypassDatagrams<L: BypassLink, I: DatagramEngine>
 where
     FileOf<I>: FileBytes,
@@ -72,19 +76,25 @@ where
 {
     /// Whether a socket is at the stack, and whether it is at the inner engine.
     fn places(&self, options: &DatagramOptions) -> (bool, bool) {
-        let local = options.local.ip();
-        let Some(stack_half) = self.stack_half() else {
+        let stack_half = self.stack_half();
+        stack_half.map_or((false, true), |half| half.datagram_places(options))
+    }
+}
+
+impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
+    /// Whether a socket is at the stack, and whether it is at the inner engine.
+    fn datagram_places(&self, options: &DatagramOptions) -> (bool, bool) {
+        let is_for_one_worker = options.remote.is_some() || options.local.port() == 0;
+        if self.shares_addresses && is_for_one_worker {
             return (false, true);
-        };
+        }
         if let Some(remote) = options.remote {
-            let at_stack = stack_half.reaches(remote.ip());
+            let at_stack = self.reaches(remote.ip());
             return (at_stack, !at_stack);
         }
-        let at_stack = local.is_unspecified() || stack_half.stack.borrow().host.is_own(local);
-        (
-            at_stack,
-            !stack_half.is_alone_at(&Address::Ip(options.local)),
-        )
+        let local = options.local.ip();
+        let at_stack = local.is_unspecified() || self.stack.borrow().host.is_own(local);
+        (at_stack, !self.is_alone_at(&Address::Ip(options.local)))
     }
 }
 

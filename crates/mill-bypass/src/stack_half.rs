@@ -40,7 +40,7 @@ pub(crate) struct StackHalf<L: BypassLink, F: FileBytes> {
     closing: RefCell<Vec<Service>>,
     looked_at: Cell<Instant>,
     /// The kernel has the stack's addresses too: a listener there listens at both.
-    shares_addresses: bool,
+    pub(crate) shares_addresses: bool,
     /// The ports of outgoing connections, until the link has them.
     ports: Cell<Option<RangeInclusive<u16>>>,
     send_buffer_bytes: u32,
