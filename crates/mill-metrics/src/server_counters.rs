@@ -87,9 +87,12 @@ counters! {
         /// Files that turned out shorter than their announced length while being sent; the
         /// connection was closed so that the client sees it.
         files_truncated: Counter of Events,
-        /// Requests that were answered with 503 because the queue of requests that wait for a disk was full
-        /// (`max_queue` of `thread_pool`).
+        /// Requests that were answered with 503, or whose answers were cut off, because the queue of requests that wait
+        /// for a disk was full (`max_queue` of `thread_pool`).
         files_refused: Counter of Events,
+        /// Files that could not be read while being sent, for the reason in the error log; the
+        /// connection was closed so that the client sees it.
+        files_unreadable: Counter of Events,
     }
 }
 

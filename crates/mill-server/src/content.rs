@@ -7,6 +7,7 @@
 /// Compression while it is sent.
 mod gzip;
 
+use crate::exchange::SendError;
 use crate::local::{FileOf, Local};
 use gzip::Deflating;
 use mill_runtime::engine::Engine;
@@ -184,13 +185,13 @@ impl<File> Content<File> {
 
 impl<File: Clone> Content<File> {
     /// The next piece, lent until the next call; `None` at the end. If the future is dropped early, bytes already read
-    /// are kept. An error is [`StreamError::Truncated`]: a file has become shorter, or cannot be read.
+    /// are kept. A file that has become shorter is [`StreamError::Truncated`].
     ///
     /// Costs a read where a file's bytes are needed, and no allocation beyond pooled buffers.
     pub async fn next<E>(
         &mut self,
         pull: &Pull<'_, E>,
-    ) -> Result<Option<Payload<'_, File>>, StreamError>
+    ) -> Result<Option<Payload<'_, File>>, SendError>
     where
         E: Engine<Files: Files<File = File>>,
     {
@@ -220,7 +221,7 @@ impl<File: Clone> Origin<File> {
         &mut self,
         pull: &Pull<'_, E>,
         buffer: &'b mut Vec<u8>,
-    ) -> Result<Option<Payload<'b, File>>, StreamError>
+    ) -> Result<Option<Payload<'b, File>>, SendError>
     where
         E: Engine<Files: Files<File = File>>,
     {
@@ -263,7 +264,7 @@ impl<File: Clone> Part<File> {
         &mut self,
         pull: &Pull<'_, E>,
         buffer: &'b mut Vec<u8>,
-    ) -> Result<Payload<'b, File>, StreamError>
+    ) -> Result<Payload<'b, File>, SendError>
     where
         E: Engine<Files: Files<File = File>>,
     {
@@ -278,7 +279,7 @@ impl<File: Clone> Part<File> {
                 if !pull.copies && *len > READ_BYTES_MAX {
                     let most = pull.most.min(*len).min(LOADED_BYTES);
                     let loaded = pull.local.engine.files().load(file, *offset, most);
-                    let count = loaded.await.map_err(|_| StreamError::Truncated)?;
+                    let count = loaded.await.map_err(SendError::Unreadable)?;
                     if count > 0 {
                         let piece = Payload::File {
                             file: file.clone(),
@@ -305,15 +306,15 @@ async fn read<E: Engine>(
     offset: u64,
     most: usize,
     buffer: &mut Vec<u8>,
-) -> Result<usize, StreamError> {
+) -> Result<usize, SendError> {
     if buffer.capacity() == 0 {
         *buffer = local.take_buffer();
     }
     buffer.resize(most, 0);
     match local.engine.files().read_at(file, offset, buffer).await {
-        Ok(count) if count > 0 => Ok(count),
-        // The file ended early, or could not be read: the announced length cannot be kept.
-        _ => Err(StreamError::Truncated),
+        // The file ended early: the announced length cannot be kept.
+        Ok(0) => Err(SendError::Lost(StreamError::Truncated)),
+        read => read.map_err(SendError::Unreadable),
     }
 }
 

@@ -56,7 +56,8 @@ async fn send<X: Exchange>(
     );
     if let Err(error) = sent {
         account::not_sent_whole(error, request, local);
-        if error == SendError::Lost(StreamError::Truncated) {
+        // The client must see that content is missing.
+        if let SendError::Lost(StreamError::Truncated) | SendError::Unreadable(_) = error {
             exchange.abort();
         }
         return None;

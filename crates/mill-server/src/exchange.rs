@@ -5,6 +5,7 @@ use crate::request::Request;
 use crate::response::FieldLine;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
+use mill_runtime::files::FileError;
 use mill_runtime::stream::StreamError;
 
 /// Waiting until the transport has taken what was written.
@@ -78,4 +79,6 @@ pub enum SendError {
     TimedOut,
     /// The connection is lost, or a file became shorter while it was sent.
     Lost(StreamError),
+    /// A file cannot be read any further.
+    Unreadable(FileError),
 }

@@ -1,6 +1,7 @@
 //! Compression while sending: any content in, pieces of a gzip stream out.
 
 use super::{Compressed, Origin, PIECE_BYTES, Pull, clamp, put_back};
+use crate::exchange::SendError;
 use crate::gzip::Encoder;
 use crate::local::Local;
 use mill_runtime::engine::Engine;
@@ -59,7 +60,7 @@ impl Deflating {
         pull: &Pull<'_, E>,
         origin: &mut Origin<File>,
         buffer: &mut Vec<u8>,
-    ) -> Result<Option<Payload<'_, File>>, StreamError>
+    ) -> Result<Option<Payload<'_, File>>, SendError>
     where
         File: Clone,
         E: Engine<Files: Files<File = File>>,
@@ -86,7 +87,7 @@ impl Deflating {
         local: &Local<E>,
         origin: &mut Origin<File>,
         buffer: &mut Vec<u8>,
-    ) -> Result<(), StreamError>
+    ) -> Result<(), SendError>
     where
         File: Clone,
         E: Engine<Files: Files<File = File>>,
@@ -113,7 +114,7 @@ impl Deflating {
                     encoder.push(bytes, &mut self.out);
                 }
                 // Unreachable: with `copies` an origin gives no file range.
-                Some(Payload::File { .. }) => return Err(StreamError::Truncated),
+                Some(Payload::File { .. }) => return Err(SendError::Lost(StreamError::Truncated)),
             }
             self.taken += piece.as_ref().map_or(0, Payload::len);
         }

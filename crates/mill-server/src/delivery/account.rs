@@ -2,10 +2,12 @@
 
 use crate::exchange::{ContentError, SendError};
 use crate::local::Local;
+use crate::log::Errno;
 use crate::request::Request;
 use mill_config::config::LogLevel;
 use mill_metrics::ServerCounters;
 use mill_runtime::engine::Engine;
+use mill_runtime::files::FileErrorKind;
 use mill_runtime::stream::StreamError;
 
 /// Counts an answer that was sent or queued, with the bytes of its head and content.
@@ -22,6 +24,10 @@ pub(super) fn not_sent_whole<E: Engine>(error: SendError, request: &Request, loc
         SendError::TimedOut => &mut counters.timeout_send,
         SendError::Lost(StreamError::Truncated) => &mut counters.files_truncated,
         SendError::Lost(_) => &mut counters.connections_reset,
+        SendError::Unreadable(error) if error.kind == FileErrorKind::Overloaded => {
+            &mut counters.files_refused
+        }
+        SendError::Unreadable(_) => &mut counters.files_unreadable,
     };
     *counter += 1;
     drop(counters);
@@ -43,6 +49,15 @@ pub(super) fn not_sent_whole<E: Engine>(error: SendError, request: &Request, loc
             LogLevel::Info,
             format_args!(
                 "client closed the connection ({error:?}) while sending response to client"
+            ),
+        ),
+        SendError::Unreadable(error) => local.log_error(
+            Some(request),
+            LogLevel::Crit,
+            format_args!(
+                "{} failed ({}) while sending response to client",
+                error.call,
+                Errno(error.code)
             ),
         ),
     }

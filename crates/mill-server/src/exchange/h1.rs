@@ -184,7 +184,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
                 most,
                 copies: !location.files.sendfile,
             };
-            let piece = content.next(&pull).await.map_err(SendError::Lost)?;
+            let piece = content.next(&pull).await?;
             let Some(piece) = piece else { break };
             outgoing.write(piece);
             // No buffer is held while waiting for a slow client.

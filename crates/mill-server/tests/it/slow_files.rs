@@ -87,6 +87,29 @@ fn requests_that_find_too_many_waiting_are_refused_counted_and_logged() {
     }
 }
 
+#[test]
+fn a_file_that_cannot_be_read_any_further_is_logged_and_counted_by_its_reason() {
+    for way in ["sendfile on;", "sendfile off;"] {
+        let directives = format!("{way} open_file_cache max=9;");
+        let text = format!(
+            "thread_pool default threads=1 max_queue=0; {}",
+            one_server(&directives)
+        );
+        let mut server = Server::configured(World::new(1), &text, 1);
+        let opened = server.ask("HEAD /big.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(!opened.is_empty());
+        server.files().set_latency(10 * MS);
+        let _waiting = ask_all(&server, 1, GET);
+        let refused = ask_all(&server, 1, GET_BIG);
+        server.run_to(5 * SECOND);
+        assert!(refused[0].was_reset(), "{way}");
+        let counters = server.counters();
+        assert_eq!((counters.files_refused, counters.files_truncated), (1, 0));
+        let line = "thread pool failed (11: Resource temporarily unavailable) while sending response to client";
+        assert!(server.has_logged(line), "{:?}", server.error_log());
+    }
+}
+
 fn ask_all(server: &Server, count: usize, request: &str) -> Vec<Client> {
     let ask = || {
         let client = server.connect();
