@@ -6,7 +6,7 @@
 //! that process ends. All other processes stand by. They form a chain that starts at the owner, the newest process
 //! first: the predecessor is the next process towards the device, the successor the next one away from it. A standby
 //! process sends through its predecessor, and each process hands frames that match none of its own connections to its
-//! successor; both go over a [`Relay`], one for each such pair of peers.
+//! successor; both go over a `Relay`, one for each such pair of peers.
 //!
 //! ```text
 //! N, a new process               O, the owner               S, its successor

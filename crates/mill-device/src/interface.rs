@@ -1,7 +1,7 @@
 //! An interface of the kernel: queues of it by AF_XDP, the steering of frames to them, and the kernel's view of
 //! addresses and routes.
 //!
-//! [`Queues`] moves the frames. Listening ports go into the `Table` that the steering program reads; addresses, routes,
+//! `Queues` moves the frames. Listening ports go into the `Table` that the steering program reads; addresses, routes,
 //! neighbours and the MTU are the kernel's, and the `NetlinkMonitor` reports their changes.
 
 use crate::forwarding::{WorkerForwarding, is_handed};

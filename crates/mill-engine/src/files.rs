@@ -3,8 +3,8 @@
 //!
 //! The first try of each call is one that does not wait: a path is opened only if all its names are in the kernel's memory
 //! (`RESOLVE_CACHED`), a file is read as far as it is in the page cache (`RWF_NOWAIT`). It costs no system call more than
-//! one that waits, but for [`Files::metadata`], which takes three instead of one. A directory is always listed by a
-//! helper thread: no call lists only what is in memory. [`Files::real_path`] waits.
+//! one that waits, but for `Files::metadata`, which takes three instead of one. A directory is always listed by a
+//! helper thread: no call lists only what is in memory. `Files::real_path` waits.
 //!
 //! Where the kernel cannot tell whether a path or a file is in memory (before Linux 5.12, in some sandboxes, on overlayfs),
 //! the worker waits, as nginx's does. A file system that is neither in memory nor able to tell (FUSE, for one)

@@ -4,7 +4,7 @@
 //! as the open-file cache holds the file to be unchanged, until `open_file_cache_valid` has passed or the configuration
 //! changes. Such a request costs a parse, a look-up and a copy. Without `open_file_cache` nothing is kept: nginx examines
 //! the file each time, and so does this server. An answer holds at most 64 KiB of content. One that is logged keeps the
-//! request it was made for ([`LogTemplate`]), so that a log line costs no second request.
+//! request it was made for (`LogTemplate`), so that a log line costs no second request.
 //!
 //! Independently, a file up to 512 KiB is compressed once for each of its states (`delivery/compressed.rs`), with or
 //! without `open_file_cache`.
