@@ -9,6 +9,7 @@ use crate::own_stack;
 use crate::prepared_testbed::PreparedTestbed;
 use crate::process::{Process, Streams};
 use crate::shell;
+use mill_lab::command::seconds_asked;
 use mill_lab::output::{self, Printed};
 use mill_lab::recipe::{Load, Tool};
 use mill_lab::record::CommandLine;
@@ -86,7 +87,7 @@ pub fn start(
         tool: load.tool,
         processes,
         began,
-        patience: patience(load),
+        patience: patience(load.tool, load.seconds, &names.fill(args)),
     })
 }
 
@@ -212,8 +213,9 @@ fn cpus(load: &Load, cpus: &[u32], index: u32) -> Option<String> {
 }
 
 /// Three times the expected time and a minute: slow machines finish, and a hung tool does not stop a long sweep.
-fn patience(load: &Load) -> Duration {
-    let seconds = load.seconds.unwrap_or(10.0).clamp(0.0, 86_400.0);
+fn patience(tool: Tool, seconds: Option<f64>, args: &str) -> Duration {
+    let seconds = seconds_asked(tool.name(), args).or(seconds);
+    let seconds = seconds.unwrap_or(10.0).clamp(0.0, 86_400.0);
     Duration::from_secs_f64(seconds * 3.0 + 60.0)
 }
 
@@ -260,6 +262,19 @@ fn explain(error: &str, status: std::process::ExitStatus, err: &Path) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_load_gets_more_than_its_time() {
+        let check = |tool, args: &str, seconds, expected| {
+            assert_eq!(patience(tool, seconds, args).as_secs(), expected, "{args}");
+        };
+        check(Tool::Wrk, "-c 10 -d 600s http://x/", None, 1860);
+        check(Tool::Ab, "-t 600 http://x/", None, 1860);
+        check(Tool::MillstreamWrk, "-d10m http://x/", Some(5.0), 1860);
+        check(Tool::MillstreamLoad, "--duration=600 http://x/", None, 1860);
+        check(Tool::Ab, "-n 1000 http://x/", Some(20.0), 120);
+        check(Tool::Ab, "-n 1000 http://x/", None, 90);
+    }
 
     #[test]
     fn a_client_that_gave_up_measured_nothing() {

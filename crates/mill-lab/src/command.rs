@@ -2,7 +2,8 @@
 
 /// How long a client with these arguments takes; none if it ends after a number of requests, or without a given
 /// limit.
-pub(crate) fn seconds_asked(tool: &str, args: &str) -> Option<f64> {
+#[must_use]
+pub fn seconds_asked(tool: &str, args: &str) -> Option<f64> {
     ClientCommand::parse(&format!("{tool} {args}"))?.seconds
 }
 

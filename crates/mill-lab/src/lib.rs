@@ -28,7 +28,7 @@ pub mod recipe;
 pub mod plan;
 
 /// The load that a client's command line requests.
-mod command;
+pub mod command;
 
 /// What tools print.
 pub mod output;
