@@ -113,7 +113,8 @@ fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Re
     };
     record.commands.extend(running.commands());
     let has_left = running.has_left();
-    let share = setup.system.cpu_share;
+    // A group with a full share would only add the cost of its accounting.
+    let share = setup.system.cpu_share.filter(|share| *share < 1.0);
     let confined = share.map(|share| cpu_share::confine(&running.pids(), share));
     let confined = confined.transpose().map_err(Trouble::Absent);
     let done = confined.and_then(|_group| {
