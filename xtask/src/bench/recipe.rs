@@ -173,8 +173,19 @@ fn measure(root: &Path, benchmark: &Benchmark, wish: &Wish) -> Result<u8, String
             .flat_map(|set| ["--set".into(), OsString::from(set)]),
     );
     words.extend(["--report".into(), report.clone().into_os_string()]);
+    let page = report.join("README.md");
+    // The page of an older run is not that of one that never began.
+    match fs::remove_file(&page) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(format!("{}: {error}", page.display()));
+        }
+        _ => {}
+    }
     let status = lab(words, &store);
-    let page = fs::read_to_string(report.join("README.md")).map_err(|error| error.to_string())?;
+    if status != 0 && !page.exists() {
+        return Ok(status);
+    }
+    let page = fs::read_to_string(&page).map_err(|error| format!("{}: {error}", page.display()))?;
     print!("\n{}", for_terminal(tables(&page)));
     if let Some(file) = &wish.order.markdown {
         fs::write(file, &page).map_err(|error| format!("{}: {error}", file.display()))?;
