@@ -156,7 +156,7 @@ fn measure(root: &Path, benchmark: &Benchmark, wish: &Wish) -> Result<u8, String
         path.file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with("nginx"))
     };
-    if wish.server.as_ref().is_some_and(is_nginx) {
+    if benchmark.name == "serve" && wish.server.as_ref().is_some_and(is_nginx) {
         // Another nginx in Millstream's place gets nginx's command line.
         sets.push(String::from("system.millstream.kind=nginx"));
     }
