@@ -19,7 +19,10 @@ pub(super) const BYPASS: Benchmark = Benchmark {
     millstream: &["millstream"],
     xtask: "xtask",
     starts_xtask: |_| true,
-    own: |_, _| Ok(None),
+    own: |option, value| match option {
+        "--set" => Ok(Some(vec![value()?.to_owned()])),
+        _ => Ok(None),
+    },
 };
 
 const USAGE: &str = "\
@@ -35,6 +38,7 @@ and a client on the second, in two network namespaces joined by a veth pair. Tak
   --list           the names of the cases, then end
   --seconds N      length of a timed block (default 1)
   --rounds N       rounds of all subjects there and back (default 2)
+  --set KEY=VALUE  for the lab, such as half_rate=20000 or overload_rate=200000; may be repeated
   --server PATH    the Millstream to measure (default: builds target/release/millstream)
   --json FILE      every block, for programs
   --markdown FILE  the report: tables, machine, and how to repeat it

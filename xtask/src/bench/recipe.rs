@@ -321,7 +321,7 @@ mod tests {
             (&BYPASS, ""),
             (
                 &BYPASS,
-                "--only idle-1m --only ka-318B-50000 --rounds 1 --timed-only",
+                "--only idle-1m --only ka-318B-50000 --rounds 1 --timed-only --set half_rate=20000",
             ),
             (&LOAD, "--server nginx"),
             (
