@@ -312,9 +312,7 @@ mod tests {
     }
 
     /// As after the machine was suspended: the timers of all connections are due at the same time, more than one turn
-    /// expires. The next turn
-    /// begins at once.
-    /// looked at in one turn. The next one begins at once.
+    /// looks at. The next turn begins at once.
     #[test]
     fn more_timers_than_a_turn_looks_at_are_left_to_the_next_turns() {
         let link = MemoryLink::ethernet(1);
