@@ -16,6 +16,7 @@
 //! twice is harmless where it writes a value or removes an object; a command in doubt may fail.
 
 use crate::host::Host;
+use crate::process_stat::ProcessStat;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -134,7 +135,7 @@ impl Journal {
             closed: false,
         };
         let process = std::process::id();
-        let own = ending::stat_of(process);
+        let own = ProcessStat::of(process);
         journal.note(&Entry::Began {
             run: String::from(run),
             process,
@@ -337,7 +338,7 @@ impl Drop for Journal {
 
 /// Ends the rest of a process group whose leader, a process of this lab, has ended.
 pub(crate) fn end_group(process: u32, start: u64) {
-    let own = ending::stat_of(std::process::id());
+    let own = ProcessStat::of(std::process::id());
     ending::end_started(process, start, own.map_or(0, |stat| stat.session));
 }
 

@@ -74,6 +74,9 @@ pub mod host;
 /// Processes that the lab started.
 pub mod process;
 
+/// /proc/PID/stat.
+pub mod process_stat;
+
 /// Folders with configuration and content.
 pub mod host_folder;
 

@@ -3,6 +3,7 @@
 
 use crate::host::{Host, Line};
 use crate::monitor::process;
+use crate::process_stat::ProcessStat;
 use crate::topology::Testbed;
 use mill_lab::recipe::{Probe, ProbeKind, Where};
 use mill_lab::record::{CommandLine, Figures};
@@ -127,7 +128,7 @@ impl Scene {
         }
         let alive: Vec<u32> = process::descendants(roots, &process::parents())
             .into_iter()
-            .filter(|number| process::stat(*number).is_some())
+            .filter(|number| ProcessStat::of(*number).is_some())
             .collect();
         if alive.is_empty() {
             return Err(String::from(

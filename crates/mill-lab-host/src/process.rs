@@ -4,6 +4,7 @@
 use crate::host::{Host, Line};
 use crate::interrupt::Interrupt;
 use crate::journal::{self, Entry, Journal};
+use crate::process_stat::ProcessStat;
 use mill_lab::record::CommandLine;
 use mill_sys::process::Pid;
 use mill_sys::{clock, descriptor};
@@ -19,7 +20,7 @@ use std::time::Duration;
 pub struct Process {
     child: Child,
     pid: Pid,
-    /// Its start time, by `started_at`.
+    /// Its start time, of `ProcessStat`.
     start: u64,
     /// It has been waited for: its process id may be reused by now.
     is_reaped: bool,
@@ -51,7 +52,7 @@ impl Process {
             .spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::new);
         let pid = pid.expect("a child has a positive number");
-        let start = started_at(child.id()).unwrap_or(0);
+        let start = ProcessStat::of(child.id()).map_or(0, |stat| stat.start);
         let noted = journal.note(&Entry::Started {
             process: child.id(),
             process_start: start,
@@ -129,22 +130,6 @@ impl Drop for Process {
         let _ = self.child.wait();
     }
 }
-
-/// The start time of a process: field 22 of /proc/PID/stat, in ticks since the boot. With its process id it is unique
-/// within a boot.
-pub fn started_at(process: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name may contain blanks and parentheses; what follows the last parenthesis does not.
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields
-        .split_whitespace()
-        .nth(FIELD_AFTER_NAME)?
-        .parse()
-        .ok()
-}
-
-/// Field 22 is the 20th after the name.
-const FIELD_AFTER_NAME: usize = 19;
 
 /// The longest time until an interrupt is noticed.
 const LOOK: Duration = Duration::from_millis(50);

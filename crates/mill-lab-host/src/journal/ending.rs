@@ -1,46 +1,31 @@
 //! Ending processes by their ids: SIGTERM first, SIGKILL after a while.
 
+use crate::process_stat::ProcessStat;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use mill_sys::{clock, descriptor};
 use std::time::Duration;
 
-/// Fields of /proc/PID/stat.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub(super) process: u32,
-    state: char,
-    group: u32,
-    pub(super) session: u32,
-    /// In ticks since the boot.
-    pub(super) start: u64,
-}
-
-impl Stat {
-    /// Whether it still runs: a zombie has ended, and only its parent has not waited for it.
-    pub(super) fn is_living(&self) -> bool {
-        !matches!(self.state, 'Z' | 'X')
-    }
-}
-
-/// Reads it; none if there is no such process.
-pub(super) fn stat_of(process: u32) -> Option<Stat> {
-    parse(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
-}
-
 /// Ends the process with this start time, and the group that it leads. `session` is the lab's. True when they are
 /// gone.
 pub(super) fn end_started(process: u32, start: u64, session: u32) -> bool {
-    end(|| group_of(process, start, session, &all()))
+    end(|| {
+        group_of(
+            process,
+            start,
+            session,
+            &ProcessStat::all().collect::<Vec<_>>(),
+        )
+    })
 }
 
 /// Ends these processes; true when they are gone.
 pub(super) fn end_all(mut list: impl FnMut() -> Vec<u32>) -> bool {
-    end(|| list().into_iter().filter_map(stat_of).collect())
+    end(|| list().into_iter().filter_map(ProcessStat::of).collect())
 }
 
 /// Sends SIGTERM, and SIGKILL to what still runs after a while; `list` returns the processes that still run.
-fn end(mut list: impl FnMut() -> Vec<Stat>) -> bool {
+fn end(mut list: impl FnMut() -> Vec<ProcessStat>) -> bool {
     for (signal, patience) in [
         (Signal::Terminate, TERM_TIMEOUT),
         (Signal::Kill, KILL_TIMEOUT),
@@ -49,7 +34,7 @@ fn end(mut list: impl FnMut() -> Vec<Stat>) -> bool {
         let mut told: Vec<(u32, u64)> = Vec::new();
         loop {
             let mut living = list();
-            living.retain(Stat::is_living);
+            living.retain(ProcessStat::is_living);
             if living.is_empty() {
                 return true;
             }
@@ -70,7 +55,7 @@ fn end(mut list: impl FnMut() -> Vec<Stat>) -> bool {
     false
 }
 
-fn signal_to(stat: &Stat, signal: Signal) {
+fn signal_to(stat: &ProcessStat, signal: Signal) {
     let pid = i32::try_from(stat.process).ok().and_then(Pid::new);
     if let Some(pid) = pid
         && pid != Pid::own()
@@ -83,42 +68,16 @@ fn signal_to(stat: &Stat, signal: Signal) {
 /// The process itself and the members of the group that it leads. After the leader has ended, its id stays reserved
 /// for the group as long as that has members; they count if they are in the lab's session or in one that the leader
 /// made.
-fn group_of(process: u32, start: u64, session: u32, all: &[Stat]) -> Vec<Stat> {
+fn group_of(process: u32, start: u64, session: u32, all: &[ProcessStat]) -> Vec<ProcessStat> {
     let leader = all.iter().find(|stat| stat.process == process);
     if leader.is_some_and(|stat| stat.start != start) {
         return Vec::new();
     }
-    let is_member = |stat: &&Stat| {
+    let is_member = |stat: &&ProcessStat| {
         let is_ours = stat.session == session || stat.session == process;
         stat.process == process || (stat.group == process && stat.start >= start && is_ours)
     };
     all.iter().filter(is_member).cloned().collect()
-}
-
-fn all() -> Vec<Stat> {
-    let Ok(folder) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    folder
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(stat_of)
-        .collect()
-}
-
-fn parse(text: &str) -> Option<Stat> {
-    let (process, _) = text.split_once(' ')?;
-    // The name is in parentheses and may contain blanks and parentheses.
-    let (_, rest) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    // proc_pid_stat(5) counts from 1, and the state, the first here, is field 3.
-    let field = |number: usize| fields.get(number - 3).copied();
-    Some(Stat {
-        process: process.parse().ok()?,
-        state: field(3)?.chars().next()?,
-        group: field(5)?.parse().ok()?,
-        session: field(6)?.parse().ok()?,
-        start: field(22)?.parse().ok()?,
-    })
 }
 
 /// A server with open connections may take seconds to end on SIGTERM; after Ctrl-C the user should not wait longer.
@@ -135,27 +94,20 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
-    fn stat(process: u32, group: u32, session: u32, start: u64) -> Stat {
-        Stat {
+    fn stat(process: u32, group: u32, session: u32, start: u64) -> ProcessStat {
+        ProcessStat {
             process,
-            state: 'S',
             group,
             session,
             start,
+            ..ProcessStat::default()
         }
     }
 
-    fn check(all: &[Stat], expected: &[u32]) {
+    fn check(all: &[ProcessStat], expected: &[u32]) {
         let group = group_of(70, 1000, 5, all);
         let numbers: Vec<u32> = group.iter().map(|stat| stat.process).collect();
         assert_eq!(numbers, expected, "{all:?}");
-    }
-
-    #[test]
-    fn a_name_with_blanks_and_parentheses_is_skipped() {
-        let text = "42 (a ) b) S 1 40 39 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
-        assert_eq!(parse(text), Some(stat(42, 40, 39, 777)));
-        assert_eq!(parse("42 (torn"), None);
     }
 
     #[test]
@@ -198,7 +150,7 @@ mod tests {
         let mut line = [0_u8; 1];
         // Until the trap is set.
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
-        let own = stat_of(child.id()).unwrap();
+        let own = ProcessStat::of(child.id()).unwrap();
         assert!(end_started(child.id(), own.start, own.session));
         assert!(!child.wait().unwrap().success());
     }

@@ -1,7 +1,8 @@
 //! Journals of labs that have ended without restoring.
 
 use super::reading::{self, Progress};
-use super::{EXTENSION, Entry, Journal, ending};
+use super::{EXTENSION, Entry, Journal};
+use crate::process_stat::ProcessStat;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -144,7 +145,7 @@ fn known(path: &Path) -> io::Result<Known> {
     {
         left.run.clone_from(run);
         left.process = *process;
-        let living = ending::stat_of(*process).filter(ending::Stat::is_living);
+        let living = ProcessStat::of(*process).filter(ProcessStat::is_living);
         let start = living.map(|stat| stat.start);
         is_living = start == Some(*process_start) && (its_boot.is_empty() || *its_boot == boot());
     }

@@ -161,7 +161,7 @@ fn a_started_process_is_ended_with_its_group() {
     journal
         .note(&Entry::Started {
             process: child.id(),
-            process_start: ending::stat_of(child.id()).unwrap().start,
+            process_start: ProcessStat::of(child.id()).unwrap().start,
             what: String::from("server"),
         })
         .unwrap();
@@ -312,7 +312,7 @@ fn a_lab_that_was_killed_and_not_waited_for_has_ended() {
     let began = Entry::Began {
         run: String::from("killed"),
         process,
-        process_start: ending::stat_of(process).unwrap().start,
+        process_start: ProcessStat::of(process).unwrap().start,
         boot: left::boot(),
         session: 0,
     };
@@ -322,7 +322,7 @@ fn a_lab_that_was_killed_and_not_waited_for_has_ended() {
     assert_eq!(left::living(&scratch.0).unwrap().process, process);
     child.kill().unwrap();
     // It is not waited for: it stays a zombie.
-    while ending::stat_of(process).unwrap().is_living() {
+    while ProcessStat::of(process).unwrap().is_living() {
         std::thread::yield_now();
     }
     assert_eq!(left::living(&scratch.0), None);

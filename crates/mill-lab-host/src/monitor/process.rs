@@ -1,41 +1,12 @@
 //! /proc/PID: resources that processes used, a first process and all its descendants.
 
-use super::cpu::TICKS_PER_SECOND;
 use super::cpu::float;
 use crate::patience::wait_for;
+use crate::process_stat::ProcessStat;
+use mill_sys::clock::cpu_of_process;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
-
-/// What of /proc/PID/stat is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
-    pub name: String,
-    pub parent: u32,
-    /// User and system. The kernel takes both from the scheduler's exact sum; interrupts are in it where the kernel
-    /// does not keep them apart (CONFIG_IRQ_TIME_ACCOUNTING).
-    pub ticks: u64,
-    pub threads: u64,
-    /// Ticks after boot: a number and a start are one process for ever.
-    pub start: u64,
-}
-
-/// None if it is no such text.
-pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
-    // A program's name may hold blanks and parentheses; nothing after it does.
-    let (head, tail) = text.rsplit_once(')')?;
-    let (_, name) = head.split_once('(')?;
-    let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
-    // proc_pid_stat(5) counts from 1, and the name is its second: field 3 is our 0.
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    Some(Stat {
-        name: name.to_owned(),
-        parent: u32::try_from(field(4)?).ok()?,
-        ticks: field(14)? + field(15)?,
-        threads: field(20)?,
-        start: field(22)?,
-    })
-}
 
 /// Running sums of a tree since its first sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -83,25 +54,11 @@ struct Member {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// All CPU time of the process.
-    ticks: u64,
-    /// Of the running threads: a thread that has ended counts in the ticks only.
+    /// CPU time.
     nanoseconds: u64,
     voluntary: u64,
     involuntary: u64,
 }
-
-impl Seen {
-    /// CPU time since `before`: exact, or, where a thread has ended meanwhile, the part that the ticks guarantee.
-    fn seconds_since(&self, before: &Self) -> f64 {
-        let exact = self.nanoseconds.saturating_sub(before.nanoseconds);
-        let ticks = self.ticks.saturating_sub(before.ticks + TICKS_ROUNDED);
-        (float(exact) / 1e9).max(float(ticks) / TICKS_PER_SECOND)
-    }
-}
-
-/// User and system time are each rounded down.
-const TICKS_ROUNDED: u64 = 2;
 
 impl Tree {
     pub(super) fn new(roots: Vec<u32>) -> Self {
@@ -135,7 +92,8 @@ impl Tree {
             let known = self.members.remove(&key);
             let before = known.as_ref().map(|member| member.seen);
             let before = before.unwrap_or(if self.begun { Seen::default() } else { seen });
-            self.usage.cpu_seconds += seen.seconds_since(&before);
+            let nanoseconds = seen.nanoseconds.saturating_sub(before.nanoseconds);
+            self.usage.cpu_seconds += float(nanoseconds) / 1e9;
             self.usage.voluntary_switches += seen.voluntary.saturating_sub(before.voluntary);
             self.usage.involuntary_switches += seen.involuntary.saturating_sub(before.involuntary);
             let mut member = known.unwrap_or_else(|| Member {
@@ -176,8 +134,8 @@ const SEARCHES_AT_FIRST: u32 = 2;
 
 /// Whether a process was forked by one of its own name and does not end by itself, as nginx's cache loader does a
 /// minute after the start.
-fn is_worker(process: u32, own: &Stat) -> bool {
-    let of_its_name = stat(own.parent).is_some_and(|parent| parent.name == own.name);
+fn is_worker(process: u32, own: &ProcessStat) -> bool {
+    let of_its_name = ProcessStat::of(own.parent).is_some_and(|parent| parent.name == own.name);
     let title = || fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     of_its_name && !String::from_utf8_lossy(&title()).contains("cache loader")
 }
@@ -198,34 +156,18 @@ pub(crate) fn descendants(roots: &[u32], parents: &BTreeMap<u32, u32>) -> BTreeS
     found
 }
 
-/// All process ids.
-pub(crate) fn all() -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect()
-}
-
 /// Child to parent, of the whole machine.
 pub(crate) fn parents() -> BTreeMap<u32, u32> {
-    all()
-        .into_iter()
-        .filter_map(|number| Some((number, stat(number)?.parent)))
+    ProcessStat::all()
+        .map(|stat| (stat.process, stat.parent))
         .collect()
 }
 
-pub(crate) fn stat(number: u32) -> Option<Stat> {
-    parse_stat(&fs::read_to_string(format!("/proc/{number}/stat")).ok()?)
-}
-
-fn read(number: u32) -> Option<(Stat, Seen, u64)> {
-    let stat = stat(number)?;
+fn read(number: u32) -> Option<(ProcessStat, Seen, u64)> {
+    let stat = ProcessStat::of(number)?;
     let status = fs::read_to_string(format!("/proc/{number}/status")).ok()?;
     let mut seen = Seen {
-        ticks: stat.ticks,
-        nanoseconds: nanoseconds(number),
+        nanoseconds: nanoseconds(number)?,
         ..Seen::default()
     };
     if stat.threads > 1 {
@@ -242,20 +184,15 @@ fn read(number: u32) -> Option<(Stat, Seen, u64)> {
     Some((stat, seen, resident_kib * 1024))
 }
 
-/// CPU time of the running threads of a process (sched-stats.rst: time on a CPU, time waiting for one, timeslices).
-pub(crate) fn nanoseconds(number: u32) -> u64 {
-    let tasks = fs::read_dir(format!("/proc/{number}/task")).ok();
-    let times = tasks.into_iter().flatten().flatten().filter_map(|task| {
-        let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
-        text.split_ascii_whitespace().next()?.parse::<u64>().ok()
-    });
-    times.sum()
+/// CPU time of a process and of its threads that have ended.
+fn nanoseconds(number: u32) -> Option<u64> {
+    u64::try_from(cpu_of_process(number).ok()?.as_nanos()).ok()
 }
 
 /// Waits until the processes are idle, or the timeout: a server whose clients have gone still has requests to answer
 /// and connections to close.
 pub(crate) fn wait_until_idle(pids: &[u32]) {
-    let used = || -> u64 { pids.iter().map(|pid| nanoseconds(*pid)).sum() };
+    let used = || -> u64 { pids.iter().filter_map(|pid| nanoseconds(*pid)).sum() };
     let (mut last, mut looks) = (used(), 0);
     let _or_patience_ends = wait_for(IDLE_TIMEOUT, || {
         let now = used();
@@ -319,23 +256,6 @@ fn status_field(status: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const STAT: &str = "473 (a) (b c) S 469 469 23397 0 -1 4194304 101 0 0 0 7 5 90 80 20 0 3 0 2287083 3133440 380 18446744073709551615 1 1 1";
-
-    #[test]
-    fn a_program_with_blanks_and_parentheses_is_read() {
-        let expected = Stat {
-            name: String::from("a) (b c"),
-            parent: 469,
-            ticks: 12,
-            threads: 3,
-            start: 2_287_083,
-        };
-        assert_eq!(parse_stat(STAT), Some(expected));
-        for text in ["", "1 (x", "1 (x) S", "1 (x) S 2 3 4 x"] {
-            assert_eq!(parse_stat(text), None, "{text:?}");
-        }
-    }
-
     #[test]
     fn fields_of_a_status_are_found_by_their_whole_name() {
         let status =
@@ -347,22 +267,17 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_is_exact_and_keeps_that_of_threads_that_have_ended() {
-        let seen = |ticks, nanoseconds| Seen {
-            ticks,
-            nanoseconds,
-            ..Seen::default()
-        };
-        let before = seen(100, 1_000_000_000);
-        let check = |after: Seen, expected: f64| {
-            assert!(
-                (after.seconds_since(&before) - expected).abs() < 1e-9,
-                "{after:?}"
-            );
-        };
-        check(seen(151, 1_512_345_678), 0.512_345_678);
-        check(seen(152, 400_000_000), 0.5);
-        assert!(nanoseconds(std::process::id()) > 0);
+    fn cpu_time_is_finer_than_ticks_and_keeps_that_of_threads_that_have_ended() {
+        let own = || nanoseconds(std::process::id()).unwrap();
+        let used = own() + 1_000_000;
+        let spent = std::thread::spawn(move || {
+            while own() < used {}
+            own()
+        });
+        let spent = spent.join().unwrap();
+        assert!(own() >= spent);
+        assert_ne!(spent % 10_000_000, 0);
+        assert_eq!(nanoseconds(u32::MAX), None);
     }
 
     #[test]
@@ -408,7 +323,7 @@ mod tests {
         let worker: u32 = numbers.split(' ').next().unwrap().parse().unwrap();
         let other: u32 = numbers.split(' ').nth(1).unwrap().parse().unwrap();
         // Until it has executed its program.
-        while stat(other).is_some_and(|stat| stat.name != "sleep") {
+        while ProcessStat::of(other).is_some_and(|stat| stat.name != "sleep") {
             std::thread::yield_now();
         }
         let mut tree = Tree::new(vec![child.id()]);

@@ -3,7 +3,7 @@
 use super::tool::{self, GRACE};
 use super::{Looked, Scene};
 use crate::host::{Host, Line};
-use crate::monitor::process;
+use crate::process_stat::ProcessStat;
 use std::fmt::Write as _;
 use std::fs;
 
@@ -131,12 +131,8 @@ fn nodes() -> Result<String, String> {
 const BUSIEST: usize = 20;
 
 fn busiest() -> Result<String, String> {
-    let mut rows: Vec<(u64, u32, String)> = process::all()
-        .into_iter()
-        .filter_map(|number| {
-            let stat = process::stat(number)?;
-            Some((stat.ticks, number, stat.name))
-        })
+    let mut rows: Vec<(u64, u32, String)> = ProcessStat::all()
+        .map(|stat| (stat.ticks, stat.process, stat.name))
         .collect();
     if rows.is_empty() {
         return Err(String::from("/proc shows no process"));

@@ -2,8 +2,8 @@
 
 use super::{Looked, Scene};
 use crate::monitor::cpu::{self, TICKS_PER_SECOND, float};
-use crate::monitor::process;
 use crate::patience;
+use crate::process_stat::ProcessStat;
 use mill_sys::clock;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,16 +33,13 @@ struct Moment {
     at: Duration,
     stat: Option<cpu::Stat>,
     /// By process id and start time.
-    processes: BTreeMap<(u32, u64), process::Stat>,
+    processes: BTreeMap<(u32, u64), ProcessStat>,
 }
 
 impl Moment {
     fn now() -> Self {
         let stat = fs::read_to_string("/proc/stat").ok();
-        let processes = process::all().into_iter().filter_map(|number| {
-            let stat = process::stat(number)?;
-            Some(((number, stat.start), stat))
-        });
+        let processes = ProcessStat::all().map(|stat| ((stat.process, stat.start), stat));
         Self {
             at: clock::monotonic(),
             stat: stat.and_then(|text| cpu::parse(&text)),
@@ -123,12 +120,12 @@ mod tests {
 
     fn moment(second: u64, stat: &str, processes: &[(u32, u64, u64)]) -> Moment {
         let processes = processes.iter().map(|(number, start, ticks)| {
-            let stat = process::Stat {
+            let stat = ProcessStat {
                 name: format!("p{number}"),
-                parent: 1,
                 ticks: *ticks,
                 threads: 2,
                 start: *start,
+                ..ProcessStat::default()
             };
             ((*number, *start), stat)
         });

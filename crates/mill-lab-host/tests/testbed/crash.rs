@@ -7,7 +7,7 @@ use crate::stage::{Folder, has_root, on, turn};
 use mill_lab::recipe::{Topology, TopologyKind, Tune};
 use mill_lab_host::host::{Host, Line};
 use mill_lab_host::journal::{self, Entry, Journal};
-use mill_lab_host::process::started_at;
+use mill_lab_host::process_stat::ProcessStat;
 use mill_lab_host::topology::{self, Testbed};
 use mill_lab_host::tune;
 use std::io::{BufRead, BufReader, Write};
@@ -62,7 +62,7 @@ fn the_part_that_a_child_plays() {
     journal
         .note(&Entry::Started {
             process: server.id(),
-            process_start: started_at(server.id()).unwrap(),
+            process_start: ProcessStat::of(server.id()).unwrap().start,
             what: String::from("server"),
         })
         .unwrap();
