@@ -91,6 +91,19 @@ pub enum Entry {
     },
     /// A private folder was made; undone by removing it.
     MadeFolder { path: String },
+    /// A control group was made; undone by returning its processes to the group above, and removing it.
+    MadeControlGroup { path: String },
+}
+
+impl Entry {
+    fn wrote(host: &Host, path: &str, before: &str, after: &str) -> Self {
+        Self::Wrote {
+            host: host.clone(),
+            path: String::from(path),
+            before: String::from(before),
+            after: String::from(after),
+        }
+    }
 }
 
 /// An open journal. If dropped without `restore`, it still undoes what it can.
@@ -185,19 +198,29 @@ impl Journal {
     /// Records a command, then runs it and returns its output. A command that failed is not undone later.
     pub fn run(&mut self, host: &Host, argv: &[&str], undo: &[&str]) -> io::Result<String> {
         let owned = |words: &[&str]| words.iter().map(|word| String::from(*word)).collect();
-        self.note(&Entry::Ran {
+        let entry = Entry::Ran {
             host: host.clone(),
             argv: owned(argv),
             undo: owned(undo),
-        })?;
-        let result = errand::run(host, argv, None);
+        };
+        self.act(&entry, || errand::run(host, argv, None))
+    }
+
+    /// Records an act, then does it. One that failed is not undone later.
+    pub(crate) fn act<T>(
+        &mut self,
+        entry: &Entry,
+        act: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.note(entry)?;
+        let result = act();
         if result.is_err() {
             self.set_progress(self.noted.len() - 1, Progress::Undone)?;
         }
         result
     }
 
-    /// Records a new value of a kernel's file, then writes it. A write that was refused is not undone later.
+    /// Records a new value of a kernel's file, then writes it.
     pub(crate) fn write(
         &mut self,
         host: &Host,
@@ -205,17 +228,8 @@ impl Journal {
         before: &str,
         after: &str,
     ) -> io::Result<()> {
-        self.note(&Entry::Wrote {
-            host: host.clone(),
-            path: String::from(path),
-            before: String::from(before),
-            after: String::from(after),
-        })?;
-        let result = setting::write(host, path, after);
-        if result.is_err() {
-            self.set_progress(self.noted.len() - 1, Progress::Undone)?;
-        }
-        result
+        let entry = Entry::wrote(host, path, before, after);
+        self.act(&entry, || setting::write(host, path, after))
     }
 
     /// Records that the kernel turned the value just written into another one: `restore` then takes that one for the
@@ -227,12 +241,7 @@ impl Journal {
         before: &str,
         now: &str,
     ) -> io::Result<()> {
-        self.note(&Entry::Wrote {
-            host: host.clone(),
-            path: String::from(path),
-            before: String::from(before),
-            after: String::from(now),
-        })
+        self.note(&Entry::wrote(host, path, before, now))
     }
 
     /// The current position, to which `undo_to` returns.

@@ -115,9 +115,10 @@ fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Re
     let has_left = running.has_left();
     // A group with a full share would only add the cost of its accounting.
     let share = setup.system.cpu_share.filter(|share| *share < 1.0);
-    let confined = share.map(|share| cpu_share::confine(&running.pids(), share));
-    let confined = confined.transpose().map_err(Trouble::Absent);
-    let done = confined.and_then(|_group| {
+    let confined = share.map_or(Ok(()), |share| {
+        cpu_share::confine(&running.pids(), share, bench.journal)
+    });
+    let done = confined.map_err(Trouble::Absent).and_then(|()| {
         check::answer(trial, &names, prepared_testbed)?;
         under_load(trial, record, &names, &running, bench)
     });

@@ -149,6 +149,18 @@ fn folders_are_removed_but_never_those_above_a_labs() {
 }
 
 #[test]
+fn a_control_group_that_a_killed_lab_left_is_removed() {
+    let scratch = Scratch::new("group");
+    let group = scratch.0.join("group");
+    std::fs::create_dir(&group).unwrap();
+    let path = group.display().to_string();
+    let line = serde_json::to_string(&Entry::MadeControlGroup { path }).unwrap();
+    let (restored, said) = restored(&scratch, &[line, String::new()]);
+    assert_eq!(restored.restored, ["gone"], "{said}");
+    assert!(!group.exists());
+}
+
+#[test]
 fn a_started_process_is_ended_with_its_group() {
     use std::os::unix::process::CommandExt;
     let scratch = Scratch::new("started");
@@ -193,13 +205,7 @@ fn restored(scratch: &Scratch, lines: &[String]) -> (Restored, String) {
 }
 
 fn wrote(path: &str, before: &str, after: &str) -> String {
-    let entry = Entry::Wrote {
-        host: Host::Local,
-        path: String::from(path),
-        before: String::from(before),
-        after: String::from(after),
-    };
-    serde_json::to_string(&entry).unwrap()
+    serde_json::to_string(&Entry::wrote(&Host::Local, path, before, after)).unwrap()
 }
 
 #[test]

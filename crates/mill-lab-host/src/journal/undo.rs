@@ -48,6 +48,7 @@ impl Undoing {
                 }
             }
             Entry::MadeFolder { path } => remove_folder(path),
+            Entry::MadeControlGroup { path } => remove_control_group(Path::new(path)),
         }
     }
 
@@ -139,7 +140,21 @@ fn remove_folder(path: &str) -> Outcome {
             quoted(path)
         ));
     }
-    match std::fs::remove_dir_all(path) {
+    removed(path, std::fs::remove_dir_all(path))
+}
+
+fn remove_control_group(group: &Path) -> Outcome {
+    const PROCESSES: &str = "cgroup.procs";
+    // A group with processes cannot be removed; processes that have ended meanwhile are in no group.
+    let left = std::fs::read_to_string(group.join(PROCESSES)).unwrap_or_default();
+    for process in left.lines() {
+        let _ended_already = std::fs::write(group.with_file_name(PROCESSES), process);
+    }
+    removed(&group.display().to_string(), std::fs::remove_dir(group))
+}
+
+fn removed(path: &str, result: io::Result<()>) -> Outcome {
+    match result {
         Ok(()) => Outcome::Done,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::Done,
         Err(error) => Outcome::Left(format!("{path}: {error}")),

@@ -1,24 +1,17 @@
 //! Limits a server to a share of its CPU, by a control group.
 
+use crate::journal::{Entry, Journal};
 use crate::monitor::process;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A control group with a limit. When it is dropped, its processes have their whole CPU again.
-#[derive(Debug)]
-pub(super) struct Group {
-    folder: PathBuf,
-    /// The control group that its processes return to.
-    parent: PathBuf,
-}
-
 /// In microseconds. The limit holds in each period: the usual 100 ms would stop a server for most of that at a time,
 /// and its queues would overflow meanwhile.
 const PERIOD_US: f64 = 10_000.0;
 
-/// Confines running processes and all their descendants.
-pub(super) fn confine(roots: &[u32], share: f64) -> Result<Group, String> {
+/// Confines running processes and all their descendants, until the journal undoes it.
+pub(super) fn confine(roots: &[u32], share: f64, journal: &mut Journal) -> Result<(), String> {
     let quota = format!("{:.0}", PERIOD_US * share.clamp(0.01, 1.0));
     let period = format!("{PERIOD_US:.0}");
     // cpu.max of version 2 (cgroup-v2.rst); two files in version 1 (sched-bwc.rst).
@@ -35,46 +28,54 @@ pub(super) fn confine(roots: &[u32], share: f64) -> Result<Group, String> {
     ];
     let mut made = places
         .into_iter()
-        .filter_map(|(parent, files)| Group::make(Path::new(parent), files).ok());
+        .filter_map(|(parent, files)| make(Path::new(parent), files, journal).ok());
     let group = made.next();
     let group = group.ok_or("not on this machine: needs control groups with CPU limits")?;
     for process in process::descendants(roots, &process::parents()) {
-        let moved = group.write("cgroup.procs", &process.to_string());
-        moved.map_err(|error| format!("{}: {error}", group.folder.display()))?;
+        let moved = write(&group.join("cgroup.procs"), &process.to_string());
+        moved.map_err(|error| format!("{}: {error}", group.display()))?;
+    }
+    Ok(())
+}
+
+/// Makes a control group and writes its limits.
+fn make(parent: &Path, files: &[(&str, &str)], journal: &mut Journal) -> io::Result<PathBuf> {
+    let group = parent.join(format!("millstream-lab-{}", std::process::id()));
+    let path = group.display().to_string();
+    let mark = journal.mark();
+    journal.act(&Entry::MadeControlGroup { path }, || fs::create_dir(&group))?;
+    for (name, text) in files {
+        if let Err(error) = write(&group.join(name), text) {
+            journal.undo_to(mark);
+            return Err(error);
+        }
     }
     Ok(group)
 }
 
-impl Group {
-    fn make(parent: &Path, files: &[(&str, &str)]) -> io::Result<Self> {
-        let folder = parent.join(format!("millstream-lab-{}", std::process::id()));
-        fs::create_dir(&folder)?;
-        let group = Self {
-            folder,
-            parent: parent.to_owned(),
-        };
-        for (name, text) in files {
-            group.write(name, text)?;
-        }
-        Ok(group)
-    }
-
-    /// A control group has its files from the beginning.
-    fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .open(self.folder.join(name))?;
-        file.write_all(text.as_bytes())
-    }
+/// A control group has its files from the beginning.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        // A group with processes cannot be removed; processes that have ended meanwhile are in no group.
-        let left = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
-        for process in left.lines() {
-            let _ended_already = fs::write(self.parent.join("cgroup.procs"), process);
-        }
-        let _is_gone_already = fs::remove_dir(&self.folder);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_in_the_journal_as_long_as_it_exists() {
+        let folder = format!("mill-lab-host-cpu-share-{}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        let mut journal = Journal::begin(&folder, "run").unwrap();
+        // A folder of the test's has no such file, as a kernel without the limit has none.
+        make(&folder, &[("cpu.max", "4000 10000")], &mut journal).unwrap_err();
+        let group = make(&folder, &[], &mut journal).unwrap();
+        assert!(group.is_dir());
+        make(&folder, &[], &mut journal).unwrap_err();
+        assert!(group.is_dir(), "a group of the same name is not undone");
+        assert_eq!(journal.restore(), Vec::<String>::new());
+        assert!(!group.exists());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
