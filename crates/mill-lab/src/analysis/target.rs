@@ -1,9 +1,10 @@
 //! Limits for figures or ratios: met, missed, or open while the limit is inside the interval.
 
-use super::measured::{Filter, Measured, describe, over};
+use super::measured::{Filter, Measured, describe, figure, over};
 use super::wording::written;
 use crate::findings::{Cell, Grid, Statement, Tone};
 use crate::recipe::Target;
+use crate::record::TrialRecord;
 use crate::statistics::{PairedRatio, median};
 
 /// The table of all targets that have figures, if there is any, and its sentence in the summary.
@@ -40,7 +41,7 @@ pub(super) fn all(measured: &Measured<'_>) -> (Option<Grid>, Option<Statement>) 
             .to_vec(),
         rows: judged.iter().map(Judged::row).collect(),
         notes: vec![String::from(
-            "In brackets the interval of a ratio, or the least and the most. A target is open when its limit lies inside, and of a ratio from fewer than six pairs.",
+            "In brackets the interval of a ratio, or the least and the most. A target is open when its limit lies inside, and of a ratio from fewer than six pairs. Trials in which requests failed do not count, except for figures of errors.",
         )],
     };
     (Some(grid), Some(statement))
@@ -60,6 +61,8 @@ struct Judged {
     found: String,
     limit: String,
     verdict: Verdict,
+    /// What was left out because requests failed, and of how many.
+    left_out: (usize, usize),
 }
 
 /// What was found, and what surrounds it.
@@ -89,7 +92,11 @@ impl Judged {
             ..Cell::default()
         };
         let mut row: Vec<Cell> = words.into_iter().map(|word| cell(word)).collect();
-        row.push(cell(self.verdict.word()));
+        let verdict = self.verdict.word();
+        row.push(cell(&match self.left_out {
+            (0, _) => String::from(verdict),
+            (count, all) => format!("{verdict}; {count} of {all} had errors and are left out"),
+        }));
         row
     }
 }
@@ -104,10 +111,13 @@ fn judge(measured: &Measured<'_>, target: &Target) -> Vec<Judged> {
         .collect();
     let points = measured.combinations(&axes, &target.at).into_iter();
     let judged = points.filter_map(|point| {
-        let found = match &target.over {
+        let (found, left_out) = match &target.over {
             Some(other) => ratio(measured, &over(&[&point, other]), &point, &target.metric),
-            None => spread(&measured.values(&point, &target.metric)),
-        }?;
+            None => figures(measured, &point, &target.metric),
+        };
+        if found.is_none() && left_out.0 == 0 {
+            return None;
+        }
         let number = |value: f64| match target.over {
             Some(_) => format!("{value:.3}"),
             None => written(value, &metric, None),
@@ -123,26 +133,51 @@ fn judge(measured: &Measured<'_>, target: &Target) -> Vec<Judged> {
         Some(Judged {
             figure: metric.title.clone(),
             of,
-            found: format!(
-                "{} [{}, {}]",
-                number(found.middle),
-                number(found.low),
-                number(found.high)
-            ),
+            found: found.as_ref().map_or_else(String::new, |found| {
+                let [middle, low, high] = [found.middle, found.low, found.high].map(number);
+                format!("{middle} [{low}, {high}]")
+            }),
             limit: limits.collect::<Vec<_>>().join(", "),
-            verdict: found.verdict(target),
+            verdict: found.map_or(Verdict::Open, |found| found.verdict(target)),
+            left_out,
         })
     });
     judged.collect()
 }
 
-fn ratio(measured: &Measured<'_>, from: &Filter, to: &Filter, metric: &str) -> Option<Found> {
-    let pairs = measured.pairs(from, to, metric);
-    let pairs: Vec<(f64, f64)> = pairs
+/// Whether a trial may count: what failed took other time and bytes than an answer.
+fn is_clean(trial: &TrialRecord, metric: &str) -> bool {
+    metric.starts_with("errors.")
+        || metric == "failed_share"
+        || figure(trial, "errors.all").is_none_or(|errors| errors == 0.0)
+}
+
+/// What was found in clean trials, and how many others of how many there are.
+type Counted = (Option<Found>, (usize, usize));
+
+fn figures(measured: &Measured<'_>, at: &Filter, metric: &str) -> Counted {
+    let mut trials = measured.usable(at);
+    trials.retain(|trial| figure(trial, metric).is_some());
+    let all = trials.len();
+    trials.retain(|trial| is_clean(trial, metric));
+    let values: Vec<f64> = trials
         .iter()
-        .filter_map(|pair| pair.figures(metric))
+        .filter_map(|trial| figure(trial, metric))
         .collect();
-    let ratio = PairedRatio::of(&pairs)?;
+    (spread(&values), (all - trials.len(), all))
+}
+
+fn ratio(measured: &Measured<'_>, from: &Filter, to: &Filter, metric: &str) -> Counted {
+    let mut pairs = measured.pairs(from, to, metric);
+    let all = pairs.len();
+    pairs.retain(|pair| is_clean(pair.from, metric) && is_clean(pair.to, metric));
+    let figures = pairs.iter().filter_map(|pair| pair.figures(metric));
+    let found = ratio_of(&figures.collect::<Vec<_>>());
+    (found, (all - pairs.len(), all))
+}
+
+fn ratio_of(pairs: &[(f64, f64)]) -> Option<Found> {
+    let ratio = PairedRatio::of(pairs)?;
     // Without an interval nothing is known but the pairs themselves.
     let (low, high, is_sure) = match &ratio.interval {
         Some(interval) => (interval.low, interval.high, interval.is_sure()),

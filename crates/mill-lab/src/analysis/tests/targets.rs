@@ -9,7 +9,19 @@ fn check(targets: &str, expected: &[&str]) {
 }
 
 fn check_of(blocks: u32, targets: &str, expected: &[&str]) {
-    let run = Run::new(&format!("{ALLOCATORS}{targets}")).blocks(blocks, 0.1, 0.001);
+    check_with_errors(blocks, &[], targets, expected);
+}
+
+/// The same with errors in jemalloc's trials of some blocks, which are then ten times as fast.
+fn check_with_errors(blocks: u32, failed: &[u32], targets: &str, expected: &[&str]) {
+    let mut run = Run::new(&format!("{ALLOCATORS}{targets}")).blocks(blocks, 0.1, 0.001);
+    for trial in &mut run.kept.trials {
+        let of_jemalloc = trial.point["system"] == "jemalloc";
+        if of_jemalloc && failed.contains(&trial.block) {
+            trial.figures.insert(String::from("errors.all"), 7.0);
+            *trial.figures.get_mut("requests_per_s").unwrap() *= 10.0;
+        }
+    }
     let found = findings(&run.kept);
     let grid = found.tables.iter().find(|grid| grid.title == "Targets");
     let rows = grid.map_or(&[][..], |grid| grid.rows.as_slice());
@@ -51,4 +63,21 @@ fn a_limit_of_a_figure_holds_at_each_point_and_in_each_trial() {
         &target(20_000.0).replace("requests_per_s", "latency_s.p99"),
         &[],
     );
+}
+
+#[test]
+fn trials_in_which_requests_failed_do_not_count() {
+    let figure = "[[target]]\nmetric = \"requests_per_s\"\nat = { system = \"jemalloc\" }\nat_most = 40000\n";
+    let ratio = "over = { system = \"glibc\" }\nat_most = 1.2\n";
+    let ratio = figure.replace("at_most = 40000\n", ratio);
+    let check = |failed: &[u32], verdict: &str| {
+        check_with_errors(10, failed, figure, &[verdict]);
+        check_with_errors(10, failed, &ratio, &[verdict]);
+    };
+    check(&[], "met");
+    check(&[3, 7], "met; 2 of 10 had errors and are left out");
+    let all: Vec<u32> = (0..10).collect();
+    check(&all, "open; 10 of 10 had errors and are left out");
+    let errors = figure.replace("requests_per_s", "errors.all");
+    check_with_errors(10, &all, &errors, &["met"]);
 }
