@@ -385,3 +385,25 @@ fn a_mistake_in_a_recipe_is_shown_in_its_line() {
         "parents go round in a circle: x -> y -> x",
     );
 }
+
+#[test]
+fn large_answers_are_judged_by_their_transfer() {
+    // Of a short run of few large answers a part is under way at its end, which a count of whole answers leaves out.
+    for id in ["bench-serve", "bench-bypass"] {
+        let resolved = resolve(id, "full", &[]).unwrap();
+        let is_judged = |target: &&Target| {
+            let over = target.over.as_ref().and_then(|over| over.get("system"));
+            target.metric == "requests_per_s" && over.is_some_and(|it| it.as_str() == Some("nginx"))
+        };
+        for target in resolved.recipe.target.iter().filter(is_judged) {
+            let points = resolved.points().into_iter();
+            for point in points.filter(|point| matches(point, &target.at)) {
+                let (setup, _) = resolved.setup(&point).unwrap();
+                assert!(
+                    setup.content["body.html"].bytes < 100_000,
+                    "{id}: {point:?}"
+                );
+            }
+        }
+    }
+}
