@@ -1,10 +1,10 @@
 //! The content of a report, independent of its format: made by `analysis` and `lint`, written by `report`.
 
 use crate::record::{CommandLine, Environment, RunRecord, TunedKey};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Everything of one run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     pub run: RunRecord,
     pub question: String,
@@ -33,7 +33,7 @@ pub struct Findings {
     pub interrupted: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Undisturbed.
     pub measured: usize,
@@ -46,13 +46,13 @@ pub struct Counts {
 }
 
 /// A sentence of the summary.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
     pub tone: Tone,
     pub text: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tone {
     Gain,
@@ -63,7 +63,7 @@ pub enum Tone {
 }
 
 /// What the same system differs from itself, run to run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
     /// Share: comparisons below it are "no difference".
     pub floor: f64,
@@ -73,7 +73,7 @@ pub struct Noise {
 }
 
 /// One comparison at one point.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// "jemalloc : glibc at workers = 1".
     pub title: String,
@@ -101,7 +101,7 @@ pub struct Compared {
     pub caution: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Better,
@@ -139,7 +139,7 @@ const SURE: f64 = 0.95;
 pub const LEVEL: f64 = 0.05;
 
 /// A table in the document's layout.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grid {
     pub title: String,
     pub head: Vec<String>,
@@ -148,8 +148,17 @@ pub struct Grid {
     pub notes: Vec<String>,
 }
 
+impl Grid {
+    /// Those of its widest row.
+    pub fn columns(&self) -> usize {
+        let rows = self.rows.iter().map(Vec::len);
+        rows.fold(self.head.len(), usize::max)
+    }
+}
+
 /// A cell is text with what has to be known of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Cell {
     pub text: String,
     /// Half-width of its interval, "± 1.2 %".
@@ -163,14 +172,14 @@ pub struct Cell {
 }
 
 /// A picture as data; `report` draws it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
     pub title: String,
     pub drawing: Drawing,
     pub caption: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Drawing {
     /// Points with intervals, joined; `curves` are smooth (the fitted law, the ideal).
@@ -197,7 +206,7 @@ pub enum Drawing {
     Flame { folded: Vec<(String, u64)> },
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scale {
     pub title: String,
     pub unit: crate::metric::Unit,
@@ -206,14 +215,14 @@ pub struct Scale {
     pub complement: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     pub name: String,
     pub points: Vec<Dot>,
 }
 
 /// A point with an interval, if there is one.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dot {
     pub x: f64,
     pub y: f64,
@@ -221,7 +230,7 @@ pub struct Dot {
     pub high: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bar {
     pub name: String,
     pub value: f64,
@@ -231,14 +240,14 @@ pub struct Bar {
 }
 
 /// What a tool printed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     pub title: String,
     pub text: String,
 }
 
 /// A mistake, or something that looks like one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// Which lint: `swapped-labels`.
     pub lint: String,

@@ -10,7 +10,7 @@ use Unit::{
     Bytes, BytesPerSecond, Count, GigabitsPerSecond, Microseconds, PerRequest, PerSecond, Percent,
     Seconds, Share,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Which way is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Better {
 }
 
 /// How a figure is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// A plain number.

@@ -1,11 +1,16 @@
 //! Pictures of the examples.
 
-use crate::findings::{Bar, Dot, Drawing, Picture, Scale, Series, Tone};
+use crate::findings::{Dot, Drawing, Picture, Scale, Series};
 use crate::metric::Unit;
 
 /// Those of the allocators.
 pub(super) fn jemalloc() -> Vec<Picture> {
-    vec![percentiles(), cpu(), over_time(), flame()]
+    vec![
+        percentiles(),
+        parsed(include_str!("cpu.toml")),
+        over_time(),
+        parsed(include_str!("flame.toml")),
+    ]
 }
 
 fn scale(title: &str, unit: Unit, logarithmic: bool, complement: bool) -> Scale {
@@ -30,10 +35,13 @@ fn line(name: &str, points: &[(f64, f64)], width: f64) -> Series {
     }
 }
 
-/// Published figures of the cookbook's Table 2, so that the picture has a shape that a reader knows.
+/// Rounded figures of the cookbook's Table 2, so that the picture has a shape that a reader knows.
 pub(in crate::report) fn scaling() -> Picture {
     let workers = [1.0, 2.0, 4.0, 8.0, 16.0, 28.0];
-    let of = |rates: [f64; 6]| -> Vec<(f64, f64)> { workers.into_iter().zip(rates).collect() };
+    let of = |thousands: [u32; 6]| -> Vec<(f64, f64)> {
+        let rates = thousands.map(|rate| f64::from(rate) * 1000.0);
+        workers.into_iter().zip(rates).collect()
+    };
     let ideal: Vec<(f64, f64)> = workers.iter().map(|n| (*n, n * 126_007.0)).collect();
     let law: Vec<(f64, f64)> = (1..=28)
         .map(f64::from)
@@ -50,35 +58,15 @@ pub(in crate::report) fn scaling() -> Picture {
             x: scale("Worker processes", Unit::Count, false, false),
             y: scale("New connections/s", Unit::PerSecond, false, false),
             series: vec![
-                line(
-                    "Kernel",
-                    &of([
-                        35_890.7, 73_226.1, 128_555.0, 209_513.0, 278_366.0, 288_632.0,
-                    ]),
-                    0.04,
-                ),
+                line("Kernel", &of([36, 73, 129, 210, 278, 289]), 0.04),
                 line(
                     "Onload balanced",
-                    &of([
-                        126_007.0,
-                        198_366.0,
-                        404_713.0,
-                        755_081.0,
-                        1_454_320.0,
-                        2_334_780.0,
-                    ]),
+                    &of([126, 198, 405, 755, 1454, 2335]),
                     0.03,
                 ),
                 line(
                     "Onload performance",
-                    &of([
-                        125_273.0,
-                        201_056.0,
-                        407_412.0,
-                        779_808.0,
-                        1_434_150.0,
-                        2_302_380.0,
-                    ]),
+                    &of([125, 201, 407, 780, 1434, 2302]),
                     0.03,
                 ),
             ],
@@ -127,22 +115,6 @@ fn percentiles() -> Picture {
     }
 }
 
-fn cpu() -> Picture {
-    let bar = |name: &str, parts: [f64; 4]| (name.to_owned(), parts.to_vec());
-    Picture {
-        title: String::from("CPU of the server's core"),
-        drawing: Drawing::Stacks {
-            parts: ["usr", "sys", "soft", "idle"].map(String::from).to_vec(),
-            bars: vec![
-                bar("glibc, server", [24.28, 45.06, 30.66, 0.0]),
-                bar("jemalloc, server", [19.54, 35.12, 32.18, 13.15]),
-                bar("glibc, client", [18.0, 41.0, 11.0, 30.0]),
-            ],
-        },
-        caption: String::from("As mpstat counts, in the steady part."),
-    }
-}
-
 fn over_time() -> Picture {
     let down: Vec<(f64, f64)> = (0..120)
         .map(f64::from)
@@ -166,83 +138,13 @@ fn over_time() -> Picture {
     }
 }
 
-fn flame() -> Picture {
-    let folded = [
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;ngx_epoll_process_events;ngx_http_process_request;ngx_http_header_filter;_int_malloc",
-            341,
-        ),
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;ngx_epoll_process_events;ngx_http_process_request;ngx_vslprintf",
-            463,
-        ),
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;ngx_epoll_process_events;writev;entry_SYSCALL_64_[k];do_syscall_64_[k];tcp_sendmsg_[k];tcp_write_xmit_[k]",
-            2140,
-        ),
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;ngx_epoll_process_events;accept4;entry_SYSCALL_64_[k];do_syscall_64_[k];inet_accept_[k]",
-            900,
-        ),
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;epoll_wait;entry_SYSCALL_64_[k];do_syscall_64_[k];ep_poll_[k]",
-            610,
-        ),
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;ngx_event_expire_timers",
-            120,
-        ),
-        ("swapper;cpuidle_idle_call_[k]", 300),
-    ];
-    Picture {
-        title: String::from("Where the server's time goes, glibc"),
-        drawing: Drawing::Flame {
-            folded: folded
-                .map(|(stack, count)| (stack.to_owned(), count))
-                .to_vec(),
-        },
-        caption: String::from("perf record, 99 samples a second, in a pass of its own."),
-    }
-}
-
 /// Bars of every tone, one without an interval.
 pub(in crate::report) fn bars() -> Picture {
-    let bar = |name: &str, value: f64, interval: Option<(f64, f64)>, tone| Bar {
-        name: name.to_owned(),
-        value,
-        low: interval.map(|(low, _)| low),
-        high: interval.map(|(_, high)| high),
-        tone,
-    };
-    Picture {
-        title: String::from("Gains"),
-        drawing: Drawing::Bars {
-            scale: scale("Gain", Unit::Percent, false, false),
-            zero: 0.0,
-            bars: vec![
-                bar(
-                    "balanced, 1 worker",
-                    251.1,
-                    Some((240.0, 262.0)),
-                    Tone::Gain,
-                ),
-                bar(
-                    "balanced, 28 workers, 100 kB",
-                    -0.4,
-                    Some((-1.4, 0.6)),
-                    Tone::Same,
-                ),
-                bar(
-                    "performance, 28 workers",
-                    -12.0,
-                    Some((-20.0, -4.0)),
-                    Tone::Loss,
-                ),
-                bar("performance, 2 workers", 20.0, None, Tone::Unsure),
-            ],
-        },
-        caption: String::new(),
-    }
+    parsed(include_str!("bars.toml"))
+}
+
+fn parsed(text: &str) -> Picture {
+    toml::from_str(text).expect("the example is a picture")
 }
 
 /// Twelve lines over connections, as Figures 6 and 7 of the cookbook have, and two that hardly differ.
