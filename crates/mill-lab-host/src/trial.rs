@@ -20,7 +20,7 @@ use crate::prepared_testbed::PreparedTestbed;
 use crate::system::{self, Running, Site, Trouble};
 use mill_lab::plan::Trial;
 use mill_lab::recipe::{Repeat, Setup, SystemKind, Tool};
-use mill_lab::record::{Figures, Status, TrialRecord};
+use mill_lab::record::{Status, TrialRecord};
 use mill_sys::clock;
 use std::path::Path;
 use std::time::Duration;
@@ -44,17 +44,8 @@ pub fn blank(trial: &Trial, attempt: u32) -> TrialRecord {
         point: trial.point.clone(),
         again: trial.again,
         attempt,
-        status: Status::Measured,
         started_ms: u64::try_from(clock::realtime().as_millis()).unwrap_or(u64::MAX),
-        seconds: 0.0,
-        commands: Vec::new(),
-        figures: Figures::new(),
-        percentiles: Vec::new(),
-        limit: None,
-        absent: std::collections::BTreeMap::new(),
-        tuned: Vec::new(),
-        artefacts: Vec::new(),
-        notes: Vec::new(),
+        ..TrialRecord::default()
     }
 }
 

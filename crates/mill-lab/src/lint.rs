@@ -114,17 +114,5 @@ fn warning(lint: &str, text: String, advice: &str) -> Warning {
     }
 }
 
-/// The value in the middle; none of nothing.
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    if sorted.len() % 2 == 1 {
-        return Some(upper);
-    }
-    let lower = *sorted.get(sorted.len() / 2 - 1)?;
-    Some(f64::midpoint(lower, upper))
-}
-
 #[cfg(test)]
 mod tests;

@@ -26,7 +26,7 @@ pub type Figures = BTreeMap<String, f64>;
 pub type Point = BTreeMap<String, String>;
 
 /// `run.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The folder's name.
     pub id: String,
@@ -49,7 +49,7 @@ pub struct RunRecord {
 }
 
 /// `finished.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finish {
     pub ended_ms: u64,
     pub interrupted: bool,
@@ -58,7 +58,7 @@ pub struct Finish {
 }
 
 /// `trial.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// Its place in the plan, from 0; the folder's number is one more.
     pub number: usize,
@@ -91,24 +91,19 @@ pub struct TrialRecord {
 }
 
 /// What became of a trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Status {
+    #[default]
     Measured,
     /// Measured while others took more CPU time than the recipe allows: used, and marked, only where no trial was left undisturbed.
     /// Older stores call it void.
     #[serde(alias = "void")]
-    Disturbed {
-        reason: String,
-    },
+    Disturbed { reason: String },
     /// Something it needs is not here: "not on this machine: needs …", "needs 4 cores", "not built yet".
-    Absent {
-        reason: String,
-    },
+    Absent { reason: String },
     /// It should have worked.
-    Failed {
-        reason: String,
-    },
+    Failed { reason: String },
 }
 
 /// A process, with its command as a user would start it again.

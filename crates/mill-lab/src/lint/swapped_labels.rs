@@ -2,8 +2,9 @@
 //! send other heads. A sample with the size of another server's responses has the wrong label.
 
 use super::sample::Sample;
-use super::{median, warning};
+use super::warning;
 use crate::findings::Warning;
+use crate::statistics::median;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn of(samples: &[Sample]) -> Vec<Warning> {

@@ -1,8 +1,9 @@
 //! Answers of one server to one request that changed their size: another file, error pages among them, or a compression that came and went.
 
 use super::sample::Sample;
-use super::{median, warning};
+use super::warning;
 use crate::findings::Warning;
+use crate::statistics::median;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Samples of one server and one object, with their sizes and half-widths.

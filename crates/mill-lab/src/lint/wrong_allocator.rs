@@ -2,11 +2,12 @@
 //! longer called.
 
 use super::blocks::ALLOCATORS;
-use super::{median, warning};
+use super::warning;
 use crate::findings::Warning;
 use crate::output::quantity::Quantity;
 use crate::recipe::Recipe;
 use crate::record::{Status, TrialRecord};
+use crate::statistics::median;
 
 /// Of a text: two counts at a probe on malloc, another allocator named between them, and requests as many as before.
 pub(super) fn of_text(name: &str, text: &str) -> Vec<Warning> {

@@ -25,13 +25,7 @@ pub(super) fn files(findings: &Findings) -> Vec<(String, String)> {
 
 /// A column of small print follows its column where any cell has some.
 fn table(grid: &Grid) -> String {
-    let columns = grid
-        .rows
-        .iter()
-        .map(Vec::len)
-        .chain([grid.head.len()])
-        .max()
-        .unwrap_or(0);
+    let columns = grid.columns();
     let small: [(&str, SmallPrint); 3] = [
         ("spread", |cell| cell.spread.as_deref()),
         ("published", |cell| cell.published.as_deref()),

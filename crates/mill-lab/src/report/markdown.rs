@@ -20,9 +20,9 @@ pub(super) fn emit(findings: &Findings) -> (String, Vec<(String, String)>) {
     page.top(findings);
     page.comparisons(findings);
     page.tables(findings);
-    page.charts(findings);
+    page.charts("Charts", findings, false);
     page.blocks(findings);
-    page.flames(findings);
+    page.charts("Profiles", findings, true);
     page.cautions(findings);
     page.machine(findings);
     page.repeat(findings);
@@ -137,23 +137,13 @@ impl Page {
         }
     }
 
-    fn charts(&mut self, findings: &Findings) {
-        let charts: Vec<&Picture> = findings.charts.iter().filter(|it| !is_flame(it)).collect();
-        if !charts.is_empty() {
-            self.heading("Charts");
+    /// Flame graphs, or all others.
+    fn charts(&mut self, heading: &str, findings: &Findings, flames: bool) {
+        let charts = || findings.charts.iter().filter(|it| is_flame(it) == flames);
+        if charts().next().is_some() {
+            self.heading(heading);
         }
-        for picture in charts {
-            self.paragraph(&format!("### {}", text(&picture.title)));
-            self.picture(picture);
-        }
-    }
-
-    fn flames(&mut self, findings: &Findings) {
-        let flames: Vec<&Picture> = findings.charts.iter().filter(|it| is_flame(it)).collect();
-        if !flames.is_empty() {
-            self.heading("Profiles");
-        }
-        for picture in flames {
+        for picture in charts() {
             self.paragraph(&format!("### {}", text(&picture.title)));
             self.picture(picture);
         }
@@ -288,19 +278,13 @@ const BLOCK_BYTES: usize = 20_000;
 
 /// Columns of numbers are aligned right.
 fn table(grid: &Grid) -> String {
-    let columns = grid
-        .rows
-        .iter()
-        .map(Vec::len)
-        .chain([grid.head.len()])
-        .max()
-        .unwrap_or(0);
+    let columns = grid.columns();
     let mut out = String::new();
     let heads: Vec<String> = (0..columns)
         .map(|column| {
             grid.head
                 .get(column)
-                .map_or(String::new(), |head| text(head))
+                .map_or_else(String::new, |it| text(it))
         })
         .collect();
     let marks: Vec<&str> = (0..columns)

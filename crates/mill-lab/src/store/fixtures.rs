@@ -2,8 +2,7 @@
 
 use super::{RunFolder, TrialFolder, publish};
 use crate::limit::{Limit, Side};
-use crate::record::{CommandLine, Environment, Figures, Point, RunRecord, Status, TrialRecord};
-use std::collections::BTreeMap;
+use crate::record::{CommandLine, Environment, Figures, Point, RunRecord, TrialRecord};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -68,11 +67,7 @@ pub(crate) fn environment() -> Environment {
 pub(crate) fn trial(number: usize, system: &str, rate: f64) -> TrialRecord {
     TrialRecord {
         number,
-        block: 0,
         point: Point::from([(String::from("system"), String::from(system))]),
-        again: false,
-        attempt: 0,
-        status: Status::Measured,
         started_ms: 1000,
         seconds: 2.5,
         commands: vec![CommandLine {
@@ -85,10 +80,8 @@ pub(crate) fn trial(number: usize, system: &str, rate: f64) -> TrialRecord {
             side: Side::Server,
             evidence: String::from("CPUs of the server 100 % busy, of the client 40 %"),
         }),
-        absent: BTreeMap::new(),
-        tuned: Vec::new(),
         artefacts: vec![String::from("round-trip.txt")],
-        notes: Vec::new(),
+        ..TrialRecord::default()
     }
 }
 

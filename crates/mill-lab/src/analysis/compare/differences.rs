@@ -2,6 +2,8 @@
 
 use super::super::Kept;
 use crate::recipe::Recipe;
+use crate::record::Environment;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Loads that differ: the tool and its arguments, the objects, and the variables that stand in either.
 pub(super) fn of_loads(a: &Recipe, b: &Recipe) -> Vec<String> {
@@ -23,88 +25,16 @@ pub(super) fn of_loads(a: &Recipe, b: &Recipe) -> Vec<String> {
 
 /// Version, size, machine, topology: `what: A's and B's`.
 pub(super) fn of_surroundings(a: &Kept, b: &Kept) -> Vec<String> {
-    let (run_a, run_b) = (&a.run, &b.run);
+    let mut found: Vec<String> = surroundings(a)
+        .into_iter()
+        .zip(surroundings(b))
+        .filter(|(a, b)| a != b)
+        .map(|((what, a), (_, b))| told(what, &a, &b))
+        .collect();
     let (here, there) = (&a.environment, &b.environment);
-    let commit = |run: &crate::record::RunRecord| run.commit.clone().unwrap_or_else(none);
-    let optional = |value: &Option<String>| value.clone().unwrap_or_else(none);
-    let mut found: Vec<String> = [
-        (
-            "millstream",
-            run_a.millstream.clone(),
-            run_b.millstream.clone(),
-        ),
-        ("commit", commit(run_a), commit(run_b)),
-        ("size", run_a.size.clone(), run_b.size.clone()),
-        (
-            "overrides",
-            run_a.overrides.join(" "),
-            run_b.overrides.join(" "),
-        ),
-        ("host", here.host.clone(), there.host.clone()),
-        ("kernel", here.kernel.clone(), there.kernel.clone()),
-        (
-            "distribution",
-            here.distribution.clone(),
-            there.distribution.clone(),
-        ),
-        ("CPU", here.cpu.clone(), there.cpu.clone()),
-        ("cores", here.cores.to_string(), there.cores.to_string()),
-        (
-            "memory",
-            here.memory_bytes.to_string(),
-            there.memory_bytes.to_string(),
-        ),
-        ("nodes", here.nodes.to_string(), there.nodes.to_string()),
-        (
-            "hypervisor",
-            here.hypervisor.clone(),
-            there.hypervisor.clone(),
-        ),
-        (
-            "governor",
-            optional(&here.governor),
-            optional(&there.governor),
-        ),
-        (
-            "clocksource",
-            optional(&here.clocksource),
-            optional(&there.clocksource),
-        ),
-        (
-            "transparent huge pages",
-            optional(&here.transparent_hugepage),
-            optional(&there.transparent_hugepage),
-        ),
-        (
-            "congestion control",
-            optional(&here.congestion_control),
-            optional(&there.congestion_control),
-        ),
-        (
-            "mitigations",
-            here.mitigations.join(", "),
-            there.mitigations.join(", "),
-        ),
-        (
-            "open files",
-            here.open_files_max.to_string(),
-            there.open_files_max.to_string(),
-        ),
-        (
-            "interfaces",
-            here.interfaces.join(", "),
-            there.interfaces.join(", "),
-        ),
-    ]
-    .into_iter()
-    .filter(|(_, a, b)| a != b)
-    .map(|(what, a, b)| told(what, &a, &b))
-    .collect();
-    let tools: std::collections::BTreeSet<&String> =
-        here.versions.keys().chain(there.versions.keys()).collect();
+    let tools: BTreeSet<&String> = here.versions.keys().chain(there.versions.keys()).collect();
     for tool in tools {
-        let version =
-            |of: &crate::record::Environment| of.versions.get(tool).cloned().unwrap_or_else(none);
+        let version = |of: &Environment| of.versions.get(tool).cloned().unwrap_or_else(none);
         let (a, b) = (version(here), version(there));
         if a != b {
             found.push(told(tool, &a, &b));
@@ -120,9 +50,36 @@ pub(super) fn of_surroundings(a: &Kept, b: &Kept) -> Vec<String> {
     found
 }
 
+fn surroundings(kept: &Kept) -> [(&'static str, String); 19] {
+    let (run, machine) = (&kept.run, &kept.environment);
+    let optional = |value: &Option<String>| value.clone().unwrap_or_else(none);
+    let huge_pages = optional(&machine.transparent_hugepage);
+    [
+        ("millstream", run.millstream.clone()),
+        ("commit", optional(&run.commit)),
+        ("size", run.size.clone()),
+        ("overrides", run.overrides.join(" ")),
+        ("host", machine.host.clone()),
+        ("kernel", machine.kernel.clone()),
+        ("distribution", machine.distribution.clone()),
+        ("CPU", machine.cpu.clone()),
+        ("cores", machine.cores.to_string()),
+        ("memory", machine.memory_bytes.to_string()),
+        ("nodes", machine.nodes.to_string()),
+        ("hypervisor", machine.hypervisor.clone()),
+        ("governor", optional(&machine.governor)),
+        ("clocksource", optional(&machine.clocksource)),
+        ("transparent huge pages", huge_pages),
+        ("congestion control", optional(&machine.congestion_control)),
+        ("mitigations", machine.mitigations.join(", ")),
+        ("open files", machine.open_files_max.to_string()),
+        ("interfaces", machine.interfaces.join(", ")),
+    ]
+}
+
 /// Keys that held while one run measured and not, or otherwise, in the other.
 fn of_tuning(a: &Kept, b: &Kept) -> Vec<String> {
-    let keys = |kept: &Kept| -> std::collections::BTreeMap<String, String> {
+    let keys = |kept: &Kept| -> BTreeMap<String, String> {
         let tuned = kept.trials.iter().flat_map(|trial| &trial.tuned);
         tuned
             .map(|key| {
@@ -132,11 +89,11 @@ fn of_tuning(a: &Kept, b: &Kept) -> Vec<String> {
             .collect()
     };
     let (left, right) = (keys(a), keys(b));
-    let all: std::collections::BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+    let all: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
     all.into_iter()
         .filter(|key| left.get(*key) != right.get(*key))
         .map(|key| {
-            let of = |keys: &std::collections::BTreeMap<String, String>| {
+            let of = |keys: &BTreeMap<String, String>| {
                 keys.get(key)
                     .cloned()
                     .unwrap_or_else(|| String::from("left alone"))
@@ -148,7 +105,7 @@ fn of_tuning(a: &Kept, b: &Kept) -> Vec<String> {
 
 /// Keys of two tables whose values differ, at any depth.
 fn of_tables(name: &str, a: &toml::Table, b: &toml::Table) -> Vec<String> {
-    let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     keys.into_iter()
         .flat_map(|key| {
             let place = format!("{name}.{key}");

@@ -2,9 +2,8 @@
 
 use crate::analysis::Kept;
 use crate::limit::{Limit, Side};
-use crate::record::{Environment, Figures, Finish, RunRecord, Status, TrialRecord};
+use crate::record::{Environment, Figures, Finish, RunRecord, TrialRecord};
 use crate::statistics::{Generator, normal_quantile, number};
-use std::collections::BTreeMap;
 
 /// Two systems on one core, at one concurrency or more.
 pub(super) const ALLOCATORS: &str = r#"
@@ -51,13 +50,9 @@ impl Run {
             recipe: String::from("allocators"),
             title: String::from("nginx with another allocator"),
             size: String::from("smoke"),
-            overrides: Vec::new(),
-            command: Vec::new(),
             seed: 1,
-            started_ms: 0,
             millstream: String::from("0.1.0"),
-            commit: None,
-            trials: 0,
+            ..RunRecord::default()
         };
         Self {
             kept: Kept {
@@ -65,11 +60,7 @@ impl Run {
                 recipe: toml::from_str(recipe).expect("the recipe of a test is one"),
                 environment: Environment::default(),
                 trials: Vec::new(),
-                finish: Some(Finish {
-                    ended_ms: 1,
-                    interrupted: false,
-                    not_restored: Vec::new(),
-                }),
+                finish: Some(Finish::default()),
                 files: Vec::new(),
             },
             generator: Generator::new(42),
@@ -92,22 +83,13 @@ impl Run {
             number,
             block,
             point: point.map(owned).collect(),
-            again: false,
-            attempt: 0,
-            status: Status::Measured,
-            started_ms: 0,
             seconds: 2.0,
-            commands: Vec::new(),
             figures: figures
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), *value))
                 .collect::<Figures>(),
-            percentiles: Vec::new(),
             limit: limit(Side::Server),
-            absent: BTreeMap::new(),
-            tuned: Vec::new(),
-            artefacts: Vec::new(),
-            notes: Vec::new(),
+            ..TrialRecord::default()
         });
         self.kept.run.trials = self.kept.trials.len();
         self.kept.trials.last_mut().expect("one was pushed")

@@ -31,6 +31,11 @@ fn recipe(changes: &[(&str, &str)]) -> Recipe {
     toml::from_str(&text).unwrap()
 }
 
+fn limit(side: Side) -> Option<Limit> {
+    let evidence = String::new();
+    Some(Limit { side, evidence })
+}
+
 /// Three blocks of both systems, without any mistake.
 fn trials() -> Vec<TrialRecord> {
     let mut trials = Vec::new();
@@ -42,10 +47,6 @@ fn trials() -> Vec<TrialRecord> {
                 point: [("system", system), ("concurrency", "100")]
                     .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
                     .into(),
-                again: false,
-                attempt: 0,
-                status: Status::Measured,
-                started_ms: 0,
                 seconds: 3.0,
                 commands: vec![CommandLine {
                     role: String::from("client 0"),
@@ -61,15 +62,8 @@ fn trials() -> Vec<TrialRecord> {
                 ]
                 .map(|(name, value)| (name.to_owned(), value))
                 .into(),
-                percentiles: Vec::new(),
-                limit: Some(Limit {
-                    side: Side::Server,
-                    evidence: String::new(),
-                }),
-                absent: Default::default(),
-                tuned: Vec::new(),
-                artefacts: Vec::new(),
-                notes: Vec::new(),
+                limit: limit(Side::Server),
+                ..TrialRecord::default()
             });
         }
     }
@@ -147,10 +141,7 @@ fn points_of_the_client_are_not_the_servers() {
         (Side::Link, "link-bound"),
     ] {
         let mut trials = trials();
-        trials[0].limit = Some(Limit {
-            side,
-            evidence: String::new(),
-        });
+        trials[0].limit = limit(side);
         check(
             &recipe(&[]),
             &trials,
@@ -163,10 +154,7 @@ fn points_of_the_client_are_not_the_servers() {
 #[test]
 fn a_side_that_was_not_measured_is_not_compared_and_gives_no_warning() {
     let mut trials = trials();
-    trials[0].limit = Some(Limit {
-        side: Side::Both,
-        evidence: String::new(),
-    });
+    trials[0].limit = limit(Side::Both);
     of_jemalloc(&mut trials).for_each(|trial| {
         trial.status = Status::Absent {
             reason: String::from("not built yet"),

@@ -9,22 +9,13 @@ use serde::Serialize;
 pub(super) struct TableView {
     title: String,
     head: Vec<Head>,
-    rows: Vec<Vec<CellView>>,
+    rows: Vec<Vec<Cell>>,
     notes: Vec<String>,
 }
 
 #[derive(Serialize)]
 struct Head {
     text: String,
-    number: bool,
-}
-
-#[derive(Serialize)]
-struct CellView {
-    text: String,
-    spread: Option<String>,
-    published: Option<String>,
-    mark: Option<String>,
     number: bool,
 }
 
@@ -61,7 +52,7 @@ impl TableView {
                 .map(|row| {
                     let cells = row.iter().enumerate();
                     cells
-                        .map(|(column, cell)| CellView::of(column, cell, number(column)))
+                        .map(|(column, cell)| view(column, cell, number(column)))
                         .collect()
                 })
                 .collect(),
@@ -70,20 +61,16 @@ impl TableView {
     }
 }
 
-impl CellView {
-    /// The first column names its row and stays as it is.
-    fn of(column: usize, cell: &Cell, among_numbers: bool) -> Self {
-        Self {
-            text: if column > 0 || cell.number {
-                grouped(&cell.text)
-            } else {
-                cell.text.clone()
-            },
-            spread: cell.spread.clone(),
-            published: cell.published.clone(),
-            mark: cell.mark.clone(),
-            // A missing figure's text is in the number's place.
-            number: cell.number || (among_numbers && cell.text.is_empty()),
-        }
+/// The first column names its row and stays as it is.
+fn view(column: usize, cell: &Cell, among_numbers: bool) -> Cell {
+    Cell {
+        text: if column > 0 || cell.number {
+            grouped(&cell.text)
+        } else {
+            cell.text.clone()
+        },
+        // A missing figure's text is in the number's place.
+        number: cell.number || (among_numbers && cell.text.is_empty()),
+        ..cell.clone()
     }
 }

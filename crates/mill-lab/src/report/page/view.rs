@@ -2,7 +2,8 @@
 
 use super::Allowance;
 use super::table::TableView;
-use crate::findings::{Drawing, Findings, Picture};
+use crate::findings::{Drawing, Findings, Picture, Warning};
+use crate::record::TunedKey;
 use crate::report::chart::{self, ChartTarget, draw};
 use crate::report::comparison::{Row, bars};
 use crate::report::legend::legend;
@@ -29,11 +30,11 @@ pub(super) struct View {
     blocks: Vec<(String, String)>,
     flames: Vec<Figure>,
     absences: Vec<String>,
-    warnings: Vec<WarningView>,
+    warnings: Vec<Warning>,
     topology: String,
     environment: Vec<(String, String)>,
     environment_warnings: Vec<String>,
-    tuned: Vec<Tuned>,
+    tuned: Vec<TunedKey>,
     command: String,
     commands: Vec<(String, String)>,
     made: Vec<(String, String)>,
@@ -56,23 +57,6 @@ struct Figure {
     caption: String,
     /// The same figures as text, for screen readers.
     data: Option<chart::Figures>,
-}
-
-#[derive(Serialize)]
-struct WarningView {
-    lint: String,
-    text: String,
-    /// The same at further places.
-    more: Vec<String>,
-    advice: String,
-}
-
-#[derive(Serialize)]
-struct Tuned {
-    key: String,
-    before: String,
-    wanted: String,
-    problem: Option<String>,
 }
 
 impl View {
@@ -103,6 +87,7 @@ impl View {
         };
         let compared = findings.comparisons.iter().take(allowance.rows);
         let tables = findings.tables.iter().take(allowance.tables);
+        let tuned = findings.tuned.iter().take(allowance.rows);
         Self {
             style: Value::from_safe_string(format!("{STYLE}\n{}", chart::page_style())),
             title: findings.run.title.clone(),
@@ -127,7 +112,7 @@ impl View {
             topology: words::shortened(&findings.topology, allowance.block_bytes),
             environment: words::environment(&findings.environment),
             environment_warnings: few(&findings.environment.warnings),
-            tuned: tuned(findings, allowance),
+            tuned: tuned.cloned().collect(),
             command: words::shell(&findings.run.command),
             commands: commands(findings, allowance),
             made: words::made(findings),
@@ -149,31 +134,18 @@ fn summary(findings: &Findings, allowance: Allowance) -> Vec<Sentence> {
     statements.map(sentence).collect()
 }
 
-fn warnings(findings: &Findings, allowance: Allowance) -> Vec<WarningView> {
+fn warnings(findings: &Findings, allowance: Allowance) -> Vec<Warning> {
     let warnings = findings.warnings.iter().take(allowance.rows);
-    let view = |it: &crate::findings::Warning| WarningView {
-        lint: it.lint.clone(),
-        text: unbroken(&it.text),
-        more: it
-            .more
-            .iter()
-            .take(allowance.rows)
-            .map(|line| unbroken(line))
-            .collect(),
-        advice: unbroken(&it.advice),
+    let view = |it: &Warning| {
+        let more = it.more.iter().take(allowance.rows);
+        Warning {
+            lint: it.lint.clone(),
+            text: unbroken(&it.text),
+            more: more.map(|line| unbroken(line)).collect(),
+            advice: unbroken(&it.advice),
+        }
     };
     warnings.map(view).collect()
-}
-
-fn tuned(findings: &Findings, allowance: Allowance) -> Vec<Tuned> {
-    let keys = findings.tuned.iter().take(allowance.rows);
-    let row = |key: &crate::record::TunedKey| Tuned {
-        key: key.key.clone(),
-        before: key.before.clone().unwrap_or_else(|| String::from("–")),
-        wanted: key.wanted.clone(),
-        problem: key.problem.clone(),
-    };
-    keys.map(row).collect()
 }
 
 /// System, and the commands of one of its points.
