@@ -1,7 +1,7 @@
 //! Accepting, refusing, running out, closing.
 
 use crate::server::{ADDRESS, start, start_with};
-use mill_conformance::serving::{echo, echo_messages, message};
+use mill_conformance::serving::echo;
 use mill_runtime::engine::{Engine, Keepalive, ListenError, ListenOption, ListenOptions};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
@@ -77,28 +77,6 @@ fn accepting_pauses_when_streams_run_out_and_resumes_after_half_a_second() {
 }
 
 #[test]
-fn at_the_limit_of_tasks_connections_wait_for_the_first_task_that_ends() {
-    let world = World::new(1);
-    let mut server = start(&world, |stream, _| echo(stream));
-    server.worker.set_tasks_max(1);
-    let [first, second] = clients(&world);
-    second.send(b"second");
-    first.send(b"first").at(40 * MS).finish();
-    server.run_to(&world, 39 * MS);
-    assert_eq!(
-        (first.received(), second.received()),
-        (b"first".to_vec(), Vec::new())
-    );
-    server.run(&world);
-    assert_eq!(
-        second.received(),
-        b"second",
-        "nothing else wakes the worker"
-    );
-    assert_eq!(world.elapsed(), 40 * MS);
-}
-
-#[test]
 fn a_raised_limit_of_tasks_lets_those_in_that_wait() {
     let world = World::new(1);
     let mut server = start(&world, |stream, _| echo(stream));
@@ -110,24 +88,6 @@ fn a_raised_limit_of_tasks_lets_those_in_that_wait() {
     server.worker.set_tasks_max(1);
     server.run(&world);
     assert_eq!(client.received(), b"hello");
-}
-
-#[test]
-fn closing_a_listener_accepts_what_waits() {
-    let world = World::new(1);
-    let mut server = start(&world, |stream, _| echo_messages(stream));
-    let [first, second] = clients(&world);
-    first.send(message("one"));
-    second.send(message("two"));
-    server.worker.engine().set_accepting(server.listener, false);
-    server.run(&world);
-    assert_eq!(server.worker.tasks(), 0);
-    assert!(server.worker.close_listener(server.listener));
-    assert_eq!(server.worker.tasks(), 2);
-    let late = world.connect(ADDRESS);
-    server.run(&world);
-    assert_eq!([first.received(), second.received()], [b"<one>", b"<two>"]);
-    assert!(late.was_refused());
 }
 
 #[test]
@@ -178,27 +138,6 @@ fn a_listener_closed_by_its_engine_resets_what_waits() {
     server.worker.engine().close_listener(server.listener);
     server.run(&world);
     assert!(client.was_reset());
-}
-
-#[test]
-fn a_client_that_is_gone_before_it_was_accepted_makes_no_task() {
-    let world = World::new(1);
-    let mut served = 0;
-    {
-        let mut server = start(&world, |stream, _| {
-            served += 1;
-            echo(stream)
-        });
-        let [gone, there] = clients(&world);
-        gone.reset();
-        there.send(b"here");
-        server.worker.engine().set_accepting(server.listener, false);
-        server.run(&world);
-        server.worker.engine().set_accepting(server.listener, true);
-        server.run(&world);
-        assert_eq!(there.received(), b"here");
-    }
-    assert_eq!(served, 1);
 }
 
 #[test]

@@ -3,83 +3,14 @@
 use crate::server::{ADDRESS, start};
 use mill_conformance::serving::{echo, echo_messages, message};
 use mill_runtime::payload::Payload;
-use mill_runtime::stream::{Readable, Stream, StreamError, StreamOption};
+use mill_runtime::stream::{Stream, StreamOption};
 use mill_sim::link::{Link, Segments};
 use mill_sim::world::World;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
-
-#[test]
-fn a_message_split_at_every_byte_is_read_whole() {
-    let sent = [message("hello"), message(""), message("world")].concat();
-    for split in 0..=sent.len() {
-        let world = World::new(split as u64);
-        let mut server = start(&world, |stream, _| echo_messages(stream));
-        let client = world.connect(ADDRESS);
-        client.send(&sent[..split]);
-        client.at(5 * MS).send(&sent[split..]).finish();
-        server.run(&world);
-        assert_eq!(client.received(), b"<hello><><world>", "split at {split}");
-        assert!(client.is_closed() && !client.was_reset());
-    }
-}
-
-#[test]
-fn each_byte_in_a_segment_of_its_own_makes_the_same_answer() {
-    let world = World::new(1);
-    let mut server = start(&world, |stream, _| echo_messages(stream));
-    let client = world.connect(ADDRESS);
-    client.send_each_byte(message("hello"), 3 * MS);
-    server.run(&world);
-    assert_eq!(client.received(), b"<hello>");
-    assert_eq!(
-        world.elapsed(),
-        15 * MS,
-        "the sixth byte comes after five gaps"
-    );
-}
-
-#[test]
-fn several_segments_are_lent_in_one_piece() {
-    let world = World::new(1);
-    let lent = Rc::new(RefCell::new(Vec::new()));
-    let seen = Rc::clone(&lent);
-    let mut server = start(&world, move |stream, _| {
-        let seen = Rc::clone(&seen);
-        async move {
-            let readable = stream.readable(9).await.unwrap();
-            assert_eq!(readable.unread, 9);
-            let take = |bytes: &mut [u8]| (4, bytes.to_vec());
-            seen.borrow_mut().push(stream.read(take));
-            seen.borrow_mut().push(stream.read(take));
-        }
-    });
-    let client = world.connect(ADDRESS);
-    client.send(b"one").send(b"two").send(b"six");
-    server.run(&world);
-    assert_eq!(*lent.borrow(), [b"onetwosix".to_vec(), b"wosix".to_vec()]);
-}
-
-#[test]
-fn what_is_lent_may_be_changed_and_is_kept_changed_when_left() {
-    let world = World::new(1);
-    let mut server = start(&world, |stream, _| async move {
-        stream.readable(4).await.unwrap();
-        stream.read(|bytes| {
-            bytes.make_ascii_uppercase();
-            (1, ())
-        });
-        let left = stream.read(|bytes| (bytes.len(), bytes.to_vec()));
-        stream.write(Payload::Copy(&left));
-    });
-    let client = world.connect(ADDRESS);
-    client.send(b"abcd");
-    server.run(&world);
-    assert_eq!(client.received(), b"BCD");
-}
 
 #[test]
 fn writes_of_one_turn_leave_in_one_segment() {
@@ -161,77 +92,6 @@ fn a_server_that_does_not_read_stalls_the_client() {
     assert_eq!(client.unsent(), 2000);
     server.advance(&world, 2 * MS);
     assert_eq!((client.unsent(), client.received().len()), (0, 3000));
-}
-
-#[test]
-fn fin_of_the_client_leaves_the_servers_direction_open() {
-    let world = World::new(1);
-    let mut server = start(&world, |stream, scheduler| async move {
-        while !stream.readable(usize::MAX).await.unwrap().finished {}
-        scheduler.sleep(5 * MS).await;
-        stream.write(Payload::Copy(b"late"));
-    });
-    let client = world.connect(ADDRESS);
-    client.send(b"a").finish();
-    server.run_until_idle(&world);
-    assert_eq!(client.received(), b"late");
-    assert_eq!(client.ended_at(), Some(5 * MS));
-    assert!(client.is_closed() && !client.was_reset());
-}
-
-#[test]
-fn shutdown_sends_fin_and_reading_goes_on() {
-    let world = World::new(1);
-    let heard = Rc::new(RefCell::new(Vec::new()));
-    let ear = Rc::clone(&heard);
-    let mut server = start(&world, move |stream, _| {
-        let ear = Rc::clone(&ear);
-        async move {
-            stream.write(Payload::Copy(b"bye"));
-            stream.shutdown();
-            stream.readable(4).await.unwrap();
-            *ear.borrow_mut() = stream.read(|bytes| (bytes.len(), bytes.to_vec()));
-            stream.write(Payload::Copy(b"more"));
-            assert_eq!(stream.drained(0).await, Err(StreamError::Other(32)));
-        }
-    });
-    let client = world.connect(ADDRESS);
-    client.at(7 * MS).send(b"late");
-    server.run(&world);
-    assert_eq!(client.received(), b"bye");
-    assert_eq!(client.ended_at(), Some(Duration::ZERO));
-    assert_eq!(*heard.borrow(), b"late");
-}
-
-#[test]
-fn rst_of_the_client_comes_after_the_bytes_before_it() {
-    let world = World::new(1);
-    let story = Rc::new(RefCell::new(Vec::new()));
-    let teller = Rc::clone(&story);
-    let mut server = start(&world, move |stream, _| {
-        let teller = Rc::clone(&teller);
-        async move {
-            let tell = |told| teller.borrow_mut().push(told);
-            let unread = |readable: Readable| readable.unread;
-            let first = stream.readable(1).await;
-            stream.read(|bytes| (bytes.len(), ()));
-            let second = stream.readable(1).await;
-            let third = stream.drained(0).await;
-            tell(first.map(unread));
-            tell(second.map(unread));
-            tell(third.map(|()| 0));
-            stream.write(Payload::Copy(b"nobody hears this"));
-            assert_eq!(stream.queued(), 0);
-        }
-    });
-    let client = world.connect(ADDRESS);
-    client.send(b"abc");
-    client.at(MS).send(b"de").reset();
-    server.run(&world);
-    let reset = Err(StreamError::Reset);
-    assert_eq!(*story.borrow(), [Ok(3), Ok(2), reset]);
-    assert_eq!(client.received(), b"");
-    assert!(!client.was_reset(), "its own reset is not the server's");
 }
 
 #[test]
