@@ -12,7 +12,8 @@ mill_conformance::conformance!(crate::server::Network);
 mod server;
 
 /// Directories of the simulated file system.
-mod files;
+#[path = "../../../mill-sim/tests/it/directory.rs"]
+mod directory;
 
 /// Tasks that connect.
 mod connecting;
@@ -28,3 +29,5 @@ mod wires;
 
 /// Paths with a smaller MTU than the link.
 mod path_mtu;
+
+use server::sim_files;

@@ -1,6 +1,6 @@
 //! A simulated network as a testbed, and the servers that run in it.
 
-use crate::files::Directory;
+use crate::directory::SimDirectory;
 use mill_bypass::{BypassEngine, BypassStream, StackOptions};
 use mill_conformance::stream_peer::{PeerNetwork, StreamPeer, turn};
 use mill_conformance::{Around, Listener, Testbed};
@@ -9,6 +9,7 @@ use mill_runtime::engine::{Engine, ListenOptions, Park};
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
 use mill_sim::engine::SimEngine;
+use mill_sim::files::SimFiles;
 use mill_sim::packet::ethernet::{Ethernet, StationOptions};
 use mill_sim::packet::sim_link::SimLink;
 use mill_sim::world::World;
@@ -38,6 +39,11 @@ thread_local! {
 /// The network of this test, which has a thread of its own.
 pub(crate) fn network() -> Network {
     NETWORK.with_borrow_mut(|network| network.get_or_insert_with(Network::new).clone())
+}
+
+/// The files of this test's world.
+pub(crate) fn sim_files() -> SimFiles {
+    network().world.files().clone()
 }
 
 impl Network {
@@ -115,7 +121,7 @@ impl PeerNetwork for Network {
 impl Testbed for Network {
     type Engine = TestEngine;
     type Peer = StreamPeer<Self>;
-    type Directory = Directory;
+    type Directory = SimDirectory;
 
     /// Virtual time: it includes backed-off retransmissions.
     const TIMEOUT: Duration = Duration::from_secs(300);

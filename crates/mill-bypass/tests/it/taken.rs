@@ -1,6 +1,6 @@
 //! What the transport counts as taken, and how much memory that is.
 
-use crate::files::Directory;
+use crate::directory::SimDirectory;
 use crate::server::{Client, Server, start};
 use mill_conformance::Directory as _;
 use mill_conformance::End;
@@ -15,7 +15,7 @@ use std::task::Poll;
 
 #[test]
 fn a_response_that_fits_the_send_buffer_is_taken_before_it_has_left() {
-    let directory = Directory::new("small");
+    let directory = SimDirectory::new("small");
     let path = directory.write("f", &pattern(20_000));
     let mut server = start(move |stream, around| {
         let path = path.clone();
@@ -80,7 +80,7 @@ fn a_writer_is_never_further_ahead_of_its_peer_than_the_send_buffer() {
 #[test]
 fn a_long_file_is_taken_as_its_bytes_are_read() {
     const LEN: u64 = 2_000_000;
-    let directory = Directory::new("long");
+    let directory = SimDirectory::new("long");
     let path = directory.write("f", &pattern(2_000_000));
     let story = Story::default();
     let teller = story.clone();
@@ -141,7 +141,7 @@ fn what_was_taken_is_known_after_a_reset() {
 
 #[test]
 fn a_stream_that_is_dropped_sends_all_that_was_handed_over() {
-    let directory = Directory::new("dropped");
+    let directory = SimDirectory::new("dropped");
     let path = directory.write("f", &pattern(9_000_000));
     let mut server = Server::start_narrow(1, move |stream, around| {
         let path = path.clone();

@@ -8,6 +8,9 @@ mod engine {
 /// A world as a testbed.
 mod testbed;
 
+/// Directories of a world's files.
+mod directory;
+
 /// The servers that the tests run, and the worker they run on.
 mod server;
 
@@ -40,3 +43,5 @@ mod packets;
 
 /// Hundreds of random worlds.
 mod soak;
+
+use testbed::sim_files;

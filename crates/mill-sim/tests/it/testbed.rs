@@ -1,7 +1,8 @@
 //! A world as a testbed for what every engine must do.
 
+use crate::directory::SimDirectory;
 use mill_conformance::stream_peer::{PeerNetwork, StreamPeer, turn};
-use mill_conformance::{Directory, Listener, Server, Testbed};
+use mill_conformance::{Listener, Server, Testbed};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Engine, ListenOptions, Park};
 use mill_runtime::time::{Duration, Instant};
@@ -95,51 +96,9 @@ impl Testbed for Sim {
     }
 }
 
-/// A directory of the world's files.
-pub(crate) struct SimDirectory {
-    files: SimFiles,
-    path: String,
-}
-
-impl Directory for SimDirectory {
-    fn new(name: &str) -> Self {
-        let files = with_world(|world| world.world.files().clone());
-        let path = format!("/{name}");
-        files.create_directory(&path);
-        Self { files, path }
-    }
-
-    fn path(&self, name: &str) -> Vec<u8> {
-        self.at(name).into_bytes()
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> Vec<u8> {
-        self.files.write(&self.at(name), bytes);
-        self.path(name)
-    }
-
-    fn truncate(&self, name: &str, len: usize) {
-        self.files.set_len(&self.at(name), len);
-    }
-
-    fn rename(&self, from: &str, to: &str) {
-        self.files.replace(&self.at(to), b"renamed");
-        self.files.remove(&self.at(from));
-    }
-
-    fn remove(&self, name: &str) {
-        self.files.remove(&self.at(name));
-    }
-}
-
-impl SimDirectory {
-    fn at(&self, name: &str) -> String {
-        if name.is_empty() {
-            self.path.clone()
-        } else {
-            format!("{}/{name}", self.path)
-        }
-    }
+/// The files of this test's world.
+pub(crate) fn sim_files() -> SimFiles {
+    with_world(|world| world.world.files().clone())
 }
 
 /// Bytes: what is lost when a stream closes over more than a window is no more than at kernel sockets.

@@ -1,23 +1,23 @@
-//! Directories of the simulated file system.
+//! Directories of the simulated file system, for the testbeds of this crate and of mill-bypass.
 
-use crate::server::network;
+use crate::sim_files;
+use mill_conformance::Directory;
 use mill_sim::files::SimFiles;
 
 /// A directory of one test's own.
-pub(crate) struct Directory {
+pub(crate) struct SimDirectory {
     files: SimFiles,
     path: String,
 }
 
-impl mill_conformance::Directory for Directory {
+impl Directory for SimDirectory {
     fn new(name: &str) -> Self {
-        let files = network().world.files().clone();
+        let files = sim_files();
         let path = format!("/{name}");
         files.create_directory(&path);
         Self { files, path }
     }
 
-    /// A path in it; of itself if `name` is empty.
     fn path(&self, name: &str) -> Vec<u8> {
         self.at(name).into_bytes()
     }
@@ -31,7 +31,6 @@ impl mill_conformance::Directory for Directory {
         self.files.set_len(&self.at(name), len);
     }
 
-    /// Renames `from` to `to`; the old file stays open where it was.
     fn rename(&self, from: &str, to: &str) {
         self.files.replace(&self.at(to), b"renamed");
         self.files.remove(&self.at(from));
@@ -42,7 +41,7 @@ impl mill_conformance::Directory for Directory {
     }
 }
 
-impl Directory {
+impl SimDirectory {
     fn at(&self, name: &str) -> String {
         if name.is_empty() {
             self.path.clone()
