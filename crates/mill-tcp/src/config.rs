@@ -148,3 +148,13 @@ impl Default for Config {
         }
     }
 }
+
+#[cfg(test)]
+impl Config {
+    /// The default configuration with a change.
+    pub(crate) fn with(change: impl FnOnce(&mut Self)) -> Self {
+        let mut config = Self::default();
+        change(&mut config);
+        config
+    }
+}

@@ -93,6 +93,12 @@ mod tests {
         segment_max: 10_000,
     };
 
+    fn room(change: impl FnOnce(&mut Room)) -> Room {
+        let mut room = ROOM;
+        change(&mut room);
+        room
+    }
+
     fn connection(flags: u32) -> Connection {
         let mut connection = Connection {
             snd_mss: 1_000,
@@ -110,124 +116,42 @@ mod tests {
     #[test]
     fn whole_segments_leave_together_and_the_rest_with_the_last_of_the_queue() {
         let connection = connection(ConnectionFlags::NODELAY);
-        check(&connection, None, ROOM, Plan::Send(10_000));
-        check(
-            &connection,
-            None,
-            Room {
-                segment_max: 3_999,
-                ..ROOM
-            },
-            Plan::Send(3_000),
-        );
-        check(
-            &connection,
-            None,
-            Room {
-                segment_max: 999,
-                ..ROOM
-            },
-            Plan::Send(1_000),
-        );
-        check(
-            &connection,
-            None,
-            Room {
-                unsent: 2_500,
-                ..ROOM
-            },
-            Plan::Send(2_500),
-        );
-        check(
-            &connection,
-            None,
-            Room {
-                congestion: 2_500,
-                ..ROOM
-            },
-            Plan::Send(2_000),
-        );
-        check(
-            &connection,
-            None,
-            Room {
-                window: 2_500,
-                ..ROOM
-            },
-            Plan::Send(2_000),
-        );
-        check(
-            &connection,
-            None,
-            Room {
-                congestion: 999,
-                ..ROOM
-            },
-            Plan::Congested,
-        );
-        check(
-            &connection,
-            None,
-            Room {
-                congestion: 0,
-                ..ROOM
-            },
-            Plan::Congested,
-        );
-        check(&connection, None, Room { window: 0, ..ROOM }, Plan::Wait);
+        let check =
+            |change: fn(&mut Room), expected| check(&connection, None, room(change), expected);
+        check(|_| {}, Plan::Send(10_000));
+        check(|room| room.segment_max = 3_999, Plan::Send(3_000));
+        check(|room| room.segment_max = 999, Plan::Send(1_000));
+        check(|room| room.unsent = 2_500, Plan::Send(2_500));
+        check(|room| room.congestion = 2_500, Plan::Send(2_000));
+        check(|room| room.window = 2_500, Plan::Send(2_000));
+        check(|room| room.congestion = 999, Plan::Congested);
+        check(|room| room.congestion = 0, Plan::Congested);
+        check(|room| room.window = 0, Plan::Wait);
     }
 
     #[test]
     fn a_small_window_is_used_from_half_of_the_largest_one_on() {
         let mut connection = connection(ConnectionFlags::NODELAY);
         connection.snd = SendSpace::with_window_max(SeqNumber(500), 1_600);
-        check(
-            &connection,
-            None,
-            Room {
-                window: 799,
-                ..ROOM
-            },
-            Plan::Wait,
-        );
-        check(
-            &connection,
-            None,
-            Room {
-                window: 800,
-                ..ROOM
-            },
-            Plan::Send(800),
-        );
+        let check =
+            |change: fn(&mut Room), expected| check(&connection, None, room(change), expected);
+        check(|room| room.window = 799, Plan::Wait);
+        check(|room| room.window = 800, Plan::Send(800));
     }
 
     #[test]
     fn a_small_segment_waits_for_the_small_one_before_it_only() {
         let mut cold = Cold::default();
-        let small = Room { unsent: 10, ..ROOM };
+        let small = room(|room| room.unsent = 10);
         let nagle = connection(0);
         check(&nagle, None, small, Plan::Send(10));
         check(&nagle, Some(&cold), small, Plan::Send(10));
         cold.small_end = Some(SeqNumber(501));
         check(&nagle, Some(&cold), small, Plan::Wait);
-        check(
-            &nagle,
-            Some(&cold),
-            Room {
-                unsent: 1_010,
-                ..ROOM
-            },
-            Plan::Send(1_000),
-        );
-        check(
-            &nagle,
-            Some(&cold),
-            Room {
-                unsent: 1_000,
-                ..ROOM
-            },
-            Plan::Send(1_000),
-        );
+        for unsent in [1_010, 1_000] {
+            let whole = room(|room| room.unsent = unsent);
+            check(&nagle, Some(&cold), whole, Plan::Send(1_000));
+        }
         let nodelay = connection(ConnectionFlags::NODELAY);
         check(&nodelay, Some(&cold), small, Plan::Send(10));
         cold.small_end = Some(SeqNumber(500));
@@ -258,18 +182,11 @@ mod tests {
 
     #[test]
     fn a_cork_holds_what_is_small_whatever_else_is_said_but_not_before_fin() {
-        let small = Room { unsent: 10, ..ROOM };
+        let small = room(|room| room.unsent = 10);
         let corked = connection(ConnectionFlags::CORK | ConnectionFlags::NODELAY);
         check(&corked, None, small, Plan::Wait);
-        check(
-            &corked,
-            None,
-            Room {
-                unsent: 1_010,
-                ..ROOM
-            },
-            Plan::Send(1_000),
-        );
+        let whole = room(|room| room.unsent = 1_010);
+        check(&corked, None, whole, Plan::Send(1_000));
         let ends = connection(ConnectionFlags::CORK | ConnectionFlags::FIN_QUEUED);
         check(&ends, None, small, Plan::Send(10));
         let pushed = connection(ConnectionFlags::CORK | ConnectionFlags::PUSH_DUE);

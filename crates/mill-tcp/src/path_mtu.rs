@@ -155,6 +155,3 @@ fn options_bytes(connection: &Connection) -> u16 {
         0
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -76,6 +76,3 @@ impl Connection {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

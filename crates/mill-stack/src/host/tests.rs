@@ -203,32 +203,6 @@ fn a_neighbour_displaced_from_a_full_table_is_not_requested_again_at_once() {
 }
 
 #[test]
-fn an_abort_resets_the_peer_and_what_was_unread_is_gone() {
-    let mut pair = Pair::new();
-    let listener = pair.listen(SERVER_V4);
-    let (client, server) = pair.connect(listener, SERVER_V4);
-    write(&mut pair.client, client, b"unread");
-    pair.run();
-    pair.server.abort(server);
-    pair.run();
-    assert_eq!(pair.client.readable(client).error, Some(SocketError::Reset));
-    pair.client.close(client);
-    assert_eq!(pair.usages(), [Usage::default(); 2]);
-}
-
-#[test]
-fn closing_with_bytes_unread_resets_the_peer() {
-    let mut pair = Pair::new();
-    let listener = pair.listen(SERVER_V4);
-    let (client, server) = pair.connect(listener, SERVER_V4);
-    write(&mut pair.client, client, b"unread");
-    pair.run();
-    pair.server.close(server);
-    pair.run();
-    assert_eq!(pair.client.readable(client).error, Some(SocketError::Reset));
-}
-
-#[test]
 fn bytes_that_a_reader_leaves_stay_readable_in_later_turns() {
     let mut pair = Pair::new();
     let listener = pair.listen(SERVER_V4);

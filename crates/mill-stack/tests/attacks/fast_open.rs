@@ -40,54 +40,6 @@ fn ask(target: &mut Target, peer: &mut RawPeer) -> FastOpenCookie {
 }
 
 #[test]
-fn a_request_in_a_syn_is_answered_before_the_handshake_is_complete() {
-    let mut target = target(10);
-    let cookie = ask(&mut target, &mut RawPeer::new(1));
-    let mut peer = RawPeer::new(2);
-    target.arrive(&syn_with(&peer, &cookie, b"request"));
-    target.turn();
-    let socket = target.accept().expect("the connection is there");
-    assert!(!target.host.is_established(socket));
-    assert_eq!(target.read(socket), b"request");
-    target.write(socket, b"response");
-    target.turn();
-    let seen = peer.take_seen(&mut target);
-    assert!(seen[0].is(Flags::SYN | Flags::ACK));
-    assert_eq!(seen[0].header.ack, peer.seq + 8);
-    assert!(
-        seen.iter().any(|seen| seen.payload == b"response"),
-        "{seen:?}"
-    );
-    peer.on_syn_ack(&seen[0]);
-    peer.seq += 7;
-    peer.ack += 8;
-    peer.send(&mut target, Flags::ACK, &[]);
-    target.turn();
-    assert!(target.host.is_established(socket));
-    assert_eq!(target.host.acked(socket), 8);
-    assert_eq!(target.host.counters().fast_opens, 1);
-}
-
-#[test]
-fn a_wrong_cookie_gets_a_right_one_and_its_data_is_not_taken() {
-    let mut target = target(10);
-    let forged = FastOpenCookie::new(&[1; 8]).unwrap();
-    let peer = RawPeer::new(1);
-    target.arrive(&syn_with(&peer, &forged, b"request"));
-    target.turn();
-    assert_eq!(target.accept(), None);
-    let seen = peer.take_seen(&mut target);
-    assert_eq!(seen[0].header.ack, peer.seq + 1);
-    assert!(
-        seen[0]
-            .header
-            .options
-            .fast_open
-            .is_some_and(|cookie| cookie != forged)
-    );
-}
-
-#[test]
 fn another_address_has_another_cookie() {
     let mut target = target(10);
     let cookie = ask(&mut target, &mut RawPeer::new(1));
@@ -112,19 +64,6 @@ fn no_more_than_the_limit_are_open_by_a_cookie_alone() {
     target.arrive(&syn_with(&RawPeer::new(30), &cookie, b"x"));
     target.turn();
     assert_eq!(target.host.counters().fast_opens, 4);
-}
-
-#[test]
-fn a_listener_without_fast_open_gives_no_cookies() {
-    let mut target = Target::new(|_| {});
-    let peer = RawPeer::new(1);
-    let empty = FastOpenCookie::new(&[]).unwrap();
-    target.arrive(&syn_with(&peer, &empty, b""));
-    target.turn();
-    assert_eq!(
-        peer.take_seen(&mut target)[0].header.options.fast_open,
-        None
-    );
 }
 
 /// What the device did not take of a cut segment is not sent with the bytes of the next connection in its place.

@@ -112,20 +112,6 @@ fn new_connections_get_through_by_cookie_with_all_their_options() {
     assert_eq!(answer, b"response");
 }
 
-#[test]
-fn a_cookie_without_timestamps_keeps_the_mss_only() {
-    let mut target = target();
-    fill(&mut target);
-    let mut peer = RawPeer::new(1);
-    let socket = peer.connect(&mut target);
-    let info = target.host.info(socket).unwrap();
-    assert!(!info.timestamps && !info.sack);
-    assert_eq!(
-        (info.mss, info.snd_wind_shift, info.rcv_wind_shift),
-        (1460, 0, 0)
-    );
-}
-
 /// The echo is under the peer's control: it may claim options that were never offered.
 #[test]
 fn a_cookie_agrees_to_nothing_that_is_off() {
@@ -162,18 +148,6 @@ fn a_cookie_has_no_timestamps_where_they_are_off() {
     let socket = peer.connect(&mut target);
     let info = target.host.info(socket).unwrap();
     assert!(!info.timestamps && !info.sack && info.mss == 1460);
-}
-
-#[test]
-fn data_that_comes_with_the_acknowledgement_of_a_cookie_is_not_lost() {
-    let mut target = target();
-    fill(&mut target);
-    let mut peer = RawPeer::new(1).with_timestamps();
-    peer.begin(&mut target).unwrap();
-    peer.send(&mut target, Flags::ACK | Flags::PSH, b"at once");
-    target.turn();
-    let socket = target.accept().unwrap();
-    assert_eq!(target.read(socket), b"at once");
 }
 
 #[test]
@@ -220,17 +194,6 @@ fn fill_again(target: &mut Target) {
     }
     target.turn();
     assert!(target.host.counters().cookies_sent > 1);
-}
-
-#[test]
-fn without_a_flood_a_cookie_opens_no_connection() {
-    let mut target = target();
-    let peer = RawPeer::new(1);
-    target.arrive(&peer.segment(Flags::ACK, &[]));
-    target.turn();
-    let seen = peer.take_seen(&mut target);
-    assert!(seen.len() == 1 && seen[0].is(Flags::RST));
-    assert_eq!(target.host.counters().cookies_refused, 0);
 }
 
 #[test]

@@ -113,26 +113,3 @@ fn an_unanswered_opening_fails_after_127_seconds() {
     target.host.close(socket);
     target.assert_empty();
 }
-
-#[test]
-fn keepalive_finds_out_that_an_idle_peer_is_gone() {
-    use mill_stack::socket::ListenOptions;
-    use mill_tcp::config::Keepalive;
-    let options = ListenOptions {
-        keepalive: Some(Keepalive {
-            idle: Duration::from_secs(10),
-            interval: Duration::from_secs(2),
-            count: 3,
-        }),
-        ..ListenOptions::default()
-    };
-    let mut target = Target::listening(&options, |_| {});
-    let socket = RawPeer::new(1).connect(&mut target);
-    target.wait(Duration::from_secs(15));
-    assert_eq!(target.host.readable(socket).error, None);
-    target.wait(Duration::from_secs(2));
-    assert_eq!(
-        target.host.readable(socket).error,
-        Some(SocketError::Unreachable)
-    );
-}

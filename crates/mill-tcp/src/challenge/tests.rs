@@ -1,7 +1,6 @@
 //! The limits of answers to what may be forged (RFC 5961 7).
 
 use super::*;
-use crate::arrived::SegmentDrop;
 use crate::config::Config;
 use crate::pair::{Pair, SERVER};
 use crate::time::{Duration, Instant};
@@ -44,28 +43,6 @@ fn each_second_has_a_limit_of_its_own() {
         shared.counters.challenge_acks_suppressed,
         u64::from(20 * 2000 - sum)
     );
-}
-
-#[test]
-fn a_limit_of_zero_allows_none() {
-    let config = Config {
-        challenge_acks_per_second: 0,
-        ..Config::default()
-    };
-    assert_eq!(allowed(&config, &mut Shared::new(1), 5, 10), 0);
-}
-
-/// `tcp_invalid_ratelimit`: both sides of the half second.
-#[test]
-fn one_connection_answers_every_half_second() {
-    let mut pair = Pair::alone(&Config::default());
-    let blind = pair.draft(SERVER).with_flags(Flags::SYN | Flags::ACK);
-    for (wait_ms, answers) in [(0, 1), (0, 0), (499, 0), (1, 1), (500, 1), (70_000, 1)] {
-        pair.now = pair.now + Duration::from_millis(wait_ms);
-        let (arrived, sent) = pair.give(SERVER, &blind);
-        assert_eq!(arrived.dropped, Some(SegmentDrop::BlindSyn));
-        assert_eq!(sent.len(), answers, "after {wait_ms} ms");
-    }
 }
 
 /// Two ends that hold each other's acknowledgements for wrong do not answer for ever; data is always answered.

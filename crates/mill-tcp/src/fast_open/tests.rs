@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::Config;
-use crate::pair::{Draft, Pair, Peer, SERVER, pattern};
+use crate::pair::{Draft, Pair, Peer, SERVER};
 use crate::segment::Ecn;
 use crate::time::Duration;
 use mill_wire::tcp_option::{TcpOptions, Timestamps};
@@ -70,41 +70,6 @@ fn what_the_syn_ack_announces_does_not_depend_on_the_client() {
     assert!(sent.iter().all(|syn_ack| syn_ack.options.mss == Some(1460)));
 }
 
-#[test]
-fn the_answer_follows_the_syn_ack_at_once() {
-    let mut pair = accepted();
-    pair.write(SERVER, &pattern(20_000));
-    pair.flush();
-    let sent = pair.sent_since(0, SERVER);
-    assert_eq!(sent[0].flags, Flags::SYN | Flags::ACK);
-    assert_eq!(
-        (sent[0].seq, sent[0].ack),
-        (SeqNumber(7000), SeqNumber(1018))
-    );
-    assert_eq!(sent[0].options.mss, Some(1460));
-    assert_eq!(
-        (sent[1].seq, sent[1].offset, sent[1].len),
-        (SeqNumber(7001), 0, 1448)
-    );
-    // RFC 6928: the initial window, and no more.
-    assert_eq!(sent.len(), 11);
-    assert_eq!(pair.state(SERVER), State::SynReceived);
-}
-
-#[test]
-fn the_acknowledgement_of_syn_and_data_completes_the_handshake() {
-    for (ack, acked) in [(0, 0), (8, 8)] {
-        let mut pair = accepted();
-        pair.write(SERVER, b"response");
-        pair.flush();
-        let draft = draft(&pair, Flags::ACK, 18, ack);
-        let (arrived, _) = pair.give(SERVER, &draft);
-        assert!(arrived.events.has_any(Events::ESTABLISHED));
-        assert_eq!(arrived.acked, acked);
-        assert_eq!(pair.state(SERVER), State::Established);
-    }
-}
-
 /// RFC 9293 3.10.7.4, fifth, SYN-RECEIVED.
 #[test]
 fn another_acknowledgement_gets_a_reset() {
@@ -169,12 +134,4 @@ fn a_server_may_answer_and_close_before_the_handshake_is_complete() {
     let (arrived, sent) = pair.give(SERVER, &fin);
     assert!(arrived.events.has_any(Events::TIME_WAIT));
     assert_eq!(sent[0].ack, SeqNumber(1019));
-}
-
-#[test]
-fn a_reset_ends_it() {
-    let mut pair = accepted();
-    let reset = draft(&pair, Flags::RST, 18, 0);
-    let (arrived, _) = pair.give(SERVER, &reset);
-    assert_eq!(arrived.events, Events::RESET);
 }

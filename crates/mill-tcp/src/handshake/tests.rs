@@ -19,19 +19,6 @@ fn syn(flags: Flags, options: &TcpOptions) -> Segment<'_> {
     }
 }
 
-/// RFC 7323 2.3: 14 at most; more is taken as 14.
-#[test]
-fn a_shift_above_14_is_taken_as_14() {
-    for (announced, taken) in [(0, 0), (13, 13), (14, 14), (15, 14), (255, 14)] {
-        let options = TcpOptions {
-            window_scale: Some(announced),
-            ..TcpOptions::default()
-        };
-        let agreement = Agreement::with(&syn(Flags::SYN, &options), &Config::default());
-        assert_eq!(agreement.snd_wind_shift, Some(taken));
-    }
-}
-
 /// RFC 9293 3.7.1: 536 of a peer that says nothing; and never absurdly small.
 #[test]
 fn segments_fit_both_sides() {
@@ -66,10 +53,7 @@ fn the_shift_is_the_smallest_that_reaches_the_largest_buffer() {
         (1 << 30, 14),
         (u32::MAX, 14),
     ] {
-        let config = Config {
-            receive_buffer_bytes_max: bytes,
-            ..Config::default()
-        };
+        let config = Config::with(|config| config.receive_buffer_bytes_max = bytes);
         assert_eq!(wind_shift(&config), shift, "{bytes}");
     }
 }
@@ -131,19 +115,4 @@ fn options_need_both_sides() {
         let largest = pair.log.iter().map(|entry| u32::from(entry.2.window)).max();
         assert!(largest <= Some(u32::from(u16::MAX)));
     }
-}
-
-/// RFC 7323 2.2: the windows of SYN and SYN-ACK are not scaled.
-#[test]
-fn windows_of_syns_are_not_scaled() {
-    let pair = Pair::established(&Config::default());
-    assert_eq!(pair.log[0].2.window, u16::MAX);
-    assert_eq!(pair.log[1].2.window, u16::MAX);
-    assert_eq!(pair.log[2].2.window, 1024);
-    let config = Config {
-        receive_buffer_bytes: 65_535,
-        ..Config::default()
-    };
-    let mut pair = Pair::established(&config);
-    assert_eq!(pair.connection(CLIENT).snd.wnd(), 65_535);
 }

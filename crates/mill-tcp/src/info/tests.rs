@@ -56,10 +56,7 @@ fn a_segment_that_was_late_tells_how_late() {
 #[test]
 fn a_timeout_is_told() {
     // What is sent again has the size that it had.
-    let mut sender = Sender::new(&Config {
-        mtu_probing: false,
-        ..Config::default()
-    });
+    let mut sender = Sender::new(&Config::with(|config| config.mtu_probing = false));
     sender.write(1);
     sender.wait_ms(5_000);
     check(&mut sender, (CongestionState::Loss, [0, 1, 1, 0]));

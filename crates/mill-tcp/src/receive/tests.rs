@@ -15,21 +15,8 @@ fn text_in_order_is_lent_and_not_copied() {
 }
 
 #[test]
-fn what_was_here_is_cut_off_in_front() {
-    let mut pair = Pair::alone(&Config::default());
-    let next = pair.draft(SERVER);
-    pair.give(SERVER, &next.clone().with_payload(b"0123"));
-    let arrived = pair.inject(SERVER, &next.with_payload(b"0123456789").segment());
-    assert_eq!(arrived.deliver, 4..10);
-    assert_eq!(pair.sides[SERVER].received, b"0123456789");
-}
-
-#[test]
 fn what_lies_behind_the_window_is_cut_off_with_the_fin() {
-    let config = Config {
-        receive_buffer_bytes: 1000,
-        ..Config::default()
-    };
+    let config = Config::with(|config| config.receive_buffer_bytes = 1000);
     for (len, has_fin) in [(1000, true), (1001, false)] {
         let mut pair = Pair::alone(&config);
         pair.sides[SERVER].reads = false;
@@ -42,17 +29,6 @@ fn what_lies_behind_the_window_is_cut_off_with_the_fin() {
         assert_eq!(arrived.events.has_any(Events::FINISHED), has_fin);
         assert_eq!((sent.len(), sent[0].window), (1, 0));
     }
-}
-
-/// A sender of other bytes for the same numbers changes nothing.
-#[test]
-fn of_bytes_that_differ_the_first_ones_are_delivered() {
-    let mut pair = Pair::alone(&Config::default());
-    let next = pair.draft(SERVER);
-    pair.give(SERVER, &next.clone().shifted(3).with_payload(b"DEF"));
-    let (arrived, _) = pair.give(SERVER, &next.clone().with_payload(b"abcdefghi"));
-    assert!(arrived.deliver.is_empty() && arrived.events.has_any(Events::READABLE));
-    assert_eq!(pair.sides[SERVER].received, b"abcDEFghi");
 }
 
 /// Without room to put it between, what lies in front is taken, so that the stream goes on.
@@ -89,21 +65,4 @@ fn the_cold_part_lives_as_long_as_a_hole() {
     assert!(pair.connection(SERVER).cold.is_some());
     pair.give(SERVER, &next.with_payload(b"y"));
     assert!(pair.connection(SERVER).cold.is_none());
-}
-
-/// RFC 6093 6: urgent data is in band; the pointer changes nothing.
-#[test]
-fn urgent_data_is_delivered_in_its_place() {
-    let mut pair = Pair::alone(&Config::default());
-    for urgent in [0, 1, 3, 65_535] {
-        let draft = pair
-            .draft(SERVER)
-            .with_payload(b"abc")
-            .with_flags(Flags::ACK | Flags::URG);
-        let mut segment = draft.segment();
-        segment.urgent = urgent;
-        let arrived = pair.inject(SERVER, &segment);
-        assert_eq!((arrived.deliver, arrived.events), (0..3, Events::READABLE));
-    }
-    assert_eq!(pair.sides[SERVER].received, b"abcabcabcabc");
 }

@@ -77,10 +77,7 @@ fn the_short_path_takes_ordinary_segments_only() {
 #[test]
 fn a_window_is_the_bound_of_the_short_path() {
     for (extra, is_short) in [(0, true), (1, false)] {
-        let mut pair = Pair::alone(&Config {
-            receive_buffer_bytes: 1000,
-            ..Config::default()
-        });
+        let mut pair = Pair::alone(&Config::with(|config| config.receive_buffer_bytes = 1000));
         let draft = pair.draft(SERVER).with_payload(&[1; 1001][..1000 + extra]);
         pair.give(SERVER, &draft);
         assert_eq!(pair.sides[SERVER].shared.counters.short_path == 1, is_short);

@@ -97,10 +97,7 @@ mod tests {
 
     /// The lengths of the segments that these writes leave in.
     fn check(writes: &[(u32, bool)], expected: &[u32]) {
-        let config = Config {
-            nodelay: false,
-            ..Config::default()
-        };
+        let config = Config::with(|config| config.nodelay = false);
         let mut pair = Pair::alone(&config);
         write(&mut pair, writes);
         let before = pair.log.len();

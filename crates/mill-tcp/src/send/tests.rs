@@ -2,11 +2,9 @@
 
 use crate::ack::sender::Sender;
 use crate::config::{Algorithm, Config, EcnMode};
-use crate::connection::{Cold, ConnectionFlags};
+use crate::connection::Cold;
 use crate::pair::{CLIENT, Pair, Peer, SERVER, pattern};
 use crate::recovery::Phase;
-use crate::segment::Ecn;
-use crate::state::State;
 use crate::time::Duration;
 use alloc::vec::Vec;
 use mill_wire::seq::SeqNumber;
@@ -183,52 +181,6 @@ fn several_segments_at_once_are_pushed_and_single_ones_but_for_the_last_are_not(
 }
 
 #[test]
-fn fin_leaves_with_the_last_data_and_is_sent_again_with_it() {
-    let mut sender = Sender::new(&Config::default());
-    let from = sender.pair.log.len();
-    sender.pair.write(SERVER, &pattern(2_000));
-    sender
-        .pair
-        .command(SERVER, |connection, env| connection.shutdown(env));
-    sender.pair.flush();
-    sender.pair.run_for(Duration::from_millis(100));
-    let sent = sender.pair.sent_since(from, SERVER);
-    let fins: Vec<_> = sent
-        .iter()
-        .map(|segment| (segment.len, segment.flags.has(Flags::FIN)))
-        .collect();
-    // The third is the loss probe.
-    assert_eq!(fins, [(1_448, false), (552, true), (552, true)]);
-}
-
-#[test]
-fn fin_alone_is_retransmitted_until_it_is_acknowledged() {
-    let mut sender = Sender::new(&Config::default());
-    sender.write(2);
-    let from = sender.pair.log.len();
-    sender
-        .pair
-        .command(SERVER, |connection, env| connection.shutdown(env));
-    sender.pair.flush();
-    sender.acked(2, &[]);
-    sender.pair.run_for(Duration::from_secs(2));
-    let sent = sender.pair.sent_since(from, SERVER);
-    let fin = sender.start + 2 * sender.mss();
-    let fins: Vec<_> = sent
-        .iter()
-        .filter(|segment| segment.flags.has(Flags::FIN))
-        .collect();
-    assert!(fins.len() >= 3, "{fins:?}");
-    for segment in fins {
-        assert_eq!((segment.seq, segment.len), (fin, 0));
-    }
-    let mut ack = sender.ack(2);
-    ack.ack = fin + 1;
-    sender.give(&ack);
-    assert_eq!(sender.pair.state(SERVER), State::FinWait2);
-}
-
-#[test]
 fn a_smaller_mss_sends_what_is_in_flight_again_in_smaller_segments() {
     let mut sender = Sender::new(&Config::default());
     sender.write(5);
@@ -287,47 +239,8 @@ fn after_idling_for_a_timeout_half_of_the_window_is_forgotten() {
     check(&restarts, rto_ms + 30, 40);
     check(&restarts, 2 * rto_ms + 60, 20);
     check(&restarts, 60_000, 10);
-    let remembers = Config {
-        slow_start_after_idle: false,
-        ..Config::default()
-    };
+    let remembers = Config::with(|config| config.slow_start_after_idle = false);
     check(&remembers, 60_000, 80);
-}
-
-#[test]
-fn small_writes_are_gathered_while_one_of_them_is_unacknowledged() {
-    let config = Config {
-        nodelay: false,
-        ..Config::default()
-    };
-    let mut sender = Sender::new(&config);
-    let from = sender.pair.log.len();
-    for _ in 0..5 {
-        sender.pair.write(SERVER, b"0123456789");
-        sender.pair.flush();
-    }
-    assert_eq!(numbers_of(&sender.pair, from), [(0, 10)]);
-    let mut ack = sender.ack(0);
-    ack.ack = sender.start + 10;
-    sender.give(&ack);
-    assert_eq!(numbers_of(&sender.pair, from), [(0, 10), (10, 40)]);
-}
-
-#[test]
-fn a_tiny_window_costs_a_probe_now_and_then_and_no_crumbs() {
-    let mut sender = Sender::new(&Config {
-        window_scaling: false,
-        ..Config::default()
-    });
-    let mut tiny = sender.ack(0);
-    tiny.window = 100;
-    sender.give(&tiny);
-    let from = sender.pair.log.len();
-    sender.write(10);
-    assert_eq!(numbers_of(&sender.pair, from), []);
-    // The override timeout of RFC 9293 3.8.6.2.1.
-    sender.wait_ms(230);
-    assert_eq!(numbers_of(&sender.pair, from), [(0, 100)]);
 }
 
 #[test]
@@ -355,27 +268,4 @@ fn acknowledgements_in_a_storm_send_nothing_and_change_nothing() {
         .map(|segment| segment.1)
         .sum();
     assert!(again <= 2 * cwnd, "{again} bytes sent for nothing");
-}
-
-#[test]
-fn only_new_data_is_marked_as_capable_of_ecn() {
-    let mut sender = Sender::new(&Config::default());
-    sender.connection().flags.set(ConnectionFlags::ECN, true);
-    let from = sender.pair.log.len();
-    sender.write(3);
-    sender.wait_ms(300);
-    let sent = sender.pair.sent_since(from, SERVER);
-    let again = sent
-        .iter()
-        .filter(|segment| segment.is_retransmission)
-        .count();
-    assert!(again > 0);
-    for segment in sent {
-        let expected = if segment.is_retransmission || segment.len == 0 {
-            Ecn::NotCapable
-        } else {
-            Ecn::Capable0
-        };
-        assert_eq!(segment.ecn, expected, "{segment:?}");
-    }
 }

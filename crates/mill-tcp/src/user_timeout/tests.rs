@@ -3,51 +3,18 @@
 use crate::ack::sender::Sender;
 use crate::arrived::Events;
 use crate::config::Config;
-use crate::pair::{CLIENT, Pair, Peer, SERVER, pattern};
+use crate::pair::{CLIENT, Pair, SERVER, pattern};
 use core::time::Duration;
-
-fn pair() -> Pair {
-    Pair::established(&Config {
-        user_timeout: Some(Duration::from_secs(3)),
-        ..Config::default()
-    })
-}
-
-#[test]
-fn unacknowledged_data_ends_the_connection_when_the_time_is_over() {
-    let mut pair = pair();
-    pair.wire.lost = 1000;
-    pair.write(SERVER, b"data");
-    pair.run_for(Duration::from_millis(2999));
-    assert!(pair.sides[SERVER].events == Events::ESTABLISHED);
-    pair.run_for(Duration::from_millis(30));
-    assert!(
-        pair.sides[SERVER].events.has_any(Events::TIMED_OUT),
-        "{}",
-        pair.ladder(20)
-    );
-    assert!(matches!(pair.sides[SERVER].peer, Peer::Gone));
-}
 
 #[test]
 fn a_window_that_stays_closed_ends_the_connection_when_the_time_is_over() {
-    let mut pair = pair();
+    let mut pair = Pair::established(&Config::with(|config| {
+        config.user_timeout = Some(Duration::from_secs(3))
+    }));
     pair.sides[CLIENT].reads = false;
     pair.write(SERVER, &pattern(400_000));
     pair.run_for(Duration::from_secs(20));
     assert!(pair.sides[SERVER].events.has_any(Events::TIMED_OUT));
-}
-
-#[test]
-fn progress_and_idleness_are_no_reason() {
-    let mut pair = pair();
-    for _ in 0..10 {
-        pair.run_for(Duration::from_secs(10));
-        pair.write(SERVER, b"data");
-    }
-    pair.run_for(Duration::from_secs(10));
-    assert!(!pair.sides[SERVER].events.has_any(Events::TIMED_OUT));
-    assert_eq!(pair.sides[CLIENT].received.len(), 40);
 }
 
 /// Many segments are lost at once, and without SACK each costs a round trip.

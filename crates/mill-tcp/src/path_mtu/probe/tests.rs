@@ -63,10 +63,7 @@ fn a_larger_segment_that_arrives_makes_all_larger() {
 #[test]
 fn a_larger_segment_that_does_not_arrive_costs_a_retransmission_and_nothing_else() {
     for sack in [true, false] {
-        let config = Config {
-            sack,
-            ..Config::default()
-        };
+        let config = Config::with(|config| config.sack = sack);
         let mut pair = behind(1360, 1220, &config);
         assert_eq!(probe(&mut pair, 1460), Some(PathNews::Lost(1460)), "{sack}");
         assert_eq!(pair.connection(SERVER).mss(), 1208);
@@ -107,10 +104,7 @@ fn a_probe_leaves_only_before_data_that_makes_its_loss_known() {
 #[test]
 fn nothing_is_probed_without_leave_or_for_no_gain() {
     let check = |mtu_probing: bool, mss: u16, expected: bool| {
-        let config = Config {
-            mtu_probing,
-            ..Config::default()
-        };
+        let config = Config::with(|config| config.mtu_probing = mtu_probing);
         let mut pair = behind(1460, 1220, &config);
         assert!(!want(&mut pair, mss));
         pair.write(SERVER, &pattern(5 * 1208));
