@@ -8,26 +8,13 @@
 
 mill_conformance::conformance!(crate::server::Network);
 
-/// A simulated network as a testbed, and the servers that run in it.
-mod server;
-
-/// Directories of the simulated file system.
+mod connecting;
 #[path = "../../../mill-sim/tests/it/directory.rs"]
 mod directory;
-
-/// Tasks that connect.
-mod connecting;
-
-/// Listening at the stack, at the inner engine, at both.
 mod listeners;
-
-/// What the transport counts as taken, and how much memory that is.
-mod taken;
-
-/// Wires that lose, and links that are full.
-mod wires;
-
-/// Paths with a smaller MTU than the link.
 mod path_mtu;
+mod server;
+mod taken;
+mod wires;
 
 use server::sim_files;
