@@ -19,12 +19,15 @@ pub mod main;
 pub mod map;
 pub mod mime;
 pub mod network_stack;
+pub mod pass;
 pub mod pattern;
 pub mod rewrite;
 pub mod server;
 pub mod server_names;
 pub mod settings;
+pub mod temp_path;
 pub mod template;
+pub mod upstream;
 pub mod variable;
 
 pub use access::{AccessRule, Network};
@@ -41,12 +44,16 @@ pub use main::{CpuAffinity, CpuMask, EnvironmentVariable, Main, ThreadPool, User
 pub use map::{Map, MapValue};
 pub use mime::MimeTypes;
 pub use network_stack::NetworkStack;
+pub use pass::{Pass, PassProtocol, PassTarget};
 pub use pattern::{Captures, Pattern};
 pub use rewrite::{Condition, FileTest, Instruction, RewriteFlag};
 pub use server::{Server, ServerName};
 pub use server_names::{ServerNames, VirtualHosts};
 pub use settings::Settings;
+pub use temp_path::TempPath;
 pub use template::{Part, Template};
+pub use upstream::{Balancing, RandomChoice, ResponseTime, Upstream, UpstreamAddress};
+pub use upstream::{UpstreamKeepalive, UpstreamServer, UpstreamTarget, UpstreamZone};
 pub use variable::Variable;
 
 /// One whole configuration.

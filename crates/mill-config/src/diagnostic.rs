@@ -33,9 +33,10 @@ pub struct Spot {
 }
 
 /// The place, as nginx writes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SourcePosition {
     /// Nowhere in particular.
+    #[default]
     None,
     /// `in command line`: the text of `-g`.
     CommandLine,

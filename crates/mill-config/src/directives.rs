@@ -24,12 +24,15 @@ pub(crate) mod map;
 pub(crate) mod millstream;
 pub(crate) mod mime;
 pub(crate) mod open_file;
+pub(crate) mod pass;
+pub(crate) mod proxy;
 pub(crate) mod rewrite;
 pub(crate) mod tls;
+pub(crate) mod upstream;
 
 use std::sync::OnceLock;
 
-use crate::directive::Directive;
+use crate::directive::{Contexts, Directive};
 
 /// All tables, in the order in which documentation lists them.
 const TABLES: &[&[Directive]] = &[
@@ -53,6 +56,17 @@ const TABLES: &[&[Directive]] = &[
     access::DIRECTIVES,
     rewrite::DIRECTIVES,
     map::DIRECTIVES,
+    upstream::DIRECTIVES,
+    proxy::DIRECTIVES,
+    pass::table::PROXY_CONNECTION,
+    pass::table::PROXY_CONTENT,
+    pass::table::FASTCGI_CONNECTION,
+    pass::table::FASTCGI_CONTENT,
+    pass::table::UWSGI_CONNECTION,
+    pass::table::UWSGI_CONTENT,
+    pass::table::SCGI_CONNECTION,
+    pass::table::SCGI_CONTENT,
+    pass::table::MEMCACHED_CONNECTION,
     tls::DIRECTIVES,
     millstream::DIRECTIVES,
     known::DIRECTIVES,
@@ -63,16 +77,23 @@ pub fn all() -> impl Iterator<Item = &'static Directive> {
     TABLES.iter().flat_map(|table| table.iter())
 }
 
-/// The directive of that name.
-pub(crate) fn find(name: &[u8]) -> Option<&'static Directive> {
+/// The directive of that name in a context; where it is not allowed there, the one of another context.
+pub(crate) fn find(name: &[u8], context: Contexts) -> Option<&'static Directive> {
     static SORTED: OnceLock<Vec<&'static Directive>> = OnceLock::new();
     let sorted = SORTED.get_or_init(|| {
         let mut sorted: Vec<&'static Directive> = all().collect();
         sorted.sort_by_key(|directive| directive.name);
         sorted
     });
-    let found = sorted.binary_search_by(|directive| directive.name.as_bytes().cmp(name));
-    found.ok().and_then(|index| sorted.get(index)).copied()
+    let first = sorted.partition_point(|directive| directive.name.as_bytes() < name);
+    let mut same = sorted
+        .iter()
+        .skip(first)
+        .take_while(|directive| directive.name.as_bytes() == name);
+    let any = same.clone().next();
+    same.find(|directive| directive.contexts.meets(context))
+        .or(any)
+        .copied()
 }
 
 #[cfg(test)]
@@ -81,11 +102,16 @@ mod tests {
     use crate::directive::Status;
 
     #[test]
-    fn every_name_is_in_one_table_only() {
-        let mut names: Vec<&str> = all().map(|directive| directive.name).collect();
-        names.sort_unstable();
-        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
-        assert!(twice.is_empty(), "{twice:?}");
+    fn a_name_has_one_meaning_in_each_context() {
+        for (index, one) in all().enumerate() {
+            let clash =
+                |other: &&Directive| other.name == one.name && other.contexts.meets(one.contexts);
+            assert!(
+                !all().skip(index + 1).any(|other| clash(&other)),
+                "{}",
+                one.name
+            );
+        }
     }
 
     #[test]

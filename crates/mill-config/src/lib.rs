@@ -57,6 +57,9 @@ pub mod suggest;
 /// Numbers, sizes, times.
 pub mod value;
 
+/// Addresses of upstreams.
+pub mod url;
+
 /// Bytes of a configuration.
 pub mod text;
 

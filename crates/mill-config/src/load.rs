@@ -36,6 +36,14 @@ pub struct Paths {
     pub access_log: Vec<u8>,
     /// Directory for contents of requests.
     pub client_body_temp: Vec<u8>,
+    /// Directory for answers of HTTP servers.
+    pub proxy_temp: Vec<u8>,
+    /// Directory for answers of FastCGI servers.
+    pub fastcgi_temp: Vec<u8>,
+    /// Directory for answers of uwsgi servers.
+    pub uwsgi_temp: Vec<u8>,
+    /// Directory for answers of SCGI servers.
+    pub scgi_temp: Vec<u8>,
 }
 
 impl Default for Options {
@@ -60,6 +68,10 @@ impl Default for Paths {
             error_log: b"/var/log/nginx/error.log".to_vec(),
             access_log: b"/var/log/nginx/access.log".to_vec(),
             client_body_temp: b"/var/lib/nginx/body".to_vec(),
+            proxy_temp: b"/var/lib/nginx/proxy".to_vec(),
+            fastcgi_temp: b"/var/lib/nginx/fastcgi".to_vec(),
+            uwsgi_temp: b"/var/lib/nginx/uwsgi".to_vec(),
+            scgi_temp: b"/var/lib/nginx/scgi".to_vec(),
         }
     }
 }

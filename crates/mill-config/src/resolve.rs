@@ -4,10 +4,12 @@
 pub(crate) mod draft;
 mod finish;
 mod listeners;
+mod passing;
 mod recoding;
 mod semicolon;
 pub(crate) mod templates;
 pub(crate) mod unsupported;
+pub(crate) mod upstreams;
 pub(crate) mod variables;
 
 use std::ops::Range;
@@ -18,6 +20,7 @@ use crate::config::{Config, LogLevel};
 use crate::diagnostic::{Diagnostic, Snippet, SourcePosition, Spot};
 use crate::directive::{Apply, Contexts, Directive, Notice, Value};
 use crate::directives;
+use crate::directives::upstream::BlockDraft;
 use crate::lexer::{LexError, Lexer, SourceText, Statement, Token, Word};
 use crate::load::Options;
 use crate::source::Source;
@@ -52,6 +55,8 @@ pub(crate) struct Resolver<'a> {
     pub(crate) level: LocationDraft,
     /// The server whose block is open, or the defaults of the http block.
     pub(crate) server: ServerDraft,
+    /// The group whose block is open.
+    pub(crate) upstream: BlockDraft,
     pub(crate) variables: VariableTable,
     /// Warnings and notices, in order.
     pub(crate) remarks: Vec<Diagnostic>,
@@ -84,6 +89,7 @@ impl<'a> Resolver<'a> {
             http: None,
             level: LocationDraft::default(),
             server: ServerDraft::default(),
+            upstream: BlockDraft::default(),
             variables: VariableTable::new(shadows),
             remarks: Vec::new(),
             unsupported: Unsupported::default(),
@@ -191,6 +197,11 @@ impl<'a> Resolver<'a> {
         token.map_err(|error| self.lex_error(&error))
     }
 
+    /// The place up to which the text has been read.
+    pub(crate) fn position(&self) -> SourcePosition {
+        place(&self.lexer.text, self.lexer.line)
+    }
+
     fn unclosed_block(&self) -> Box<Diagnostic> {
         self.at_position("unexpected end of file, expecting \"}\"", "")
     }
@@ -207,7 +218,7 @@ impl<'a> Resolver<'a> {
             return handler(self, statement);
         }
         let name = statement.name();
-        let Some(directive) = directives::find(&name.bytes) else {
+        let Some(directive) = directives::find(&name.bytes, self.context) else {
             return Err(self.unknown(statement));
         };
         self.check_place(directive, statement)?;
@@ -484,7 +495,7 @@ impl Resolver<'_> {
     }
 
     /// An error at the lexer's position.
-    fn at_position(&self, message: &str, help: &str) -> Box<Diagnostic> {
+    pub(crate) fn at_position(&self, message: &str, help: &str) -> Box<Diagnostic> {
         let end = self.lexer.position();
         let error = LexError {
             message: String::from(message),

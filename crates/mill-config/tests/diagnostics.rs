@@ -85,12 +85,12 @@ fn an_unknown_directive_shows_its_line_and_the_nearest_name() {
 #[test]
 fn a_directive_of_nginx_that_is_not_here_yet_is_named_as_such() {
     check(
-        "events {}\nhttp { server { location / { proxy_pass http://a; } } }",
-        "nginx: [emerg] directive \"proxy_pass\" is known to nginx, but not to Millstream yet in \
+        "events {}\nhttp { server { location / { auth_basic abcdefgh; } } }",
+        "nginx: [emerg] directive \"auth_basic\" is known to nginx, but not to Millstream yet in \
          /etc/nginx/nginx.conf:2\n\
-         \x20 2 | http { server { location / { proxy_pass http://a; } } }\n\
+         \x20 2 | http { server { location / { auth_basic abcdefgh; } } }\n\
          \x20   |                              ^^^^^^^^^^\n\
-         help: it is part of nginx's ngx_http_proxy_module\n",
+         help: it is part of nginx's ngx_http_auth_basic_module\n",
     );
 }
 

@@ -37,13 +37,14 @@ fn shared(a: &Settings, b: &Settings) -> String {
         )*};
     }
     compare!(client_header client_body connection limit_rate access rewrite files open_file);
-    compare!(autoindex error_page mime charset headers gzip log);
+    compare!(autoindex error_page mime charset headers gzip);
+    compare!(proxy proxy_http fastcgi uwsgi scgi memcached log);
     names.join(" ")
 }
 
 /// Everything.
 const ALL: &str = "client_header client_body connection limit_rate access rewrite files open_file \
-                   autoindex error_page mime charset headers gzip log";
+                   autoindex error_page mime charset headers gzip proxy proxy_http fastcgi uwsgi scgi memcached log";
 
 fn all_but(groups: &str) -> String {
     let mine: Vec<&str> = groups.split(' ').collect();
@@ -108,6 +109,9 @@ fn a_directive_separates_its_own_group_only() {
     check("add_header A b;", "headers");
     check("gzip_types *;", "gzip");
     check("access_log off;", "log");
+    check("proxy_buffers 9 4k;", "proxy");
+    check("proxy_set_header A b;", "proxy_http");
+    check("fastcgi_buffering off;", "fastcgi");
     check("gzip on; etag off;", "gzip headers");
     // These are fields of the location itself, or have no effect.
     check("try_files a b;", "");

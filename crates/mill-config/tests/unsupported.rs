@@ -8,8 +8,8 @@ const PATH: &str = "/etc/nginx/nginx.conf";
 /// The error, after the emergencies reported before it.
 fn refused(text: &str) -> Vec<Diagnostic> {
     let source = Memory::new().with(PATH, text).with(
-        "/etc/nginx/proxy.inc",
-        "proxy_buffering off;\nproxy_http_version 1.1;\n",
+        "/etc/nginx/auth.inc",
+        "auth_basic_user_file a;\nauth_delay 1s;\n",
     );
     let failure = load(&source, &Options::default()).unwrap_err();
     let before = failure.remarks.into_iter();
@@ -24,16 +24,15 @@ fn refused(text: &str) -> Vec<Diagnostic> {
 fn every_unsupported_feature_is_listed_with_its_first_place_and_its_count() {
     let text = "events {}
 http {
-    upstream backend {
-        least_conn;
-        server 10.0.0.1:80 weight=2;
-        keepalive 16;
+    geo $country {
+        default unknown;
+        10.0.0.0/8 here;
     }
     limit_req_zone $binary_remote_addr zone=a:10m rate=1r/s;
     server {
         listen 443 ssl http2;
-        location / { proxy_pass http://backend; include proxy.inc; }
-        location /a { proxy_pass http://backend; include proxy.inc; }
+        location / { auth_basic here; include auth.inc; }
+        location /a { auth_basic here; include auth.inc; }
     }
     server { listen 444 ssl; access_log syslog:server=a; }
 }
@@ -44,16 +43,16 @@ http {
         told[0].render("nginx"),
         "nginx: [emerg] 8 directives or parameters are known to nginx, but not to Millstream yet; they stand 12 times, \
          first in /etc/nginx/nginx.conf:3\n\
-         \x20 3 |     upstream backend {\n\
-         \x20   |     ^^^^^^^^\n\
-         \x20 upstream            1 time,  first in /etc/nginx/nginx.conf:3   ngx_http_upstream\n\
-         \x20 limit_req_zone      1 time,  first in /etc/nginx/nginx.conf:8   ngx_http_limit_req_module\n\
-         \x20 listen … ssl        2 times, first in /etc/nginx/nginx.conf:10  TLS\n\
-         \x20 listen … http2      1 time,  first in /etc/nginx/nginx.conf:10  HTTP/2\n\
-         \x20 proxy_pass          2 times, first in /etc/nginx/nginx.conf:11  ngx_http_proxy_module\n\
-         \x20 proxy_buffering     2 times, first in /etc/nginx/proxy.inc:1    ngx_http_proxy_module\n\
-         \x20 proxy_http_version  2 times, first in /etc/nginx/proxy.inc:2    ngx_http_proxy_module\n\
-         \x20 access_log syslog:  1 time,  first in /etc/nginx/nginx.conf:14  logs to other places than files\n\
+         \x20 3 |     geo $country {\n\
+         \x20   |     ^^^\n\
+         \x20 geo                   1 time,  first in /etc/nginx/nginx.conf:3   ngx_http_geo_module\n\
+         \x20 limit_req_zone        1 time,  first in /etc/nginx/nginx.conf:7   ngx_http_limit_req_module\n\
+         \x20 listen … ssl          2 times, first in /etc/nginx/nginx.conf:9   TLS\n\
+         \x20 listen … http2        1 time,  first in /etc/nginx/nginx.conf:9   HTTP/2\n\
+         \x20 auth_basic            2 times, first in /etc/nginx/nginx.conf:10  ngx_http_auth_basic_module\n\
+         \x20 auth_basic_user_file  2 times, first in /etc/nginx/auth.inc:1     ngx_http_auth_basic_module\n\
+         \x20 auth_delay            2 times, first in /etc/nginx/auth.inc:2     ngx_http_core_module\n\
+         \x20 access_log syslog:    1 time,  first in /etc/nginx/nginx.conf:13  logs to other places than files\n\
          help: none of this is ignored: remove it, or leave this configuration to nginx; docs/directives.md lists what \
          there is\n"
     );
@@ -62,11 +61,11 @@ http {
 #[test]
 fn one_feature_used_often_is_one_sentence() {
     let told = refused(
-        "events {} http { server { location /a { proxy_pass http://a; }\nlocation /b { proxy_pass http://b; } } }",
+        "events {} http { server { location /a { auth_basic a; }\nlocation /b { auth_basic b; } } }",
     );
     assert_eq!(
         told[0].line(),
-        "[emerg] directive \"proxy_pass\" is known to nginx, but not to Millstream yet; it stands 2 times, first in \
+        "[emerg] directive \"auth_basic\" is known to nginx, but not to Millstream yet; it stands 2 times, first in \
          /etc/nginx/nginx.conf:1"
     );
     assert!(told[0].details.is_empty());

@@ -163,8 +163,32 @@ fn plain<'a, E: Engine>(
         | Variable::ProxyProtocolPort
         | Variable::ProxyProtocolServerAddr
         | Variable::ProxyProtocolServerPort
+        | Variable::ProxyProtocolTlv(_)
+        | Variable::RealipRemoteAddr
+        | Variable::RealipRemotePort
         | Variable::SentTrailer(_)
         | Variable::Absent(_) => return None,
+        // Nothing is passed on yet.
+        Variable::UpstreamAddr
+        | Variable::UpstreamStatus
+        | Variable::UpstreamConnectTime
+        | Variable::UpstreamHeaderTime
+        | Variable::UpstreamResponseTime
+        | Variable::UpstreamResponseLength
+        | Variable::UpstreamBytesReceived
+        | Variable::UpstreamBytesSent
+        | Variable::UpstreamQueueTime
+        | Variable::UpstreamLastServerName
+        | Variable::UpstreamHttp(_)
+        | Variable::UpstreamTrailer(_)
+        | Variable::UpstreamCookie(_)
+        | Variable::ProxyHost
+        | Variable::ProxyPort
+        | Variable::ProxyAddXForwardedFor
+        | Variable::ProxyInternalBodyLength
+        | Variable::ProxyInternalChunked
+        | Variable::FastcgiScriptName
+        | Variable::FastcgiPathInfo => return None,
         // Handled by `value`, which may change the request.
         Variable::User(_)
         | Variable::DocumentRoot

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Listener, LogFormat, Map, Server};
+use super::{Listener, LogFormat, Map, Server, Upstream};
 use crate::Text;
 
 /// Everything that serves HTTP.
@@ -14,10 +14,31 @@ pub struct Http {
     pub servers: Vec<Arc<Server>>,
     /// `log_format`s; `combined` is the first.
     pub log_formats: Vec<LogFormat>,
+    /// Groups of servers, by [`Upstream::index`]: `upstream` blocks, then hosts without a block.
+    pub upstreams: Vec<Arc<Upstream>>,
     /// `map`s.
     pub maps: Vec<Map>,
     /// Variables that the configuration defines, by the index in [`super::Variable::User`].
     pub user_variables: Vec<UserVariable>,
+}
+
+impl Http {
+    /// The group that an evaluated address means: by its name without case, and for an implicit group by its port.
+    /// `port` is `None` if none is written, then `default_port` is the one of the protocol, or 0.
+    pub fn upstream(
+        &self,
+        host: &[u8],
+        port: Option<u16>,
+        default_port: u16,
+    ) -> Option<&Arc<Upstream>> {
+        self.upstreams.iter().find(|group| {
+            let is_port = match group.port {
+                0 => port.is_none(),
+                known => known == port.unwrap_or(default_port),
+            };
+            is_port && group.name.eq_ignore_ascii_case(host)
+        })
+    }
 }
 
 /// A variable defined by `set`, `map` or a named capture. It lives as long as its request, and is empty until it is

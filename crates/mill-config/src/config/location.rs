@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Instruction, LocationTree, Pattern, Settings, Template};
+use super::{Instruction, LocationTree, Pass, Pattern, Settings, Template};
 use crate::Text;
 
 /// One location, an `if` in one, or the settings of a whole server. It dereferences to its [`Settings`].
@@ -23,8 +23,27 @@ pub struct Location {
     pub stub_status: bool,
     /// `millstream_metrics`: this location answers with all counters, for Prometheus.
     pub metrics: bool,
+    /// `proxy_pass` and its like: this location passes requests on. An `if` and a `limit_except` without their own have
+    /// that of the enclosing location.
+    pub pass: Option<Arc<Pass>>,
     /// Locations inside this one.
     pub locations: LocationTree,
+}
+
+impl Location {
+    /// Whether a path that this location was found for lacks the slash at the end of its name: the answer is a redirect
+    /// (301) to the name, arguments kept. As in nginx, only locations that pass requests on do that.
+    pub fn wants_slash(&self, path: &[u8]) -> bool {
+        self.redirects() && self.name.text().strip_suffix(b"/") == Some(path)
+    }
+
+    pub(crate) fn redirects(&self) -> bool {
+        let is_named = matches!(
+            self.name,
+            LocationName::Exact(_) | LocationName::Prefix { .. }
+        );
+        self.pass.is_some() && is_named && self.name.text().ends_with(b"/")
+    }
 }
 
 impl Deref for Location {

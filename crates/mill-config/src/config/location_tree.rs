@@ -14,6 +14,8 @@ pub struct LocationTree {
     prefixes: Vec<Prefix>,
     /// `~` and `~*`, in the order of the text.
     patterns: Vec<Arc<Location>>,
+    /// Some location [takes the path without its slash](Location::wants_slash).
+    redirects: bool,
 }
 
 #[derive(Debug)]
@@ -30,6 +32,7 @@ impl LocationTree {
     pub(crate) fn new(locations: impl IntoIterator<Item = Arc<Location>>) -> Self {
         let mut tree = Self::default();
         for location in locations {
+            tree.redirects |= location.redirects();
             match &location.name {
                 LocationName::Exact(path) => tree.exact.push((path.clone(), location)),
                 LocationName::Prefix { path, final_match } => tree.prefixes.push(Prefix {
@@ -64,6 +67,8 @@ impl LocationTree {
     ///
     /// Order, as in nginx: an exact name; the longest prefix, and locations nested in it; then, unless that prefix has
     /// `^~`, the regular expressions of this level in their order, and locations nested in the first that matches.
+    /// A location that passes requests on and whose name is the path and a slash precedes shorter prefixes: the caller
+    /// redirects to it ([`Location::wants_slash`]).
     pub fn find(&self, path: &[u8], captures: &mut Captures) -> Option<&Arc<Location>> {
         self.search(path, captures).location()
     }
@@ -83,9 +88,16 @@ impl LocationTree {
         {
             return Found::Settled(location);
         }
+        let longest = self.longest_prefix(path);
+        if self.redirects
+            && longest.is_none_or(|prefix| *prefix.path != *path)
+            && let Some(location) = self.with_slash(path)
+        {
+            return Found::Settled(location);
+        }
         let mut found = Found::Nothing;
         let mut try_patterns = true;
-        if let Some(prefix) = self.longest_prefix(path) {
+        if let Some(prefix) = longest {
             try_patterns = !prefix.final_match;
             found = match prefix.location.locations.search(path, captures) {
                 settled @ Found::Settled(_) => return settled,
@@ -106,6 +118,21 @@ impl LocationTree {
             }
         }
         found
+    }
+
+    /// The location that the path with a slash names, if it wants it.
+    fn with_slash(&self, path: &[u8]) -> Option<&Arc<Location>> {
+        let compare = |name: &[u8]| name.iter().cmp(path.iter().chain(b"/"));
+        let exact = self.exact.binary_search_by(|(name, _)| compare(name)).ok();
+        let prefix = self
+            .prefixes
+            .binary_search_by(|prefix| compare(&prefix.path))
+            .ok();
+        let exact = exact.and_then(|index| self.exact.get(index));
+        let prefix = prefix.and_then(|index| self.prefixes.get(index));
+        let mut named = exact.map(|(_, location)| location).into_iter();
+        let mut named = named.by_ref().chain(prefix.map(|prefix| &prefix.location));
+        named.find(|location| location.redirects())
     }
 
     fn longest_prefix(&self, path: &[u8]) -> Option<&Prefix> {

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use crate::directives::{
     access, autoindex, charset, client_body, client_header, connection, error_page, file, gzip,
-    header, limit_rate, log, mime, open_file, rewrite,
+    header, limit_rate, log, mime, open_file, pass, proxy, rewrite,
 };
 
 pub use access::{AccessSettings, Satisfy};
 pub use autoindex::{AutoindexFormat, AutoindexSettings};
 pub use charset::{Charset, CharsetSettings};
-pub use client_body::{ClientBodyFile, ClientBodySettings, ClientBodyTemp};
+pub use client_body::{ClientBodyFile, ClientBodySettings};
 pub use client_header::ClientHeaderSettings;
 pub use connection::{ConnectionSettings, KeepaliveDisable, LingeringClose};
 pub use error_page::{ErrorPage, ErrorPageSettings, ErrorPageStatus};
@@ -28,6 +28,10 @@ pub use limit_rate::{Amount, LimitRateSettings};
 pub use log::{LogSettings, OpenLogFileCache};
 pub use mime::{MimeSet, MimeSettings};
 pub use open_file::{DisableSymlinks, OpenFileCache, OpenFileSettings};
+pub use pass::{BindAddress, IgnoredFields, NextUpstream, PassBind};
+pub use pass::{PassBuffers, PassSettings, PassStore};
+pub use proxy::{CookieFlags, CookieName, ProxyField, ProxyHttpSettings};
+pub use proxy::{ProxyProtocol, ProxyRedirect, ProxyRewrite, RewritePattern};
 pub use rewrite::RewriteSettings;
 
 /// Declares a group of settings: its struct with nginx's defaults, and its `Draft`, in which `None` means "not in this
@@ -123,6 +127,18 @@ settings! {
     headers: header::HeaderSettings,
     /// Compression.
     gzip: gzip::GzipSettings,
+    /// `proxy_…` that all protocols share.
+    proxy: pass::PassSettings,
+    /// What only `proxy_pass` has.
+    proxy_http: proxy::ProxyHttpSettings,
+    /// `fastcgi_…` that all protocols share.
+    fastcgi: pass::PassSettings,
+    /// `uwsgi_…` that all protocols share.
+    uwsgi: pass::PassSettings,
+    /// `scgi_…` that all protocols share.
+    scgi: pass::PassSettings,
+    /// `memcached_…` that all protocols share.
+    memcached: pass::PassSettings,
     /// Access and error logs.
     log: log::LogSettings,
 }

@@ -17,7 +17,15 @@ pub enum Variable {
     SentHttp(Text),
     /// `$sent_trailer_NAME`: response trailers.
     SentTrailer(Text),
-    /// A variable of an nginx module that is not supported (TLS, proxying, limits): empty.
+    /// `$upstream_http_NAME`: fields of the server's answer.
+    UpstreamHttp(Text),
+    /// `$upstream_trailer_NAME`: its trailers.
+    UpstreamTrailer(Text),
+    /// `$upstream_cookie_NAME`: cookies that it sets.
+    UpstreamCookie(Text),
+    /// `$proxy_protocol_tlv_NAME`: a TLV of the PROXY protocol, by its name or as `0x` and its type.
+    ProxyProtocolTlv(Text),
+    /// A variable of an nginx module that is not supported (TLS, caches, limits): empty.
     Absent(&'static str),
     /// `$args`. Arguments of the request line; may be `set`.
     Args,
@@ -129,6 +137,44 @@ pub enum Variable {
     TimeLocal,
     /// `$uri`. The path now: decoded, normalised, after rewrites.
     Uri,
+    /// `$upstream_addr`. Addresses of the servers that were tried.
+    UpstreamAddr,
+    /// `$upstream_status`. Statuses of their answers.
+    UpstreamStatus,
+    /// `$upstream_connect_time`. Seconds until each connection, with milliseconds.
+    UpstreamConnectTime,
+    /// `$upstream_header_time`. Seconds until each answer's head.
+    UpstreamHeaderTime,
+    /// `$upstream_response_time`. Seconds until each answer's end.
+    UpstreamResponseTime,
+    /// `$upstream_response_length`. Bytes of each answer's content.
+    UpstreamResponseLength,
+    /// `$upstream_bytes_received`. Bytes that each server sent.
+    UpstreamBytesReceived,
+    /// `$upstream_bytes_sent`. Bytes that each server got.
+    UpstreamBytesSent,
+    /// `$upstream_queue_time`. Seconds in the group's queue.
+    UpstreamQueueTime,
+    /// `$upstream_last_server_name`. Name of the server that was tried last, as in its `server`.
+    UpstreamLastServerName,
+    /// `$proxy_host`. Host and port in `proxy_pass`.
+    ProxyHost,
+    /// `$proxy_port`. Port in `proxy_pass`, or that of its scheme.
+    ProxyPort,
+    /// `$proxy_add_x_forwarded_for`. Field X-Forwarded-For of the request, and the client's address behind it.
+    ProxyAddXForwardedFor,
+    /// `$proxy_internal_body_length`. Length of the content that is passed on.
+    ProxyInternalBodyLength,
+    /// `$proxy_internal_chunked`. `chunked` if the content is passed on so.
+    ProxyInternalChunked,
+    /// `$fastcgi_script_name`. The path, or its part that `fastcgi_split_path_info` tells, with `fastcgi_index`.
+    FastcgiScriptName,
+    /// `$fastcgi_path_info`. The other part that `fastcgi_split_path_info` tells.
+    FastcgiPathInfo,
+    /// `$realip_remote_addr`. The client's address before the realip directives changed it.
+    RealipRemoteAddr,
+    /// `$realip_remote_port`. The port before they changed it.
+    RealipRemotePort,
     /// `$connections_active`. Open connections.
     ConnectionsActive,
     /// `$connections_reading`. Connections whose request is being read.
@@ -173,25 +219,21 @@ impl Variable {
         if let Ok(index) = ABSENT.binary_search_by(|known| known.as_bytes().cmp(name)) {
             return ABSENT.get(index).map(|name| Self::Absent(name));
         }
-        let prefixed: [(&str, Family); 5] = [
+        let prefixed: [(&str, Family); 9] = [
             ("http_", Self::Http),
             ("sent_http_", Self::SentHttp),
             ("sent_trailer_", Self::SentTrailer),
             ("cookie_", Self::Cookie),
             ("arg_", Self::Arg),
+            ("upstream_http_", Self::UpstreamHttp),
+            ("upstream_trailer_", Self::UpstreamTrailer),
+            ("upstream_cookie_", Self::UpstreamCookie),
+            ("proxy_protocol_tlv_", Self::ProxyProtocolTlv),
         ];
-        let found = prefixed.iter().find_map(|(prefix, make)| {
-            name.strip_prefix(prefix.as_bytes())
-                .map(|rest| make(Text::from(rest)))
-        });
-        if found.is_some() {
-            return found;
-        }
-        // Fields of the upstream's answer have open names too.
-        let absent_prefix = ABSENT_PREFIXES
-            .iter()
-            .find(|prefix| name.starts_with(prefix.as_bytes()));
-        absent_prefix.map(|prefix| Self::Absent(prefix))
+        prefixed.iter().find_map(|(prefix, make)| {
+            let rest = name.strip_prefix(prefix.as_bytes())?;
+            Some(make(Text::from(rest)))
+        })
     }
 
     /// Whether `set` may assign to this built-in variable.
@@ -206,6 +248,10 @@ impl Variable {
                 | Self::Http(_)
                 | Self::SentHttp(_)
                 | Self::SentTrailer(_)
+                | Self::UpstreamHttp(_)
+                | Self::UpstreamTrailer(_)
+                | Self::UpstreamCookie(_)
+                | Self::ProxyProtocolTlv(_)
         )
     }
 }
@@ -229,6 +275,8 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("date_local", Variable::DateLocal),
     ("document_root", Variable::DocumentRoot),
     ("document_uri", Variable::DocumentUri),
+    ("fastcgi_path_info", Variable::FastcgiPathInfo),
+    ("fastcgi_script_name", Variable::FastcgiScriptName),
     ("gzip_ratio", Variable::GzipRatio),
     ("host", Variable::Host),
     ("hostname", Variable::Hostname),
@@ -239,6 +287,14 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("nginx_version", Variable::NginxVersion),
     ("pid", Variable::Pid),
     ("pipe", Variable::Pipe),
+    ("proxy_add_x_forwarded_for", Variable::ProxyAddXForwardedFor),
+    ("proxy_host", Variable::ProxyHost),
+    (
+        "proxy_internal_body_length",
+        Variable::ProxyInternalBodyLength,
+    ),
+    ("proxy_internal_chunked", Variable::ProxyInternalChunked),
+    ("proxy_port", Variable::ProxyPort),
     ("proxy_protocol_addr", Variable::ProxyProtocolAddr),
     ("proxy_protocol_port", Variable::ProxyProtocolPort),
     (
@@ -250,6 +306,8 @@ const BUILTIN: &[(&str, Variable)] = &[
         Variable::ProxyProtocolServerPort,
     ),
     ("query_string", Variable::QueryString),
+    ("realip_remote_addr", Variable::RealipRemoteAddr),
+    ("realip_remote_port", Variable::RealipRemotePort),
     ("realpath_root", Variable::RealpathRoot),
     ("remote_addr", Variable::RemoteAddr),
     ("remote_port", Variable::RemotePort),
@@ -276,14 +334,25 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("tcpinfo_snd_cwnd", Variable::TcpinfoSndCwnd),
     ("time_iso8601", Variable::TimeIso8601),
     ("time_local", Variable::TimeLocal),
+    ("upstream_addr", Variable::UpstreamAddr),
+    ("upstream_bytes_received", Variable::UpstreamBytesReceived),
+    ("upstream_bytes_sent", Variable::UpstreamBytesSent),
+    ("upstream_connect_time", Variable::UpstreamConnectTime),
+    ("upstream_header_time", Variable::UpstreamHeaderTime),
+    (
+        "upstream_last_server_name",
+        Variable::UpstreamLastServerName,
+    ),
+    ("upstream_queue_time", Variable::UpstreamQueueTime),
+    ("upstream_response_length", Variable::UpstreamResponseLength),
+    ("upstream_response_time", Variable::UpstreamResponseTime),
+    ("upstream_status", Variable::UpstreamStatus),
     ("uri", Variable::Uri),
 ];
 
 /// Variables of nginx modules that are not supported, sorted.
 const ABSENT: &[&str] = &[
     "ancient_browser",
-    "fastcgi_path_info",
-    "fastcgi_script_name",
     "geoip_area_code",
     "geoip_city",
     "geoip_city_continent_code",
@@ -305,16 +374,8 @@ const ABSENT: &[&str] = &[
     "invalid_referer",
     "limit_conn_status",
     "limit_req_status",
-    "memcached_key",
     "modern_browser",
     "msie",
-    "proxy_add_x_forwarded_for",
-    "proxy_host",
-    "proxy_internal_body_length",
-    "proxy_internal_chunked",
-    "proxy_port",
-    "realip_remote_addr",
-    "realip_remote_port",
     "secure_link",
     "secure_link_expires",
     "slice_range",
@@ -348,30 +409,12 @@ const ABSENT: &[&str] = &[
     "uid_got",
     "uid_reset",
     "uid_set",
-    "upstream_addr",
-    "upstream_bytes_received",
-    "upstream_bytes_sent",
     "upstream_cache_age",
     "upstream_cache_etag",
     "upstream_cache_last_modified",
     "upstream_cache_status",
-    "upstream_connect_time",
     "upstream_first_byte_time",
-    "upstream_header_time",
-    "upstream_last_server_name",
-    "upstream_queue_time",
-    "upstream_response_length",
-    "upstream_response_time",
     "upstream_session_time",
-    "upstream_status",
-];
-
-/// Open families of the same kind.
-const ABSENT_PREFIXES: &[&str] = &[
-    "upstream_http_",
-    "upstream_trailer_",
-    "upstream_cookie_",
-    "proxy_protocol_tlv_",
 ];
 
 #[cfg(test)]
@@ -402,7 +445,7 @@ mod tests {
         check("ssl_cipher", Some(Variable::Absent("ssl_cipher")));
         check(
             "upstream_http_server",
-            Some(Variable::Absent("upstream_http_")),
+            Some(Variable::UpstreamHttp(Text::from("server"))),
         );
         check("nosuch", None);
     }

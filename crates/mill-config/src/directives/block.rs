@@ -23,7 +23,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     many(
         "server",
-        HTTP.and(Contexts::UPSTREAM),
+        HTTP,
         Arity::Exactly(0),
         Apply::Block(server),
         "A virtual server.",
@@ -104,7 +104,9 @@ fn http(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     resolver.server = ServerDraft::default();
     let parsed = resolver.block(statement, Contexts::HTTP);
     let level = std::mem::replace(&mut resolver.level, main);
+    let end = resolver.position();
     if let Some(http) = &mut resolver.http {
+        http.end = end;
         http.level = level;
     }
     parsed

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use crate::Text;
+use crate::config::TempPath;
 use crate::config::settings::group;
 use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Notice, once};
-use crate::lexer::Statement;
-use crate::resolve::{Applied, Resolver};
-use crate::value;
+use crate::directives::pass::value::temp_path;
 
 group! {
     /// Contents of requests.
@@ -23,7 +21,7 @@ group! {
         /// `client_body_in_file_only`.
         in_file_only: ClientBodyFile = ClientBodyFile::Off,
         /// `client_body_temp_path`.
-        temp_path: ClientBodyTemp = ClientBodyTemp::default(),
+        temp_path: TempPath = TempPath::default(),
     }
 }
 
@@ -36,15 +34,6 @@ pub enum ClientBodyFile {
     On,
     /// All bodies go to files, which are removed.
     Clean,
-}
-
-/// `client_body_temp_path`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ClientBodyTemp {
-    /// An absolute path.
-    pub path: Text,
-    /// How many digits of the file number name a subdirectory, level by level; zeros are unused.
-    pub levels: [u8; 3],
 }
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
@@ -113,7 +102,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Between(1, 4),
         "client_body_temp",
-        Apply::With(client_body_temp_path),
+        Apply::With(|r, s| {
+            r.level.settings.client_body.temp_path = Some(temp_path(r, s)?);
+            Ok(())
+        }),
         "Directory for contents of requests, and digits of its subdirectories.",
     )
     .unread(
@@ -121,22 +113,3 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Notice::Spared,
     ),
 ];
-
-/// The maximum of all digits in the names of subdirectories: those of a file's number.
-const LEVEL_DIGITS_MAX: u8 = 10;
-
-fn client_body_temp_path(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    let path = resolver.full_name(&statement.arg(1).bytes);
-    let mut levels = [0_u8; 3];
-    let mut left = LEVEL_DIGITS_MAX;
-    for (word, place) in statement.args().iter().skip(1).zip(&mut levels) {
-        let digits = value::number(&word.bytes)
-            .and_then(|digits| u8::try_from(digits).ok())
-            .filter(|digits| (1..=left).contains(digits))
-            .ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))?;
-        left -= digits;
-        *place = digits;
-    }
-    resolver.level.settings.client_body.temp_path = Some(ClientBodyTemp { path, levels });
-    Ok(())
-}

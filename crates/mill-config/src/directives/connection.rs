@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use crate::config::settings::group;
 use crate::directive::{
-    ANY_LEVEL, Apply, Arity, Contexts, Directive, Notice, SERVER_LOCATION, Value, many, once,
+    ANY_LEVEL, Apply, Arity, Directive, Notice, SERVER_LOCATION, Value, many, once,
 };
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
 use crate::value;
-
-const LEVELS_AND_UPSTREAM: Contexts = ANY_LEVEL.and(Contexts::UPSTREAM);
 
 group! {
     /// How long a connection stays open, and how it sends and closes.
@@ -67,7 +65,7 @@ pub enum LingeringClose {
 pub(crate) const DIRECTIVES: &[Directive] = &[
     once(
         "keepalive_timeout",
-        LEVELS_AND_UPSTREAM,
+        ANY_LEVEL,
         Arity::Between(1, 2),
         "75s",
         Apply::With(keepalive_timeout),
@@ -87,7 +85,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "keepalive_requests",
-        LEVELS_AND_UPSTREAM,
+        ANY_LEVEL,
         Arity::Exactly(1),
         "1000",
         Apply::Number(|s| &mut s.connection.keepalive_requests),
@@ -95,7 +93,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "keepalive_time",
-        LEVELS_AND_UPSTREAM,
+        ANY_LEVEL,
         Arity::Exactly(1),
         "1h",
         Apply::Milliseconds(|s| &mut s.connection.keepalive_time),
@@ -183,6 +181,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Between(0, 1),
         Apply::With(|r, _| {
             r.level.stub_status = true;
+            r.level.pass = None;
             Ok(())
         }),
         "Answers with the numbers of connections and requests.",
@@ -193,13 +192,14 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(0),
         Apply::With(|r, _| {
             r.level.metrics = true;
+            r.level.pass = None;
             Ok(())
         }),
         "Millstream's own: answers with all counters of all workers, in the text format of Prometheus.",
     ),
     once(
         "resolver",
-        LEVELS_AND_UPSTREAM,
+        ANY_LEVEL,
         Arity::AtLeast(1),
         "",
         Apply::WithoutEffect(Value::Text, "nothing here looks names up while it serves"),
@@ -207,7 +207,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "resolver_timeout",
-        LEVELS_AND_UPSTREAM,
+        ANY_LEVEL,
         Arity::Exactly(1),
         "30s",
         Apply::WithoutEffect(Value::Time, "nothing here looks names up while it serves"),

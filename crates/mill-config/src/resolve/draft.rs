@@ -15,7 +15,9 @@ use crate::config::{
 };
 use crate::diagnostic::{Diagnostic, SourcePosition, Spot};
 use crate::directives::map::Table;
+use crate::directives::pass::target::PassDraft;
 use crate::lexer::{SourceText, Statement, Word};
+use crate::resolve::upstreams::UpstreamDraft;
 use crate::resolve::{place, snippet};
 
 /// The main context.
@@ -51,8 +53,12 @@ pub(crate) struct HttpDraft {
     pub(crate) servers: Vec<ServerDraft>,
     pub(crate) log_formats: Vec<LogFormat>,
     pub(crate) maps: Vec<Map>,
+    /// Groups of servers, in the order in which they are first named.
+    pub(crate) upstreams: Vec<UpstreamDraft>,
     /// Keys of the map whose block is open.
     pub(crate) map_keys: BTreeSet<(Table, Text)>,
+    /// Where the block ends.
+    pub(crate) end: SourcePosition,
     /// Addresses in the order in which they first occur.
     pub(crate) addresses: Vec<AddressDraft>,
     /// Character sets in their first spelling, which is sent.
@@ -90,12 +96,14 @@ pub(crate) struct AddressDraft {
 #[derive(Default)]
 pub(crate) struct LocationDraft {
     pub(crate) name: Option<LocationName>,
-    pub(crate) settings: SettingsDraft,
+    /// Boxed: blocks are parsed by recursion.
+    pub(crate) settings: Box<SettingsDraft>,
     pub(crate) steps: Vec<Step>,
     pub(crate) try_files: Option<TryFiles>,
     pub(crate) limit_except: Option<(MethodSet, Box<Self>)>,
     pub(crate) stub_status: bool,
     pub(crate) metrics: bool,
+    pub(crate) pass: Option<PassDraft>,
     pub(crate) locations: Vec<Self>,
     /// `access_log off` occurred in this block.
     pub(crate) access_log_off: bool,

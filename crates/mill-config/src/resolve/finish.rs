@@ -5,15 +5,16 @@ use std::sync::Arc;
 use crate::Text;
 use crate::config::location::{LimitExcept, LocationName};
 use crate::config::log::{ErrorLog, ErrorLogTarget, LogPath};
-use crate::config::settings::{ClientBodyTemp, Document, Settings, SettingsDraft};
+use crate::config::settings::{Document, ProxyRedirect, Settings, SettingsDraft};
 use crate::config::{
-    AccessLog, Config, Events, Http, Instruction, Location, LocationTree, LogLevel, Main, Server,
-    ServerName, Template, WorkerCount,
+    AccessLog, Config, Events, Http, Instruction, Location, LocationTree, LogLevel, Main, Pass,
+    PassTarget, Server, ServerName, TempPath, Template, Upstream, WorkerCount,
 };
 use crate::diagnostic::{Diagnostic, SourcePosition};
 use crate::directives::mime;
+use crate::directives::pass::target::{PassDraft, PassTargetDraft};
 use crate::resolve::draft::{HttpDraft, LocationDraft, ServerDraft, Step};
-use crate::resolve::{Applied, Resolver, join, recoding, templates};
+use crate::resolve::{Applied, Resolver, join, passing, recoding, templates};
 
 /// Makes the configuration from everything that has been parsed.
 pub(crate) fn finish(resolver: &mut Resolver<'_>) -> Applied<Config> {
@@ -81,13 +82,21 @@ fn main(resolver: &mut Resolver<'_>) -> Main {
 }
 
 fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) -> Applied<Http> {
+    let upstreams = resolver.finish_upstreams(std::mem::take(&mut http.upstreams))?;
     let settings = std::mem::take(&mut http.level.settings);
-    let outer = settings.inherit(&defaults(resolver, main));
+    let outer = Enclosing {
+        settings: settings.inherit(&defaults(resolver, main)),
+        groups: &upstreams.by_draft,
+        pass: None,
+        stub_status: false,
+        metrics: false,
+    };
     let mut drafts = std::mem::take(&mut http.servers);
     let mut servers = Vec::with_capacity(drafts.len());
     for draft in &mut drafts {
-        servers.push(Arc::new(finish_server(draft, &outer)));
+        servers.push(Arc::new(outer.finish_server(draft)));
     }
+    passing::check(&servers, &http.end)?;
     let listeners = resolver.listeners(&http.addresses, &drafts, &servers)?;
     let user_variables = resolver.variables.finish().map_err(|(name, origin)| {
         let message = format!("unknown \"{}\" variable", name.display());
@@ -101,6 +110,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
     recoding::check(&servers)?;
     Ok(Http {
         listeners,
+        upstreams: upstreams.groups,
         servers,
         log_formats: http.log_formats,
         maps: http.maps,
@@ -122,49 +132,172 @@ fn defaults(resolver: &Resolver<'_>, main: &Main) -> Settings {
     }]);
     draft.log.error_logs = Some(main.error_log.clone());
     draft.mime.types = Some(Arc::new(mime::default_types()));
-    draft.client_body.temp_path = Some(ClientBodyTemp {
-        path: full(&paths.client_body_temp),
-        levels: [0; 3],
-    });
+    let temp_path = |path: &[u8], levels| {
+        Some(TempPath {
+            path: full(path),
+            levels,
+        })
+    };
+    draft.client_body.temp_path = temp_path(&paths.client_body_temp, [0; 3]);
+    draft.proxy.temp_path = temp_path(&paths.proxy_temp, [1, 2, 0]);
+    draft.fastcgi.temp_path = temp_path(&paths.fastcgi_temp, [1, 2, 0]);
+    draft.uwsgi.temp_path = temp_path(&paths.uwsgi_temp, [1, 2, 0]);
+    draft.scgi.temp_path = temp_path(&paths.scgi_temp, [1, 2, 0]);
+    draft.memcached.buffering = Some(false);
+    draft.memcached.max_temp_file_size = Some(0);
+    draft.memcached.intercept_errors = Some(true);
+    draft.memcached.pass_request_headers = Some(false);
+    draft.memcached.pass_request_body = Some(false);
     draft.inherit(&Settings::default())
 }
 
-fn finish_server(draft: &mut ServerDraft, outer: &Settings) -> Server {
-    let mut level = std::mem::take(&mut draft.level);
-    let settings = std::mem::take(&mut level.settings).inherit(outer);
-    let mut named = Vec::new();
-    let mut others = Vec::new();
-    for location in std::mem::take(&mut level.locations) {
-        let location = Arc::new(finish_location(location, &settings));
-        match &location.name {
-            LocationName::Named(name) => named.push((name.clone(), location)),
-            _ => others.push(location),
+/// What a block takes from the block around it.
+struct Enclosing<'a> {
+    settings: Settings,
+    /// Groups of servers in the order of their drafts.
+    groups: &'a [Arc<Upstream>],
+    /// The handlers of a location: as in nginx, an `if` or a `limit_except` in it changes settings, not the handler, unless
+    /// it has a handler of its own.
+    pass: Option<Arc<Pass>>,
+    stub_status: bool,
+    metrics: bool,
+}
+
+impl Enclosing<'_> {
+    fn finish_server(&self, draft: &mut ServerDraft) -> Server {
+        let mut level = std::mem::take(&mut draft.level);
+        let own = self.with(&mut level);
+        let mut named = Vec::new();
+        let mut others = Vec::new();
+        for location in std::mem::take(&mut level.locations) {
+            let location = Arc::new(own.finish_location(location));
+            match &location.name {
+                LocationName::Named(name) => named.push((name.clone(), location)),
+                _ => others.push(location),
+            }
+        }
+        named.sort_by(|(a, _), (b, _)| a.cmp(b));
+        named.dedup_by(|(later, _), (first, _)| later == first);
+        let location = Location {
+            name: LocationName::Server,
+            instructions: own.finish_steps(std::mem::take(&mut level.steps)).into(),
+            try_files: level.try_files.take(),
+            limit_except: None,
+            stub_status: own.stub_status,
+            metrics: own.metrics,
+            pass: None,
+            locations: LocationTree::default(),
+            settings: own.settings,
+        };
+        Server {
+            index: draft.index,
+            name: first_name(draft),
+            names: draft.names.clone(),
+            location: Arc::new(location),
+            locations: LocationTree::new(others),
+            named_locations: named,
         }
     }
-    named.sort_by(|(a, _), (b, _)| a.cmp(b));
-    named.dedup_by(|(later, _), (first, _)| later == first);
-    let location = Location {
-        name: LocationName::Server,
-        instructions: finish_steps(
-            std::mem::take(&mut level.steps),
-            &settings,
-            (level.stub_status, level.metrics),
-        )
-        .into(),
-        try_files: level.try_files.take(),
-        limit_except: None,
-        stub_status: level.stub_status,
-        metrics: level.metrics,
-        locations: LocationTree::default(),
-        settings,
-    };
-    Server {
-        index: draft.index,
-        name: first_name(draft),
-        names: draft.names.clone(),
-        location: Arc::new(location),
-        locations: LocationTree::new(others),
-        named_locations: named,
+
+    /// The block's own settings and handlers, for what is inside it.
+    fn with(&self, draft: &mut LocationDraft) -> Self {
+        let mut settings = std::mem::take(&mut draft.settings).inherit(&self.settings);
+        let pass = draft.pass.take().map(|pass| {
+            if let ProxyRedirect::Default = settings.proxy_http.redirect
+                && let Some(rule) = pass.default_redirect()
+            {
+                let redirect = ProxyRedirect::Rules(vec![rule]);
+                let mut own = SettingsDraft::default().proxy_http;
+                own.redirect = Some(redirect);
+                settings.proxy_http = own.inherit(&settings.proxy_http);
+            }
+            Arc::new(self.finish_pass(pass))
+        });
+        Self {
+            settings,
+            groups: self.groups,
+            pass,
+            stub_status: draft.stub_status,
+            metrics: draft.metrics,
+        }
+    }
+
+    fn finish_pass(&self, draft: PassDraft) -> Pass {
+        let target = match draft.target {
+            PassTargetDraft::Evaluated(template) => PassTarget::Evaluated(template),
+            PassTargetDraft::Group(index) => match self.groups.get(index) {
+                Some(group) => PassTarget::Group(Arc::clone(group)),
+                None => PassTarget::Evaluated(Template::default()),
+            },
+        };
+        Pass {
+            protocol: draft.protocol,
+            target,
+            replaced: draft.location.len(),
+            uri: draft.uri,
+            host: draft.host,
+            port: draft.port,
+            text: draft.text,
+            memcached_key: draft.memcached_key,
+        }
+    }
+
+    fn finish_location(&self, mut draft: LocationDraft) -> Location {
+        let own = self.with(&mut draft);
+        let nested = std::mem::take(&mut draft.locations);
+        let nested: Vec<_> = nested
+            .into_iter()
+            .map(|nested| Arc::new(own.finish_location(nested)))
+            .collect();
+        let limit_except = draft.limit_except.take();
+        let limit_except = limit_except.map(|(methods, inner)| LimitExcept {
+            methods,
+            location: Arc::new(own.finish_condition(*inner)),
+        });
+        Location {
+            name: draft.name.unwrap_or(LocationName::Condition),
+            instructions: own.finish_steps(draft.steps).into(),
+            try_files: draft.try_files,
+            limit_except,
+            stub_status: own.stub_status,
+            metrics: own.metrics,
+            pass: own.pass,
+            locations: LocationTree::new(nested),
+            settings: own.settings,
+        }
+    }
+
+    /// An `if` or a `limit_except`: unless it has a handler of its own, it has that of the location.
+    fn finish_condition(&self, mut draft: LocationDraft) -> Location {
+        let has_handler = draft.pass.is_some() || draft.stub_status || draft.metrics;
+        let mut location = self.finish_location(std::mem::take(&mut draft));
+        if !has_handler {
+            location.pass = self.pass.clone();
+            location.stub_status = self.stub_status;
+            location.metrics = self.metrics;
+        }
+        location
+    }
+
+    fn finish_steps(&self, steps: Vec<Step>) -> Vec<Instruction> {
+        let finished = steps.into_iter().map(|step| match step {
+            Step::Ready(instruction) => instruction,
+            Step::If {
+                condition,
+                mut level,
+                in_server,
+            } => {
+                let inner = std::mem::take(&mut level.steps);
+                let body = self.finish_steps(inner);
+                let location = (!in_server).then(|| Arc::new(self.finish_condition(*level)));
+                Instruction::If {
+                    condition,
+                    body,
+                    location,
+                }
+            }
+        });
+        finished.collect()
     }
 }
 
@@ -175,60 +308,4 @@ fn first_name(draft: &ServerDraft) -> Text {
         Some(ServerName::Domain(name)) => name.clone(),
         Some(_) => draft.name_texts.first().cloned().unwrap_or_default(),
     }
-}
-
-fn finish_location(mut draft: LocationDraft, outer: &Settings) -> Location {
-    let settings = std::mem::take(&mut draft.settings).inherit(outer);
-    let nested = std::mem::take(&mut draft.locations);
-    let nested: Vec<_> = nested
-        .into_iter()
-        .map(|nested| Arc::new(finish_location(nested, &settings)))
-        .collect();
-    let limit_except = draft
-        .limit_except
-        .take()
-        .map(|(methods, inner)| LimitExcept {
-            methods,
-            location: Arc::new(finish_location(*inner, &settings)),
-        });
-    Location {
-        name: draft.name.unwrap_or(LocationName::Condition),
-        instructions: finish_steps(draft.steps, &settings, (draft.stub_status, draft.metrics))
-            .into(),
-        try_files: draft.try_files,
-        limit_except,
-        stub_status: draft.stub_status,
-        metrics: draft.metrics,
-        locations: LocationTree::new(nested),
-        settings,
-    }
-}
-
-/// `stub_status` and `millstream_metrics` are those of the enclosing location: as in nginx, an `if` changes settings,
-/// not the handler.
-fn finish_steps(
-    steps: Vec<Step>,
-    outer: &Settings,
-    (stub_status, metrics): (bool, bool),
-) -> Vec<Instruction> {
-    let finished = steps.into_iter().map(|step| match step {
-        Step::Ready(instruction) => instruction,
-        Step::If {
-            condition,
-            mut level,
-            in_server,
-        } => {
-            let inner = std::mem::take(&mut level.steps);
-            let body = finish_steps(inner, outer, (stub_status, metrics));
-            level.stub_status |= stub_status;
-            level.metrics |= metrics;
-            let location = (!in_server).then(|| Arc::new(finish_location(*level, outer)));
-            Instruction::If {
-                condition,
-                body,
-                location,
-            }
-        }
-    });
-    finished.collect()
 }

@@ -18,7 +18,7 @@ impl Resolver<'_> {
             let is_bare = text.bytes.get(word.span.clone()) == Some(word.bytes.as_slice());
             is_bare
                 && begins_line(text, word)
-                && directives::find(&word.bytes)
+                && directives::find(&word.bytes, self.context)
                     .is_some_and(|directive| directive.contexts.meets(self.context))
         };
         let found = words.iter().skip(1).position(is_next);

@@ -181,5 +181,9 @@ fn is_open_family(variable: &Variable) -> bool {
             | Variable::SentTrailer(_)
             | Variable::Arg(_)
             | Variable::Cookie(_)
+            | Variable::UpstreamHttp(_)
+            | Variable::UpstreamTrailer(_)
+            | Variable::UpstreamCookie(_)
+            | Variable::ProxyProtocolTlv(_)
     )
 }

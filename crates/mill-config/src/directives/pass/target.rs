@@ -1,0 +1,138 @@
+//! Where requests are passed to: `proxy_pass`.
+
+use crate::Text;
+use crate::config::settings::{ProxyRewrite, RewritePattern};
+use crate::config::{LocationName, PassProtocol, Template, Variable};
+use crate::lexer::Statement;
+use crate::resolve::unsupported::Feature;
+use crate::resolve::{Applied, Resolver, templates};
+use crate::url::Url;
+
+/// A `…_pass` before its group is complete.
+pub(crate) struct PassDraft {
+    pub(crate) protocol: PassProtocol,
+    pub(crate) target: PassTargetDraft,
+    pub(crate) uri: Option<Text>,
+    /// The location's name; empty where it has none that a URI could replace.
+    pub(crate) location: Text,
+    pub(crate) host: Text,
+    pub(crate) port: Text,
+    pub(crate) text: Text,
+    pub(crate) memcached_key: Option<Variable>,
+}
+
+pub(crate) enum PassTargetDraft {
+    /// Index into the groups in the order of their first use.
+    Group(usize),
+    Evaluated(Template),
+}
+
+impl PassDraft {
+    fn new(protocol: PassProtocol, target: PassTargetDraft, text: &[u8]) -> Self {
+        Self {
+            protocol,
+            target,
+            uri: None,
+            location: Text::default(),
+            host: Text::default(),
+            port: Text::default(),
+            text: Text::from(text),
+            memcached_key: None,
+        }
+    }
+
+    /// What `proxy_redirect default` means: the address gives way to the location's name.
+    pub(crate) fn default_redirect(&self) -> Option<ProxyRewrite> {
+        if self.protocol != PassProtocol::Http {
+            return None;
+        }
+        let PassTargetDraft::Group(_) = self.target else {
+            return None;
+        };
+        let (pattern, replacement) = match self.uri {
+            Some(_) => (self.text.clone(), self.location.clone()),
+            None => (
+                Text::from([self.text.as_bytes(), b"/"].concat()),
+                Text::from("/"),
+            ),
+        };
+        Some(ProxyRewrite {
+            pattern: RewritePattern::Prefix(Template::literal(pattern)),
+            replacement: Template::literal(replacement),
+        })
+    }
+}
+
+pub(crate) fn proxy_pass(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let word = statement.arg(1);
+    let text = word.bytes.as_slice();
+    if templates::has_variables(text) {
+        let target = PassTargetDraft::Evaluated(resolver.template(text, statement, word)?);
+        set(resolver, PassDraft::new(PassProtocol::Http, target, text));
+        return Ok(());
+    }
+    let Some(rest) = after_scheme(text, b"http://") else {
+        if after_scheme(text, b"https://").is_none() {
+            return Err(resolver.emerg(statement, word, "invalid URL prefix"));
+        }
+        https_not_yet(resolver, statement);
+        return Ok(());
+    };
+    let (group, url) = resolver.upstream_of(statement, rest, HTTP_PORT, true)?;
+    let mut pass = PassDraft::new(PassProtocol::Http, PassTargetDraft::Group(group), text);
+    (pass.host, pass.port) = proxy_host(&url);
+    if !url.uri.is_empty() {
+        match &resolver.level.name {
+            Some(name @ (LocationName::Exact(_) | LocationName::Prefix { .. })) => {
+                pass.location = Text::from(name.text());
+            }
+            _ => {
+                let message = "\"proxy_pass\" cannot have URI part in location given by regular expression, or inside named \
+                               location, or inside \"if\" statement, or inside \"limit_except\" block";
+                return Err(resolver.emerg(statement, word, message));
+            }
+        }
+        pass.uri = Some(Text::from(url.uri));
+    }
+    set(resolver, pass);
+    Ok(())
+}
+
+/// The default port of `http://`.
+const HTTP_PORT: u16 = 80;
+
+/// The handler of a location is the last one that is written.
+fn set(resolver: &mut Resolver<'_>, pass: PassDraft) {
+    resolver.level.stub_status = false;
+    resolver.level.metrics = false;
+    resolver.level.pass = Some(pass);
+}
+
+fn after_scheme<'t>(text: &'t [u8], scheme: &[u8]) -> Option<&'t [u8]> {
+    let (head, rest) = text.split_at_checked(scheme.len())?;
+    head.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
+fn https_not_yet(resolver: &mut Resolver<'_>, statement: &Statement) {
+    let feature = Feature {
+        label: String::from("proxy_pass https://"),
+        subject: String::from("the scheme \"https\" of \"proxy_pass\" is"),
+        note: String::from("TLS"),
+        help: String::from("TLS to servers comes in a later version"),
+    };
+    resolver.not_yet(feature, statement, statement.arg(1));
+}
+
+/// `$proxy_host` and `$proxy_port`.
+fn proxy_host(url: &Url<'_>) -> (Text, Text) {
+    if url.is_unix() {
+        return (Text::from("localhost"), Text::default());
+    }
+    match url.port_text {
+        Some(port) if url.port != HTTP_PORT => (
+            Text::from([url.host, b":", port].concat()),
+            Text::from(port),
+        ),
+        _ => (Text::from(url.host), Text::from("80")),
+    }
+}

@@ -1,0 +1,180 @@
+//! `upstream`: groups of servers.
+
+mod balancing;
+mod keepalive;
+mod server;
+
+use crate::Text;
+use crate::config::{Balancing, Upstream, UpstreamKeepalive, UpstreamServer, UpstreamZone};
+use crate::directive::{Apply, Arity, Contexts, Directive, HTTP, many, once};
+use crate::lexer::Statement;
+use crate::resolve::{Applied, Resolver};
+use crate::value;
+
+const UPSTREAM: Contexts = Contexts::UPSTREAM;
+
+pub(crate) const DIRECTIVES: &[Directive] = &[
+    many(
+        "upstream",
+        HTTP,
+        Arity::Exactly(1),
+        Apply::Block(upstream),
+        "A group of servers that requests are passed to.",
+    ),
+    many(
+        "server",
+        UPSTREAM,
+        Arity::AtLeast(1),
+        Apply::With(server::server),
+        "A server of the group: address, then weight=, max_conns=, max_fails=, fail_timeout=, backup, down, drain, slow_start=, route=, service=, resolve.",
+    ),
+    many(
+        "hash",
+        UPSTREAM,
+        Arity::Between(1, 2),
+        Apply::With(balancing::hash),
+        "The same server for the same key; with consistent few keys move when servers change.",
+    ),
+    many(
+        "ip_hash",
+        UPSTREAM,
+        Arity::Exactly(0),
+        Apply::With(balancing::ip_hash),
+        "The same server for the same client.",
+    ),
+    many(
+        "least_conn",
+        UPSTREAM,
+        Arity::Exactly(0),
+        Apply::With(balancing::least_conn),
+        "The server with the fewest connections.",
+    ),
+    many(
+        "least_time",
+        UPSTREAM,
+        Arity::Between(1, 2),
+        Apply::With(balancing::least_time),
+        "The server that answers fastest: header or last_byte; inflight counts requests under way too.",
+    ),
+    many(
+        "random",
+        UPSTREAM,
+        Arity::Between(0, 2),
+        Apply::With(balancing::random),
+        "Any server; with two the better of two, by least_conn or least_time.",
+    ),
+    once(
+        "keepalive",
+        UPSTREAM,
+        Arity::Between(1, 2),
+        "",
+        Apply::With(keepalive::keepalive),
+        "Most idle connections to servers that a worker keeps; with local for one location alone.",
+    ),
+    once(
+        "keepalive_requests",
+        UPSTREAM,
+        Arity::Exactly(1),
+        "1000",
+        Apply::With(|r, s| {
+            r.upstream.keepalive.requests = r.number(s)?;
+            Ok(())
+        }),
+        "Most requests of a connection to a server.",
+    ),
+    once(
+        "keepalive_time",
+        UPSTREAM,
+        Arity::Exactly(1),
+        "1h",
+        Apply::With(|r, s| {
+            r.upstream.keepalive.time = r.read(s, value::milliseconds)?;
+            Ok(())
+        }),
+        "Longest life of a connection to a server.",
+    ),
+    once(
+        "keepalive_timeout",
+        UPSTREAM,
+        Arity::Exactly(1),
+        "60s",
+        Apply::With(|r, s| {
+            r.upstream.keepalive.timeout = r.read(s, value::milliseconds)?;
+            Ok(())
+        }),
+        "Longest idle time of a connection to a server.",
+    ),
+    many(
+        "zone",
+        UPSTREAM,
+        Arity::Between(1, 2),
+        Apply::With(zone),
+        "Name and size of the group's shared memory. Workers share what they must with or without it.",
+    ),
+];
+
+/// A block before its end.
+#[derive(Default)]
+pub(crate) struct BlockDraft {
+    pub(crate) servers: Vec<UpstreamServer>,
+    balancing: Option<Balancing>,
+    keepalive: UpstreamKeepalive,
+    zone: Option<UpstreamZone>,
+}
+
+impl BlockDraft {
+    pub(crate) fn finish(self, index: usize, name: Text) -> Upstream {
+        Upstream {
+            index,
+            name,
+            port: 0,
+            explicit: true,
+            servers: self.servers,
+            balancing: self.balancing.unwrap_or(Balancing::RoundRobin),
+            keepalive: self.keepalive,
+            zone: self.zone,
+        }
+    }
+}
+
+fn upstream(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let index = resolver.open_upstream(statement)?;
+    let outer = std::mem::take(&mut resolver.level);
+    resolver.upstream = BlockDraft::default();
+    let parsed = resolver.block(statement, Contexts::UPSTREAM);
+    resolver.level = outer;
+    parsed?;
+    let block = std::mem::take(&mut resolver.upstream);
+    if block.servers.is_empty() {
+        return Err(resolver.at_position("no servers are inside upstream", ""));
+    }
+    resolver.close_upstream(index, block);
+    Ok(())
+}
+
+/// The least size of a zone: eight pages.
+const ZONE_BYTES_MIN: u64 = 8 * 4096;
+
+fn zone(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let name = statement.arg(1);
+    if name.bytes.is_empty() {
+        let message = format!("invalid zone name \"{}\"", name.display());
+        return Err(resolver.emerg(statement, name, message));
+    }
+    let size = statement.args().get(1).map(|word| {
+        let size = value::size(&word.bytes).ok_or_else(|| {
+            let message = format!("invalid zone size \"{}\"", word.display());
+            resolver.emerg(statement, word, message)
+        })?;
+        if size < ZONE_BYTES_MIN {
+            let message = format!("zone \"{}\" is too small", name.display());
+            return Err(resolver.emerg(statement, word, message));
+        }
+        Ok(size)
+    });
+    resolver.upstream.zone = Some(UpstreamZone {
+        name: Text::from(name.bytes.as_slice()),
+        size_bytes: size.transpose()?,
+    });
+    Ok(())
+}
