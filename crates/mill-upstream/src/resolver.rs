@@ -22,6 +22,9 @@ pub mod host_name;
 /// Messages of DNS: emitted and parsed.
 pub mod message;
 
+/// The servers behind a name that may change while they are used.
+pub mod members;
+
 /// The names whose addresses are known.
 mod cache;
 

@@ -13,3 +13,6 @@ mod dns_world;
 
 /// The resolver over servers that answer, fail, lie or are silent.
 mod resolving;
+
+/// Names that are followed while they change.
+mod following;
