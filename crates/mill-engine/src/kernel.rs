@@ -53,7 +53,7 @@ use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use mill_sys::address::Peer;
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
-use mill_sys::{clock, random, socket};
+use mill_sys::{clock, descriptor, random, socket};
 use outbound::Outbound;
 use precision::Precision;
 use slot::{Slot, Slots};
@@ -116,7 +116,7 @@ impl KernelEngine {
     pub fn new(options: KernelOptions) -> io::Result<Self> {
         let epoll = Rc::new(Epoll::new()?);
         if let Some(mailbox) = &options.mailbox {
-            socket::set_nonblocking(mailbox.as_fd())?;
+            descriptor::set_nonblocking(mailbox.as_fd(), true)?;
             epoll.add(mailbox.as_fd(), LEVEL_READABLE, MAILBOX_TOKEN)?;
         }
         let files = KernelFiles::new(Rc::clone(&epoll), FILES_TOKEN);

@@ -26,60 +26,52 @@ pub fn own_user() -> u32 {
 
 /// The account of that name; `None` if there is none.
 pub fn user(name: &CStr) -> io::Result<Option<Account>> {
-    let mut buffer = vec![0; ENTRY_SIZE];
-    loop {
+    look_up(|buffer| {
         // SAFETY: a passwd is numbers and pointers, for which zero is valid.
         let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
         let mut found = std::ptr::null_mut();
+        let (pointer, size) = (buffer.as_mut_ptr(), buffer.len());
         // SAFETY: all pointers are to locals with the stated sizes.
         let code = unsafe {
-            libc::getpwnam_r(
-                name.as_ptr(),
-                &raw mut entry,
-                buffer.as_mut_ptr(),
-                buffer.len(),
-                &raw mut found,
-            )
+            libc::getpwnam_r(name.as_ptr(), &raw mut entry, pointer, size, &raw mut found)
         };
-        match code {
-            0 if found.is_null() => return Ok(None),
-            0 => {
-                return Ok(Some(Account {
-                    name: name.to_owned(),
-                    uid: entry.pw_uid,
-                    gid: entry.pw_gid,
-                }));
-            }
-            libc::ERANGE if buffer.len() < ENTRY_SIZE_MAX => buffer.resize(buffer.len() * 2, 0),
-            libc::ENOENT | libc::ESRCH => return Ok(None),
-            code => return Err(io::Error::from_raw_os_error(code)),
-        }
-    }
+        let account = (!found.is_null()).then(|| Account {
+            name: name.to_owned(),
+            uid: entry.pw_uid,
+            gid: entry.pw_gid,
+        });
+        (code, account)
+    })
 }
 
 /// The group id of that name; `None` if there is none.
 pub fn group(name: &CStr) -> io::Result<Option<u32>> {
-    let mut buffer = vec![0; ENTRY_SIZE];
-    loop {
+    look_up(|buffer| {
         // SAFETY: a group is numbers and pointers, for which zero is valid.
         let mut entry: libc::group = unsafe { std::mem::zeroed() };
         let mut found = std::ptr::null_mut();
+        let (pointer, size) = (buffer.as_mut_ptr(), buffer.len());
         // SAFETY: all pointers are to locals with the stated sizes.
         let code = unsafe {
-            libc::getgrnam_r(
-                name.as_ptr(),
-                &raw mut entry,
-                buffer.as_mut_ptr(),
-                buffer.len(),
-                &raw mut found,
-            )
+            libc::getgrnam_r(name.as_ptr(), &raw mut entry, pointer, size, &raw mut found)
         };
-        match code {
-            0 if found.is_null() => return Ok(None),
-            0 => return Ok(Some(entry.gr_gid)),
-            libc::ERANGE if buffer.len() < ENTRY_SIZE_MAX => buffer.resize(buffer.len() * 2, 0),
-            libc::ENOENT | libc::ESRCH => return Ok(None),
-            code => return Err(io::Error::from_raw_os_error(code)),
+        (code, (!found.is_null()).then_some(entry.gr_gid))
+    })
+}
+
+/// What `call` finds, with a buffer for the entry's strings that grows as long as it is too small.
+fn look_up<T>(
+    mut call: impl FnMut(&mut [libc::c_char]) -> (i32, Option<T>),
+) -> io::Result<Option<T>> {
+    let mut buffer = vec![0; ENTRY_SIZE];
+    loop {
+        match call(&mut buffer) {
+            (0, found) => return Ok(found),
+            (libc::ERANGE, _) if buffer.len() < ENTRY_SIZE_MAX => {
+                buffer.resize(buffer.len() * 2, 0);
+            }
+            (libc::ENOENT | libc::ESRCH, _) => return Ok(None),
+            (code, _) => return Err(io::Error::from_raw_os_error(code)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Socket addresses between Rust's types and the kernel's.
 
 use crate::listener::Endpoint;
+use crate::process::check;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -61,12 +62,7 @@ impl SockAddr {
 
     pub fn bind(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         // SAFETY: pointer and length describe `self.storage`, which lives through the call.
-        let result = unsafe { libc::bind(socket.as_raw_fd(), self.as_ptr(), self.length) };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        check(unsafe { libc::bind(socket.as_raw_fd(), self.as_ptr(), self.length) })
     }
 
     /// Starts to connect; `EINPROGRESS` counts as success.

@@ -1,5 +1,6 @@
 //! The clocks: the only place that reads the time from the system.
 
+use crate::process::check;
 use std::io;
 use std::time::Duration;
 
@@ -52,9 +53,7 @@ fn try_read(clock: libc::clockid_t) -> io::Result<Duration> {
         tv_nsec: 0,
     };
     // SAFETY: the pointer is to a local.
-    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(unsafe { libc::clock_gettime(clock, &raw mut time) })?;
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
     Ok(Duration::new(seconds, nanos))

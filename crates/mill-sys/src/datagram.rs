@@ -3,6 +3,7 @@
 
 use crate::address::{Peer, SockAddr};
 use crate::listener::{Endpoint, set_int};
+use crate::process::check;
 use crate::socket::option;
 use control::Control;
 use std::io;
@@ -44,9 +45,7 @@ pub fn open(
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket(2) takes no pointer.
     let descriptor = unsafe { libc::socket(address.family(), kind, 0) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(descriptor)?;
     // SAFETY: the kernel just gave us this descriptor, nothing else owns it.
     let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
     let socket = owned.as_fd();

@@ -134,12 +134,7 @@ fn close_range(first: u32, last: u32) -> io::Result<()> {
         return Ok(());
     }
     // SAFETY: close_range(2) takes no pointer; the caller of `close_all_but` answers for the owners.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-    if result == -1 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })
 }
 
 #[cfg(test)]

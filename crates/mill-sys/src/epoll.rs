@@ -1,5 +1,6 @@
 //! epoll(7).
 
+use crate::process::check;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
@@ -61,9 +62,7 @@ impl Epoll {
     pub fn new() -> io::Result<Self> {
         // SAFETY: epoll_create1(2) takes no pointer.
         let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(descriptor)?;
         // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
@@ -158,19 +157,14 @@ impl Epoll {
             u64: token,
         };
         // SAFETY: the event lives through the call, which only reads it.
-        let result = unsafe {
+        check(unsafe {
             libc::epoll_ctl(
                 self.0.as_raw_fd(),
                 operation,
                 descriptor.as_raw_fd(),
                 &raw mut event,
             )
-        };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        })
     }
 }
 

@@ -10,6 +10,7 @@ mod preadv2;
 pub use fstatfs::{FileSystem, file_system};
 pub use preadv2::read_cached_at;
 
+use crate::process::check;
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
@@ -128,9 +129,7 @@ fn open_at(directory: RawFd, path: &[u8], flags: i32, cold: IfCold) -> io::Resul
     }
     // SAFETY: the path is NUL-terminated and lives through the call.
     let descriptor = unsafe { libc::openat(directory, path.as_ptr(), flags) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(descriptor)?;
     // SAFETY: the kernel just gave us this descriptor, nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

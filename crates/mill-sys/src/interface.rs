@@ -28,10 +28,7 @@ pub struct InterfaceAddress {
 pub fn addresses() -> io::Result<Vec<InterfaceAddress>> {
     let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the pointer is to a local; the list that it is set to is freed below.
-    let result = unsafe { libc::getifaddrs(&raw mut list) };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(unsafe { libc::getifaddrs(&raw mut list) })?;
     let mut found = Vec::new();
     let mut entry = list;
     // SAFETY: every link of the list is null or points to an entry, until the list is freed.

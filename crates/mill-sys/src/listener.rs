@@ -1,6 +1,8 @@
 //! Making a listening socket.
 
 use crate::address::SockAddr;
+use crate::process::check;
+use crate::socket::set_option;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -57,21 +59,14 @@ pub fn listen(endpoint: Endpoint<'_>, options: &ListenerOptions) -> Result<Owned
 pub fn listen_on(socket: BorrowedFd<'_>, backlog: u32) -> io::Result<()> {
     let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
     // SAFETY: listen(2) takes no pointer; an unsuitable descriptor is an error it returns.
-    let result = unsafe { libc::listen(socket.as_raw_fd(), backlog) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    check(unsafe { libc::listen(socket.as_raw_fd(), backlog) })
 }
 
 pub(crate) fn stream_socket(family: i32) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket(2) takes no pointer.
     let descriptor = unsafe { libc::socket(family, kind, 0) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(descriptor)?;
     // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
@@ -209,22 +204,7 @@ fn clamp(bytes: usize) -> i32 {
 
 /// Sets an option whose value is an int.
 pub fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
-    let length = libc::socklen_t::try_from(size_of::<i32>()).expect("four fits");
-    // SAFETY: the pointer and length describe `value`, which lives through the call.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            (&raw const value).cast(),
-            length,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    set_option(socket, level, name, &value)
 }
 
 /// Allows more sockets to be bound to the port of one that was bound without `reuseport`.

@@ -1,7 +1,9 @@
 //! rtnetlink(7): queries and notifications about interfaces, addresses, routes and neighbours. Messages are parsed by
 //! the callers.
 
+use crate::listener::set_int;
 use crate::process::check;
+use crate::socket::{set_option, timeval};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -44,20 +46,15 @@ impl Netlink {
     /// strictly, and therefore applies the filters of a dump.
     pub fn open() -> io::Result<Self> {
         let socket = socket(0)?;
-        set(
-            &socket,
+        let fd = socket.as_fd();
+        set_option(
+            fd,
             libc::SOL_SOCKET,
             libc::SO_RCVTIMEO,
             &timeval(ANSWER_WAIT),
         )?;
         // Linux before 4.20 lacks the option, and dumps everything.
-        let strict: libc::c_int = 1;
-        let _older = set(
-            &socket,
-            libc::SOL_NETLINK,
-            libc::NETLINK_GET_STRICT_CHK,
-            &strict,
-        );
+        let _older = set_int(fd, libc::SOL_NETLINK, libc::NETLINK_GET_STRICT_CHK, 1);
         Ok(Self(socket))
     }
 
@@ -68,12 +65,8 @@ impl Netlink {
         listener.bind()?;
         for group in groups {
             let number = group.number();
-            set(
-                &listener.0,
-                libc::SOL_NETLINK,
-                libc::NETLINK_ADD_MEMBERSHIP,
-                &number,
-            )?;
+            let fd = listener.0.as_fd();
+            set_option(fd, libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, &number)?;
         }
         Ok(listener)
     }
@@ -97,7 +90,7 @@ impl Netlink {
     /// overhead.
     pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
         let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-        set(&self.0, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes)
+        set_int(self.0.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
     }
 
     /// Sends one message to the kernel.
@@ -186,28 +179,8 @@ fn socket(flags: libc::c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: pointer and length describe `value`, which outlives the call.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            std::ptr::from_ref(value).cast(),
-            socklen::<T>(),
-        )
-    })
-}
-
 fn socklen<T>() -> libc::socklen_t {
     libc::socklen_t::try_from(size_of::<T>()).expect("options and addresses are short")
-}
-
-fn timeval(duration: Duration) -> libc::timeval {
-    libc::timeval {
-        tv_sec: libc::time_t::try_from(duration.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_usec: duration.subsec_micros().into(),
-    }
 }
 
 /// The kernel answers before `send` returns; after this time there will be no answer.

@@ -2,6 +2,7 @@
 //! descriptor.
 
 use crate::process::check;
+use crate::socket::{set_option, timeval};
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -92,21 +93,12 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
 
 /// Limits the time that [`send`] waits for a peer that does not read.
 pub fn set_send_timeout(socket: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
-    let time = libc::timeval {
-        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_usec: libc::suseconds_t::from(timeout.subsec_micros()),
-    };
-    let size = libc::socklen_t::try_from(size_of::<libc::timeval>()).unwrap_or(0);
-    // SAFETY: the pointer and size describe `time`, which outlives the call.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_SNDTIMEO,
-            (&raw const time).cast(),
-            size,
-        )
-    })
+    set_option(
+        socket,
+        libc::SOL_SOCKET,
+        libc::SO_SNDTIMEO,
+        &timeval(timeout),
+    )
 }
 
 /// A memfd, close-on-exec; `name` is only for /proc.

@@ -58,9 +58,7 @@ impl Pid {
         // SAFETY: the call takes two numbers and no pointer.
         let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, self.0, 0) };
         let number = i32::try_from(descriptor).unwrap_or(-1);
-        if number < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(number)?;
         // SAFETY: the kernel has just made this descriptor, and nothing else owns it. It is close-on-exec (pidfd_open(2)).
         Ok(unsafe { OwnedFd::from_raw_fd(number) })
     }
@@ -160,12 +158,7 @@ pub fn drop_rights() -> io::Result<()> {
     let header = [CAPABILITY_VERSION_3, 0_u32];
     let rights = [0_u32; 6];
     // SAFETY: both live through the call, which reads them; the sizes are those of version 3.
-    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), rights.as_ptr()) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), rights.as_ptr()) })
 }
 
 /// _LINUX_CAPABILITY_VERSION_3 of the kernel's capability.h.
@@ -209,8 +202,9 @@ pub fn set_environment(variables: &[(std::ffi::OsString, std::ffi::OsString)]) -
     Ok(())
 }
 
-pub(crate) fn check(result: i32) -> io::Result<()> {
-    if result == -1 {
+/// The error of a call that has returned -1.
+pub(crate) fn check<N: PartialEq + From<i8>>(result: N) -> io::Result<()> {
+    if result == N::from(-1) {
         Err(io::Error::last_os_error())
     } else {
         Ok(())

@@ -3,6 +3,7 @@
 
 use crate::address::{Peer, SockAddr};
 use crate::listener::{Endpoint, set_int, stream_socket};
+use crate::process::check;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -14,9 +15,7 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: pointer and length describe `address`, which lives through the call.
     let descriptor = unsafe { libc::accept4(listener.as_raw_fd(), pointer, length, flags) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    check(descriptor)?;
     // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok((unsafe { OwnedFd::from_raw_fd(descriptor) }, address.peer()))
 }
@@ -117,34 +116,12 @@ pub fn send_file(
 /// Sends FIN after all data.
 pub fn shutdown_write(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: shutdown(2) takes no pointer.
-    let result = unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_WR) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    check(unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_WR) })
 }
 
 /// `TCP_NODELAY`.
 pub fn set_nodelay(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set_int(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(on))
-}
-
-/// Makes calls return `WouldBlock` instead of waiting.
-pub fn set_nonblocking(descriptor: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: F_GETFL takes no pointer.
-    let flags = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_GETFL) };
-    if flags < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let flags = flags | libc::O_NONBLOCK;
-    // SAFETY: F_SETFL takes an int.
-    let result = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFL, flags) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
 }
 
 /// Makes `close` discard unsent data and send RST.
@@ -153,22 +130,7 @@ pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
         l_onoff: 1,
         l_linger: 0,
     };
-    let length = libc::socklen_t::try_from(size_of::<libc::linger>()).expect("eight fits");
-    // SAFETY: pointer and length describe `linger`, which lives through the call.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const linger).cast(),
-            length,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, &linger)
 }
 
 /// The socket's pending error (a failed connect, a reset), which is cleared.
@@ -182,12 +144,8 @@ pub fn local_address(socket: BorrowedFd<'_>) -> io::Result<Peer> {
     let mut address = SockAddr::empty();
     let (pointer, length) = address.as_out();
     // SAFETY: pointer and length describe `address`, which lives through the call.
-    let result = unsafe { libc::getsockname(socket.as_raw_fd(), pointer, length) };
-    if result == 0 {
-        Ok(address.peer())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    check(unsafe { libc::getsockname(socket.as_raw_fd(), pointer, length) })?;
+    Ok(address.peer())
 }
 
 /// TCP's measurements: `(rtt, rtt variation, congestion window in segments, receive space in bytes)`.
@@ -259,12 +217,8 @@ pub fn tcp_state(socket: BorrowedFd<'_>) -> io::Result<TcpState> {
 fn queue(socket: BorrowedFd<'_>, which: libc::Ioctl) -> io::Result<u32> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: FIONREAD and TIOCOUTQ write an int, which the pointer is to.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), which, &raw mut bytes) };
-    if result == 0 {
-        Ok(u32::try_from(bytes).unwrap_or(0))
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), which, &raw mut bytes) })?;
+    Ok(u32::try_from(bytes).unwrap_or(0))
 }
 
 /// Reads an option whose value is plain data, for which all zero is valid.
@@ -273,7 +227,7 @@ pub(crate) fn option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32) -> 
     let mut value: T = unsafe { std::mem::zeroed() };
     let mut length = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
     // SAFETY: pointer and length describe `value`, which lives through the call.
-    let result = unsafe {
+    check(unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
             level,
@@ -281,11 +235,28 @@ pub(crate) fn option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32) -> 
             (&raw mut value).cast(),
             &raw mut length,
         )
-    };
-    if result == 0 {
-        Ok(value)
-    } else {
-        Err(io::Error::last_os_error())
+    })?;
+    Ok(value)
+}
+
+/// Sets an option whose value is plain data.
+pub(crate) fn set_option<T>(
+    socket: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: &T,
+) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
+    let pointer = std::ptr::from_ref(value).cast();
+    // SAFETY: pointer and length describe `value`, which lives through the call.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, pointer, length) })
+}
+
+/// A time limit as the kernel has it.
+pub(crate) fn timeval(duration: Duration) -> libc::timeval {
+    libc::timeval {
+        tv_sec: libc::time_t::try_from(duration.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_usec: duration.subsec_micros().into(),
     }
 }
 

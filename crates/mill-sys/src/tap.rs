@@ -91,11 +91,7 @@ pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
 /// kernel's side usually processes the frame.
 pub fn write(device: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
     // SAFETY: pointer and length describe `frame`, which outlives the call.
-    let count = unsafe { libc::write(device.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };
-    if count == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    check(unsafe { libc::write(device.as_raw_fd(), frame.as_ptr().cast(), frame.len()) })
 }
 
 fn attach(device: BorrowedFd<'_>, name: &str, kind: libc::c_int) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! The CPU time that threads and processes have used (getrusage(2)).
 
+use crate::process::check;
 use std::io;
 use std::ops::Sub;
 use std::time::Duration;
@@ -36,10 +37,7 @@ impl CpuUsage {
         // SAFETY: a rusage is numbers, for which zero is valid.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: the pointer is to a local that outlives the call.
-        let result = unsafe { libc::getrusage(scope, &raw mut usage) };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe { libc::getrusage(scope, &raw mut usage) })?;
         Ok(Self {
             user: duration(usage.ru_utime),
             system: duration(usage.ru_stime),

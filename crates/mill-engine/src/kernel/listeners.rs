@@ -5,9 +5,9 @@ use crate::offer;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Keepalive, ListenError, ListenOptions, ListenerId};
 use mill_runtime::time::Duration;
+use mill_sys::descriptor;
 use mill_sys::epoll::{Epoll, Interest};
 use mill_sys::listener::{self, Endpoint, ListenerOptions};
-use mill_sys::socket;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The listening sockets of an engine, and those that were offered and not claimed yet.
@@ -46,9 +46,11 @@ impl Listeners {
                 let descriptor = self.offered.swap_remove(position).1;
                 // Its maker may have left it blocking: accepting would then wait when another worker has taken the
                 // connection.
-                socket::set_nonblocking(descriptor.as_fd()).map_err(|error| ListenError {
-                    call: "fcntl()",
-                    code: error.raw_os_error().unwrap_or(0),
+                descriptor::set_nonblocking(descriptor.as_fd(), true).map_err(|error| {
+                    ListenError {
+                        call: "fcntl()",
+                        code: error.raw_os_error().unwrap_or(0),
+                    }
                 })?;
                 descriptor
             }
@@ -213,7 +215,7 @@ mod tests {
         assert!(!listeners.is_incomplete());
 
         let Ok(mill_sys::address::Peer::Ip(address)) =
-            socket::local_address(listeners.descriptor(id).unwrap())
+            mill_sys::socket::local_address(listeners.descriptor(id).unwrap())
         else {
             panic!("it has an address");
         };

@@ -76,8 +76,7 @@ impl Context {
         let source = File::open("/dev/null")?;
         let mut number: libc::c_ulong = 0;
         // SAFETY: io_setup writes the context's number, which the pointer is to and which is zero.
-        let result = unsafe { libc::syscall(libc::SYS_io_setup, EVENTS, &raw mut number) };
-        check_long(result)?;
+        check(unsafe { libc::syscall(libc::SYS_io_setup, EVENTS, &raw mut number) })?;
         Ok(Self {
             number,
             source,
@@ -97,15 +96,14 @@ impl Context {
         request.aio_resfd = descriptor.as_raw_fd().cast_unsigned();
         let mut requests = [&raw mut request];
         // SAFETY: the pointer is to one pointer to a request, both of which outlive the call; the kernel keeps neither.
-        let result = unsafe {
+        check(unsafe {
             libc::syscall(
                 libc::SYS_io_submit,
                 self.number,
                 requests.len(),
                 requests.as_mut_ptr(),
             )
-        };
-        check_long(result)?;
+        })?;
         self.unfetched += 1;
         Ok(())
     }
@@ -135,10 +133,6 @@ impl Drop for Context {
         // SAFETY: the context is ours, and no request of it is under way.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.number) };
     }
-}
-
-fn check_long(result: libc::c_long) -> io::Result<()> {
-    check(if result < 0 { -1 } else { 0 })
 }
 
 /// Completions between two fetches.

@@ -5,6 +5,7 @@ use super::{Copying, XskOptions};
 use crate::memory::SharedMemory;
 use crate::memory::mapping::Mapping;
 use crate::process::check;
+use crate::socket::set_option;
 use std::io;
 use std::ops::Add;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -237,7 +238,7 @@ const TRANSMIT_AT: u64 = 0x8000_0000;
 /// Has the kernel process the transmit ring.
 pub(super) fn send(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no bytes and no address are handed over.
-    let sent = unsafe {
+    check(unsafe {
         libc::sendto(
             socket.as_raw_fd(),
             std::ptr::null(),
@@ -246,11 +247,7 @@ pub(super) fn send(socket: BorrowedFd<'_>) -> io::Result<()> {
             std::ptr::null(),
             0,
         )
-    };
-    if sent == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    })
 }
 
 /// Wakes a sleeping driver to process the fill ring. The result does not matter.
@@ -296,10 +293,7 @@ pub(super) fn statistics(socket: BorrowedFd<'_>) -> io::Result<XskStatistics> {
 }
 
 fn set<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
-    let size = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
-    let pointer = std::ptr::from_ref(value).cast();
-    // SAFETY: pointer and size describe `value`, which outlives the call.
-    check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, pointer, size) })
+    set_option(socket, libc::SOL_XDP, option, value)
 }
 
 /// Reads an option. Fields that an older kernel lacks keep their values.
