@@ -12,6 +12,7 @@ pub(crate) mod client_header;
 pub(crate) mod connection;
 pub(crate) mod error_page;
 pub(crate) mod event;
+pub(crate) mod fastcgi;
 pub(crate) mod file;
 pub(crate) mod gzip;
 pub(crate) mod header;
@@ -21,14 +22,17 @@ pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod main_context;
 pub(crate) mod map;
+pub(crate) mod memcached;
 pub(crate) mod millstream;
 pub(crate) mod mime;
 pub(crate) mod open_file;
 pub(crate) mod pass;
 pub(crate) mod proxy;
 pub(crate) mod rewrite;
+pub(crate) mod scgi;
 pub(crate) mod tls;
 pub(crate) mod upstream;
+pub(crate) mod uwsgi;
 
 use std::sync::OnceLock;
 
@@ -60,12 +64,16 @@ const TABLES: &[&[Directive]] = &[
     proxy::DIRECTIVES,
     pass::table::PROXY_CONNECTION,
     pass::table::PROXY_CONTENT,
+    fastcgi::DIRECTIVES,
     pass::table::FASTCGI_CONNECTION,
     pass::table::FASTCGI_CONTENT,
+    uwsgi::DIRECTIVES,
     pass::table::UWSGI_CONNECTION,
     pass::table::UWSGI_CONTENT,
+    scgi::DIRECTIVES,
     pass::table::SCGI_CONNECTION,
     pass::table::SCGI_CONTENT,
+    memcached::DIRECTIVES,
     pass::table::MEMCACHED_CONNECTION,
     tls::DIRECTIVES,
     millstream::DIRECTIVES,

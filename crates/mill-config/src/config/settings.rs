@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use crate::directives::{
-    access, autoindex, charset, client_body, client_header, connection, error_page, file, gzip,
-    header, limit_rate, log, mime, open_file, pass, proxy, rewrite,
+    access, autoindex, charset, client_body, client_header, connection, error_page, fastcgi, file,
+    gzip, header, limit_rate, log, memcached, mime, open_file, pass, proxy, rewrite, scgi, uwsgi,
 };
 
 pub use access::{AccessSettings, Satisfy};
@@ -21,18 +21,22 @@ pub use client_body::{ClientBodyFile, ClientBodySettings};
 pub use client_header::ClientHeaderSettings;
 pub use connection::{ConnectionSettings, KeepaliveDisable, LingeringClose};
 pub use error_page::{ErrorPage, ErrorPageSettings, ErrorPageStatus};
+pub use fastcgi::FastcgiSettings;
 pub use file::{Document, FileSettings};
 pub use gzip::{GzipDisable, GzipProxied, GzipSettings, GzipStatic, HttpVersion};
 pub use header::{HeaderSettings, IfModifiedSince, ServerTokens};
 pub use limit_rate::{Amount, LimitRateSettings};
 pub use log::{LogSettings, OpenLogFileCache};
+pub use memcached::MemcachedSettings;
 pub use mime::{MimeSet, MimeSettings};
 pub use open_file::{DisableSymlinks, OpenFileCache, OpenFileSettings};
 pub use pass::{BindAddress, IgnoredFields, NextUpstream, PassBind};
-pub use pass::{PassBuffers, PassSettings, PassStore};
+pub use pass::{PassBuffers, PassParam, PassSettings, PassStore};
 pub use proxy::{CookieFlags, CookieName, ProxyField, ProxyHttpSettings};
 pub use proxy::{ProxyProtocol, ProxyRedirect, ProxyRewrite, RewritePattern};
 pub use rewrite::RewriteSettings;
+pub use scgi::ScgiSettings;
+pub use uwsgi::UwsgiSettings;
 
 /// Declares a group of settings: its struct with nginx's defaults, and its `Draft`, in which `None` means "not in this
 /// block, inherited".
@@ -133,12 +137,20 @@ settings! {
     proxy_http: proxy::ProxyHttpSettings,
     /// `fastcgi_…` that all protocols share.
     fastcgi: pass::PassSettings,
+    /// What only `fastcgi_pass` has.
+    fastcgi_params: fastcgi::FastcgiSettings,
     /// `uwsgi_…` that all protocols share.
     uwsgi: pass::PassSettings,
+    /// What only `uwsgi_pass` has.
+    uwsgi_params: uwsgi::UwsgiSettings,
     /// `scgi_…` that all protocols share.
     scgi: pass::PassSettings,
+    /// What only `scgi_pass` has.
+    scgi_params: scgi::ScgiSettings,
     /// `memcached_…` that all protocols share.
     memcached: pass::PassSettings,
+    /// What only `memcached_pass` has.
+    memcached_content: memcached::MemcachedSettings,
     /// Access and error logs.
     log: log::LogSettings,
 }

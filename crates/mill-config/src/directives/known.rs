@@ -66,7 +66,6 @@ const HEADERS_FILTER: &str = "ngx_http_headers_filter_module";
 const IMAGE_FILTER: &str = "ngx_http_image_filter_module";
 const LIMIT_CONN: &str = "ngx_http_limit_conn_module";
 const LIMIT_REQ: &str = "ngx_http_limit_req_module";
-const MEMCACHED: &str = "ngx_http_memcached_module";
 const MIRROR: &str = "ngx_http_mirror_module";
 const MP4: &str = "ngx_http_mp4_module";
 const PERL: &str = "ngx_http_perl_module";
@@ -255,14 +254,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     known("fastcgi_cache_revalidate", "hsl", FASTCGI),
     known("fastcgi_cache_use_stale", "hsl", FASTCGI),
     known("fastcgi_cache_valid", "hsl", FASTCGI),
-    known("fastcgi_catch_stderr", "hsl", FASTCGI),
-    known("fastcgi_index", "hsl", FASTCGI),
-    known("fastcgi_keep_conn", "hsl", FASTCGI),
     known("fastcgi_no_cache", "hsl", FASTCGI),
-    known("fastcgi_param", "hsl", FASTCGI),
-    known("fastcgi_pass", "li", FASTCGI),
-    known("fastcgi_send_lowat", "hsl", FASTCGI),
-    known("fastcgi_split_path_info", "hsl", FASTCGI),
     known("flv", "l", FLV),
     known("geo", "hS", GEO),
     known("geoip_city", "hS", GEOIP),
@@ -322,8 +314,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     known("limit_req_log_level", "hsl", LIMIT_REQ),
     known("limit_req_status", "hsl", LIMIT_REQ),
     known("limit_req_zone", "h", LIMIT_REQ),
-    known("memcached_gzip_flag", "hsl", MEMCACHED),
-    known("memcached_pass", "li", MEMCACHED),
     known("mirror", "hsl", MIRROR),
     known("mirror_request_body", "hsl", MIRROR),
     known("mp4", "l", MP4),
@@ -386,8 +376,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     known("scgi_cache_use_stale", "hsl", SCGI),
     known("scgi_cache_valid", "hsl", SCGI),
     known("scgi_no_cache", "hsl", SCGI),
-    known("scgi_param", "hsl", SCGI),
-    known("scgi_pass", "li", SCGI),
     known("secure_link", "hsl", SECURE_LINK),
     known("secure_link_md5", "hsl", SECURE_LINK),
     known("secure_link_secret", "hsl", SECURE_LINK),
@@ -443,11 +431,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     known("uwsgi_cache_revalidate", "hsl", UWSGI),
     known("uwsgi_cache_use_stale", "hsl", UWSGI),
     known("uwsgi_cache_valid", "hsl", UWSGI),
-    known("uwsgi_modifier1", "hsl", UWSGI),
-    known("uwsgi_modifier2", "hsl", UWSGI),
     known("uwsgi_no_cache", "hsl", UWSGI),
-    known("uwsgi_param", "hsl", UWSGI),
-    known("uwsgi_pass", "li", UWSGI),
     known("uwsgi_ssl_certificate", "hsl", UWSGI),
     known("uwsgi_ssl_certificate_cache", "hsl", UWSGI),
     known("uwsgi_ssl_certificate_key", "hsl", UWSGI),
@@ -462,7 +446,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     known("uwsgi_ssl_trusted_certificate", "hsl", UWSGI),
     known("uwsgi_ssl_verify", "hsl", UWSGI),
     known("uwsgi_ssl_verify_depth", "hsl", UWSGI),
-    known("uwsgi_string", "hsl", UWSGI),
     known("http2", "hs", V2),
     known("http2_body_preread_size", "hs", V2),
     known("http2_chunk_size", "hsl", V2),

@@ -117,6 +117,18 @@ pub struct PassBuffers {
     pub size: u64,
 }
 
+/// `fastcgi_param`, `uwsgi_param`, `scgi_param`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassParam {
+    /// Its name. `HTTP_` and the name of a field takes the place of that field of the request; with an empty value the
+    /// field is left out.
+    pub name: Text,
+    /// Its value.
+    pub value: Template,
+    /// `if_not_empty`: left out if it has no value.
+    pub if_not_empty: bool,
+}
+
 /// `…_bind ADDRESS [transparent]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassBind {

@@ -1,5 +1,6 @@
-//! `proxy_pass`: targets, settings, inheritance, and nginx's errors about them.
+//! `proxy_pass` and its like: targets, settings, inheritance, and nginx's errors about them.
 
+mod gateway;
 mod settings;
 mod target;
 

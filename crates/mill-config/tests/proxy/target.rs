@@ -254,6 +254,6 @@ fn faults_in_a_target_are_told_in_the_words_of_nginx() {
     assert_eq!(refused(&format!("{server} {block}")), with_port);
     one(
         "proxy_pass https://127.0.0.1;",
-        "the scheme \"https\" of \"proxy_pass\" is known to nginx, but not to Millstream yet",
+        "\"proxy_pass https://\" is known to nginx, but not to Millstream yet",
     );
 }

@@ -211,7 +211,7 @@ macro_rules! content_table {
                 ANY_LEVEL,
                 Arity::Exactly(1),
                 Apply::With(|r, s| {
-                    value::add_field(&mut r.level.settings.$group.hide_header, s);
+                    value::add_text(&mut r.level.settings.$group.hide_header, s);
                     Ok(())
                 }),
                 "A field of answers that is not passed on.",
@@ -221,7 +221,7 @@ macro_rules! content_table {
                 ANY_LEVEL,
                 Arity::Exactly(1),
                 Apply::With(|r, s| {
-                    value::add_field(&mut r.level.settings.$group.pass_header, s);
+                    value::add_text(&mut r.level.settings.$group.pass_header, s);
                     Ok(())
                 }),
                 "A field of answers that is passed on although it is hidden by default.",

@@ -1,4 +1,4 @@
-//! Where requests are passed to: `proxy_pass`.
+//! Where requests are passed to: `proxy_pass`, `fastcgi_pass` and their like.
 
 use crate::Text;
 use crate::config::settings::{ProxyRewrite, RewritePattern};
@@ -75,7 +75,7 @@ pub(crate) fn proxy_pass(resolver: &mut Resolver<'_>, statement: &Statement) -> 
         if after_scheme(text, b"https://").is_none() {
             return Err(resolver.emerg(statement, word, "invalid URL prefix"));
         }
-        https_not_yet(resolver, statement);
+        tls_not_yet(resolver, statement, "proxy_pass https://");
         return Ok(());
     };
     let (group, url) = resolver.upstream_of(statement, rest, HTTP_PORT, true)?;
@@ -98,6 +98,36 @@ pub(crate) fn proxy_pass(resolver: &mut Resolver<'_>, statement: &Statement) -> 
     Ok(())
 }
 
+/// `fastcgi_pass`, `uwsgi_pass`, `scgi_pass`, `memcached_pass`: an address without a URI, whose port has no default.
+pub(crate) fn gateway_pass(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    protocol: PassProtocol,
+) -> Applied {
+    let word = statement.arg(1);
+    let text = word.bytes.as_slice();
+    let is_memcached = protocol == PassProtocol::Memcached;
+    let target = if templates::has_variables(text) && !is_memcached {
+        PassTargetDraft::Evaluated(resolver.template(text, statement, word)?)
+    } else {
+        let address = match protocol {
+            PassProtocol::Uwsgi if after_scheme(text, b"suwsgi://").is_some() => {
+                tls_not_yet(resolver, statement, "uwsgi_pass suwsgi://");
+                return Ok(());
+            }
+            PassProtocol::Uwsgi => after_scheme(text, b"uwsgi://").unwrap_or(text),
+            _ => text,
+        };
+        PassTargetDraft::Group(resolver.upstream_of(statement, address, 0, false)?.0)
+    };
+    let mut pass = PassDraft::new(protocol, target, text);
+    if is_memcached {
+        pass.memcached_key = Some(resolver.variable(b"memcached_key", statement, word));
+    }
+    set(resolver, pass);
+    Ok(())
+}
+
 /// The default port of `http://`.
 const HTTP_PORT: u16 = 80;
 
@@ -113,10 +143,10 @@ fn after_scheme<'t>(text: &'t [u8], scheme: &[u8]) -> Option<&'t [u8]> {
     head.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
-fn https_not_yet(resolver: &mut Resolver<'_>, statement: &Statement) {
+fn tls_not_yet(resolver: &mut Resolver<'_>, statement: &Statement, what: &str) {
     let feature = Feature {
-        label: String::from("proxy_pass https://"),
-        subject: String::from("the scheme \"https\" of \"proxy_pass\" is"),
+        label: String::from(what),
+        subject: format!("\"{what}\" is"),
         note: String::from("TLS"),
         help: String::from("TLS to servers comes in a later version"),
     };

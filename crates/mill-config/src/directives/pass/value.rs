@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{BindAddress, IgnoredFields, NextUpstream, PassBind, PassBuffers, PassStore};
+use super::{
+    BindAddress, IgnoredFields, NextUpstream, PassBind, PassBuffers, PassParam, PassStore,
+};
 use crate::config::TempPath;
 use crate::config::settings::Amount;
 use crate::lexer::Statement;
@@ -227,8 +229,26 @@ pub(super) fn store_access(resolver: &Resolver<'_>, statement: &Statement) -> Ap
     Ok(access | user)
 }
 
-/// One more name in a list of fields.
-pub(super) fn add_field(list: &mut Option<Vec<Text>>, statement: &Statement) {
-    let name = Text::from(statement.arg(1).bytes.as_slice());
-    list.get_or_insert_default().push(name);
+/// A name, a value, and perhaps `if_not_empty`.
+pub(crate) fn param(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<PassParam> {
+    let (name, value) = (statement.arg(1), statement.arg(2));
+    let if_not_empty = match statement.args().get(2) {
+        None => false,
+        Some(word) if word.bytes == b"if_not_empty" => true,
+        Some(word) => {
+            let message = format!("invalid parameter \"{}\"", word.display());
+            return Err(resolver.emerg(statement, word, message));
+        }
+    };
+    Ok(PassParam {
+        name: Text::from(name.bytes.as_slice()),
+        value: resolver.template(&value.bytes, statement, value)?,
+        if_not_empty,
+    })
+}
+
+/// One more text in a list.
+pub(crate) fn add_text(list: &mut Option<Vec<Text>>, statement: &Statement) {
+    let text = Text::from(statement.arg(1).bytes.as_slice());
+    list.get_or_insert_default().push(text);
 }
