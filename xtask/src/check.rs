@@ -58,10 +58,10 @@ const STEPS: [(&str, Step); 6] = [
 ];
 
 fn fmt(root: &Path) -> Outcome {
-    if !succeeds_silently(root, &["fmt", "--version"]) {
+    if !succeeds_silently(root, "fmt --version") {
         return Outcome::LeftOut("fmt, rustfmt is not here; rustup component add rustfmt");
     }
-    cargo(root, &["fmt", "--all", "--check"])
+    cargo(root, "fmt --all --check")
 }
 
 fn tidy(root: &Path) -> Outcome {
@@ -73,42 +73,19 @@ fn tidy(root: &Path) -> Outcome {
 }
 
 fn clippy(root: &Path) -> Outcome {
-    if !succeeds_silently(root, &["clippy", "--version"]) {
+    if !succeeds_silently(root, "clippy --version") {
         return Outcome::LeftOut("clippy, it is not here; rustup component add clippy");
     }
-    cargo(
-        root,
-        &[
-            "clippy",
-            "--quiet",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    )
+    let options = "--quiet --workspace --all-targets --locked";
+    cargo(root, &format!("clippy {options} -- -D warnings"))
 }
 
 fn test(root: &Path) -> Outcome {
-    cargo(
-        root,
-        &[
-            "test",
-            "--quiet",
-            "--workspace",
-            "--locked",
-            "--no-fail-fast",
-        ],
-    )
+    cargo(root, "test --quiet --workspace --locked --no-fail-fast")
 }
 
 fn doc(root: &Path) -> Outcome {
-    let mut command = cargo_command(
-        root,
-        &["doc", "--quiet", "--workspace", "--no-deps", "--locked"],
-    );
+    let mut command = cargo_command(root, "doc --quiet --workspace --no-deps --locked");
     command.env("RUSTDOCFLAGS", "-D warnings");
     finish(&mut command)
 }
@@ -116,47 +93,29 @@ fn doc(root: &Path) -> Outcome {
 /// Licences, bans and sources are facts of this checkout. Advisories need the network: without it they are left out,
 /// and the output has a note.
 fn deny(root: &Path) -> Outcome {
-    if !succeeds_silently(root, &["deny", "--version"]) {
+    if !succeeds_silently(root, "deny --version") {
         return Outcome::LeftOut("deny, it is not here; cargo install --locked cargo-deny");
     }
-    let own = cargo(
-        root,
-        &[
-            "deny",
-            "--log-level",
-            "error",
-            "check",
-            "bans",
-            "licenses",
-            "sources",
-        ],
-    );
+    let check = "deny --log-level error check";
+    let own = cargo(root, &format!("{check} bans licenses sources"));
     if own == Outcome::Failed {
         return Outcome::Failed;
     }
-    if !succeeds_silently(root, &["deny", "fetch", "db"]) {
+    if !succeeds_silently(root, "deny fetch db") {
         return Outcome::LeftOut("advisories, their database cannot be reached from here");
     }
-    let advisories = [
-        "deny",
-        "--log-level",
-        "error",
-        "check",
-        "--disable-fetch",
-        "advisories",
-    ];
-    cargo(root, &advisories)
+    cargo(root, &format!("{check} --disable-fetch advisories"))
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> Outcome {
+fn cargo(root: &Path, arguments: &str) -> Outcome {
     finish(&mut cargo_command(root, arguments))
 }
 
 /// The cargo that started this program, so that every step uses one toolchain.
-fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
+fn cargo_command(root: &Path, arguments: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
-        .args(arguments)
+        .args(arguments.split(' '))
         .current_dir(root)
         .stdin(Stdio::null());
     command
@@ -176,7 +135,7 @@ fn finish(command: &mut Command) -> Outcome {
     }
 }
 
-fn succeeds_silently(root: &Path, arguments: &[&str]) -> bool {
+fn succeeds_silently(root: &Path, arguments: &str) -> bool {
     let mut command = cargo_command(root, arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

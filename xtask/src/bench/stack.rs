@@ -136,87 +136,51 @@ struct Row {
 }
 
 fn measure(wish: &Wish) -> Result<String, String> {
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows = Rows(Vec::new());
     for _ in 0..wish.rounds {
         for (offload, how) in [(true, "offload"), (false, "checksums")] {
+            let mut note = |what: &str, target, value| rows.note(what, how, target, value);
             if wish.has(Part::Bulk) {
                 let bulk = bulk::run(SEGMENTS, offload)?;
-                note(&mut rows, "data segment sent", how, "100 ns", bulk.send_ns);
-                note(
-                    &mut rows,
-                    "data segment received",
-                    how,
-                    "100 ns",
-                    bulk.receive_ns,
-                );
-                note(
-                    &mut rows,
-                    "acknowledgement sent",
-                    how,
-                    "",
-                    bulk.acknowledge_ns,
-                );
-                note(
-                    &mut rows,
-                    "acknowledgement received",
-                    how,
-                    "",
-                    bulk.acknowledged_ns,
-                );
+                note("data segment sent", "100 ns", bulk.send_ns);
+                note("data segment received", "100 ns", bulk.receive_ns);
+                note("acknowledgement sent", "", bulk.acknowledge_ns);
+                note("acknowledgement received", "", bulk.acknowledged_ns);
                 let segments = bulk.segments as f64 / bulk.acks.max(1) as f64;
-                note(&mut rows, "segments an acknowledgement", how, "", segments);
+                note("segments an acknowledgement", "", segments);
             }
             if wish.has(Part::Connections) {
                 let whole = connections::run(CONNECTIONS, offload)?;
-                note(
-                    &mut rows,
-                    "connection, server",
-                    how,
-                    "1500 ns",
-                    whole.server_ns,
-                );
-                note(&mut rows, "connection, client", how, "", whole.client_ns);
-                note(
-                    &mut rows,
-                    "frames of a connection to the server",
-                    how,
-                    "3",
-                    whole.frames_to_server,
-                );
-                note(
-                    &mut rows,
-                    "frames of a connection to the client",
-                    how,
-                    "3",
-                    whole.frames_to_client,
-                );
+                note("connection, server", "1500 ns", whole.server_ns);
+                note("connection, client", "", whole.client_ns);
+                let (there, back) = (whole.frames_to_server, whole.frames_to_client);
+                note("frames of a connection to the server", "3", there);
+                note("frames of a connection to the client", "3", back);
             }
         }
     }
     if wish.has(Part::Idle) {
         let idle = idle::run(IDLE)?;
         let how = format!("{} of them", idle.count);
-        note(
-            &mut rows,
-            "bytes of an idle connection",
-            &how,
-            "1024",
-            idle.bytes,
-        );
+        rows.note("bytes of an idle connection", &how, "1024", idle.bytes);
     }
-    Ok(table(rows))
+    Ok(table(rows.0))
 }
 
-/// Enters one round's figure.
-fn note(rows: &mut Vec<Row>, what: &str, how: &str, target: &'static str, value: f64) {
-    let name = format!("{what}, {how}");
-    match rows.iter_mut().find(|row| row.name == name) {
-        Some(row) => row.values.push(value),
-        None => rows.push(Row {
-            name,
-            target,
-            values: vec![value],
-        }),
+struct Rows(Vec<Row>);
+
+impl Rows {
+    /// Enters one round's figure.
+    fn note(&mut self, what: &str, how: &str, target: &'static str, value: f64) {
+        let name = format!("{what}, {how}");
+        match self.0.iter_mut().find(|row| row.name == name) {
+            Some(row) => row.values.push(value),
+            None => self.0.push(Row {
+                name,
+                target,
+                values: vec![value],
+            }),
+        }
     }
 }
 
@@ -226,14 +190,8 @@ fn table(rows: Vec<Row>) -> String {
         row.values.sort_by(f64::total_cmp);
         let median = row.values[row.values.len() / 2];
         let figures = [row.values[0], median].map(|value| format!("{value:.1}"));
-        table.push(
-            [
-                vec![row.name],
-                figures.to_vec(),
-                vec![row.target.to_owned()],
-            ]
-            .concat(),
-        );
+        let [best, median] = figures;
+        table.push(vec![row.name, best, median, row.target.to_owned()]);
     }
     table.emit_text()
 }

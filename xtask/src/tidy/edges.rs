@@ -5,141 +5,60 @@ use super::{Tree, Violation};
 
 /// Each crate, and those of the workspace that it may use. The absent edges matter most: the server uses no engine
 /// and no system call, the engine no HTTP, the configuration no other crate.
-const EDGES: [(&str, Allowed); 25] = [
-    ("mill-wire", Allowed::Only(&[])),
-    ("mill-tcp", Allowed::Only(&["mill-wire"])),
-    ("mill-stack", Allowed::Only(&["mill-wire", "mill-tcp"])),
-    ("mill-http", Allowed::Only(&[])),
-    ("mill-runtime", Allowed::Only(&[])),
-    // It uses TCP's options, counters and facts of connections.
-    (
-        "mill-bypass",
-        Allowed::Only(&["mill-runtime", "mill-stack", "mill-tcp", "mill-wire"]),
-    ),
-    ("mill-config", Allowed::Only(&[])),
-    // Generic over the engine as the server is; what it is asked to do is configured.
-    (
-        "mill-upstream",
-        Allowed::Only(&["mill-runtime", "mill-http", "mill-config"]),
-    ),
-    ("mill-metrics", Allowed::Only(&[])),
-    // Figures that a server's processes exchange, and no code that makes them.
-    ("mill-status", Allowed::Only(&["mill-metrics"])),
-    ("mill-sys", Allowed::Only(&[])),
-    // Links complete checksums, cut segments and steer by headers; `--stack` names TCP's options.
-    (
-        "mill-device",
-        Allowed::Only(&["mill-sys", "mill-stack", "mill-tcp", "mill-wire"]),
-    ),
-    // Only its tests use the stack: for the configuration of a host.
-    (
-        "mill-engine",
-        Allowed::Only(&[
-            "mill-sys",
-            "mill-runtime",
-            "mill-stack",
-            "mill-bypass",
-            "mill-device",
-        ]),
-    ),
-    // The interface of every engine: it has the traits and uses none of the engines.
-    ("mill-conformance", Allowed::Only(&["mill-runtime"])),
-    // Its packet traces read headers. Packets of simulated networks run through the same stack and bypass engine as real ones.
-    (
-        "mill-sim",
-        Allowed::Only(&["mill-wire", "mill-runtime", "mill-stack", "mill-bypass"]),
-    ),
-    // Tests only: servers, clients and the load generator over the stack in one simulated network.
-    (
-        "mill-simtest",
-        Allowed::Only(&[
-            "mill-wire",
-            "mill-tcp",
-            "mill-sim",
-            "mill-runtime",
-            "mill-stack",
-            "mill-bypass",
-            "mill-server",
-            "mill-config",
-            "mill-metrics",
-            "mill-load",
-        ]),
-    ),
-    (
-        "mill-server",
-        Allowed::Only(&["mill-runtime", "mill-http", "mill-config", "mill-metrics"]),
-    ),
-    // Its status shows hosts, flows and the states of connections, in the types of stack and TCP.
-    (
-        "mill-server-host",
-        Allowed::Only(&[
-            "mill-sys",
-            "mill-tcp",
-            "mill-stack",
-            "mill-device",
-            "mill-engine",
-            "mill-runtime",
-            "mill-server",
-            "mill-config",
-            "mill-metrics",
-            "mill-status",
-        ]),
-    ),
-    (
-        "mill-load",
-        Allowed::Only(&["mill-runtime", "mill-http", "mill-metrics"]),
-    ),
-    (
-        "mill-load-host",
-        Allowed::Only(&[
-            "mill-sys",
-            "mill-device",
-            "mill-engine",
-            "mill-runtime",
-            "mill-load",
-        ]),
-    ),
-    // The lab measures programs as processes, Millstream's too: it uses neither server nor load generator.
-    ("mill-lab", Allowed::Only(&["mill-metrics", "mill-config"])),
-    (
-        "mill-lab-host",
-        Allowed::Only(&["mill-sys", "mill-metrics", "mill-lab"]),
-    ),
-    // The interface of another program to the stack: packetdrill's plug-in.
-    (
-        "mill-packetdrill",
-        Allowed::Only(&["mill-tcp", "mill-stack"]),
-    ),
-    ("millstream", Allowed::Every),
-    // The measurements are recipes of mill-lab that mill-lab-host carries out; their reference, the floor, is made of
-    // the sockets and epoll of mill-sys. The page of directives is generated from the tables of mill-config, that of
-    // --stack from mill-device's. The stack is measured in memory and replayed in simulation.
-    (
-        "xtask",
-        Allowed::Only(&[
-            "mill-sys",
-            "mill-config",
-            "mill-tcp",
-            "mill-stack",
-            "mill-sim",
-            "mill-simtest",
-            "mill-device",
-            "mill-lab",
-            "mill-lab-host",
-        ]),
-    ),
-];
+const EDGES: &str = "\
+mill-wire:
+mill-tcp: mill-wire
+mill-stack: mill-wire mill-tcp
+mill-http:
+mill-runtime:
+# It uses TCP's options, counters and facts of connections.
+mill-bypass: mill-runtime mill-stack mill-tcp mill-wire
+mill-config:
+# Generic over the engine as the server is; what it is asked to do is configured.
+mill-upstream: mill-runtime mill-http mill-config
+mill-metrics:
+# Figures that a server's processes exchange, and no code that makes them.
+mill-status: mill-metrics
+mill-sys:
+# Links complete checksums, cut segments and steer by headers; `--stack` names TCP's options.
+mill-device: mill-sys mill-stack mill-tcp mill-wire
+# Only its tests use the stack: for the configuration of a host.
+mill-engine: mill-sys mill-runtime mill-stack mill-bypass mill-device
+# The interface of every engine: it has the traits and uses none of the engines.
+mill-conformance: mill-runtime
+# Its packet traces read headers. Packets of simulated networks run through the same stack and bypass engine as real ones.
+mill-sim: mill-wire mill-runtime mill-stack mill-bypass
+# Tests only: servers, clients and the load generator over the stack in one simulated network.
+mill-simtest: mill-wire mill-tcp mill-sim mill-runtime mill-stack mill-bypass mill-server mill-config mill-metrics mill-load
+mill-server: mill-runtime mill-http mill-config mill-metrics
+# Its status shows hosts, flows and the states of connections, in the types of stack and TCP.
+mill-server-host: mill-sys mill-tcp mill-stack mill-device mill-engine mill-runtime mill-server mill-config mill-metrics mill-status
+mill-load: mill-runtime mill-http mill-metrics
+mill-load-host: mill-sys mill-device mill-engine mill-runtime mill-load
+# The lab measures programs as processes, Millstream's too: it uses neither server nor load generator.
+mill-lab: mill-metrics mill-config
+mill-lab-host: mill-sys mill-metrics mill-lab
+# The interface of another program to the stack: packetdrill's plug-in.
+mill-packetdrill: mill-tcp mill-stack
+millstream: *
+# The measurements are recipes of mill-lab that mill-lab-host carries out; their reference, the floor, is made of
+# the sockets and epoll of mill-sys. The page of directives is generated from the tables of mill-config, that of
+# --stack from mill-device's. The stack is measured in memory and replayed in simulation.
+xtask: mill-sys mill-config mill-tcp mill-stack mill-sim mill-simtest mill-device mill-lab mill-lab-host
+";
+
+/// The crates that a crate may use, `*` for all of them; none if it has no row.
+fn allowed(package: &str) -> Option<Vec<&'static str>> {
+    let mut rows = EDGES.lines().filter_map(|line| line.split_once(':'));
+    let (_, used) = rows.find(|(name, _)| *name == package)?;
+    Some(used.split_whitespace().collect())
+}
 
 /// The crates that any crate may use in its tests: a world without sockets and clocks, and the tests of all engines.
 const ALLOWED_IN_TESTS: [&str; 2] = ["mill-sim", "mill-conformance"];
 
 /// Packages from outside the workspace that only one crate may use.
 const HOMES: [(&str, &str); 1] = [("libc", "mill-sys")];
-
-enum Allowed {
-    Only(&'static [&'static str]),
-    Every,
-}
 
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -169,14 +88,14 @@ fn member_folder(folder: &str) -> Option<&str> {
 }
 
 fn edges_of(path: &str, package: &str, manifest: &Manifest) -> Vec<Violation> {
-    let Some((_, allowed)) = EDGES.iter().find(|(name, _)| *name == package) else {
+    let Some(allowed) = allowed(package) else {
         let message = format!("\"{package}\" has no row in xtask/src/tidy/edges.rs; add one");
         return vec![Violation::of_file(path, message)];
     };
     let bad = manifest
         .dependencies
         .iter()
-        .filter(|d| !is_allowed(package, allowed, d));
+        .filter(|d| !is_allowed(package, &allowed, d));
     bad.map(|dependency| {
         let message = format!("{package} must not use {}", dependency.package);
         Violation::of_line(path, dependency.line, message)
@@ -184,21 +103,17 @@ fn edges_of(path: &str, package: &str, manifest: &Manifest) -> Vec<Violation> {
     .collect()
 }
 
-fn is_allowed(package: &str, allowed: &Allowed, dependency: &Dependency) -> bool {
+fn is_allowed(package: &str, allowed: &[&str], dependency: &Dependency) -> bool {
     let used = dependency.package.as_str();
     if let Some((_, home)) = HOMES.iter().find(|(foreign, _)| *foreign == used) {
         return package == *home;
     }
-    let ours = used.starts_with("mill-") || EDGES.iter().any(|(name, _)| *name == used);
+    let ours = used.starts_with("mill-") || self::allowed(used).is_some();
     if !ours {
         return true;
     }
     let in_tests = dependency.kind == DependencyKind::Dev && ALLOWED_IN_TESTS.contains(&used);
-    in_tests
-        || match allowed {
-            Allowed::Every => true,
-            Allowed::Only(list) => list.contains(&used),
-        }
+    in_tests || allowed.iter().any(|name| *name == used || *name == "*")
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! The parts of a Cargo.toml that the rules look at: the package's name, its dependencies, and the paths of targets
 //! outside the usual places.
 
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
 use super::Tree;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -37,157 +40,57 @@ pub(crate) fn manifests(tree: &Tree) -> impl Iterator<Item = (&str, Manifest)> {
 }
 
 impl Manifest {
-    /// Parses what cargo has accepted, so it needs only the forms in use: one key per line, arrays over several
-    /// lines.
+    /// Parses what cargo has accepted.
     pub(crate) fn parse(text: &str) -> Self {
+        let Ok(table) = DeTable::parse(text) else {
+            return Self::default();
+        };
+        let table = table.get_ref();
         let mut manifest = Self::default();
-        let mut section = Section::Other;
-        let mut open_brackets = 0_usize;
-        for (index, line) in text.lines().enumerate() {
-            let line = without_comment(line).trim();
-            if open_brackets == 0 {
-                if let Some(header) = header_of(line) {
-                    section = Section::of(&header);
-                    manifest.on_header(&section, index + 1);
-                    continue;
-                }
-                if let Some((key, value)) = line.split_once('=') {
-                    manifest.on_key(&section, key.trim(), value.trim(), index + 1);
-                }
+        if let Some(package) = table.get("package").and_then(table_of) {
+            manifest.package = package.get("name").and_then(text_of);
+        }
+        let of_platforms = table.get("target").and_then(table_of).into_iter();
+        let of_platforms = of_platforms.flat_map(|table| table.values().filter_map(table_of));
+        for table in std::iter::once(table).chain(of_platforms) {
+            for (section, kind) in KINDS {
+                let section = table.get(section).and_then(table_of).into_iter().flatten();
+                let dependencies = section.map(|(name, value)| Dependency {
+                    package: table_of(value)
+                        .and_then(|keys| keys.get("package").and_then(text_of))
+                        .unwrap_or_else(|| name.get_ref().to_string()),
+                    kind,
+                    line: text[..name.span().start].matches('\n').count() + 1,
+                });
+                manifest.dependencies.extend(dependencies);
             }
-            open_brackets = (open_brackets + line.matches(['[', '{']).count())
-                .saturating_sub(line.matches([']', '}']).count());
+        }
+        for target in ["lib", "bin", "test", "bench", "example"] {
+            let targets = table.get(target).map(|target| target.get_ref());
+            let targets: Vec<&DeTable<'_>> = match targets {
+                Some(DeValue::Table(table)) => vec![table],
+                Some(DeValue::Array(tables)) => tables.iter().filter_map(table_of).collect(),
+                _ => Vec::new(),
+            };
+            let paths = targets.into_iter().filter_map(|target| target.get("path"));
+            manifest.target_paths.extend(paths.filter_map(text_of));
         }
         manifest
     }
-
-    fn on_header(&mut self, section: &Section, line: usize) {
-        if let Section::Dependency(kind, package) = section {
-            self.dependencies.push(Dependency {
-                package: package.clone(),
-                kind: *kind,
-                line,
-            });
-        }
-    }
-
-    fn on_key(&mut self, section: &Section, key: &str, value: &str, line: usize) {
-        match section {
-            Section::Package if key == "name" => self.package = quoted(value),
-            Section::Target if key == "path" => self.target_paths.extend(quoted(value)),
-            Section::Dependencies(kind) => {
-                let name = names_of(key).into_iter().next().unwrap_or_default();
-                let package = renamed(value).unwrap_or(name);
-                self.dependencies.push(Dependency {
-                    package,
-                    kind: *kind,
-                    line,
-                });
-            }
-            Section::Dependency(..) if key == "package" => {
-                if let (Some(dependency), Some(package)) =
-                    (self.dependencies.last_mut(), quoted(value))
-                {
-                    dependency.package = package;
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
-/// The meaning of the keys under a header.
-enum Section {
-    Package,
-    Target,
-    /// `[dependencies]`, also under `[target.…]`: a dependency per key.
-    Dependencies(DependencyKind),
-    /// `[dependencies.name]`: all keys are about one dependency.
-    Dependency(DependencyKind, String),
-    Other,
+const KINDS: [(&str, DependencyKind); 3] = [
+    ("dependencies", DependencyKind::Normal),
+    ("dev-dependencies", DependencyKind::Dev),
+    ("build-dependencies", DependencyKind::Build),
+];
+
+fn table_of<'a>(value: &'a Spanned<DeValue<'a>>) -> Option<&'a DeTable<'a>> {
+    value.get_ref().as_table()
 }
 
-impl Section {
-    fn of(header: &str) -> Self {
-        let names = names_of(header);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let names = match names.as_slice() {
-            ["target", _, inner @ ..] => inner,
-            all => all,
-        };
-        match names {
-            ["package"] => Self::Package,
-            ["lib" | "bin" | "test" | "bench" | "example"] => Self::Target,
-            [kind] => kind_of(kind).map_or(Self::Other, Self::Dependencies),
-            [kind, name] => kind_of(kind).map_or(Self::Other, |kind| {
-                Self::Dependency(kind, (*name).to_owned())
-            }),
-            _ => Self::Other,
-        }
-    }
-}
-
-fn kind_of(name: &str) -> Option<DependencyKind> {
-    match name {
-        "dependencies" => Some(DependencyKind::Normal),
-        "dev-dependencies" => Some(DependencyKind::Dev),
-        "build-dependencies" => Some(DependencyKind::Build),
-        _ => None,
-    }
-}
-
-/// The name in `[name]` or `[[name]]`.
-fn header_of(line: &str) -> Option<String> {
-    let inner = line.strip_prefix('[')?.strip_suffix(']')?;
-    let inner = inner
-        .strip_prefix('[')
-        .and_then(|i| i.strip_suffix(']'))
-        .unwrap_or(inner);
-    Some(inner.trim().to_owned())
-}
-
-/// The names of a dotted key, whose quoted parts may hold dots.
-fn names_of(key: &str) -> Vec<String> {
-    let mut names = vec![String::new()];
-    let mut quote = None;
-    for c in key.chars() {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '.') => names.push(String::new()),
-            (None, ' ') => {}
-            _ => names.last_mut().expect("there is always one name").push(c),
-        }
-    }
-    names
-}
-
-/// The text of a value in quotes.
-fn quoted(value: &str) -> Option<String> {
-    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    Some(value.get(1..)?.split(quote).next()?.to_owned())
-}
-
-/// The package in `{ package = "…", … }`.
-fn renamed(value: &str) -> Option<String> {
-    let (before, after) = value.strip_prefix('{')?.split_once("package")?;
-    let own_word = before.trim_end().is_empty() || before.trim_end().ends_with(',');
-    let value = after.trim_start().strip_prefix('=')?;
-    own_word.then(|| quoted(value.trim_start())).flatten()
-}
-
-/// The line up to a `#` outside of quotes.
-fn without_comment(line: &str) -> &str {
-    let mut quote = None;
-    for (at, c) in line.char_indices() {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '#') => return line.get(..at).unwrap_or(line),
-            _ => {}
-        }
-    }
-    line
+fn text_of(value: &Spanned<DeValue<'_>>) -> Option<String> {
+    value.get_ref().as_str().map(str::to_owned)
 }
 
 #[cfg(test)]
