@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::journal;
 use crate::options::{self, Command, Options};
 use crate::probe;
-use mill_lab::desk::{self, Desk, Shown};
+use mill_lab::desk::{self, Desk, Shown, answer};
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -61,7 +61,7 @@ fn carry_out(
         store: &options.store,
     };
     Ok(match &options.command {
-        Command::List(list) => desk::list(desk, list.runs, out, err),
+        Command::List(list) => answer(desk::list(desk, list.runs, out, err), err),
         Command::Show(show) => {
             let choice = &show.choice;
             let form = if show.toml {
@@ -71,28 +71,30 @@ fn carry_out(
                     cores: environment::cores(),
                 }
             };
-            desk::show(&choice.recipe, &choice.size, &choice.sets, form, out, err)
+            answer(
+                desk::show(&choice.recipe, &choice.size, &choice.sets, form, out),
+                err,
+            )
         }
-        Command::Check(files) => desk::check(&files.files, out, err),
+        Command::Check(files) => answer(desk::check(&files.files, out, err), err),
         Command::Report(report) => {
             let forms = desk::Forms {
                 html: report.html.as_deref(),
                 markdown: report.markdown.as_deref(),
                 csv: report.csv.as_deref(),
             };
-            desk::report(desk, &report.run, forms, out, err)
+            answer(desk::report(desk, &report.run, forms, out, err), err)
         }
-        Command::Compare(compare) => desk::compare(desk, &compare.from, &compare.to, out, err),
-        Command::Export(export) => desk::export(
-            desk,
-            &export.run,
-            export.form.json,
-            export.output.as_deref(),
-            out,
+        Command::Compare(compare) => answer(
+            desk::compare(desk, &compare.from, &compare.to, out, err),
             err,
         ),
-        Command::Lint(files) => desk::lint(&files.files, out, err),
-        Command::Runs(runs) => desk::runs(desk, runs.recipe.as_deref(), out, err),
+        Command::Export(export) => {
+            let (json, output) = (export.form.json, export.output.as_deref());
+            answer(desk::export(desk, &export.run, json, output, out, err), err)
+        }
+        Command::Lint(files) => answer(desk::lint(&files.files, out, err), err),
+        Command::Runs(runs) => answer(desk::runs(desk, runs.recipe.as_deref(), out, err), err),
         Command::Env => {
             let text = environment::text(&environment::gather());
             out.write_all(text.as_bytes())

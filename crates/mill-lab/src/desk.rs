@@ -1,7 +1,7 @@
 //! The commands of the lab that need no machine: what is known of recipes, and what is in the store.
 //!
-//! Each writes its result to `out`, errors to `err`, and returns the exit status: 0, 1 if the result is not available
-//! or has mistakes, 2 if a file could not be read. Files are put into place whole, and their paths are printed.
+//! Each writes its result to `out`, notes to `err`, and returns the exit status: 0, 1 if the result has mistakes, 2 if
+//! a file could not be read; `answer` makes it 1 if the result is not available, and prints why. Files are put into place whole, and their paths are printed.
 
 mod compare;
 mod export;
@@ -9,7 +9,7 @@ mod lint;
 mod recipes;
 mod report;
 mod runs;
-mod sheet;
+pub mod sheet;
 #[cfg(test)]
 mod tests;
 
@@ -50,7 +50,7 @@ impl Desk<'_> {
 
 /// Why a command came to nothing.
 #[derive(Debug, thiserror::Error)]
-enum Problem {
+pub enum Problem {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -67,7 +67,7 @@ enum Problem {
 }
 
 /// Prints the error, and turns it into a status.
-fn answer(result: Result<u8, Problem>, err: &mut dyn Write) -> u8 {
+pub fn answer(result: Result<u8, Problem>, err: &mut dyn Write) -> u8 {
     match result {
         Ok(status) => status,
         Err(Problem::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => FAILED,

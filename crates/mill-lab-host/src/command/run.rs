@@ -139,6 +139,7 @@ fn carry_out(
     progress.end();
     let desk = Desk { store };
     let reported = desk::report_after(desk, &id, manner.report.as_deref(), out, err);
+    let reported = desk::answer(reported, err);
     say_how_to_go_on(&finish, &id, err);
     Ok(status(&finish, failed, reported))
 }

@@ -1,22 +1,11 @@
 //! `lab compare`: two runs beside each other.
 
-use super::{DONE, Desk, Problem, answer};
+use super::{DONE, Desk, Problem};
 use crate::analysis;
 use std::io::Write;
 
 /// Prints the differences between two runs, in their environments and in their figures.
 pub fn compare(
-    desk: Desk<'_>,
-    from: &str,
-    to: &str,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> u8 {
-    let result = write_compared(desk, from, to, out, err);
-    answer(result, err)
-}
-
-fn write_compared(
     desk: Desk<'_>,
     from: &str,
     to: &str,

@@ -1,24 +1,12 @@
 //! `lab export`: a run for other programs.
 
-use super::{DONE, Desk, Problem, STANDARD, answer, write_file};
+use super::{DONE, Desk, Problem, STANDARD, write_file};
 use crate::store::export;
 use std::io::Write;
 use std::path::Path;
 
 /// Writes a run as JSON or else as CSV, to a file or to `out`.
 pub fn export(
-    desk: Desk<'_>,
-    run: &str,
-    json: bool,
-    output: Option<&Path>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> u8 {
-    let result = write_export(desk, run, json, output, out, err);
-    answer(result, err)
-}
-
-fn write_export(
     desk: Desk<'_>,
     run: &str,
     json: bool,

@@ -1,27 +1,17 @@
 //! `lab lint`: mistakes in published texts.
 
-use super::{DONE, FAILED, Problem, UNREADABLE, answer, complain, read_text};
+use super::{DONE, FAILED, Problem, UNREADABLE, complain, read_text};
 use crate::lint::{results, text};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 /// Prints what looks like a mistake in each file: 0 if nothing does, 1 if something does, 2 if a file could not be
 /// read.
-pub fn lint(files: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+pub fn lint(files: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Problem> {
     lint_with(files, &mut io::stdin(), out, err)
 }
 
 pub(super) fn lint_with(
-    files: &[PathBuf],
-    input: &mut dyn Read,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> u8 {
-    let result = write_warnings(files, input, out, err);
-    answer(result, err)
-}
-
-fn write_warnings(
     files: &[PathBuf],
     input: &mut dyn Read,
     out: &mut dyn Write,

@@ -1,7 +1,7 @@
 //! `lab list`, `lab show`, `lab check`: what there is to run.
 
 use super::sheet::{row, sheet};
-use super::{DONE, Desk, FAILED, Problem, answer};
+use super::{DONE, Desk, FAILED, Problem};
 use crate::plan::Plan;
 use crate::recipe;
 use crate::store::RunSummary;
@@ -9,40 +9,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// The recipes that come with Millstream; with `runs` also how often each was run in the store, and when last.
-pub fn list(desk: Desk<'_>, runs: bool, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let result = write_list(desk, runs, out, err);
-    answer(result, err)
-}
-
-/// How a recipe is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// What would be run on a machine with so many cores.
-    Plan { cores: u32 },
-    /// Itself.
-    Toml,
-}
-
-/// What a recipe will do; or the recipe itself as TOML, with everything it inherits.
-pub fn show(
-    name: &str,
-    size: &str,
-    sets: &[String],
-    form: Shown,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> u8 {
-    let result = write_show(name, size, sets, form, out);
-    answer(result, err)
-}
-
-/// Prints every mistake in the user's recipes, with line and column.
-pub fn check(files: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let result = write_check(files, out, err);
-    answer(result, err)
-}
-
-fn write_list(
+pub fn list(
     desk: Desk<'_>,
     runs: bool,
     out: &mut dyn Write,
@@ -80,7 +47,17 @@ fn write_list(
     Ok(DONE)
 }
 
-fn write_show(
+/// How a recipe is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// What would be run on a machine with so many cores.
+    Plan { cores: u32 },
+    /// Itself.
+    Toml,
+}
+
+/// What a recipe will do; or the recipe itself as TOML, with everything it inherits.
+pub fn show(
     name: &str,
     size: &str,
     sets: &[String],
@@ -98,7 +75,8 @@ fn write_show(
     Ok(DONE)
 }
 
-fn write_check(files: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Problem> {
+/// Prints every mistake in the user's recipes, with line and column.
+pub fn check(files: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Problem> {
     let mut status = DONE;
     for file in files {
         let name = file.display().to_string();

@@ -1,6 +1,6 @@
 //! `lab report`: a run as pages, and what matters most on the terminal.
 
-use super::{DONE, Desk, Problem, STANDARD, answer, put, write_file};
+use super::{DONE, Desk, Problem, STANDARD, put, write_file};
 use crate::analysis::findings;
 use crate::findings::{Findings, Tone};
 use crate::record::{Status, TrialRecord};
@@ -28,12 +28,10 @@ pub fn report(
     forms: Forms<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
-) -> u8 {
-    let result = desk.open(err).and_then(|store| {
-        let id = store.find(run)?;
-        write_report(&store, &id, forms, out)
-    });
-    answer(result, err)
+) -> Result<u8, Problem> {
+    let store = desk.open(err)?;
+    let id = store.find(run)?;
+    write_report(&store, &id, forms, out)
 }
 
 /// What follows a run: all forms into `folder`, or a page in the store.
@@ -43,21 +41,17 @@ pub fn report_after(
     folder: Option<&Path>,
     out: &mut dyn Write,
     err: &mut dyn Write,
-) -> u8 {
-    let result = desk.open(err).and_then(|store| match folder {
-        None => write_report(&store, id, Forms::default(), out),
-        Some(folder) => {
-            let page = folder.join("report.html");
-            let tables = folder.join("tables");
-            let forms = Forms {
-                html: Some(&page),
-                markdown: Some(folder),
-                csv: Some(&tables),
-            };
-            write_report(&store, id, forms, out)
-        }
-    });
-    answer(result, err)
+) -> Result<u8, Problem> {
+    let store = desk.open(err)?;
+    let Some(folder) = folder else {
+        return write_report(&store, id, Forms::default(), out);
+    };
+    let forms = Forms {
+        html: Some(&folder.join("report.html")),
+        markdown: Some(folder),
+        csv: Some(&folder.join("tables")),
+    };
+    write_report(&store, id, forms, out)
 }
 
 fn write_report(

@@ -1,17 +1,12 @@
 //! `lab runs`: what the store holds.
 
 use super::sheet::{row, sheet};
-use super::{DONE, Desk, FAILED, Problem, answer, complain};
+use super::{DONE, Desk, FAILED, Problem, complain};
 use crate::store::{DateTime, RunSummary, StoreError};
 use std::io::Write;
 
 /// Lists runs, the newest first; only those of `recipe`, if it is named.
-pub fn runs(desk: Desk<'_>, recipe: Option<&str>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-    let result = write_runs(desk, recipe, out, err);
-    answer(result, err)
-}
-
-fn write_runs(
+pub fn runs(
     desk: Desk<'_>,
     recipe: Option<&str>,
     out: &mut dyn Write,

@@ -1,7 +1,7 @@
 //! Columns of text on a terminal.
 
 /// Lines with columns as wide as their widest cell; the last is not filled up. Columns named in `right` hold numbers.
-pub(super) fn sheet(rows: &[Vec<String>], right: &[usize]) -> String {
+pub fn sheet(rows: &[Vec<String>], right: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
         .map(|column| {
@@ -32,7 +32,7 @@ pub(super) fn sheet(rows: &[Vec<String>], right: &[usize]) -> String {
 }
 
 /// The text of a cell.
-pub(super) fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+pub fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(String::from).to_vec()
 }
 

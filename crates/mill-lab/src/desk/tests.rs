@@ -37,9 +37,9 @@ fn filled() -> Scratch {
 type Streams<'a> = (&'a mut dyn Write, &'a mut dyn Write);
 
 /// Runs a command; its status, standard output and standard error.
-fn said(command: impl FnOnce(Streams<'_>) -> u8) -> (u8, String, String) {
+fn said(command: impl FnOnce(Streams<'_>) -> Result<u8, Problem>) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let status = command((&mut out, &mut err));
+    let status = answer(command((&mut out, &mut err)), &mut err);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status, text(out), text(err))
 }
@@ -200,15 +200,14 @@ fn recipes_are_listed_shown_and_checked() {
     );
 
     let (status, out, _) =
-        said(|(out, err)| show("smallest", "", &[], Shown::Plan { cores: 2 }, out, err));
+        said(|(out, _)| show("smallest", "", &[], Shown::Plan { cores: 2 }, out));
     assert_eq!(status, 0);
     assert!(out.contains("The smallest run"), "{out}");
     let sets = [String::from("repeat.blocks=7")];
-    let (_, out, _) = said(|(out, err)| show("smallest", "", &sets, Shown::Toml, out, err));
+    let (_, out, _) = said(|(out, _)| show("smallest", "", &sets, Shown::Toml, out));
     let toml: toml::Table = out.parse().unwrap();
     assert_eq!(toml["repeat"]["blocks"].as_integer(), Some(7));
-    let (status, _, err) =
-        said(|(out, err)| show("smalest", "", &[], Shown::Plan { cores: 2 }, out, err));
+    let (status, _, err) = said(|(out, _)| show("smalest", "", &[], Shown::Plan { cores: 2 }, out));
     assert_eq!(status, 1);
     assert!(err.contains("smallest"), "{err}");
 
