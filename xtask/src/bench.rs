@@ -9,8 +9,6 @@ mod count;
 mod order;
 /// Recipes of the lab.
 mod recipe;
-/// Tables.
-mod table;
 
 /// Millstream over AF_XDP and memif, against nginx and against raw frames.
 mod bypass;

@@ -18,8 +18,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use super::count::count;
-use super::table::Table;
 use crate::EXIT_USAGE;
+use mill_lab::desk::sheet::{row, sheet};
 
 const USAGE: &str = "\
 Usage: cargo xtask bench stack [--rounds N] [--only bulk | connections | idle]
@@ -185,13 +185,13 @@ impl Rows {
 }
 
 fn table(rows: Vec<Row>) -> String {
-    let mut table = Table::new(1, &["what", "best", "median", "target"]);
-    for mut row in rows {
-        row.values.sort_by(f64::total_cmp);
-        let median = row.values[row.values.len() / 2];
-        let figures = [row.values[0], median].map(|value| format!("{value:.1}"));
-        let [best, median] = figures;
-        table.push(vec![row.name, best, median, row.target.to_owned()]);
-    }
-    table.emit_text()
+    let head = row(["what", "best", "median", "target"]);
+    let rows = rows.into_iter().map(|mut one| {
+        one.values.sort_by(f64::total_cmp);
+        let median = one.values[one.values.len() / 2];
+        let [best, median] = [one.values[0], median].map(|value| format!("{value:.1}"));
+        row([&one.name, &best, &median, one.target])
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    sheet(&rows, &[1, 2, 3])
 }

@@ -1,4 +1,4 @@
-//! The generator behind resamples: SplitMix64 (Steele, Lea, Flood 2014), small, seeded, the same everywhere.
+//! The generator behind resamples and orders of trials: SplitMix64 (Steele, Lea, Flood 2014), small, seeded, the same everywhere.
 
 /// A stream of numbers that a seed determines.
 #[derive(Clone, Debug)]
