@@ -17,85 +17,63 @@
 //! end, on Ctrl-C, and by `millstream lab restore` after a crash. A process is ended by its id.
 #![forbid(unsafe_code)]
 
-/// `millstream lab`.
-pub mod command;
-
-/// The sweep over a plan.
-pub mod sweep;
-
-/// Progress shown to the user.
-pub mod progress;
-
-/// One trial.
-pub mod trial;
-
-/// What stays in place between trials.
-pub mod prepared_testbed;
-
-/// The links between client and server.
-pub mod topology;
-
-/// Changes to the system.
-pub mod tune;
-
-/// The system under test.
-pub mod system;
-
-/// A Millstream network stack below a system or a client.
-mod own_stack;
-
-/// How many files processes may open.
-pub mod limits;
-
 /// Allocators by LD_PRELOAD.
 pub mod allocator;
-
 /// The load.
 pub mod client;
-
-/// Requests that the lab itself sends.
-pub mod request;
-
-/// Counters of /proc while the load runs.
-pub mod monitor;
-
-/// Measurements that slow the system down.
-pub mod probe;
-
-/// The machine, described.
-pub mod environment;
-
-/// Records of changes, written before they are made.
-pub mod journal;
-
-/// Where commands run.
-pub mod host;
-
-/// Processes that the lab started.
-pub mod process;
-
-/// /proc/PID/stat.
-pub mod process_stat;
-
-/// Folders with configuration and content.
-pub mod host_folder;
-
+/// `millstream lab`.
+pub mod command;
 /// The files that servers serve.
 pub mod content;
-
-/// `${url}` and the like.
-pub mod names;
-
-/// Splitting command lines into words.
-pub mod shell;
-
-/// Programs and rights that a plan requires.
-pub mod needs;
-
+/// The machine, described.
+pub mod environment;
+/// Where commands run.
+pub mod host;
+/// Folders with configuration and content.
+pub mod host_folder;
 /// Ctrl-C.
 pub mod interrupt;
-
+/// Records of changes, written before they are made.
+pub mod journal;
+/// How many files processes may open.
+pub mod limits;
+/// Counters of /proc while the load runs.
+pub mod monitor;
+/// `${url}` and the like.
+pub mod names;
+/// Programs and rights that a plan requires.
+pub mod needs;
+/// A Millstream network stack below a system or a client.
+mod own_stack;
+/// Waiting with a limit.
 mod patience;
+/// What stays in place between trials.
+pub mod prepared_testbed;
+/// Measurements that slow the system down.
+pub mod probe;
+/// Processes that the lab started.
+pub mod process;
+/// /proc/PID/stat.
+pub mod process_stat;
+/// Progress shown to the user.
+pub mod progress;
+/// Requests that the lab itself sends.
+pub mod request;
+/// Folders of tests.
+#[cfg(test)]
+mod scratch;
+/// Splitting command lines into words.
+pub mod shell;
+/// The sweep over a plan.
+pub mod sweep;
+/// The system under test.
+pub mod system;
+/// The links between client and server.
+pub mod topology;
+/// One trial.
+pub mod trial;
+/// Changes to the system.
+pub mod tune;
 
 /// The command line.
 pub mod options;

@@ -12,28 +12,20 @@ use std::time::Duration;
 
 /// CPU time by class.
 pub(crate) mod cpu;
-
-/// Traffic of an interface.
-pub(crate) mod network;
-
-/// TCP's counters.
-pub(crate) mod tcp;
-
-/// Resources that processes used.
-pub(crate) mod process;
-
-/// The files that describe a side's network.
-pub(crate) mod namespace_files;
-
-/// One sample of all counters.
-mod sample;
-
 /// Samples to figures.
 mod figures;
-
+/// The files that describe a side's network.
+pub(crate) mod namespace_files;
+/// Traffic of an interface.
+pub(crate) mod network;
+/// Resources that processes used.
+pub(crate) mod process;
+/// One sample of all counters.
+mod sample;
 /// Which part of a series is steady.
 pub mod steady;
-
+/// TCP's counters.
+pub(crate) mod tcp;
 /// What to observe.
 #[derive(Clone, Debug)]
 pub struct Watched {

@@ -123,7 +123,7 @@ pub struct Resume {
 }
 
 /// How a run is carried out.
-#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct Manner {
     /// Write HTML, Markdown and CSV here [default: HTML in the store's reports/]
     #[arg(long, value_name = "DIR")]

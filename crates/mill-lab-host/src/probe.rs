@@ -9,54 +9,38 @@ use mill_lab::recipe::{Probe, ProbeKind, Where};
 use mill_lab::record::{CommandLine, Figures};
 use std::path::PathBuf;
 
-/// Running measuring programs with a time limit.
-mod tool;
-
-/// `perf stat`.
-mod counters;
-
 /// Probes on the allocator that is mapped.
 mod allocations;
-
-/// What a tracing kernel offers.
-mod tracing;
-
-/// `perf record`, folded.
-mod profile;
-
-/// Stacks that `perf script` prints.
-mod stack;
-
 /// A capture and what is in it.
 mod capture;
-
-/// Segments in a capture file.
-mod pcap;
-
-/// TCP as seen on an interface.
-mod segments;
-
-/// Round trips and bulk TCP.
-pub mod path;
-
+/// `perf stat`.
+mod counters;
 /// Processes and services of the machine.
 mod environment;
-
-/// `perf kvm stat`.
-mod vm_exits;
-
+/// Round trips and bulk TCP.
+pub mod path;
+/// Segments in a capture file.
+mod pcap;
+/// `perf record`, folded.
+mod profile;
 /// One line a second.
 mod rate;
-
-/// CPU by process.
-mod top;
-
+/// TCP as seen on an interface.
+mod segments;
+/// Stacks that `perf script` prints.
+mod stack;
 /// System calls by strace.
 pub(crate) mod strace;
-
+/// Running measuring programs with a time limit.
+mod tool;
+/// CPU by process.
+mod top;
+/// What a tracing kernel offers.
+mod tracing;
 /// Heap allocations by valgrind.
 pub(crate) mod valgrind;
-
+/// `perf kvm stat`.
+mod vm_exits;
 /// What a probe may observe.
 #[derive(Clone, Debug)]
 pub struct Scene {

@@ -366,11 +366,8 @@ mod tests {
 
     /// The file that a stop leaves in its folder, and the messages of undoing.
     fn check(stop: &str, expected: bool) {
-        let folder = std::env::temp_dir().join(format!(
-            "mill-lab-host-stop-{}-{expected}",
-            std::process::id()
-        ));
-        std::fs::create_dir_all(&folder).unwrap();
+        let scratch = crate::scratch::Scratch::new(&format!("stop-{expected}"));
+        let folder = &scratch.0;
         let text = format!(
             "title = 't'\nkind = 'command'\n[start]\nargv = ['true']\nstop = [{stop}]\nfolder = '${{run}}'\n"
         );
@@ -379,11 +376,10 @@ mod tests {
         names.set("run", folder.display());
         let mut line = Line::new(["true"]);
         line.folder = Some(folder.display().to_string());
-        let mut journal = Journal::begin(&folder, "stop").unwrap();
+        let mut journal = Journal::begin(folder, "stop").unwrap();
         note_stop(&system, &names, &Host::Local, &line, &mut journal).unwrap();
         let problems = journal.restore();
         let left = folder.join("stopped").exists();
-        std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!((problems, left), (Vec::new(), expected), "{stop}");
     }
 

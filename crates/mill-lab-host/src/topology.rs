@@ -80,17 +80,24 @@ pub fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbed, Topo
 
 fn loopback(topology: &Topology) -> Result<Testbed, TopologyError> {
     let split = cpus::split(&topology.cpus, &cpus::here()?)?;
-    Ok(Testbed {
-        server: Host::Local,
-        clients: vec![Host::Local],
-        address: String::from("127.0.0.1"),
-        client_addresses: Vec::new(),
-        server_interface: String::from("lo"),
-        client_interface: String::from("lo"),
-        server_cpus: split.server,
-        client_cpus: split.client,
-        link_mbit: None,
-    })
+    Ok(Testbed::loopback(split.server, split.client))
+}
+
+impl Testbed {
+    /// Both sides on this machine, in its own namespace.
+    pub fn loopback(server_cpus: Vec<u32>, client_cpus: Vec<u32>) -> Self {
+        Self {
+            server: Host::Local,
+            clients: vec![Host::Local],
+            address: String::from("127.0.0.1"),
+            client_addresses: Vec::new(),
+            server_interface: String::from("lo"),
+            client_interface: String::from("lo"),
+            server_cpus,
+            client_cpus,
+            link_mbit: None,
+        }
+    }
 }
 
 fn needs_root() -> Result<(), TopologyError> {

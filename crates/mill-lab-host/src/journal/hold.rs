@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn a_second_lab_is_refused_with_the_name_of_the_first() {
-        let folder =
-            std::env::temp_dir().join(format!("mill-lab-host-hold-{}", std::process::id()));
-        let first = hold(&folder, "2026-first-look-k3f9").unwrap();
-        let refused = hold(&folder, "restore").unwrap_err().to_string();
+        let scratch = crate::scratch::Scratch::new("hold");
+        let folder = &scratch.0;
+        let first = hold(folder, "2026-first-look-k3f9").unwrap();
+        let refused = hold(folder, "restore").unwrap_err().to_string();
         let own = std::process::id();
         for words in [
             format!("process {own}, 2026-first-look-k3f9"),
@@ -117,7 +117,6 @@ mod tests {
             assert!(refused.contains(&words), "{refused}");
         }
         drop(first);
-        assert!(hold(&folder, "restore").is_ok());
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(hold(folder, "restore").is_ok());
     }
 }

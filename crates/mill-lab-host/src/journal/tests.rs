@@ -1,29 +1,14 @@
 //! The journal over files of its own.
 
 use super::*;
-
-/// A folder that is removed with the test.
-struct Scratch(PathBuf);
+use crate::scratch::Scratch;
 
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let name = format!("mill-lab-host-journal-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
     /// A file in place of one of the kernel's.
     fn key(&self, name: &str, value: &str) -> String {
         let path = self.0.join(name);
         std::fs::write(&path, value).unwrap();
         path.display().to_string()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -35,7 +20,7 @@ const NOTHING: Vec<String> = Vec::new();
 
 #[test]
 fn what_was_written_is_written_back_in_reverse() {
-    let scratch = Scratch::new("reverse");
+    let scratch = Scratch::new("journal-reverse");
     let key = scratch.key("key", "1\n");
     let mut journal = Journal::begin(&scratch.0, "run").unwrap();
     journal.write(&Host::Local, &key, "1", "2").unwrap();
@@ -50,7 +35,7 @@ fn what_was_written_is_written_back_in_reverse() {
 
 #[test]
 fn a_dropped_journal_restores_and_removes_its_file() {
-    let scratch = Scratch::new("drop");
+    let scratch = Scratch::new("journal-drop");
     let key = scratch.key("key", "1");
     let mut journal = Journal::begin(&scratch.0, "run").unwrap();
     journal.write(&Host::Local, &key, "1", "2").unwrap();
@@ -62,7 +47,7 @@ fn a_dropped_journal_restores_and_removes_its_file() {
 
 #[test]
 fn a_value_changed_by_another_program_is_left_alone_and_reported() {
-    let scratch = Scratch::new("else");
+    let scratch = Scratch::new("journal-else");
     let key = scratch.key("key", "1");
     let mut journal = Journal::begin(&scratch.0, "run").unwrap();
     journal.write(&Host::Local, &key, "1", "2").unwrap();
@@ -78,7 +63,7 @@ fn a_value_changed_by_another_program_is_left_alone_and_reported() {
 
 #[test]
 fn messages_of_undoing_between_trials_are_reported_at_the_end() {
-    let scratch = Scratch::new("settled");
+    let scratch = Scratch::new("journal-settled");
     let key = scratch.key("key", "1");
     let mut journal = Journal::begin(&scratch.0, "run").unwrap();
     let mark = journal.mark();
@@ -91,7 +76,7 @@ fn messages_of_undoing_between_trials_are_reported_at_the_end() {
 
 #[test]
 fn what_could_not_be_undone_is_kept_for_later() {
-    let scratch = Scratch::new("kept");
+    let scratch = Scratch::new("journal-kept");
     let key = scratch.key("key", "1");
     let helper = scratch.0.join("there");
     let undo = ["test", "-e", &helper.display().to_string()].map(String::from);
@@ -112,7 +97,7 @@ fn what_could_not_be_undone_is_kept_for_later() {
 
 #[test]
 fn an_act_that_was_refused_is_not_undone() {
-    let scratch = Scratch::new("refused");
+    let scratch = Scratch::new("journal-refused");
     let trace = scratch.0.join("trace").display().to_string();
     let mut journal = Journal::begin(&scratch.0, "run").unwrap();
     assert!(
@@ -127,7 +112,7 @@ fn an_act_that_was_refused_is_not_undone() {
 
 #[test]
 fn folders_are_removed_but_never_those_above_a_labs() {
-    let scratch = Scratch::new("folders");
+    let scratch = Scratch::new("journal-folders");
     let made = scratch.0.join("made");
     std::fs::create_dir_all(made.join("deep")).unwrap();
     let mut journal = Journal::begin(&scratch.0, "run").unwrap();
@@ -150,7 +135,7 @@ fn folders_are_removed_but_never_those_above_a_labs() {
 
 #[test]
 fn a_control_group_that_a_killed_lab_left_is_removed() {
-    let scratch = Scratch::new("group");
+    let scratch = Scratch::new("journal-group");
     let group = scratch.0.join("group");
     std::fs::create_dir(&group).unwrap();
     let path = group.display().to_string();
@@ -163,7 +148,7 @@ fn a_control_group_that_a_killed_lab_left_is_removed() {
 #[test]
 fn a_started_process_is_ended_with_its_group() {
     use std::os::unix::process::CommandExt;
-    let scratch = Scratch::new("started");
+    let scratch = Scratch::new("journal-started");
     let mut child = std::process::Command::new("sh")
         .args(["-c", "sleep 1000 & wait"])
         .process_group(0)
@@ -210,7 +195,7 @@ fn wrote(path: &str, before: &str, after: &str) -> String {
 
 #[test]
 fn a_torn_last_line_was_never_acted_on() {
-    let scratch = Scratch::new("torn");
+    let scratch = Scratch::new("journal-torn");
     let key = scratch.key("key", "2");
     let whole = wrote(&key, "1", "2");
     let torn = &wrote(&key, "2", "3")[..40];
@@ -221,7 +206,7 @@ fn a_torn_last_line_was_never_acted_on() {
 
 #[test]
 fn an_undo_that_a_crash_cut_short_is_carried_out_again() {
-    let scratch = Scratch::new("again");
+    let scratch = Scratch::new("journal-again");
     let key = scratch.key("key", "1");
     let other = scratch.key("other", "8");
     let lines = [
@@ -240,7 +225,7 @@ fn an_undo_that_a_crash_cut_short_is_carried_out_again() {
 
 #[test]
 fn what_was_undone_is_not_undone_again() {
-    let scratch = Scratch::new("once");
+    let scratch = Scratch::new("journal-once");
     let key = scratch.key("key", "2");
     let lines = [
         wrote(&key, "1", "2"),
@@ -262,7 +247,7 @@ fn a_command_in_doubt_may_fail_and_another_may_not() {
         };
         serde_json::to_string(&entry).unwrap()
     };
-    let scratch = Scratch::new("doubt");
+    let scratch = Scratch::new("journal-doubt");
     // The last line may not have been carried out.
     let (last, said) = restored(&scratch, &[ran("false"), String::new()]);
     assert_eq!(last.restored, ["gone"], "{said}");
@@ -274,7 +259,7 @@ fn a_command_in_doubt_may_fail_and_another_may_not() {
 
 #[test]
 fn a_line_that_cannot_be_read_is_named_and_the_others_are_undone() {
-    let scratch = Scratch::new("strange");
+    let scratch = Scratch::new("journal-strange");
     let key = scratch.key("key", "2");
     let lines = [
         wrote(&key, "1", "2"),
@@ -289,7 +274,7 @@ fn a_line_that_cannot_be_read_is_named_and_the_others_are_undone() {
 
 #[test]
 fn the_journal_of_a_running_lab_is_not_touched() {
-    let scratch = Scratch::new("living");
+    let scratch = Scratch::new("journal-living");
     let key = scratch.key("key", "1");
     let mut journal = Journal::begin(&scratch.0, "mine").unwrap();
     journal.write(&Host::Local, &key, "1", "2").unwrap();
@@ -308,7 +293,7 @@ fn the_journal_of_a_running_lab_is_not_touched() {
 
 #[test]
 fn a_lab_that_was_killed_and_not_waited_for_has_ended() {
-    let scratch = Scratch::new("zombie");
+    let scratch = Scratch::new("journal-zombie");
     let key = scratch.key("key", "2");
     let mut child = std::process::Command::new("cat")
         .stdin(std::process::Stdio::piped())
@@ -341,7 +326,7 @@ fn a_lab_that_was_killed_and_not_waited_for_has_ended() {
 
 #[test]
 fn a_second_journal_of_the_same_run_is_refused() {
-    let scratch = Scratch::new("same");
+    let scratch = Scratch::new("journal-same");
     let journal = Journal::begin(&scratch.0, "run").unwrap();
     let error = Journal::begin(&scratch.0, "run").unwrap_err();
     assert!(error.to_string().contains("lab restore"), "{error}");
@@ -350,7 +335,7 @@ fn a_second_journal_of_the_same_run_is_refused() {
 
 #[test]
 fn without_journals_there_is_nothing_to_restore() {
-    let scratch = Scratch::new("none");
+    let scratch = Scratch::new("journal-none");
     let mut out = Vec::new();
     let folder = scratch.0.join("missing");
     assert_eq!(restore_all(&folder, &mut out).unwrap(), Restored::default());

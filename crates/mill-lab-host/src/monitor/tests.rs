@@ -3,7 +3,6 @@
 use super::network::Traffic;
 use super::sample::Side;
 use super::*;
-use crate::host::Host;
 
 /// A second of a load: 1000 packets of 1250 bytes each way at `at`, CPUs as in `stat`.
 fn sample(second: u64, stat: &str) -> Sample {
@@ -209,17 +208,7 @@ fn a_line_an_interval_has_a_value_for_each_name() {
 
 #[test]
 fn this_machine_can_be_watched() {
-    let testbed = Testbed {
-        server: Host::Local,
-        clients: vec![Host::Local],
-        address: String::from("127.0.0.1"),
-        client_addresses: Vec::new(),
-        server_interface: String::from("lo"),
-        client_interface: String::from("lo"),
-        server_cpus: vec![0],
-        client_cpus: vec![0],
-        link_mbit: None,
-    };
+    let testbed = Testbed::loopback(vec![0], vec![0]);
     let monitor = Monitor::start(Watched {
         server: vec![std::process::id()],
         clients: vec![u32::MAX],

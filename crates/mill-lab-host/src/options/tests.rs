@@ -18,14 +18,6 @@ fn choice(recipe: &str, size: &str, sets: &[&str]) -> Choice {
     }
 }
 
-fn manner() -> Manner {
-    Manner {
-        report: None,
-        quiet: false,
-        yes: false,
-    }
-}
-
 #[test]
 fn words_are_commands() {
     let cases = [
@@ -38,7 +30,7 @@ fn words_are_commands() {
             "run nginx-jemalloc",
             Command::Run(Run {
                 choice: choice("nginx-jemalloc", "smoke", &[]),
-                manner: manner(),
+                manner: Manner::default(),
             }),
         ),
         (
@@ -70,7 +62,7 @@ fn words_are_commands() {
             "resume",
             Command::Resume(Resume {
                 run: String::from("latest"),
-                manner: manner(),
+                manner: Manner::default(),
             }),
         ),
         (

@@ -43,24 +43,12 @@ fn capture(scene: &Scene, seconds: f64, looked: &mut Looked) -> Result<(Vec<u8>,
         return Err(tool::missing("tcpdump"));
     }
     // To standard output: tcpdump drops its privileges before it opens a file, and could not write to ours.
-    let line = Line::new([
-        String::from("timeout"),
-        String::from("--signal=INT"),
-        format!("{seconds:.1}"),
-        String::from("tcpdump"),
-        String::from("-i"),
-        scene.testbed.server_interface.clone(),
-        String::from("-nn"),
-        String::from("-s"),
-        String::from(SNAPSHOT),
-        String::from("-B"),
-        String::from(BUFFER_KIB),
-        String::from("-c"),
-        String::from(PACKETS_MAX),
-        String::from("-w"),
-        String::from("-"),
-        format!("tcp port {}", scene.port),
-    ]);
+    let interface = &scene.testbed.server_interface;
+    let words = format!(
+        "timeout --signal=INT {seconds:.1} tcpdump -i {interface} -nn -s {SNAPSHOT} -B {BUFFER_KIB} -c {PACKETS_MAX} -w -"
+    );
+    let mut line = Line::new(words.split(' '));
+    line.argv.push(format!("tcp port {}", scene.port));
     looked.ran(host, &line);
     let printed = tool::run(host, &line, Duration::from_secs_f64(seconds) + GRACE)?;
     // timeout(1) exits with a status of its own if it ended the command.

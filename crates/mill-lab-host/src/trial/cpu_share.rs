@@ -65,17 +65,16 @@ mod tests {
 
     #[test]
     fn a_group_is_in_the_journal_as_long_as_it_exists() {
-        let folder = format!("mill-lab-host-cpu-share-{}", std::process::id());
-        let folder = std::env::temp_dir().join(folder);
-        let mut journal = Journal::begin(&folder, "run").unwrap();
+        let scratch = crate::scratch::Scratch::new("cpu-share");
+        let folder = &scratch.0;
+        let mut journal = Journal::begin(folder, "run").unwrap();
         // A folder of the test's has no such file, as a kernel without the limit has none.
-        make(&folder, &[("cpu.max", "4000 10000")], &mut journal).unwrap_err();
-        let group = make(&folder, &[], &mut journal).unwrap();
+        make(folder, &[("cpu.max", "4000 10000")], &mut journal).unwrap_err();
+        let group = make(folder, &[], &mut journal).unwrap();
         assert!(group.is_dir());
-        make(&folder, &[], &mut journal).unwrap_err();
+        make(folder, &[], &mut journal).unwrap_err();
         assert!(group.is_dir(), "a group of the same name is not undone");
         assert_eq!(journal.restore(), Vec::<String>::new());
         assert!(!group.exists());
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -137,33 +137,11 @@ fn nothing_because(record: &TrialRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
-
-    fn record() -> TrialRecord {
-        TrialRecord {
-            number: 0,
-            block: 0,
-            point: BTreeMap::new(),
-            again: false,
-            attempt: 0,
-            status: Status::Measured,
-            started_ms: 0,
-            seconds: 1.0,
-            commands: Vec::new(),
-            figures: Figures::new(),
-            percentiles: Vec::new(),
-            limit: None,
-            absent: BTreeMap::new(),
-            tuned: Vec::new(),
-            artefacts: Vec::new(),
-            notes: Vec::new(),
-        }
-    }
 
     #[test]
     fn calls_are_divided_by_the_requests_received_while_counting() {
         let counted = |figures: &[(&str, f64)]| {
-            let mut record = record();
+            let mut record = TrialRecord::default();
             let looked = Looked {
                 figures: figures
                     .iter()
@@ -182,14 +160,14 @@ mod tests {
 
     #[test]
     fn a_trial_without_a_figure_is_not_called_measured() {
-        let mut empty = record();
+        let mut empty = TrialRecord::default();
         empty
             .absent
             .insert(String::from("profile"), String::from("needs perf"));
         judge(&mut empty, &Repeat::default(), false);
         let reason = String::from("profile: needs perf");
         assert_eq!(empty.status, Status::Absent { reason });
-        let mut kept = record();
+        let mut kept = TrialRecord::default();
         kept.artefacts.push(String::from("environment.txt"));
         judge(&mut kept, &Repeat::default(), false);
         assert_eq!(kept.status, Status::Measured);
@@ -201,11 +179,11 @@ mod tests {
             figures: [(String::from("malloc_per_s"), 3000.0)].into(),
             ..Looked::default()
         };
-        let mut good = record();
+        let mut good = TrialRecord::default();
         add_probe(&mut good, looked(), Ok(Some(1000.0)));
         assert_eq!(good.figures.get("malloc_per_request"), Some(&3.0));
         for rate in [Ok(None), Ok(Some(0.0)), Err(String::from("it ended"))] {
-            let mut bad = record();
+            let mut bad = TrialRecord::default();
             add_probe(&mut bad, looked(), rate);
             assert!(!bad.figures.contains_key("malloc_per_request"));
             assert!(bad.absent.contains_key("malloc_per_request"));

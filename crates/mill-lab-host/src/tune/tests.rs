@@ -1,18 +1,21 @@
 //! Tuning over a folder in place of `/`.
 
 use super::*;
+use crate::scratch::Scratch;
 use std::path::PathBuf;
 
 /// A machine in a folder, with a journal beside it.
 struct Machine {
-    folder: PathBuf,
+    /// Dropped before the folder.
     journal: Option<Journal>,
+    folder: PathBuf,
+    _scratch: Scratch,
 }
 
 impl Machine {
     fn new(name: &str, files: &[(&str, &str)]) -> Self {
-        let name = format!("mill-lab-host-tune-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let scratch = Scratch::new(&format!("tune-{name}"));
+        let folder = scratch.0.clone();
         for (path, text) in files {
             let path = folder.join("root").join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -21,8 +24,9 @@ impl Machine {
         std::fs::create_dir_all(folder.join("root")).unwrap();
         let journal = Journal::begin(&folder.join("state"), "run").unwrap();
         Self {
-            folder,
             journal: Some(journal),
+            folder,
+            _scratch: scratch,
         }
     }
 
@@ -31,19 +35,25 @@ impl Machine {
         let tune: Tune = toml::from_str(text).unwrap();
         let root = self.folder.join("root");
         let journal = self.journal.as_mut().unwrap();
-        apply_below(&root, is_root, &tune, &testbed(), journal)
-            .into_iter()
-            .map(|key| {
-                let before = key.before.unwrap_or_else(|| String::from("?"));
-                let problem = key.problem.map(|problem| format!(": {problem}"));
-                format!(
-                    "{} {before} -> {}{}",
-                    key.key,
-                    key.wanted,
-                    problem.unwrap_or_default()
-                )
-            })
-            .collect()
+        apply_below(
+            &root,
+            is_root,
+            &tune,
+            &Testbed::loopback(vec![1], vec![0]),
+            journal,
+        )
+        .into_iter()
+        .map(|key| {
+            let before = key.before.unwrap_or_else(|| String::from("?"));
+            let problem = key.problem.map(|problem| format!(": {problem}"));
+            format!(
+                "{} {before} -> {}{}",
+                key.key,
+                key.wanted,
+                problem.unwrap_or_default()
+            )
+        })
+        .collect()
     }
 
     fn value(&self, path: &str) -> String {
@@ -53,27 +63,6 @@ impl Machine {
 
     fn restore(&mut self) -> Vec<String> {
         self.journal.take().unwrap().restore()
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        drop(self.journal.take());
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn testbed() -> Testbed {
-    Testbed {
-        server: Host::Local,
-        clients: vec![Host::Local],
-        address: String::from("127.0.0.1"),
-        client_addresses: Vec::new(),
-        server_interface: String::from("lo"),
-        client_interface: String::from("lo"),
-        server_cpus: vec![1],
-        client_cpus: vec![0],
-        link_mbit: None,
     }
 }
 

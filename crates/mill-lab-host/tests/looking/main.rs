@@ -5,7 +5,6 @@
 
 use mill_lab::recipe::{Allocator, Counter, Probe, ProbeKind, Profile, Where};
 use mill_lab_host::allocator;
-use mill_lab_host::host::Host;
 use mill_lab_host::probe::{self, Looked, Scene};
 use mill_lab_host::topology::Testbed;
 use std::fs;
@@ -60,17 +59,7 @@ impl Drop for Folder {
 
 fn scene(folder: &Folder, server: Option<u32>, port: u16) -> Scene {
     Scene {
-        testbed: Testbed {
-            server: Host::Local,
-            clients: vec![Host::Local],
-            address: String::from("127.0.0.1"),
-            client_addresses: Vec::new(),
-            server_interface: String::from("lo"),
-            client_interface: String::from("lo"),
-            server_cpus: Vec::new(),
-            client_cpus: Vec::new(),
-            link_mbit: None,
-        },
+        testbed: Testbed::loopback(Vec::new(), Vec::new()),
         server,
         clients: Vec::new(),
         port,

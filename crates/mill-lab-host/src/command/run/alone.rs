@@ -24,16 +24,15 @@ mod tests {
 
     #[test]
     fn a_run_is_one_labs_at_a_time() {
-        let folder =
-            std::env::temp_dir().join(format!("mill-lab-host-alone-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let scratch = crate::scratch::Scratch::new("alone");
+        let folder = &scratch.0;
         std::fs::write(folder.join("run.json"), "{}").unwrap();
-        let first = alone(&folder).unwrap();
-        let second = alone(&folder).unwrap_err();
+        let first = alone(folder).unwrap();
+        let second = alone(folder).unwrap_err();
         assert!(second.contains("another lab"), "{second}");
         drop(first);
-        assert!(alone(&folder).is_ok());
-        std::fs::remove_dir_all(&folder).unwrap();
-        assert!(alone(&folder).is_err());
+        assert!(alone(folder).is_ok());
+        std::fs::remove_file(folder.join("run.json")).unwrap();
+        assert!(alone(folder).is_err());
     }
 }
