@@ -1,5 +1,7 @@
 //! Replays the fuzz targets' corpora without nightly: fixed failures stay fixed.
 
+#[path = "../../../fuzz/properties/cgi_head.rs"]
+mod cgi_head;
 #[path = "../../../fuzz/properties/chunked_body.rs"]
 mod chunked_body;
 #[path = "../../../fuzz/properties/replay.rs"]
@@ -24,4 +26,9 @@ fn chunked_bodies_of_the_corpus_hold() {
 #[test]
 fn responses_of_the_corpus_hold() {
     replay("response", response::check);
+}
+
+#[test]
+fn cgi_heads_of_the_corpus_hold() {
+    replay("cgi_head", cgi_head::check);
 }

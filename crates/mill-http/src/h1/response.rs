@@ -19,8 +19,11 @@
 //! - blanks between a field's name and its colon, which do not hide the name (5.1);
 //! - control bytes other than CR, LF and NUL in values (RFC 9110 5.5);
 //! - folded field lines, each fold read as blanks (5.2).
+//!
+//! The heads of CGI programs have a scan of their own, [`CgiScan`].
 
 mod body;
+mod cgi;
 mod fault;
 mod framing;
 mod line;
@@ -29,6 +32,7 @@ mod scan;
 mod strict;
 
 pub use body::{BodyStep, ResponseBody};
+pub use cgi::CgiScan;
 pub use fault::ResponseFault;
 pub use scan::ResponseScan;
 
@@ -100,6 +104,21 @@ impl ResponseHead {
     /// connection no longer carries HTTP/1.
     pub const fn is_interim(&self) -> bool {
         matches!(self.status, 100..=199) && self.status != SWITCHING_PROTOCOLS
+    }
+
+    /// What stands behind the status code, in the status line or in CGI's `Status`; empty where nothing does. `bytes`
+    /// must be those of the parse.
+    pub fn reason<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let text = if self.fields_start > 0 {
+            let line = bytes.get(..self.fields_start).unwrap_or(&[]);
+            let version = line.iter().position(|byte| *byte == b'/').unwrap_or(0);
+            line.get(version + "/1.x".len()..).unwrap_or(&[])
+        } else {
+            let mut fields = self.fields(bytes);
+            let status = fields.find(|(name, _)| name.eq_ignore_ascii_case(b"status"));
+            status.map_or(&[][..], |(_, value)| value)
+        };
+        line::trim(line::trim(text).get("200".len()..).unwrap_or(&[]))
     }
 
     /// The fields in their order: the name as sent, and the value without the blanks around it. A folded value still

@@ -41,6 +41,10 @@ pub enum ResponseFault {
     CodingInHttp10,
     /// Strict, RFC 9112 6.1, RFC 9110 8.6: with 1xx and 204.
     FramingWithoutContent,
+    /// CGI only: the coding belongs to the protocol around it, which has none.
+    CodingInCgi,
+    /// CGI only, RFC 3875 6.3.3.
+    StatusAgain,
     /// `ResponseRules::head_bytes_max`.
     HeadTooLong { bytes_max: u32 },
     /// RFC 9112 7.1, or a limit of `ChunkedRules`.
@@ -74,6 +78,8 @@ impl fmt::Display for ResponseFault {
             Self::FramingWithoutContent => {
                 "length or transfer coding of an answer that has no content"
             }
+            Self::CodingInCgi => "transfer coding in the head of a CGI response",
+            Self::StatusAgain => "status occurs again",
             Self::HeadTooLong { bytes_max } => {
                 return write!(out, "head is longer than {bytes_max} bytes");
             }

@@ -13,7 +13,7 @@ pub(super) fn check(bytes: &[u8], head: &ResponseHead) -> Result<(), ResponseFau
         rest: bytes.get(..head.len).unwrap_or(bytes),
     };
     status_line(lines.next()?)?;
-    let mut framing = Framing::default();
+    let mut framing = FramingChecks::NONE;
     loop {
         let line = lines.next()?;
         if line.is_empty() {
@@ -38,7 +38,7 @@ impl<'a> Lines<'a> {
 }
 
 /// RFC 9112 4: single spaces. The phrase may be missing, and the space before it too, as from many servers.
-fn status_line(line: &[u8]) -> Result<(), ResponseFault> {
+pub(super) fn status_line(line: &[u8]) -> Result<(), ResponseFault> {
     let code = line
         .strip_prefix(b"HTTP/1.")
         .ok_or(ResponseFault::NotHttp1)?;
@@ -62,16 +62,23 @@ fn value(text: &[u8]) -> Result<(), ResponseFault> {
 }
 
 /// The fields that define where the content ends.
-#[derive(Debug, Default)]
-struct Framing {
-    lengths: u32,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FramingChecks {
+    pub(super) lengths: u32,
     /// The last one of them.
-    length: u64,
-    codings: u32,
+    pub(super) length: u64,
+    pub(super) codings: u32,
 }
 
-impl Framing {
-    fn on_line(&mut self, line: &[u8]) -> Result<(), ResponseFault> {
+impl FramingChecks {
+    pub(super) const NONE: Self = Self {
+        lengths: 0,
+        length: 0,
+        codings: 0,
+    };
+
+    /// Checks a field line without its end, and counts it.
+    pub(super) fn on_line(&mut self, line: &[u8]) -> Result<(), ResponseFault> {
         // RFC 9112 5.2: replaced by blanks, or refused.
         if let [b' ' | b'\t', ..] = line {
             return Err(ResponseFault::Fold);

@@ -1,5 +1,6 @@
 //! Responses by tables: heads, framing, faults, limits; each at every split.
 
+mod cgi;
 mod content;
 mod oracle;
 mod strict;
