@@ -18,6 +18,7 @@ pub mod log;
 pub mod main;
 pub mod map;
 pub mod mime;
+pub mod name_servers;
 pub mod network_stack;
 pub mod pass;
 pub mod pattern;
@@ -43,6 +44,7 @@ pub use log::{AccessLog, ErrorLog, ErrorLogTarget, LogBuffer, LogEscape, LogForm
 pub use main::{CpuAffinity, CpuMask, EnvironmentVariable, Main, ThreadPool, User, WorkerCount};
 pub use map::{Map, MapValue};
 pub use mime::MimeTypes;
+pub use name_servers::NameServers;
 pub use network_stack::NetworkStack;
 pub use pass::{Pass, PassProtocol, PassTarget};
 pub use pattern::{Captures, Pattern};

@@ -119,7 +119,6 @@ pub(crate) enum Value {
     Flag,
     Size,
     Number,
-    Time,
     /// A number and a size, as `16 8k`.
     Buffers,
     /// Any text.

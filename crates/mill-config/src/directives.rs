@@ -28,6 +28,8 @@ pub(crate) mod mime;
 pub(crate) mod open_file;
 pub(crate) mod pass;
 pub(crate) mod proxy;
+pub(crate) mod realip;
+pub(crate) mod resolver;
 pub(crate) mod rewrite;
 pub(crate) mod scgi;
 pub(crate) mod tls;
@@ -60,6 +62,8 @@ const TABLES: &[&[Directive]] = &[
     access::DIRECTIVES,
     rewrite::DIRECTIVES,
     map::DIRECTIVES,
+    realip::DIRECTIVES,
+    resolver::DIRECTIVES,
     upstream::DIRECTIVES,
     proxy::DIRECTIVES,
     pass::table::PROXY_CONNECTION,

@@ -336,9 +336,6 @@ impl<'a> Resolver<'a> {
             Value::Number => {
                 self.number(statement)?;
             }
-            Value::Time => {
-                self.read(statement, value::milliseconds)?;
-            }
             Value::Buffers => {
                 let count = value::number(&statement.arg(1).bytes).filter(|&count| count > 0);
                 let size = value::size(&statement.arg(2).bytes).filter(|&size| size > 0);

@@ -77,6 +77,9 @@ pub struct ListenOptions {
     pub ipv6only: bool,
     /// `so_keepalive=`.
     pub so_keepalive: SocketKeepalive,
+    /// `proxy_protocol`: connections begin with a header of the PROXY protocol, for all servers of this address; see
+    /// [`VirtualHosts::proxy_protocol`].
+    pub proxy_protocol: bool,
     /// `bind`, or an option that needs a socket of its own.
     pub bind: bool,
 }
@@ -92,6 +95,7 @@ impl Default for ListenOptions {
             reuseport: false,
             ipv6only: true,
             so_keepalive: SocketKeepalive::System,
+            proxy_protocol: false,
             bind: false,
         }
     }

@@ -12,6 +12,8 @@ pub struct VirtualHosts {
     pub default: Arc<Server>,
     /// The names of all of them.
     pub names: ServerNames<Arc<Server>>,
+    /// `proxy_protocol` of the address: connections to it begin with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
 }
 
 impl VirtualHosts {

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use crate::directives::{
     access, autoindex, charset, client_body, client_header, connection, error_page, fastcgi, file,
-    gzip, header, limit_rate, log, memcached, mime, open_file, pass, proxy, rewrite, scgi, uwsgi,
+    gzip, header, limit_rate, log, memcached, mime, open_file, pass, proxy, realip, resolver,
+    rewrite, scgi, uwsgi,
 };
 
 pub use access::{AccessSettings, Satisfy};
@@ -34,6 +35,8 @@ pub use pass::{BindAddress, IgnoredFields, NextUpstream, PassBind};
 pub use pass::{PassBuffers, PassParam, PassSettings, PassStore};
 pub use proxy::{CookieFlags, CookieName, ProxyField, ProxyHttpSettings};
 pub use proxy::{ProxyProtocol, ProxyRedirect, ProxyRewrite, RewritePattern};
+pub use realip::{RealIpHeader, RealIpSettings};
+pub use resolver::ResolverSettings;
 pub use rewrite::RewriteSettings;
 pub use scgi::ScgiSettings;
 pub use uwsgi::UwsgiSettings;
@@ -131,6 +134,10 @@ settings! {
     headers: header::HeaderSettings,
     /// Compression.
     gzip: gzip::GzipSettings,
+    /// The client's address as a proxy in front tells it.
+    real_ip: realip::RealIpSettings,
+    /// Looking up names while the server runs.
+    resolver: resolver::ResolverSettings,
     /// `proxy_…` that all protocols share.
     proxy: pass::PassSettings,
     /// What only `proxy_pass` has.

@@ -1,9 +1,10 @@
 //! Groups of servers that requests are passed to.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::Template;
+use super::{NameServers, Template};
 use crate::Text;
 
 /// An `upstream` block, or the one host of a `proxy_pass` without such a block.
@@ -25,6 +26,10 @@ pub struct Upstream {
     pub keepalive: UpstreamKeepalive,
     /// `zone`.
     pub zone: Option<UpstreamZone>,
+    /// `resolver`, here or in http; present if a server has `resolve`.
+    pub name_servers: Option<Arc<NameServers>>,
+    /// `resolver_timeout`.
+    pub resolver_timeout: Duration,
 }
 
 /// One `server` of a group.

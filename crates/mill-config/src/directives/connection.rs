@@ -198,22 +198,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "Millstream's own: answers with all counters of all workers, in the text format of Prometheus.",
     ),
     once(
-        "resolver",
-        ANY_LEVEL,
-        Arity::AtLeast(1),
-        "",
-        Apply::WithoutEffect(Value::Text, "nothing here looks names up while it serves"),
-        "Name servers for upstreams and certificates.",
-    ),
-    once(
-        "resolver_timeout",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "30s",
-        Apply::WithoutEffect(Value::Time, "nothing here looks names up while it serves"),
-        "Longest look-up of a name.",
-    ),
-    once(
         "send_lowat",
         ANY_LEVEL,
         Arity::Exactly(1),

@@ -71,7 +71,6 @@ const MP4: &str = "ngx_http_mp4_module";
 const PERL: &str = "ngx_http_perl_module";
 const PROXY: &str = "ngx_http_proxy_module";
 const RANDOM_INDEX: &str = "ngx_http_random_index_module";
-const REALIP: &str = "ngx_http_realip_module";
 const REFERER: &str = "ngx_http_referer_module";
 const SCGI: &str = "ngx_http_scgi_module";
 const SECURE_LINK: &str = "ngx_http_secure_link_module";
@@ -355,9 +354,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     known("proxy_ssl_verify", "hslS", PROXY),
     known("proxy_ssl_verify_depth", "hslS", PROXY),
     known("random_index", "l", RANDOM_INDEX),
-    known("real_ip_header", "hsl", REALIP),
-    known("real_ip_recursive", "hsl", REALIP),
-    known("set_real_ip_from", "hslMS", REALIP),
     known("referer_hash_bucket_size", "sl", REFERER),
     known("referer_hash_max_size", "sl", REFERER),
     known("valid_referers", "sl", REFERER),

@@ -92,6 +92,7 @@ pub(crate) fn add(
         .and_then(|http| http.addresses.get_mut(known))
     {
         draft.servers.push(server);
+        let proxy_protocol = draft.options.proxy_protocol || written.options.proxy_protocol;
         if written.set {
             draft.options = written.options.clone();
             draft.options_set = true;
@@ -100,6 +101,7 @@ pub(crate) fn add(
             draft.default_set = true;
             draft.default_server = server;
         }
+        draft.options.proxy_protocol = proxy_protocol;
     }
     Ok(())
 }
@@ -214,12 +216,7 @@ fn parse_port(text: &[u8]) -> Option<u16> {
 }
 
 /// Parameters of protocols that are not supported yet.
-const LATER: [(&str, &str); 4] = [
-    ("ssl", "TLS"),
-    ("http2", "HTTP/2"),
-    ("quic", "HTTP/3"),
-    ("proxy_protocol", "the PROXY protocol"),
-];
+const LATER: [(&str, &str); 3] = [("ssl", "TLS"), ("http2", "HTTP/2"), ("quic", "HTTP/3")];
 
 fn option(
     resolver: &mut Resolver<'_>,
@@ -228,6 +225,7 @@ fn option(
     written: &mut Written,
 ) -> Applied {
     let fail = |message: String| resolver.emerg(statement, word, message);
+    let invalid = |what: &str| fail(format!("invalid {what} \"{}\"", word.display()));
     let (name, argument) = match word.bytes.iter().position(|&byte| byte == b'=') {
         Some(at) => {
             let (name, argument) = word.bytes.split_at(at);
@@ -242,31 +240,26 @@ fn option(
             written.default = true;
             return Ok(());
         }
+        (b"proxy_protocol", None) => {
+            options.proxy_protocol = true;
+            return Ok(());
+        }
         (b"bind", None) => {}
         (b"deferred", None) => options.deferred = true,
         (b"reuseport", None) => options.reuseport = true,
         (b"fastopen", Some(text)) => {
-            let queue = small(text);
-            let queue =
-                queue.ok_or_else(|| fail(format!("invalid fastopen \"{}\"", word.display())))?;
-            options.fastopen = Some(queue);
+            options.fastopen = Some(small(text).ok_or_else(|| invalid("fastopen"))?);
         }
         (b"backlog", Some(text)) => {
             let backlog = small(text).filter(|&backlog| backlog > 0);
-            options.backlog =
-                backlog.ok_or_else(|| fail(format!("invalid backlog \"{}\"", word.display())))?;
+            options.backlog = backlog.ok_or_else(|| invalid("backlog"))?;
         }
         (b"rcvbuf", Some(text)) => {
-            let size = value::size(text);
-            let size =
-                size.ok_or_else(|| fail(format!("invalid rcvbuf \"{}\"", word.display())))?;
-            options.receive_buffer_bytes = Some(size);
+            options.receive_buffer_bytes =
+                Some(value::size(text).ok_or_else(|| invalid("rcvbuf"))?);
         }
         (b"sndbuf", Some(text)) => {
-            let size = value::size(text);
-            let size =
-                size.ok_or_else(|| fail(format!("invalid sndbuf \"{}\"", word.display())))?;
-            options.send_buffer_bytes = Some(size);
+            options.send_buffer_bytes = Some(value::size(text).ok_or_else(|| invalid("sndbuf"))?);
         }
         (b"ipv6only", Some(b"on")) => options.ipv6only = true,
         (b"ipv6only", Some(b"off")) => options.ipv6only = false,
@@ -315,7 +308,7 @@ fn unknown_option(
     if bytes.starts_with(b"setfib=") || bytes.starts_with(b"accept_filter=") {
         error.help = Some(String::from("this parameter is for FreeBSD"));
     } else {
-        const KNOWN: [&str; 11] = [
+        const KNOWN: [&str; 12] = [
             "default_server",
             "bind",
             "backlog=",
@@ -323,6 +316,7 @@ fn unknown_option(
             "fastopen=",
             "ipv6only=on",
             "ipv6only=off",
+            "proxy_protocol",
             "rcvbuf=",
             "reuseport",
             "sndbuf=",

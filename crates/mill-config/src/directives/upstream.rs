@@ -4,8 +4,14 @@ mod balancing;
 mod keepalive;
 mod server;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use crate::Text;
-use crate::config::{Balancing, Upstream, UpstreamKeepalive, UpstreamServer, UpstreamZone};
+use crate::config::settings::ResolverSettings;
+use crate::config::{
+    Balancing, NameServers, Upstream, UpstreamKeepalive, UpstreamServer, UpstreamZone,
+};
 use crate::directive::{Apply, Arity, Contexts, Directive, HTTP, many, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
@@ -120,10 +126,13 @@ pub(crate) struct BlockDraft {
     balancing: Option<Balancing>,
     keepalive: UpstreamKeepalive,
     zone: Option<UpstreamZone>,
+    pub(crate) name_servers: Option<Arc<NameServers>>,
+    pub(crate) resolver_timeout: Option<Duration>,
 }
 
 impl BlockDraft {
-    pub(crate) fn finish(self, index: usize, name: Text) -> Upstream {
+    /// The group; `outer` are the settings of the http block.
+    pub(crate) fn finish(self, index: usize, name: Text, outer: &ResolverSettings) -> Upstream {
         Upstream {
             index,
             name,
@@ -133,6 +142,8 @@ impl BlockDraft {
             balancing: self.balancing.unwrap_or(Balancing::RoundRobin),
             keepalive: self.keepalive,
             zone: self.zone,
+            name_servers: self.name_servers.or_else(|| outer.name_servers.clone()),
+            resolver_timeout: self.resolver_timeout.unwrap_or(outer.timeout),
         }
     }
 }

@@ -82,10 +82,12 @@ fn main(resolver: &mut Resolver<'_>) -> Main {
 }
 
 fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) -> Applied<Http> {
-    let upstreams = resolver.finish_upstreams(std::mem::take(&mut http.upstreams))?;
     let settings = std::mem::take(&mut http.level.settings);
+    let settings = settings.inherit(&defaults(resolver, main));
+    let drafts = std::mem::take(&mut http.upstreams);
+    let upstreams = resolver.finish_upstreams(drafts, &settings.resolver)?;
     let outer = Enclosing {
-        settings: settings.inherit(&defaults(resolver, main)),
+        settings,
         groups: &upstreams.by_draft,
         pass: None,
         stub_status: false,

@@ -97,7 +97,11 @@ impl Resolver<'_> {
             }
         }
         let default = servers.get(draft.default_server).cloned();
-        Ok(default.map(|default| VirtualHosts { default, names }))
+        Ok(default.map(|default| VirtualHosts {
+            default,
+            names,
+            proxy_protocol: draft.options.proxy_protocol,
+        }))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Text;
+use crate::config::settings::ResolverSettings;
 use crate::config::{
     LogLevel, Upstream, UpstreamAddress, UpstreamKeepalive, UpstreamServer, UpstreamTarget,
 };
@@ -125,13 +126,17 @@ impl Resolver<'_> {
     }
 
     /// The groups of all drafts.
-    pub(crate) fn finish_upstreams(&self, drafts: Vec<UpstreamDraft>) -> Applied<Groups> {
+    pub(crate) fn finish_upstreams(
+        &self,
+        drafts: Vec<UpstreamDraft>,
+        outer: &ResolverSettings,
+    ) -> Applied<Groups> {
         let mut order: Vec<(usize, UpstreamDraft)> = drafts.into_iter().enumerate().collect();
         order.sort_by_key(|(_, draft)| draft.block.is_none());
         let mut groups = Vec::new();
         let mut by_draft = Vec::new();
         for (index, (at, draft)) in order.into_iter().enumerate() {
-            let group = Arc::new(self.finish_upstream(index, draft)?);
+            let group = Arc::new(self.finish_upstream(index, draft, outer)?);
             by_draft.push((at, Arc::clone(&group)));
             groups.push(group);
         }
@@ -140,14 +145,27 @@ impl Resolver<'_> {
         Ok(Groups { groups, by_draft })
     }
 
-    fn finish_upstream(&self, index: usize, draft: UpstreamDraft) -> Applied<Upstream> {
+    fn finish_upstream(
+        &self,
+        index: usize,
+        draft: UpstreamDraft,
+        outer: &ResolverSettings,
+    ) -> Applied<Upstream> {
         let shown = draft.host.display().into_owned();
         if let Some(block) = draft.block {
             if block.servers.iter().all(|server| server.backup) {
                 let message = format!("no servers in upstream \"{shown}\"");
                 return Err(told_at(&draft.origin, message));
             }
-            return Ok(block.finish(index, draft.host));
+            let is_resolved = block.servers.iter().any(UpstreamServer::is_resolved);
+            let group = block.finish(index, draft.host, outer);
+            if is_resolved && group.name_servers.is_none() {
+                let message = format!(
+                    "no resolver defined to resolve names at run time in upstream \"{shown}\""
+                );
+                return Err(told_at(&draft.origin, message));
+            }
+            return Ok(group);
         }
         if draft.port == 0 && !matches!(draft.address, Some(UpstreamAddress::Unix(_))) {
             let message = format!("no port in upstream \"{shown}\"");
@@ -173,7 +191,7 @@ impl Resolver<'_> {
             explicit: false,
             servers: vec![server],
             keepalive: UpstreamKeepalive::default(),
-            ..BlockDraft::default().finish(index, draft.host)
+            ..BlockDraft::default().finish(index, draft.host, outer)
         })
     }
 

@@ -1,5 +1,6 @@
 //! `proxy_pass` and its like: targets, settings, inheritance, and nginx's errors about them.
 
+mod client_address;
 mod gateway;
 mod settings;
 mod target;

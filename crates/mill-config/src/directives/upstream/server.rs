@@ -31,6 +31,11 @@ impl UpstreamServer {
             resolve: false,
         }
     }
+
+    /// Whether its name is looked up while running.
+    pub(crate) fn is_resolved(&self) -> bool {
+        matches!(self.target, UpstreamTarget::Name { .. })
+    }
 }
 
 pub(super) fn server(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
