@@ -111,6 +111,25 @@ fn a_name_is_asked_for_again_when_its_time_to_live_has_ended() {
 }
 
 #[test]
+fn the_shorter_time_to_live_of_the_two_families_counts() {
+    for (ipv4, ipv6) in [(10, 20), (20, 10)] {
+        let mut world = DnsWorld::new(options(&[1]), move |heard| {
+            let record = match heard.asked.kind {
+                A => Record::a(NAME, ipv4, [10, 0, 0, 1]),
+                _ => Record::aaaa(NAME, ipv6, "fd00::1"),
+            };
+            vec![heard.asked.reply(&[record])]
+        });
+        for at in [0, 9, 10] {
+            world.ask_at(seconds(at), NAME, TIMEOUT);
+        }
+        world.run();
+        let expected = [(0, 1), (0, 1), (10, 1), (10, 1)];
+        assert_eq!(course(&world.heard()), expected);
+    }
+}
+
+#[test]
 fn a_time_to_live_of_zero_serves_those_that_wait_and_is_not_kept() {
     let mut world = DnsWorld::new(ipv4_only(&[1]), |heard| {
         vec![heard.asked.reply(&[Record::a(NAME, 0, [10, 0, 0, 1])])]
