@@ -2,7 +2,7 @@
 //!
 //! Each worker has its own, with its own cache; nothing is shared but counters. A name that is not cached is looked up
 //! by a spawned task, one for all requests that wait for it: `lookup.rs`, whose questions go through `query.rs` (which
-//! server, until when) and `message.rs` (what a reply says), which do no I/O.
+//! server, until when) and `message.rs` (what a reply says), which do no I/O. Only the task knows the engine.
 //!
 //! A reply counts only if it comes from the server that was asked, to the port that asked, with the same random
 //! identifier and the same question (RFC 5452). Each attempt has a socket, and so a random port, of its own.
@@ -28,22 +28,22 @@ pub mod members;
 /// The names whose addresses are known.
 mod cache;
 
-/// A name that is being looked up.
+/// A name that is being looked up, and what waits for it.
 mod lookup;
 
-/// Questions over sockets: datagrams, then TCP.
-mod exchange;
+/// The task of a look-up: questions over sockets, by datagrams, then over TCP.
+mod asking;
 
 /// The course of a question: which server, until when, what counts as its reply.
 mod query;
 
-use addresses::Addresses;
+use addresses::{Addresses, Services};
+use asking::Asking;
 use cache::{Cache, Limits};
 use counters::{Counted, ResolverCounters};
 use error::ResolveError;
 use host_name::HostName;
-use lookup::Lookup;
-use message::{Question, RecordKind, Service};
+use lookup::{Found, Lookup, Wanted};
 use mill_runtime::datagrams::DatagramEngine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::spawned::Purpose;
@@ -69,24 +69,22 @@ pub struct ResolverOptions {
 }
 
 /// One worker's resolver.
-pub struct Resolver<E: DatagramEngine> {
-    engine: E,
+pub struct Resolver {
     scheduler: Rc<Scheduler>,
     options: ResolverOptions,
     counters: Arc<ResolverCounters>,
     cache: RefCell<Cache>,
-    /// By name.
+    /// Of addresses, by name.
     lookups: RefCell<BTreeMap<Box<[u8]>, Rc<Lookup>>>,
-    /// Grows with each name that is asked for: the servers take turns.
+    /// Grows with each name that is looked up: the servers take turns.
     next_server: Cell<usize>,
+    /// Grows with each name that is found: its addresses take turns.
+    next_address: Cell<usize>,
+    start: StartTask,
 }
 
-/// The SRV records of a service, at least one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Services {
-    pub all: Vec<Service>,
-    pub valid_until: Instant,
-}
+/// Spawns the task of a look-up over the engine; false if as many tasks live as may.
+type StartTask = Box<dyn Fn(&Rc<Resolver>, &Rc<Lookup>) -> bool>;
 
 /// What is known of a name when a request asks for it.
 enum Known {
@@ -94,22 +92,30 @@ enum Known {
     Later(Rc<Lookup>),
 }
 
-impl<E: DatagramEngine> Resolver<E> {
+impl Resolver {
     /// `counters` are of all workers' resolvers together.
-    pub fn new(
+    pub fn new<E: DatagramEngine>(
         engine: &E,
         scheduler: &Rc<Scheduler>,
         options: ResolverOptions,
         counters: &Arc<ResolverCounters>,
     ) -> Rc<Self> {
+        let engine = engine.clone();
+        let start = move |resolver: &Rc<Self>, lookup: &Rc<Lookup>| {
+            let asking = Asking::new(&engine, resolver);
+            let task = asking.look_up(Rc::clone(lookup));
+            let spawned = resolver.scheduler.spawn(Purpose::Background, task);
+            spawned.is_ok()
+        };
         Rc::new(Self {
-            engine: engine.clone(),
             scheduler: Rc::clone(scheduler),
             options,
             counters: Arc::clone(counters),
             cache: RefCell::new(Cache::new(CACHE_LIMITS)),
             lookups: RefCell::default(),
             next_server: Cell::new(0),
+            next_address: Cell::new(0),
+            start: Box::new(start),
         })
     }
 
@@ -124,39 +130,26 @@ impl<E: DatagramEngine> Resolver<E> {
             Known::Now(addresses) => return Ok(addresses),
             Known::Later(lookup) => lookup,
         };
-        let deadline = self.scheduler.now() + timeout;
-        match self.scheduler.until(deadline, lookup.ended()).await {
-            Ok(Err(NoPermit::TooManyWait)) => Err(self.failed(ResolveError::Busy)),
-            Ok(_) => Ok(lookup.outcome()?.rotated(self.engine.random())),
-            Err(_) => Err(self.failed(ResolveError::TimedOut)),
+        match self.wait_for(&lookup, timeout).await? {
+            Found::Addresses(addresses) => Ok(self.rotated(addresses)),
+            Found::Services(_) => unreachable!("addresses are looked up here"),
         }
     }
 
     /// The SRV records of `service` at a host (RFC 2782), which are not cached: their user, the task that keeps an
     /// upstream group up to date, asks when the former ones end.
     pub async fn resolve_service(
-        &self,
+        self: &Rc<Self>,
         service: &[u8],
         host: &[u8],
         timeout: Duration,
     ) -> Result<Services, ResolveError> {
         let name = HostName::of_service(service, host).ok_or(ResolveError::NotFound)?;
-        self.counters.count(Counted::Service);
-        let kind = RecordKind::Srv;
-        let question = Question { name, kind };
-        let asked = self.ask_through(question, self.take_turn(), || true);
-        let deadline = self.scheduler.now() + timeout;
-        let Ok(found) = self.scheduler.until(deadline, asked).await else {
-            return Err(self.failed(ResolveError::TimedOut));
-        };
-        let records = found?;
-        if records.services.is_empty() {
-            return Err(ResolveError::NotFound);
+        let lookup = self.start_lookup(name, Wanted::Services)?;
+        match self.wait_for(&lookup, timeout).await? {
+            Found::Services(services) => Ok(services),
+            Found::Addresses(_) => unreachable!("services are looked up here"),
         }
-        Ok(Services {
-            valid_until: self.valid_until(records.ttl_seconds),
-            all: records.services,
-        })
     }
 
     /// When a name that does not exist may be asked for again by what asks at intervals: nginx's 10 seconds, or
@@ -176,35 +169,60 @@ impl<E: DatagramEngine> Resolver<E> {
             return Ok(Known::Now(Addresses::new(all, Instant::FAR)));
         }
         let name = HostName::parse(host).ok_or(ResolveError::NotFound)?;
-        let now = self.scheduler.now();
-        if let Some(addresses) = self.cache.borrow_mut().find(&name, now) {
-            return Ok(Known::Now(addresses.rotated(self.engine.random())));
+        let cached = self.cache.borrow_mut().find(&name, self.scheduler.now());
+        if let Some(addresses) = cached {
+            return Ok(Known::Now(self.rotated(addresses)));
         }
-        if let Some(lookup) = self.lookups.borrow().get(name.as_bytes()) {
-            return Ok(Known::Later(Rc::clone(lookup)));
+        let under_way = self.lookups.borrow().get(name.as_bytes()).cloned();
+        if let Some(lookup) = under_way {
+            return Ok(Known::Later(lookup));
         }
-        self.start_lookup(name).map(Known::Later)
+        if self.lookups.borrow().len() >= LOOKUPS_MAX {
+            return Err(self.failed(ResolveError::Busy));
+        }
+        let lookup = self.start_lookup(name, Wanted::Addresses)?;
+        let mut lookups = self.lookups.borrow_mut();
+        lookups.insert(name.as_bytes().into(), Rc::clone(&lookup));
+        Ok(Known::Later(lookup))
     }
 
-    fn start_lookup(self: &Rc<Self>, name: HostName) -> Result<Rc<Lookup>, ResolveError> {
-        let mut lookups = self.lookups.borrow_mut();
-        if lookups.len() >= LOOKUPS_MAX {
+    fn start_lookup(
+        self: &Rc<Self>,
+        name: HostName,
+        wanted: Wanted,
+    ) -> Result<Rc<Lookup>, ResolveError> {
+        let lookup = Rc::new(Lookup::new(name, wanted, &self.scheduler));
+        if !(self.start)(self, &lookup) {
             return Err(self.failed(ResolveError::Busy));
         }
-        let lookup = Rc::new(Lookup::new(name, &self.scheduler));
-        let task = Rc::clone(self).look_up(Rc::clone(&lookup));
-        if self.scheduler.spawn(Purpose::Background, task).is_err() {
-            return Err(self.failed(ResolveError::Busy));
-        }
-        lookups.insert(name.as_bytes().into(), Rc::clone(&lookup));
         Ok(lookup)
     }
 
-    /// The number of the server that the next name is asked of first.
-    fn take_turn(&self) -> usize {
-        let turn = self.next_server.get();
-        self.next_server.set(turn.wrapping_add(1));
-        turn
+    async fn wait_for(&self, lookup: &Lookup, timeout: Duration) -> Result<Found, ResolveError> {
+        let deadline = self.scheduler.now() + timeout;
+        match self.scheduler.until(deadline, lookup.ended()).await {
+            Ok(Err(NoPermit::TooManyWait)) => Err(self.failed(ResolveError::Busy)),
+            Ok(_) => lookup.outcome(),
+            Err(_) => Err(self.failed(ResolveError::TimedOut)),
+        }
+    }
+
+    fn rotated(&self, addresses: Addresses) -> Addresses {
+        let turn = self.next_address.get();
+        self.next_address.set(turn.wrapping_add(1));
+        addresses.rotated(turn)
+    }
+
+    /// A look-up has ended.
+    fn on_ended(&self, lookup: &Lookup, outcome: Result<Found, ResolveError>) {
+        if lookup.wanted == Wanted::Addresses {
+            self.lookups.borrow_mut().remove(lookup.name.as_bytes());
+        }
+        if let Ok(Found::Addresses(addresses)) = &outcome {
+            let mut cache = self.cache.borrow_mut();
+            cache.insert(&lookup.name, addresses.clone(), self.scheduler.now());
+        }
+        lookup.end(outcome);
     }
 
     fn failed(&self, error: ResolveError) -> ResolveError {
@@ -218,7 +236,7 @@ impl<E: DatagramEngine> Resolver<E> {
     }
 }
 
-impl<E: DatagramEngine> fmt::Debug for Resolver<E> {
+impl fmt::Debug for Resolver {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Resolver")

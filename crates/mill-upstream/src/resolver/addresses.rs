@@ -1,5 +1,6 @@
 //! What a name resolved to.
 
+use super::message::Service;
 use mill_runtime::time::Instant;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -13,6 +14,13 @@ pub struct Addresses {
     valid_until: Instant,
 }
 
+/// The SRV records of a service, at least one, and until when they hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Services {
+    pub all: Rc<[Service]>,
+    pub valid_until: Instant,
+}
+
 impl Addresses {
     pub(super) fn new(all: Rc<[IpAddr]>, valid_until: Instant) -> Self {
         debug_assert!(!all.is_empty(), "a name without addresses is an error");
@@ -23,11 +31,10 @@ impl Addresses {
         }
     }
 
-    /// The same addresses, beginning at one that `random` chooses: requests spread over them, as with nginx.
+    /// The same addresses, beginning at another one each turn, so that requests spread over them.
     #[must_use]
-    pub(super) fn rotated(mut self, random: u64) -> Self {
-        let count = self.all.len() as u64;
-        self.first = usize::try_from(random % count.max(1)).unwrap_or(0);
+    pub(super) fn rotated(mut self, turn: usize) -> Self {
+        self.first = turn % self.all.len().max(1);
         self
     }
 
@@ -59,11 +66,11 @@ mod tests {
     fn a_rotation_has_every_address_once() {
         let all: Vec<IpAddr> = (1..=3).map(|last| [10, 0, 0, last].into()).collect();
         let addresses = Addresses::new(all.clone().into(), Instant::FAR);
-        for random in 0..7 {
-            let rotated = addresses.clone().rotated(random);
-            let first = usize::try_from(random % 3).unwrap();
+        for turn in 0..7 {
+            let rotated = addresses.clone().rotated(turn);
+            let first = turn % 3;
             let expected = [&all[first..], &all[..first]].concat();
-            assert!(rotated.iter().eq(expected), "{random}");
+            assert!(rotated.iter().eq(expected), "{turn}");
             assert_eq!(rotated.as_slice(), all);
         }
     }

@@ -1,9 +1,9 @@
 //! The servers behind a name that may change while they are used: `server NAME resolve`, with `service=` or without.
 
+use super::Resolver;
+use super::addresses::Services;
 use super::error::ResolveError;
 use super::message::Service;
-use super::{Resolver, Services};
-use mill_runtime::datagrams::DatagramEngine;
 use mill_runtime::time::{Duration, Instant};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ pub enum Members<'a> {
     Failed(ResolveError),
 }
 
-impl<E: DatagramEngine> Resolver<E> {
+impl Resolver {
     /// Keeps up with a name for ever: asks when the former answer ends, once in a second at most, and tells the members
     /// when they have changed. A name that does not exist is asked for again after nginx's 10 seconds or `valid=`; after
     /// any other failure it is after `timeout` (`resolver_timeout`).

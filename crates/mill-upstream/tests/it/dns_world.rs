@@ -44,7 +44,7 @@ type Accepted = Box<dyn FnMut(SimStream, ListenerId) -> Task>;
 
 pub(crate) struct DnsWorld {
     pub(crate) world: Rc<World>,
-    pub(crate) resolver: Rc<Resolver<SimEngine>>,
+    pub(crate) resolver: Rc<Resolver>,
     pub(crate) scheduler: Rc<Scheduler>,
     pub(crate) counters: Arc<ResolverCounters>,
     worker: ConnectingWorker<SimEngine, Task>,
