@@ -110,6 +110,17 @@ pub enum Verdict {
     Inconclusive,
 }
 
+impl Verdict {
+    pub(crate) fn tone(self) -> Tone {
+        match self {
+            Self::Better => Tone::Gain,
+            Self::Worse => Tone::Loss,
+            Self::NoDifference => Tone::Same,
+            Self::Inconclusive => Tone::Unsure,
+        }
+    }
+}
+
 /// What the whiskers of these comparisons are: intervals of 95 % need six pairs.
 pub fn whiskers(comparisons: &[Compared]) -> String {
     let covers = || comparisons.iter().filter_map(|compared| compared.covers);
@@ -228,6 +239,17 @@ pub struct Dot {
     pub y: f64,
     pub low: Option<f64>,
     pub high: Option<f64>,
+}
+
+impl Dot {
+    pub(crate) fn without_interval((x, y): (f64, f64)) -> Self {
+        Self {
+            x,
+            y,
+            low: None,
+            high: None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -32,6 +32,8 @@ mod tests;
 mod tone;
 mod words;
 
+pub(crate) use escape::csv as csv_field;
+
 use crate::findings::Findings;
 
 /// One self-contained page, below 2 MB.

@@ -51,7 +51,7 @@ pub struct Store {
 }
 
 /// A run as a list shows it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunSummary {
     pub run: RunRecord,
     pub path: PathBuf,

@@ -9,11 +9,10 @@ mod time;
 
 use super::measured::{Filter, Measured, over};
 use super::table::title;
-use crate::findings::{Compared, Picture, Scale};
+use crate::findings::{Compared, Drawing, Picture, Scale};
 use crate::metric::Unit;
 use crate::recipe::{Chart, ChartKind};
 
-pub(super) use gains::tone;
 pub(super) use stacks::flames;
 
 /// Each chart of the recipe, once for each value of the axes in `each`; those that would be empty are left out.
@@ -50,6 +49,9 @@ fn picture(
         caption,
     })
 }
+
+/// What is drawn, and its caption; none if there is nothing.
+type Drawn = Option<(Drawing, String)>;
 
 /// The lines, bars or stacks of a chart: by the axes it names, by system if it names none.
 fn series(measured: &Measured<'_>, chart: &Chart, at: &Filter) -> Vec<Filter> {

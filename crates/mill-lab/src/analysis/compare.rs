@@ -9,7 +9,9 @@ use super::Kept;
 use super::measured::{Filter, Measured, describe, named};
 use super::noise;
 use super::verdict::direction;
-use super::wording::{counted, p_value, percent, percent_of_log, signed_percent, written};
+use super::wording::{
+    counted, p_value, percent, percent_of_log, range_covers, signed_percent, written,
+};
 use crate::findings::{Cell, Compared, Grid, LEVEL, Statement, Tone, Verdict};
 use crate::metric::{Better, Metric};
 use crate::record::Point;
@@ -252,12 +254,7 @@ fn words(
     let (low, high) = (percent_of_log(interval.low), percent_of_log(interval.high));
     let bounds = format!("[{}, {}]", percent(low), percent(high));
     let test = if by_ranks { "" } else { " (t-test)" };
-    let covers = if interval.is_sure() {
-        String::new()
-    } else {
-        let covers = percent(interval.covers * 100.0);
-        format!(" (their range, which covers {covers} %)")
-    };
+    let covers = range_covers(interval);
     let evidence = format!("{trials}{covers}, {}{test}", p_value(p));
     match verdict {
         Verdict::NoDifference => format!(
@@ -310,7 +307,7 @@ fn statements(
                 "B against A, {metric} at {}: {}.",
                 compared.at, compared.words
             );
-            say(super::chart::tone(compared.verdict), text)
+            say(compared.verdict.tone(), text)
         })
         .collect();
     let count = |verdict| comparisons.iter().filter(|c| c.verdict == verdict).count();

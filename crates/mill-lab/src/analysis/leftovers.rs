@@ -279,18 +279,14 @@ pub(super) fn blocks(measured: &Measured<'_>) -> Vec<Block> {
         }
         points = last.into_iter().map(|(_, point)| point).collect();
     }
-    let moving: Vec<&String> = measured
-        .moving_axes()
-        .iter()
-        .map(|axis| &axis.name)
-        .collect();
+    let moving = measured.moving_names();
     let mut blocks: Vec<Block> = Vec::new();
     for point in points.into_iter().take(BLOCKS_MAX) {
         let Some(trial) = measured.middle(&point, "requests_per_s") else {
             continue;
         };
         let mut told = point.clone();
-        told.retain(|axis, _| axis == "system" || moving.contains(&axis));
+        told.retain(|axis, _| axis == "system" || moving.contains(axis));
         let told = measured.told(&told);
         let printed = |file: &KeptFile| match file.name.as_str() {
             "client-0.out" => Some(format!("{}, {told}", tool(measured, &trial.point))),

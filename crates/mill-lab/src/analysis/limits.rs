@@ -7,11 +7,7 @@ use std::collections::BTreeMap;
 
 /// What limited the points, the most frequent first.
 pub(super) fn overall(measured: &Measured<'_>) -> Option<String> {
-    let moving: Vec<&String> = measured
-        .moving_axes()
-        .iter()
-        .map(|axis| &axis.name)
-        .collect();
+    let moving = measured.moving_names();
     let mut by_side: BTreeMap<Side, Vec<String>> = BTreeMap::new();
     for point in &measured.points {
         let all: Filter = point
@@ -20,7 +16,7 @@ pub(super) fn overall(measured: &Measured<'_>) -> Option<String> {
             .collect();
         if let Some(side) = measured.limit(&all) {
             let mut told = all;
-            told.retain(|axis, _| moving.contains(&axis));
+            told.retain(|axis, _| moving.contains(axis));
             by_side.entry(side).or_default().push(measured.told(&told));
         }
     }

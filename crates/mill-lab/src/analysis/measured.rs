@@ -265,6 +265,12 @@ impl<'a> Measured<'a> {
         let moves = |axis: &&Axis| self.names_at(&axis.name, &Filter::new()).len() > 1;
         self.axes.iter().filter(moves).collect()
     }
+
+    /// Their names.
+    pub(super) fn moving_names(&self) -> Vec<String> {
+        let axes = self.moving_axes().into_iter();
+        axes.map(|axis| axis.name.clone()).collect()
+    }
 }
 
 /// The limit that most of these trials had. A tie is the later one of `Side`: never the server where as many say otherwise.

@@ -179,7 +179,7 @@ fn family_told(family: &[&Compared]) -> Statement {
             cautioned(only)
         );
         return Statement {
-            tone: super::chart::tone(only.verdict),
+            tone: only.verdict.tone(),
             text,
         };
     }

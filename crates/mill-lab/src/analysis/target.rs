@@ -104,11 +104,7 @@ impl Judged {
 /// Each point that the target is for and that was measured.
 fn judge(measured: &Measured<'_>, target: &Target) -> Vec<Judged> {
     let metric = describe(&target.metric);
-    let axes: Vec<String> = measured
-        .moving_axes()
-        .iter()
-        .map(|axis| axis.name.clone())
-        .collect();
+    let axes = measured.moving_names();
     let points = measured.combinations(&axes, &target.at).into_iter();
     let judged = points.filter_map(|point| {
         let (found, left_out) = match &target.over {

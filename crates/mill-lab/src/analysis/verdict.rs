@@ -15,7 +15,7 @@
 //! anything else                                                          inconclusive, with how many more blocks
 //! ```
 
-use super::wording::{counted, p_value, percent, percent_of_log, signed_percent};
+use super::wording::{counted, p_value, percent, percent_of_log, range_covers, signed_percent};
 use crate::findings::{LEVEL, Verdict};
 use crate::metric::{Better, Metric, Unit};
 use crate::statistics::{
@@ -143,12 +143,7 @@ impl Case<'_> {
         let Some(interval) = self.ratio.interval else {
             return format!("inconclusive: {change} % from {pairs}; three at least are needed");
         };
-        let covers = if interval.is_sure() {
-            String::new()
-        } else {
-            let covers = percent(interval.covers * 100.0);
-            format!(" (their range, which covers {covers} %)")
-        };
+        let covers = range_covers(interval);
         match self.verdict() {
             Verdict::NoDifference => format!(
                 "no difference above {} % ({change} % {}, {pairs}{covers}{p})",

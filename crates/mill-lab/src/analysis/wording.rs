@@ -2,6 +2,7 @@
 
 use crate::metric::{Metric, Unit};
 use crate::record::TrialRecord;
+use crate::statistics::Interval;
 
 /// A figure with the given number of decimals. Times and bytes a second have a fitting prefix, as tools print them.
 pub(super) fn written(value: f64, metric: &Metric, digits: Option<usize>) -> String {
@@ -160,6 +161,15 @@ pub(super) fn span_of_shares(trials: &[&TrialRecord]) -> String {
         _ if least == most => format!("{most} %"),
         _ => format!("{least} to {most} %"),
     }
+}
+
+/// Of the range of a few values how sure it is; nothing of an interval of 95 %.
+pub(super) fn range_covers(interval: Interval) -> String {
+    if interval.is_sure() {
+        return String::new();
+    }
+    let covers = percent(interval.covers * 100.0);
+    format!(" (their range, which covers {covers} %)")
 }
 
 /// "1 pair", "12 pairs".

@@ -138,17 +138,12 @@ fn wrong(gains: &Published, rates: &Published, base: &str) -> Vec<String> {
     cells(gains)
         .iter()
         .filter_map(|gain| {
-            let ratio = at(&gain.line, &gain.column)?
-                .figure
-                .over(at(&gain.line, base)?.figure)?
-                .times(100.0);
-            let expected = ratio.value - 100.0;
-            let allowed = ratio.half_width + gain.figure.half_width + ROUNDING;
-            let is_wrong = (gain.figure.value - expected).abs() > allowed;
-            is_wrong.then(|| {
+            let (from, to) = (at(&gain.line, base)?, at(&gain.line, &gain.column)?);
+            let expected = gain_of(from.figure, to.figure)?;
+            (!fits(gain.figure, expected)).then(|| {
                 format!(
-                    "{} at {} says {} %, it is {expected:.2} %",
-                    gain.column, gain.line, gain.figure.value
+                    "{} at {} says {} %, it is {:.2} %",
+                    gain.column, gain.line, gain.figure.value, expected.value
                 )
             })
         })

@@ -61,30 +61,39 @@ fn of_tables(rates: &Table, throughput: &Table, objects: &[f64]) -> Option<Warni
         .map(|(gigabits, rate): (Cell, Cell)| gigabits.figure.times(1e9 / 8.0).over(rate.figure))
         .collect();
     let sizes = sizes.filter(|sizes| sizes.len() >= CELLS_MIN)?;
-    let fits = |object: f64, scale: f64| {
-        sizes.iter().all(|size| {
-            let size = size.times(scale);
-            size.value + size.half_width >= object
-                && size.value - size.half_width <= object + HEAD_MAX
-        })
-    };
     let objects = || objects.iter().copied().filter(|size| *size >= OBJECT_MIN);
-    if objects().any(|object| fits(object, 1.0)) {
+    if objects().any(|object| fits(&sizes, object, 1.0)) {
         return None;
     }
-    let object = objects().find(|object| fits(*object, MIB_RULE))?;
-    let scaled = || sizes.iter().map(|size| size.value * MIB_RULE);
-    let (least, most) = (scaled().reduce(f64::min)?, scaled().reduce(f64::max)?);
-    let text = format!(
-        "{}: its Gb/s are MiB/s × 8 / 1000, {SLIP_PERCENT} % less than Gb/s. Divided by the rates of {} they give {least:.0} to {most:.0} bytes an answer in all {} cells, which is an object of {object} bytes and its head; taken for Gb/s they would give less than the object.",
-        throughput.place,
-        rates.place,
-        sizes.len()
-    );
+    let object = objects().find(|object| fits(&sizes, *object, MIB_RULE))?;
+    let text = slip(
+        &throughput.place,
+        &rates.place,
+        &sizes,
+        &format!("an object of {object}"),
+    )?;
     Some(warning(
         "unit-slip",
         text,
         "Multiply by 1.048576 for Gb/s; wrk's MB are of 1,048,576 bytes.",
+    ))
+}
+
+/// Whether answers of these sizes may be an object and a head, if they are scaled.
+fn fits(sizes: &[Quantity], object: f64, scale: f64) -> bool {
+    sizes.iter().all(|size| {
+        let size = size.times(scale);
+        let (least, most) = (size.value - size.half_width, size.value + size.half_width);
+        most >= object && least <= object + HEAD_MAX
+    })
+}
+
+fn slip(throughput: &str, rates: &str, sizes: &[Quantity], object: &str) -> Option<String> {
+    let scaled = || sizes.iter().map(|size| size.value * MIB_RULE);
+    let (least, most) = (scaled().reduce(f64::min)?, scaled().reduce(f64::max)?);
+    Some(format!(
+        "{throughput}: its Gb/s are MiB/s × 8 / 1000, {SLIP_PERCENT} % less than Gb/s. Divided by the rates of {rates} they give {least:.0} to {most:.0} bytes an answer in all {} cells, which is {object} bytes and its head; taken for Gb/s they would give less than the object.",
+        sizes.len()
     ))
 }
 
@@ -114,29 +123,24 @@ fn sizes_of(text: &str) -> Vec<f64> {
     sizes
 }
 
-/// Whether an answer has a possible size, by either rule.
-struct Rules {
-    gigabits: bool,
-    mebibytes: bool,
-    /// By the second rule, least and most.
-    size: (f64, f64),
-    cells: usize,
-}
-
 fn of_pair(recipe: &Recipe, rates: &Published, throughput: &Published) -> Option<Warning> {
     let same_layout = rates.lines == throughput.lines && rates.columns == throughput.columns;
     let object = object_bytes(recipe, rates)?;
     if !same_layout || object < OBJECT_MIN || object_bytes(recipe, throughput)? != object {
         return None;
     }
-    let rules = judge(rates, throughput, object)?;
+    let both = pairs(&cells(rates), &cells(throughput));
+    let sizes = both.iter().map(|(rate, gigabits)| {
+        let bytes_per_s = gigabits.figure.times(1e9 / 8.0);
+        bytes_per_s.over(rate.figure)
+    });
+    let sizes: Option<Vec<Quantity>> = sizes.collect();
+    let sizes = sizes.filter(|sizes| sizes.len() >= CELLS_MIN)?;
     let tagged = throughput.metric == "gbit_per_s_from_mib";
-    match (rules.gigabits, rules.mebibytes) {
+    match (fits(&sizes, object, 1.0), fits(&sizes, object, MIB_RULE)) {
         (false, true) => {
-            let text = format!(
-                "{}: its Gb/s are MiB/s × 8 / 1000, {SLIP_PERCENT} % less than Gb/s. Divided by the rates of {} they give {:.0} to {:.0} bytes an answer in all {} cells, which is the object of {object} bytes and its head; taken for Gb/s they would give less than the object.",
-                throughput.place, rates.place, rules.size.0, rules.size.1, rules.cells
-            );
+            let object = format!("the object of {object}");
+            let text = slip(&throughput.place, &rates.place, &sizes, &object)?;
             let advice = if tagged {
                 "Compare them with gbit_per_s_from_mib only; true Gb/s stand beside it."
             } else {
@@ -153,36 +157,6 @@ fn of_pair(recipe: &Recipe, rates: &Published, throughput: &Published) -> Option
         }
         _ => None,
     }
-}
-
-fn judge(rates: &Published, throughput: &Published, object: f64) -> Option<Rules> {
-    let both = pairs(&cells(rates), &cells(throughput));
-    let sizes: Option<Vec<Quantity>> = both
-        .iter()
-        .map(|(rate, gigabits)| {
-            let bytes_per_s = gigabits.figure.times(1e9 / 8.0);
-            bytes_per_s.over(rate.figure)
-        })
-        .collect();
-    let sizes = sizes.filter(|sizes| sizes.len() >= CELLS_MIN)?;
-    let possible = |scale: f64| {
-        sizes.iter().all(|size| {
-            let size = size.times(scale);
-            let least = size.value - size.half_width;
-            let most = size.value + size.half_width;
-            most >= object && least <= object + HEAD_MAX
-        })
-    };
-    let by_mebibytes = || sizes.iter().map(|size| size.value * MIB_RULE);
-    Some(Rules {
-        gigabits: possible(1.0),
-        mebibytes: possible(MIB_RULE),
-        size: (
-            by_mebibytes().reduce(f64::min)?,
-            by_mebibytes().reduce(f64::max)?,
-        ),
-        cells: sizes.len(),
-    })
 }
 
 /// Bytes of a MiB over those of a MB.

@@ -74,7 +74,7 @@ pub(super) fn fenced(language: &str, text: &str) -> String {
 }
 
 /// A field of RFC 4180.
-pub(super) fn csv(text: &str) -> String {
+pub(crate) fn csv(text: &str) -> String {
     if text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -1,6 +1,6 @@
 //! A sign and a word for each tone, so that no information is in colour alone.
 
-use crate::findings::{Tone, Verdict};
+use crate::findings::Tone;
 
 impl Tone {
     /// One character.
@@ -33,17 +33,6 @@ impl Tone {
             Self::Same => "same",
             Self::Unsure => "unsure",
             Self::Plain => "plain",
-        }
-    }
-}
-
-impl Verdict {
-    pub(super) fn tone(self) -> Tone {
-        match self {
-            Self::Better => Tone::Gain,
-            Self::Worse => Tone::Loss,
-            Self::NoDifference => Tone::Same,
-            Self::Inconclusive => Tone::Unsure,
         }
     }
 }

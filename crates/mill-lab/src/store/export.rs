@@ -4,9 +4,9 @@ use super::folder::{self, FINISHED_FILE, KeptTrial};
 use super::{Store, StoreError, at, index, read_json, required};
 use crate::metric;
 use crate::record::{Environment, Finish, RunRecord, TrialRecord};
+use crate::report::csv_field;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
@@ -155,16 +155,9 @@ fn place(id: &str, trial: &KeptTrial, axes: &[String]) -> Vec<String> {
     cells
 }
 
-/// RFC 4180: what has a comma, a quote or a line's end is quoted.
 fn line(text: &mut String, cells: &[String]) {
-    for (index, cell) in cells.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        let _ = if cell.contains([',', '"', '\n', '\r']) {
-            write!(text, "{comma}\"{}\"", cell.replace('"', "\"\""))
-        } else {
-            write!(text, "{comma}{cell}")
-        };
-    }
+    let cells: Vec<String> = cells.iter().map(|cell| csv_field(cell)).collect();
+    text.push_str(&cells.join(","));
     text.push('\n');
 }
 

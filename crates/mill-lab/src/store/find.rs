@@ -91,23 +91,10 @@ mod tests {
             run: RunRecord {
                 id: String::from(id),
                 recipe: String::from(recipe),
-                title: String::new(),
-                size: String::new(),
-                overrides: Vec::new(),
-                command: Vec::new(),
-                seed: 0,
-                started_ms: 0,
-                millstream: String::new(),
-                commit: None,
-                trials: 0,
+                ..RunRecord::default()
             },
             path: id.into(),
-            host: String::new(),
-            measured: 0,
-            disturbed: 0,
-            absent: 0,
-            failed: 0,
-            finish: None,
+            ..RunSummary::default()
         }
     }
 

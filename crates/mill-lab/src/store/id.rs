@@ -9,7 +9,7 @@ pub fn run_id(started_ms: u64, recipe: &str, random: u64) -> String {
         .map(|place| {
             let bits = (random >> (5 * place)) & 31;
             // Five bits are below the alphabet's 32 letters.
-            ALPHABET[usize::try_from(bits).unwrap_or(0)]
+            char::from(ALPHABET[usize::try_from(bits).unwrap_or(0)])
         })
         .collect();
     format!(
@@ -58,10 +58,7 @@ const SUFFIX_LETTERS: u32 = 4;
 const RECIPE_LETTERS_MAX: usize = 60;
 
 /// Base 32 without i, l, o and u: what is read aloud is written the same.
-const ALPHABET: [char; 32] = [
-    '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'j',
-    'k', 'm', 'n', 'p', 'q', 'r', 's', 't', 'v', 'w', 'x', 'y', 'z',
-];
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! A figure along an axis: lines, and scaling with the ideal and the fitted law.
 
 use super::super::measured::{Filter, Measured, describe, named, over};
-use super::{name, scale, series};
+use super::{Drawn, name, scale, series};
 use crate::findings::{Dot, Drawing, Scale, Series};
 use crate::limit::Side;
 use crate::metric::Unit;
@@ -14,11 +14,7 @@ struct Measurements {
     points: Vec<(f64, Vec<f64>, Option<Side>)>,
 }
 
-pub(super) fn lines(
-    measured: &Measured<'_>,
-    chart: &Chart,
-    at: &Filter,
-) -> Option<(Drawing, String)> {
+pub(super) fn lines(measured: &Measured<'_>, chart: &Chart, at: &Filter) -> Drawn {
     let lines = measurements(measured, chart, at);
     let drawing = drawing(measured, chart, at, &lines, Vec::new())?;
     let said: Vec<String> = [whiskers(&lines), bounds(&lines)]
@@ -28,11 +24,7 @@ pub(super) fn lines(
     Some((drawing, said.join(" ")))
 }
 
-pub(super) fn scaling(
-    measured: &Measured<'_>,
-    chart: &Chart,
-    at: &Filter,
-) -> Option<(Drawing, String)> {
+pub(super) fn scaling(measured: &Measured<'_>, chart: &Chart, at: &Filter) -> Drawn {
     let lines = measurements(measured, chart, at);
     let end = lines
         .iter()
@@ -105,27 +97,20 @@ fn ideal(line: &Measurements, end: f64) -> Option<Series> {
     let each = median(rates)? / first;
     Some(Series {
         name: format!("{}, ideal", line.name),
-        points: [*first, end].map(|n| dot(n, each * n)).to_vec(),
+        points: [*first, end]
+            .map(|n| Dot::without_interval((n, each * n)))
+            .to_vec(),
     })
 }
 
 fn curve(name: &str, end: f64, rate: impl Fn(f64) -> f64) -> Series {
     let points = (0..=CURVE_STEPS).map(|step| {
         let n = 1.0 + (end - 1.0) * number(step) / number(CURVE_STEPS);
-        dot(n, rate(n))
+        Dot::without_interval((n, rate(n)))
     });
     Series {
         name: String::from(name),
         points: points.collect(),
-    }
-}
-
-fn dot(x: f64, y: f64) -> Dot {
-    Dot {
-        x,
-        y,
-        low: None,
-        high: None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Changes as bars with their intervals.
 
 use super::super::measured::{Filter, Measured, describe};
-use super::scale;
-use crate::findings::{Bar, Compared, Drawing, Tone, Verdict, whiskers};
+use super::{Drawn, scale};
+use crate::findings::{Bar, Compared, Drawing, whiskers};
 use crate::metric::Unit;
 use crate::recipe::Chart;
 
@@ -11,7 +11,7 @@ pub(super) fn bars(
     comparisons: &[Compared],
     chart: &Chart,
     at: &Filter,
-) -> Option<(Drawing, String)> {
+) -> Drawn {
     // A comparison belongs to the picture if its words name each value that the picture asks for.
     let asked: Vec<String> = at
         .iter()
@@ -57,7 +57,7 @@ fn bar(compared: &Compared, asked: &[String]) -> Bar {
         value: percent(compared.ratio),
         low: compared.interval.map(|(low, _)| percent(low)),
         high: compared.interval.map(|(_, high)| percent(high)),
-        tone: tone(compared.verdict),
+        tone: compared.verdict.tone(),
     }
 }
 
@@ -75,13 +75,4 @@ fn name(compared: &Compared, asked: &[String]) -> String {
         return String::from(what);
     }
     format!("{what} at {}", places.join(", "))
-}
-
-pub(in super::super) fn tone(verdict: Verdict) -> Tone {
-    match verdict {
-        Verdict::Better => Tone::Gain,
-        Verdict::Worse => Tone::Loss,
-        Verdict::NoDifference => Tone::Same,
-        Verdict::Inconclusive => Tone::Unsure,
-    }
 }

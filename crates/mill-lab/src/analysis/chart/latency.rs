@@ -1,17 +1,13 @@
 //! Latency of the middle trial of each series: by percentile, and as a distribution.
 
 use super::super::measured::{Filter, Measured, over};
-use super::{name, scale, series};
+use super::{Drawn, name, scale, series};
 use crate::findings::{Dot, Drawing, Scale, Series};
 use crate::metric::Unit;
 use crate::recipe::Chart;
 
 /// Latency over -log(1 - p).
-pub(super) fn percentiles(
-    measured: &Measured<'_>,
-    chart: &Chart,
-    at: &Filter,
-) -> Option<(Drawing, String)> {
+pub(super) fn percentiles(measured: &Measured<'_>, chart: &Chart, at: &Filter) -> Drawn {
     let x = Scale {
         complement: true,
         ..scale("Percentile", Unit::Share)
@@ -25,11 +21,7 @@ pub(super) fn percentiles(
 }
 
 /// The share of requests that were answered within a time.
-pub(super) fn cdf(
-    measured: &Measured<'_>,
-    chart: &Chart,
-    at: &Filter,
-) -> Option<(Drawing, String)> {
+pub(super) fn cdf(measured: &Measured<'_>, chart: &Chart, at: &Filter) -> Drawn {
     let x = Scale {
         logarithmic: true,
         ..scale("Latency", Unit::Seconds)
@@ -45,7 +37,7 @@ fn drawing(
     at: &Filter,
     (x, y): (Scale, Scale),
     point: impl Fn(&(f64, f64)) -> (f64, f64),
-) -> Option<(Drawing, String)> {
+) -> Drawn {
     let mut averaged = false;
     let lines: Vec<Series> = series(measured, chart, at)
         .into_iter()
@@ -57,15 +49,7 @@ fn drawing(
                 .percentiles
                 .iter()
                 .filter(|(_, seconds)| *seconds > 0.0)
-                .map(|pair| {
-                    let (x, y) = point(pair);
-                    Dot {
-                        x,
-                        y,
-                        low: None,
-                        high: None,
-                    }
-                });
+                .map(|pair| Dot::without_interval(point(pair)));
             let points: Vec<Dot> = dots.collect();
             (!points.is_empty()).then(|| Series {
                 name: name(measured, &part),

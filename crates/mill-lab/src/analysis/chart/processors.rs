@@ -1,16 +1,12 @@
 //! What the CPUs of each side did, as stacks of 100 %.
 
 use super::super::measured::{Filter, Measured, over};
-use super::{name, series};
+use super::{Drawn, name, series};
 use crate::findings::Drawing;
 use crate::recipe::Chart;
 use crate::statistics::median;
 
-pub(super) fn stacks(
-    measured: &Measured<'_>,
-    chart: &Chart,
-    at: &Filter,
-) -> Option<(Drawing, String)> {
+pub(super) fn stacks(measured: &Measured<'_>, chart: &Chart, at: &Filter) -> Drawn {
     let mut bars: Vec<(String, Vec<f64>)> = Vec::new();
     for part in series(measured, chart, at) {
         let here = over(&[at, &part]);

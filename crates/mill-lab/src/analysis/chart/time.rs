@@ -1,17 +1,13 @@
 //! What a monitor saw while the load ran, with the parts that do not count shaded.
 
 use super::super::measured::{Filter, Measured, describe, over};
-use super::{name, scale};
+use super::{Drawn, name, scale};
 use crate::findings::{Dot, Drawing, Series};
 use crate::metric::Unit;
 use crate::recipe::Chart;
 use crate::statistics::mser5;
 
-pub(super) fn series(
-    measured: &Measured<'_>,
-    chart: &Chart,
-    at: &Filter,
-) -> Option<(Drawing, String)> {
+pub(super) fn series(measured: &Measured<'_>, chart: &Chart, at: &Filter) -> Drawn {
     let mut lines: Vec<Series> = Vec::new();
     let (mut shaded, mut said): (Vec<(f64, f64)>, Vec<String>) = (Vec::new(), Vec::new());
     for part in super::series(measured, chart, at) {
@@ -28,12 +24,7 @@ pub(super) fn series(
             shaded = ramps(measured, &points);
         }
         said.extend(steadiness(&name, &points));
-        let points = points.into_iter().map(|(x, y)| Dot {
-            x,
-            y,
-            low: None,
-            high: None,
-        });
+        let points = points.into_iter().map(Dot::without_interval);
         lines.push(Series {
             name,
             points: points.collect(),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::findings::{Bar, Dot, Scale, Series, Tone};
 use crate::metric::Unit;
+use crate::parts::assert_contains;
 use crate::report::example;
 
 /// Numbers of attributes that are coordinates.
@@ -212,10 +213,7 @@ fn a_picture_in_a_page_has_ids_of_its_own() {
 fn a_picture_in_a_file_brings_colours_and_a_background() {
     let svg = draw(&example::scaling(), ChartTarget::File);
     assert!(svg.contains(" xmlns=\"http://www.w3.org/2000/svg\""));
-    assert!(
-        svg.contains("<rect class=\"paper\" x=\"-14\" y=\"-14\""),
-        "{svg}"
-    );
+    assert_contains(&svg, "<rect class=\"paper\" x=\"-14\" y=\"-14\"");
     // Every class that an element has is coloured or shaped by the file itself.
     let style = svg
         .split("<style>")
