@@ -21,44 +21,34 @@
 //! record; published figures are separate and appear only as ratios.
 #![forbid(unsafe_code)]
 
-/// Experiments as data.
-pub mod recipe;
-
-/// Trials in an order.
-pub mod plan;
-
-/// The load that a client's command line requests.
-pub mod command;
-
-/// What tools print.
-pub mod output;
-
-/// Names, units and directions of figures.
-pub mod metric;
-
-/// The stored records of a run.
-pub mod record;
-
-/// Which side was the limit.
-pub mod limit;
-
-/// Run folders and their index.
-pub mod store;
-
-/// Medians, intervals, tests, curves.
-pub mod statistics;
-
 /// Records to findings.
 pub mod analysis;
-
-/// The content of a report, independent of its format.
-pub mod findings;
-
-/// The mistakes that benchmarks make.
-pub mod lint;
-
-/// Findings to pages.
-pub mod report;
-
+/// The load that a client's command line requests.
+pub mod command;
 /// Commands that need no machine.
 pub mod desk;
+/// The content of a report, independent of its format.
+pub mod findings;
+/// Which side was the limit.
+pub mod limit;
+/// The mistakes that benchmarks make.
+pub mod lint;
+/// Names, units and directions of figures.
+pub mod metric;
+/// What tools print.
+pub mod output;
+/// What tests look for.
+#[cfg(test)]
+mod parts;
+/// Trials in an order.
+pub mod plan;
+/// Experiments as data.
+pub mod recipe;
+/// The stored records of a run.
+pub mod record;
+/// Findings to pages.
+pub mod report;
+/// Medians, intervals, tests, curves.
+pub mod statistics;
+/// Run folders and their index.
+pub mod store;

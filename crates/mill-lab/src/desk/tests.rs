@@ -1,6 +1,7 @@
 //! Each command against a store of its own: exit status and output.
 
 use super::*;
+use crate::parts::assert_contains;
 use crate::record::{Finish, RunRecord, Status};
 use crate::store::fixtures::{RECIPE, Scratch, environment, keep, run, trial};
 use std::path::PathBuf;
@@ -153,9 +154,9 @@ fn a_run_is_exported_to_a_file_or_to_the_terminal() {
     let desk = Desk { store: &scratch.0 };
     let (status, out, _) = said(|(out, err)| export(desk, "latest", false, None, out, err));
     assert_eq!(status, 0);
-    assert!(
-        out.contains("\nb-2,1,1,0,0,glibc,measured,,requests_per_s,per-second,200\n"),
-        "{out}"
+    assert_contains(
+        &out,
+        "\nb-2,1,1,0,0,glibc,measured,,requests_per_s,per-second,200\n",
     );
     let file = scratch.0.join("deep/run.json");
     let (status, out, _) = said(|(out, err)| export(desk, "1", true, Some(&file), out, err));

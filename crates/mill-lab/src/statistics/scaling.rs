@@ -273,6 +273,7 @@ const KAPPA_MIN: f64 = 1e-7;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::assert_contains;
 
     const WORKERS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 28.0];
 
@@ -358,10 +359,7 @@ mod tests {
             point.other_limit = Some(String::from("link-bound"));
         }
         let error = fit_scaling(&table, 1).unwrap_err();
-        assert!(
-            error.to_string().contains("at 16 the run was link-bound"),
-            "{error}"
-        );
+        assert_contains(&error.to_string(), "at 16 the run was link-bound");
     }
 
     #[test]

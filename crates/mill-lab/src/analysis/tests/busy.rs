@@ -5,6 +5,7 @@ use super::made_up::{ALLOCATORS, Run};
 use crate::analysis::{compare, findings};
 use crate::findings::{Compared, Findings, LEVEL, Verdict};
 use crate::limit::{CPU_OWN, judge};
+use crate::parts::assert_contains;
 use crate::record::{Figures, Status};
 use crate::report;
 
@@ -208,9 +209,9 @@ fn a_run_on_a_machine_fully_used_by_others_has_a_result_and_a_warning() {
     let found = findings(&run.kept);
     assert!(!found.tables[0].rows[0][1].text.is_empty());
     let first = &found.summary[0].text;
-    assert!(
-        first.contains("others took 100 % of its CPU time in 24 of 24 trials"),
-        "{first}"
+    assert_contains(
+        first,
+        "others took 100 % of its CPU time in 24 of 24 trials",
     );
     assert!(report::html(&found).contains("foreign CPU"));
     assert!(

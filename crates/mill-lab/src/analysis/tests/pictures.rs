@@ -4,6 +4,7 @@ use super::made_up::{Run, limit};
 use crate::analysis::{KeptFile, findings};
 use crate::findings::{Drawing, Picture};
 use crate::limit::Side;
+use crate::parts::assert_contains;
 
 const WORKERS: &str = r#"
 id = "workers"
@@ -93,23 +94,13 @@ fn six_numbers_of_workers_get_a_fitted_curve_and_an_ideal_line() {
     let names: Vec<&str> = curves.iter().map(|curve| curve.name.as_str()).collect();
     assert_eq!(names, ["nginx, ideal", "nginx, fitted"]);
     assert!(found.caption.contains("σ = 0.0432"), "{}", found.caption);
-    assert!(
-        found.caption.contains("the peak at 22.4"),
-        "{}",
-        found.caption
-    );
+    assert_contains(&found.caption, "the peak at 22.4");
 }
 
 #[test]
 fn five_numbers_of_workers_get_none_and_the_caption_has_the_reason() {
     let found = picture(&findings(&made_up(5).kept).charts, "Scaling");
-    assert!(
-        found
-            .caption
-            .contains("needs 6 different numbers, there are 5"),
-        "{}",
-        found.caption
-    );
+    assert_contains(&found.caption, "needs 6 different numbers, there are 5");
 }
 
 #[test]
@@ -118,11 +109,7 @@ fn a_client_bound_top_gets_no_fit() {
     run.kept.trials[5].limit = limit(Side::Client);
     let findings = findings(&run.kept);
     let found = picture(&findings.charts, "Scaling");
-    assert!(
-        found.caption.contains("at 28 the run was client-bound"),
-        "{}",
-        found.caption
-    );
+    assert_contains(&found.caption, "at 28 the run was client-bound");
     let said = |words: &str| findings.summary.iter().any(|s| s.text.contains(words));
     assert!(
         said("server-bound at 1 to 16, client-bound at 28 (workers)"),

@@ -4,6 +4,7 @@ use super::made_up::{ALLOCATORS, Run, limit};
 use crate::analysis::{findings, widest_half_width};
 use crate::findings::{Compared, Tone, Verdict};
 use crate::limit::Side;
+use crate::parts::assert_contains;
 use crate::record::Status;
 use crate::statistics::{log_ratios, quantile};
 
@@ -19,16 +20,8 @@ fn a_gain_of_ten_percent_in_noise_of_two_is_found() {
     let found = only(&run);
     assert_eq!(found.verdict, Verdict::Better, "{}", found.words);
     assert!(found.words.starts_with("faster by "), "{}", found.words);
-    assert!(
-        found.words.contains("12 pairs, p = 0.000"),
-        "{}",
-        found.words
-    );
-    assert!(
-        found.words.contains("smallest detectable"),
-        "{}",
-        found.words
-    );
+    assert_contains(&found.words, "12 pairs, p = 0.000");
+    assert_contains(&found.words, "smallest detectable");
     let (low, high) = found.interval.unwrap();
     assert!(low < 1.10 && 1.10 < high && low > 1.05, "{low} {high}");
     let summary = &findings(&run.kept).summary[0];
@@ -89,20 +82,12 @@ fn two_pairs_have_no_interval_and_three_say_what_theirs_covers() {
         (found.verdict, found.interval),
         (Verdict::Inconclusive, None)
     );
-    assert!(
-        found.words.contains("three at least are needed"),
-        "{}",
-        found.words
-    );
+    assert_contains(&found.words, "three at least are needed");
     assert_eq!(widest_half_width(&run.kept), None);
     let run = Run::new(ALLOCATORS).blocks(3, 0.5, 0.001);
     let found = only(&run);
     assert_eq!(found.verdict, Verdict::Better);
-    assert!(
-        found.words.contains("their range, which covers 75.0 %"),
-        "{}",
-        found.words
-    );
+    assert_contains(&found.words, "their range, which covers 75.0 %");
     assert!(widest_half_width(&run.kept).unwrap() < 0.01);
 }
 
@@ -206,11 +191,7 @@ fn the_noise_floor_is_reported_with_its_number_of_pairs() {
     assert_eq!(noise.pairs, 10);
     // t(0.975, 10) · √2 · 0.02 · √(π/2 / 10) is 2.5 %; ten pairs estimate it to a third.
     assert!((0.012..0.04).contains(&noise.floor), "{}", noise.floor);
-    assert!(
-        noise.text.contains("nginx, glibc ran twice in 10 blocks"),
-        "{}",
-        noise.text
-    );
+    assert_contains(&noise.text, "nginx, glibc ran twice in 10 blocks");
     assert!(
         found
             .summary
@@ -280,10 +261,7 @@ fn what_limits_ties_between_is_never_the_server() {
         trial.limit = limit(Side::Foreign);
     }
     let caution = only(&run).caution.unwrap();
-    assert!(
-        caution.contains("short of CPU time that others took"),
-        "{caution}"
-    );
+    assert_contains(&caution, "short of CPU time that others took");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::output;
+use crate::parts::assert_contains;
 use crate::recipe::Tool;
 
 fn fixture(name: &str) -> String {
@@ -156,19 +157,15 @@ fn the_two_factors_and_the_blind_probe_of_seed_004_are_found() {
     let warnings = warnings("004-ab.txt");
     let factors = of_lint(&warnings, "two-factors");
     assert_eq!(factors.len(), 1, "{factors:#?}");
-    assert!(
-        factors[0].contains("differ in the allocator (jemalloc), and in -c 100 and 300"),
-        "{}",
-        factors[0]
+    assert_contains(
+        factors[0],
+        "differ in the allocator (jemalloc), and in -c 100 and 300",
     );
     let probe = of_lint(&warnings, "wrong-allocator");
     assert_eq!(probe.len(), 1, "{probe:#?}");
-    assert!(
-        probe[0].contains(
-            "1027994 calls of malloc became 840 with jemalloc while the probe beside it counted 289287"
-        ),
-        "{}",
-        probe[0]
+    assert_contains(
+        probe[0],
+        "1027994 calls of malloc became 840 with jemalloc while the probe beside it counted 289287",
     );
     assert_eq!(
         names(&warnings),
@@ -227,11 +224,7 @@ fn an_answer_that_changes_its_size_is_found() {
     let warnings = text("page", &changed);
     let varying = of_lint(&warnings, "varying-size");
     assert_eq!(varying.len(), 1, "{warnings:#?}");
-    assert!(
-        varying[0].contains("but with 442 in page:"),
-        "{}",
-        varying[0]
-    );
+    assert_contains(varying[0], "but with 442 in page:");
 }
 
 #[test]

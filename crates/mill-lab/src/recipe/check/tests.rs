@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::recipe::embedded;
+use crate::store::fixtures::Scratch;
 
 /// A recipe without a mistake, with places where others may be put.
 const RECIPE: &str = r#"
@@ -268,9 +269,8 @@ fn skips_and_repeats_make_sense() {
 
 #[test]
 fn all_mistakes_of_a_file_are_found_at_once_in_its_order() {
-    let folder = std::env::temp_dir().join(format!("millstream-check-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("mine.toml");
+    let folder = Scratch::new();
+    let path = folder.0.join("mine.toml");
     let text = format!(
         "{RECIPE}[topology]\nmut = 1\nkind = \"vet\"\n[tune]\nlimits.nofiles = 1\n[size.standard]\nload.agrs = \"x\"\n"
     );
@@ -280,10 +280,9 @@ fn all_mistakes_of_a_file_are_found_at_once_in_its_order() {
         .map(|error| {
             error
                 .to_string()
-                .replace(&format!("{}/", folder.display()), "")
+                .replace(&format!("{}/", folder.0.display()), "")
         })
         .collect();
-    std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(
         errors,
         [

@@ -1,35 +1,28 @@
 //! Recipes in files, over parents in files and in the program.
 
 use crate::recipe::{Resolved, resolve};
-use std::path::PathBuf;
+use crate::store::fixtures::Scratch;
 
-/// A folder that is removed with the test.
-struct Folder(PathBuf);
+/// Recipes in a folder.
+struct Folder(Scratch);
 
 impl Folder {
-    fn new(test: &str, files: &[(&str, &str)]) -> Self {
-        let name = format!("millstream-recipe-{test}-{}", std::process::id());
-        let folder = Self(std::env::temp_dir().join(name));
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = Scratch::new();
         std::fs::create_dir_all(folder.0.join("conf")).unwrap();
         for (name, text) in files {
             std::fs::write(folder.0.join(name), text).unwrap();
         }
-        folder
+        Self(folder)
     }
 
     fn resolve(&self, file: &str, size: &str) -> Result<Resolved, String> {
-        let path = self.0.join(file).display().to_string();
+        let path = self.0.0.join(file).display().to_string();
         let error = |error: crate::recipe::RecipeError| {
             let text = error.to_string();
-            text.replace(&format!("{}/", self.0.display()), "")
+            text.replace(&format!("{}/", self.0.0.display()), "")
         };
         resolve(&path, size, &[]).map_err(error)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -53,14 +46,11 @@ vars.n = 2
 #[test]
 fn a_child_overrides_its_parent_and_its_sizes_the_parents() {
     let child = "parent = \"base\"\ntitle = \"child\"\n[vars]\nn = 3\n[size.seed]\nvars.n = 4\n";
-    let folder = Folder::new(
-        "child",
-        &[
-            ("base.toml", BASE),
-            ("child.toml", child),
-            ("conf/own.conf", "events {}"),
-        ],
-    );
+    let folder = Folder::new(&[
+        ("base.toml", BASE),
+        ("child.toml", child),
+        ("conf/own.conf", "events {}"),
+    ]);
     let n = |size: &str| folder.resolve("child.toml", size).unwrap().recipe.vars["n"].clone();
     assert_eq!(n("smoke").as_integer(), Some(2));
     assert_eq!(n("standard").as_integer(), Some(3));
@@ -76,13 +66,10 @@ fn a_child_overrides_its_parent_and_its_sizes_the_parents() {
 
 #[test]
 fn a_file_may_have_a_parent_in_the_program_of_its_own_name() {
-    let folder = Folder::new(
-        "own-name",
-        &[(
-            "nginx-jemalloc.toml",
-            "parent = \"nginx-jemalloc\"\ntitle = \"mine\"\n",
-        )],
-    );
+    let folder = Folder::new(&[(
+        "nginx-jemalloc.toml",
+        "parent = \"nginx-jemalloc\"\ntitle = \"mine\"\n",
+    )]);
     let resolved = folder.resolve("nginx-jemalloc.toml", "").unwrap();
     assert_eq!(resolved.recipe.title, "mine");
     assert_eq!(resolved.recipe.rows, ["N1", "N2"]);
@@ -90,17 +77,14 @@ fn a_file_may_have_a_parent_in_the_program_of_its_own_name() {
 
 #[test]
 fn what_is_not_there_is_said_with_its_place() {
-    let folder = Folder::new(
-        "missing",
-        &[
-            ("slip.toml", "parent = \"nginx-jemaloc\"\n"),
-            ("self.toml", "parent = \"self.toml\"\n"),
-            ("round.toml", "parent = \"back.toml\"\n"),
-            ("back.toml", "parent = \"round.toml\"\n"),
-            ("number.toml", "title = \"x\"\nparent = 1\n"),
-            ("config.toml", BASE),
-        ],
-    );
+    let folder = Folder::new(&[
+        ("slip.toml", "parent = \"nginx-jemaloc\"\n"),
+        ("self.toml", "parent = \"self.toml\"\n"),
+        ("round.toml", "parent = \"back.toml\"\n"),
+        ("back.toml", "parent = \"round.toml\"\n"),
+        ("number.toml", "title = \"x\"\nparent = 1\n"),
+        ("config.toml", BASE),
+    ]);
     let check = |file: &str, expected: &str| {
         let error = folder.resolve(file, "").unwrap_err();
         assert!(error.starts_with(expected), "{error}");
