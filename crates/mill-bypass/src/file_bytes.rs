@@ -7,3 +7,15 @@ pub trait FileBytes: Clone + 'static {
     /// Reads at `offset` into `into`; returns how many bytes, 0 only at the end of the file.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, FileError>;
 }
+
+/// The file of a test that sends none.
+#[cfg(test)]
+#[derive(Clone)]
+pub(crate) struct NoFile;
+
+#[cfg(test)]
+impl FileBytes for NoFile {
+    fn read_at(&self, _offset: u64, _into: &mut [u8]) -> Result<usize, FileError> {
+        Ok(0)
+    }
+}

@@ -296,20 +296,10 @@ const LINK_PAUSE: Duration = Duration::from_micros(200);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mill_runtime::files::FileError;
+    use crate::file_bytes::NoFile;
     use mill_stack::config::{HostConfig, Neighboring, Prefix, Route};
     use mill_stack::link::Link;
     use mill_stack::memory_link::MemoryLink;
-
-    /// This test sends no files.
-    #[derive(Clone)]
-    struct NoFile;
-
-    impl FileBytes for NoFile {
-        fn read_at(&self, _offset: u64, _into: &mut [u8]) -> Result<usize, FileError> {
-            Ok(0)
-        }
-    }
 
     /// As after the machine was suspended: the timers of all connections are due at the same time, more than one turn
     /// looks at. The next turn begins at once.

@@ -115,7 +115,7 @@ impl HalfOpen {
             env.shared.counters.paws_drops += 1;
             return HalfOpenOutcome::Dropped(SegmentDrop::Paws);
         }
-        if self.is_timestamp_old(segment) {
+        if self.ts.is_segment_old(self.timestamps, segment) {
             env.shared.counters.paws_drops += 1;
             return self.answer_ack(env, SegmentDrop::Paws);
         }
@@ -190,15 +190,6 @@ impl HalfOpen {
             return self.answer_ack(env, SegmentDrop::BlindReset);
         }
         HalfOpenOutcome::Dropped(SegmentDrop::OutsideWindow)
-    }
-
-    /// RFC 7323 5.3 R1.
-    fn is_timestamp_old(&self, segment: &Segment<'_>) -> bool {
-        self.timestamps
-            && segment
-                .options
-                .timestamps
-                .is_some_and(|stamp| self.ts.is_old(stamp.value))
     }
 
     /// An acknowledgement, if the host's limit allows it.

@@ -63,7 +63,7 @@ impl TimeWait {
         if self.timestamps && segment.options.timestamps.is_none() {
             return TimeWaitOutcome::Dropped(SegmentDrop::Paws);
         }
-        let is_old = self.is_timestamp_old(segment);
+        let is_old = self.ts.is_segment_old(self.timestamps, segment);
         // RFC 9293 3.10.7.4: what lies before the window is answered, whatever its flags (first); of the rest a segment
         // without ACK is dropped (fifth). It does not make the wait begin anew, which comes later; so Linux does.
         if !segment.flags.has(Flags::ACK) {
@@ -96,7 +96,8 @@ impl TimeWait {
     /// RFC 9293 3.10.7.4, second, with the exact number of RFC 5961 3.2: a peer that is in SYN-SENT answers our
     /// acknowledgement so, and can then open its connection. An old RST could end the wait too early (RFC 1337).
     fn on_reset(&self, reset: &Segment<'_>, env: &mut Env<'_>) -> TimeWaitOutcome {
-        let is_believed = reset.seq == self.rcv_nxt && !self.is_timestamp_old(reset);
+        let is_believed =
+            reset.seq == self.rcv_nxt && !self.ts.is_segment_old(self.timestamps, reset);
         if !is_believed || env.config.rfc1337 {
             return TimeWaitOutcome::Dropped(SegmentDrop::BlindReset);
         }
@@ -124,14 +125,6 @@ impl TimeWait {
             return TimeWaitOutcome::Answer(self.ack(env));
         }
         TimeWaitOutcome::Dropped(SegmentDrop::BlindSyn)
-    }
-
-    fn is_timestamp_old(&self, segment: &Segment<'_>) -> bool {
-        self.timestamps
-            && segment
-                .options
-                .timestamps
-                .is_some_and(|stamp| self.ts.is_old(stamp.value))
     }
 
     fn ack(&self, env: &mut Env<'_>) -> SegmentOut {

@@ -50,6 +50,12 @@ impl TimestampState {
         is_before(value, self.recent)
     }
 
+    /// The same of a segment, where both sides have agreed on timestamps.
+    pub(crate) fn is_segment_old(&self, is_agreed: bool, segment: &Segment<'_>) -> bool {
+        let stamp = segment.options.timestamps;
+        is_agreed && stamp.is_some_and(|stamp| self.is_old(stamp.value))
+    }
+
     /// The peer's clock is there now.
     #[inline]
     pub(crate) const fn set_recent(&mut self, value: u32) {
@@ -74,10 +80,8 @@ impl Connection {
 
     /// RFC 7323 5.3 R1: the segment is older than one that came before it.
     pub(crate) fn is_timestamp_old(&self, segment: &Segment<'_>, now: Tick) -> bool {
-        self.flags.has(ConnectionFlags::TIMESTAMPS)
-            && segment.options.timestamps.is_some_and(|stamp| {
-                self.ts.is_old(stamp.value) && !is_outdated(self.heard_at, now)
-            })
+        let is_agreed = self.flags.has(ConnectionFlags::TIMESTAMPS);
+        self.ts.is_segment_old(is_agreed, segment) && !is_outdated(self.heard_at, now)
     }
 
     /// RFC 7323 3.2: every segment but RST has the option once it was agreed.

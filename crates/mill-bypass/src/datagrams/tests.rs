@@ -2,26 +2,17 @@
 
 use super::*;
 use crate::bypass::StackOptions;
+use crate::file_bytes::NoFile;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
 use mill_runtime::datagrams::SEGMENTS_MAX;
-use mill_runtime::files::FileError;
 use mill_runtime::time::Instant;
 use mill_stack::config::{HostConfig, Neighboring, Prefix, Route};
 use mill_stack::host::Host;
 use mill_stack::link::{Link, LinkProperties};
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::polling::Polling;
-
-#[derive(Clone)]
-struct NoFile;
-
-impl FileBytes for NoFile {
-    fn read_at(&self, _offset: u64, _into: &mut [u8]) -> Result<usize, FileError> {
-        Ok(0)
-    }
-}
 
 const START: Instant = Instant::from_nanos(1_000_000_000);
 

@@ -1,9 +1,9 @@
 //! The calls to the link when listeners open and close.
 
 use super::*;
+use crate::file_bytes::NoFile;
 use alloc::string::String;
 use alloc::vec;
-use mill_runtime::files::FileError;
 use mill_stack::config::{HostConfig, Prefix, Route};
 use mill_stack::link::{
     Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, Offload, Received,
@@ -72,15 +72,6 @@ impl LinkMonitor for RecordingLink {
     fn resolve(&mut self, _address: IpAddr) {}
 
     fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
-}
-
-#[derive(Clone)]
-struct NoFile;
-
-impl FileBytes for NoFile {
-    fn read_at(&self, _offset: u64, _into: &mut [u8]) -> Result<usize, FileError> {
-        Ok(0)
-    }
 }
 
 fn at(millis: u64) -> Instant {

@@ -21,7 +21,7 @@ pub(super) async fn get(
     files: &[(u32, usize)],
     how: Asking,
 ) -> Result<(), Problem> {
-    let Talking { client, plan, .. } = talking;
+    let plan = talking.plan;
     let limit = limit(plan);
     let mut came = 0;
     // Files that are asked for on one connection.
@@ -34,14 +34,7 @@ pub(super) async fn get(
             .map(|file| request(*file, how == Asking::Apart));
         let first = requests.collect::<String>().into_bytes();
         let stream = talking.connect(talking.http(), &first).await?;
-        let mut reader = Reader {
-            stream: &stream,
-            scheduler: &client.scheduler,
-            pause: plan.pause,
-            limit,
-            came,
-            came_before: came,
-        };
+        let mut reader = Reader::new(&stream, &talking, limit, came);
         let read = ask(&mut reader, files, how).await?;
         came = reader.came;
         if read == Read::Enough {
@@ -92,7 +85,7 @@ fn is_answer(head: &str, len: usize) -> bool {
 }
 
 pub(super) async fn post(talking: Talking<'_>, number: u32, len: usize) -> Result<(), Problem> {
-    let Talking { client, plan, .. } = talking;
+    let plan = talking.plan;
     let head = format!("POST {POST_PATH} HTTP/1.1\r\nHost: world\r\nContent-Length: {len}\r\n\r\n");
     let stream = talking.connect(talking.http(), head.as_bytes()).await?;
     let sent = send(&stream, content::of(number, len), 0, limit(plan)).await?;
@@ -100,14 +93,7 @@ pub(super) async fn post(talking: Talking<'_>, number: u32, len: usize) -> Resul
         leave(stream, matches!(plan.leaves, Leave::Reset(_)));
         return Ok(());
     }
-    let mut reader = Reader {
-        stream: &stream,
-        scheduler: &client.scheduler,
-        pause: plan.pause,
-        limit: usize::MAX,
-        came: 0,
-        came_before: 0,
-    };
+    let mut reader = Reader::new(&stream, &talking, usize::MAX, 0);
     let head = reader.head().await?;
     if !is_answer(&head, POST_ANSWER.len()) {
         return Err(Problem::WrongHead(head));

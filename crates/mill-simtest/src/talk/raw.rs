@@ -29,14 +29,7 @@ pub(super) async fn hash(talking: Talking<'_>, number: u32, len: usize) -> Resul
         return Ok(());
     }
     stream.shutdown();
-    let mut reader = Reader {
-        stream: &stream,
-        scheduler: &client.scheduler,
-        pause: plan.pause,
-        limit: usize::MAX,
-        came: 0,
-        came_before: 0,
-    };
+    let mut reader = Reader::new(&stream, &talking, usize::MAX, 0);
     let mut expected = Hash::new();
     expected.feed(bytes);
     match reader.content(&expected.to_bytes()).await {
@@ -54,14 +47,7 @@ pub(super) async fn echo(talking: Talking<'_>, number: u32, len: usize) -> Resul
     let stream = talking.connect(&client.addresses.echo, first).await?;
     stream.write(Payload::Shared(Rc::from(bytes), first.len()..len));
     stream.shutdown();
-    let mut reader = Reader {
-        stream: &stream,
-        scheduler: &client.scheduler,
-        pause: plan.pause,
-        limit: limit(plan),
-        came: 0,
-        came_before: 0,
-    };
+    let mut reader = Reader::new(&stream, &talking, limit(plan), 0);
     if reader.content(bytes).await? == Read::Enough {
         leave(stream, matches!(plan.leaves, Leave::Reset(_)));
         return Ok(());

@@ -1,6 +1,6 @@
 //! The bytes of a connection, compared as they come.
 
-use super::{Problem, WorldStream};
+use super::{Problem, Talking, WorldStream};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::Duration;
@@ -9,12 +9,12 @@ use mill_runtime::time::Duration;
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     pub(super) stream: &'a WorldStream,
-    pub(super) scheduler: &'a Scheduler,
-    pub(super) pause: Duration,
-    pub(super) limit: usize,
+    scheduler: &'a Scheduler,
+    pause: Duration,
+    limit: usize,
     /// Bytes of content that came, and of them those over earlier connections.
     pub(super) came: usize,
-    pub(super) came_before: usize,
+    came_before: usize,
 }
 
 /// Whether there is more to do.
@@ -25,7 +25,24 @@ pub(super) enum Read {
     Enough,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// `came` bytes of content have come over earlier connections.
+    pub(super) fn new(
+        stream: &'a WorldStream,
+        talking: &Talking<'a>,
+        limit: usize,
+        came: usize,
+    ) -> Self {
+        Self {
+            stream,
+            scheduler: &talking.client.scheduler,
+            pause: talking.plan.pause,
+            limit,
+            came,
+            came_before: came,
+        }
+    }
+
     /// The head of an answer, up to and with the empty line.
     pub(super) async fn head(&mut self) -> Result<String, Problem> {
         let mut least = 1;
