@@ -3,7 +3,7 @@
 use crate::client::SocketPeer;
 use crate::files::Directory;
 use mill_conformance::stream_peer::turn;
-use mill_conformance::{Around, Listener, Testbed};
+use mill_conformance::{Around, Listener, Peer, Testbed};
 use mill_engine::{KernelEngine, KernelOptions, KernelStream, offer};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Engine, ListenOptions, Park};
@@ -55,6 +55,18 @@ impl Testbed for Kernel {
 
     fn turn(&mut self, _: Instant) {
         turn(&self.peers, Park::No);
+    }
+
+    /// A child process of another test has the listening socket too until it executes its program.
+    fn refuses(server: &mut Server) -> bool {
+        let give_up = server.now() + Self::TIMEOUT;
+        while !SocketPeer::is_refused(server.address) {
+            if server.now() > give_up {
+                return false;
+            }
+            server.turn();
+        }
+        true
     }
 }
 
