@@ -1,9 +1,24 @@
 //! The servers behind this one, as a proxy needs them: over any engine, without a socket of its own.
 //!
+//! A group is shared by all workers: what counts for the machine (connections, failures, states) is in its peers, as
+//! atomics. A worker has a selector and a pool of idle connections for each group; no other worker touches them.
+//!
 //! Invariants:
 //! - I/O is done through the engine's traits alone; what a message says is decided by values without any.
 //! - Whatever a server sends, memory is bounded: by names, by requests that wait, by bytes.
 #![forbid(unsafe_code)]
+
+/// A group of servers, and its peers as they change.
+pub mod group;
+
+/// One server at one address.
+pub mod peer;
+
+/// The choice of a server for a request.
+pub mod select;
+
+/// Idle connections of one worker to one group.
+pub mod pool;
 
 /// The stub resolver: names of hosts to addresses.
 pub mod resolver;

@@ -1,0 +1,106 @@
+//! Idle connections of one worker to the servers of one group.
+
+use crate::peer::Peer;
+use mill_config::config::upstream::UpstreamKeepalive;
+use mill_runtime::stream::Stream;
+use mill_runtime::time::Instant;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Connections that wait for another request, the one that was used last in front.
+///
+/// A stream reports its last task when it changes, and needs none while it waits here: it is looked at when it is taken,
+/// and by [`Self::expire`].
+#[derive(Debug)]
+pub struct IdleConnections<S> {
+    limits: UpstreamKeepalive,
+    kept: VecDeque<Idle<S>>,
+}
+
+#[derive(Debug)]
+struct Idle<S> {
+    peer: Arc<Peer>,
+    stream: S,
+    reuse: Reuse,
+    since: Instant,
+}
+
+/// How much a connection has been used.
+#[derive(Clone, Copy, Debug)]
+pub struct Reuse {
+    opened: Instant,
+    requests: u64,
+}
+
+impl Reuse {
+    /// Of a new connection.
+    pub const fn new(now: Instant) -> Self {
+        Self {
+            opened: now,
+            requests: 0,
+        }
+    }
+}
+
+impl<S: Stream> IdleConnections<S> {
+    pub fn new(limits: &UpstreamKeepalive) -> Self {
+        Self {
+            limits: limits.clone(),
+            kept: VecDeque::new(),
+        }
+    }
+
+    /// The connection to this server that was used last, if one is still open.
+    pub fn take(&mut self, peer: &Arc<Peer>, now: Instant) -> Option<(S, Reuse)> {
+        loop {
+            let mut kept = self.kept.iter();
+            let found = kept.position(|idle| Arc::ptr_eq(&idle.peer, peer))?;
+            let idle = self.kept.remove(found)?;
+            if self.is_usable(&idle, now) {
+                return Some((idle.stream, idle.reuse));
+            }
+        }
+    }
+
+    /// Keeps a connection whose answer is whole, if the limits allow; the one that was not used for longest makes room.
+    pub fn keep(&mut self, peer: &Arc<Peer>, stream: S, mut reuse: Reuse, now: Instant) {
+        reuse.requests += 1;
+        let room = usize::try_from(self.limits.connections.unwrap_or(0)).unwrap_or(usize::MAX);
+        let is_worn =
+            reuse.requests >= self.limits.requests || now.since(reuse.opened) >= self.limits.time;
+        if room == 0 || is_worn {
+            return;
+        }
+        self.kept.truncate(room - 1);
+        self.kept.push_front(Idle {
+            peer: Arc::clone(peer),
+            stream,
+            reuse,
+            since: now,
+        });
+    }
+
+    /// Closes connections that have waited too long, or that their servers have closed.
+    pub fn expire(&mut self, now: Instant) {
+        let limits = &self.limits;
+        self.kept.retain(|idle| is_usable(idle, limits, now));
+    }
+
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    fn is_usable(&self, idle: &Idle<S>, now: Instant) -> bool {
+        is_usable(idle, &self.limits, now)
+    }
+}
+
+/// It has not waited too long, and the server has neither closed it nor sent bytes without a request.
+fn is_usable<S: Stream>(idle: &Idle<S>, limits: &UpstreamKeepalive, now: Instant) -> bool {
+    now.since(idle.since) < limits.timeout && matches!(idle.stream.poll_readable(1), Poll::Pending)
+}
