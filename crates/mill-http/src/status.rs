@@ -14,6 +14,7 @@ macro_rules! statuses {
 
 statuses! {
     CONTINUE 100 "RFC 9110 15.2.1",
+    SWITCHING_PROTOCOLS 101 "RFC 9110 15.2.2",
     EARLY_HINTS 103 "RFC 8297 2",
     OK 200 "RFC 9110 15.3.1",
     CREATED 201 "RFC 9110 15.3.2",

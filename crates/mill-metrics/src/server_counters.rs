@@ -93,6 +93,9 @@ counters! {
         /// Files that could not be read while being sent, for the reason in the error log; the
         /// connection was closed so that the client sees it.
         files_unreadable: Counter of Events,
+        /// Answers of upstream servers that ended early after their head was passed on; the connection was closed so that
+        /// the client sees it.
+        upstream_answers_cut: Counter of Events,
     }
 }
 

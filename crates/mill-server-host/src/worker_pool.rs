@@ -112,7 +112,11 @@ impl WorkerPool {
         {
             log.write(LogLevel::Warn, &what);
         }
-        let site = Arc::new(Site::new(config, configuration.generation));
+        let site = Arc::new(Site::following(
+            self.site.as_deref(),
+            config,
+            configuration.generation,
+        ));
         let started = self.start_missing(&site, count, &log)?;
         self.threads.extend(started);
         let attachments = self.attachment_count();

@@ -18,6 +18,7 @@ use crate::hot::{HitContext, HotAnswer, LogTemplate, Looked};
 use crate::listener_context::ListenerContext;
 use crate::local::Local;
 use crate::log;
+use crate::proxy::tunnel::Tunnel;
 use crate::request::ConnectionFacts;
 use mill_config::config::LogLevel;
 use mill_config::config::settings::{ConnectionSettings, LingeringClose};
@@ -47,6 +48,8 @@ pub struct Connection<E: Engine> {
     last: Option<Rc<HotAnswer>>,
     /// The next request arrived before the previous one was answered.
     pipelined: bool,
+    /// The last answer was 101.
+    tunnel: Option<Box<Tunnel<E>>>,
 }
 
 /// What a connection does next.
@@ -56,6 +59,8 @@ enum Next {
     Cycle,
     /// No further request, but a part of the last hot answer is still queued: wait until the client has taken it.
     Wait,
+    /// The connection has become a tunnel.
+    Tunnel,
     /// The last answer was a hot one: send the rest of it, and close.
     Finish,
     /// Nothing is left to send.
@@ -73,6 +78,10 @@ pub fn serve<E: Engine>(
         loop {
             match poll_fn(|_| connection.poll_next()).await {
                 Next::End => return,
+                Next::Tunnel => {
+                    let pool = Rc::clone(&connection.local.tunnels);
+                    return pool.start(carry(connection)).await;
+                }
                 Next::Finish => {
                     let pool = Rc::clone(&connection.local.finishing);
                     return pool.start(finish::finish_behind_last(connection)).await;
@@ -93,6 +102,13 @@ pub fn serve<E: Engine>(
                 }
             }
         }
+    }
+}
+
+/// The rest of a connection's life as a tunnel.
+async fn carry<E: Engine>(mut connection: Connection<E>) {
+    if let Some(tunnel) = connection.tunnel.take() {
+        tunnel.run(&connection.stream, &connection.local).await;
     }
 }
 
@@ -118,11 +134,15 @@ impl<E: Engine> Connection<E> {
             requests: 0,
             last: None,
             pipelined: false,
+            tunnel: None,
         }
     }
 
     /// Answers requests that have hot answers; ready when something else is to be done.
     fn poll_next(&mut self) -> Poll<Next> {
+        if self.tunnel.is_some() {
+            return Poll::Ready(Next::Tunnel);
+        }
         for _ in 0..HOT_PER_TURN {
             match self.stream.poll_readable(1) {
                 Poll::Ready(Ok(readable)) if readable.unread > 0 => match self.answer_hot() {

@@ -6,6 +6,8 @@
 
 /// Compression while it is sent.
 mod gzip;
+/// Content that arrives while it is sent.
+pub mod source;
 
 use crate::exchange::SendError;
 use crate::local::{FileOf, Local};
@@ -14,7 +16,9 @@ use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::StreamError;
+use source::Source;
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::ops::Range;
 
 /// Content that is being sent. Owned by the response; its memory goes back to the worker in [`Content::release`].
@@ -37,6 +41,8 @@ pub enum Origin<File> {
     Part(Part<File>),
     /// One after the other: multipart/byteranges.
     Parts(VecDeque<Part<File>>),
+    /// Awaited: an upstream's answer.
+    Source(Box<dyn Source>),
 }
 
 /// Bytes in memory, or a range of a file.
@@ -87,6 +93,10 @@ impl<File> Content<File> {
         Self::of(Origin::Parts(parts.into()))
     }
 
+    pub fn source(source: Box<dyn Source>) -> Self {
+        Self::of(Origin::Source(source))
+    }
+
     const fn of(origin: Origin<File>) -> Self {
         Self {
             origin,
@@ -129,7 +139,7 @@ impl<File> Content<File> {
     pub const fn only_part(&self) -> Option<&Part<File>> {
         match &self.origin {
             Origin::Part(part) => Some(part),
-            Origin::Absent | Origin::Parts(_) => None,
+            Origin::Absent | Origin::Parts(_) | Origin::Source(_) => None,
         }
     }
 
@@ -142,6 +152,7 @@ impl<File> Content<File> {
             Origin::Absent => 0,
             Origin::Part(part) => part.len(),
             Origin::Parts(parts) => parts.iter().map(Part::len).sum(),
+            Origin::Source(source) => return source.remaining(),
         })
     }
 
@@ -166,6 +177,13 @@ impl<File> Content<File> {
         match &self.deflating {
             Some(deflating) => deflating.compressed_to(),
             None => self.compressed,
+        }
+    }
+
+    /// Lets a content that is awaited arrive, as far as it may be buffered, while the client takes nothing.
+    pub fn read_ahead(&mut self) {
+        if let Origin::Source(source) = &mut self.origin {
+            source.read_ahead();
         }
     }
 
@@ -212,6 +230,7 @@ impl<File> Origin<File> {
             Self::Absent => true,
             Self::Part(part) => part.is_empty(),
             Self::Parts(parts) => parts.iter().all(Part::is_empty),
+            Self::Source(source) => source.is_exhausted(),
         }
     }
 }
@@ -237,6 +256,7 @@ impl<File: Clone> Origin<File> {
                     None => return Ok(None),
                 }
             }
+            Self::Source(source) => return next_of(&mut **source, pull, buffer).await,
         };
         if part.is_empty() {
             return Ok(None);
@@ -316,6 +336,21 @@ async fn read<E: Engine>(
         Ok(0) => Err(SendError::Lost(StreamError::Truncated)),
         read => read.map_err(SendError::Unreadable),
     }
+}
+
+/// Waits for the next piece of a source, in `buffer`, which is one of the worker's.
+async fn next_of<'b, File, E: Engine>(
+    source: &mut dyn Source,
+    pull: &Pull<'_, E>,
+    buffer: &'b mut Vec<u8>,
+) -> Result<Option<Payload<'b, File>>, SendError> {
+    if buffer.capacity() == 0 {
+        *buffer = pull.local.take_buffer();
+    }
+    buffer.clear();
+    let most = clamp(pull.most.min(PIECE_BYTES));
+    let more = poll_fn(|_| source.poll_piece(most, buffer)).await?;
+    Ok(more.then_some(Payload::Copy(buffer)))
 }
 
 fn put_back<E: Engine>(buffer: &mut Vec<u8>, local: &Local<E>) {

@@ -32,6 +32,10 @@ pub(crate) async fn deliver<X: Exchange>(
             None
         }
     };
+    // A tunnel is logged at its end.
+    let Some(mut request) = exchange.keep_open(request) else {
+        return;
+    };
     log::access::write(&mut request, local);
     if let Some(kept) = kept {
         kept.insert(request, local);

@@ -1,12 +1,14 @@
 //! A request and its answer, independent of the HTTP version: the content comes in, an answer goes out.
 
 use crate::local::ResponseOf;
+use crate::proxy::connection::UpstreamConnection;
 use crate::request::Request;
 use crate::response::FieldLine;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::FileError;
 use mill_runtime::stream::StreamError;
+use mill_runtime::time::Duration;
 
 /// Waiting until the transport has taken what was written.
 pub(crate) mod drain;
@@ -55,6 +57,16 @@ pub trait Exchange {
     fn discard_rest(&mut self, request: &Request)
     -> impl Future<Output = Result<(), ContentError>>;
 
+    /// Whether the client has closed its connection, or sent FIN, so that nothing more of it will come. Never waits; the
+    /// task is woken when that changes.
+    fn is_abandoned(&self) -> bool;
+
+    /// After the answer, which is 101, the connection carries bytes to and from a server, and no more requests.
+    fn upgrade(&mut self, far: UpstreamConnection<Self::Engine>, timeout: Duration);
+
+    /// Takes the request that is not over with its answer: the exchange is upgraded. It is given back otherwise.
+    fn keep_open(&mut self, request: Request) -> Option<Request>;
+
     /// Resets the connection, so that the client does not take its end for the end of the content.
     fn abort(&mut self);
 }
@@ -81,4 +93,6 @@ pub enum SendError {
     Lost(StreamError),
     /// A file cannot be read any further.
     Unreadable(FileError),
+    /// The content that is awaited has ended early.
+    Incomplete,
 }

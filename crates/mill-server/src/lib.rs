@@ -59,6 +59,12 @@ pub mod content;
 /// The result of a phase or a handler.
 pub mod answer;
 
+/// `proxy_pass`.
+pub mod proxy;
+
+/// A worker's connections to upstream servers.
+pub mod upstreams;
+
 /// Files.
 pub mod static_file;
 

@@ -9,6 +9,7 @@ use crate::open_files::OpenFiles;
 use crate::request::{Outcome, Phase};
 use crate::response::Response;
 use crate::site::Site;
+use crate::upstreams::WorkerUpstreams;
 use mill_http::date::imf_fixdate;
 use mill_metrics::{Board, ServerCounters};
 use mill_runtime::engine::Engine;
@@ -63,6 +64,7 @@ pub struct Local<E: Engine> {
     pub cycles: Rc<FuturePool>,
     pub finishing: Rc<FuturePool>,
     pub waiting: Rc<FuturePool>,
+    pub tunnels: Rc<FuturePool>,
     /// Files that stay open between requests (`open_file_cache`).
     pub open_files: OpenFiles<FileOf<E>>,
     /// How many idle connections are to close to make room for new ones.
@@ -76,6 +78,8 @@ pub struct Local<E: Engine> {
     /// The worker's number.
     index: u32,
     pub compressed: RefCell<CompressedContents>,
+    /// Connections to upstream servers, and the choice among these.
+    pub(crate) upstreams: WorkerUpstreams<E>,
     /// Numbers that this worker has reserved and not used yet: the next one, and how many.
     connection_numbers: Cell<(u64, u64)>,
     /// Encoders to be reused, with their levels.
@@ -110,6 +114,7 @@ impl<E: Engine> Local<E> {
             cycles: FuturePool::new(POOLED_MAX),
             finishing: FuturePool::new(POOLED_MAX),
             waiting: FuturePool::new(POOLED_MAX),
+            tunnels: FuturePool::new(POOLED_MAX),
             room_wanted: Cell::new(0),
             open_files,
             site: RefCell::new(site),
@@ -117,6 +122,7 @@ impl<E: Engine> Local<E> {
             buffers: RefCell::default(),
             index: shared.index,
             compressed: RefCell::default(),
+            upstreams: WorkerUpstreams::new(),
             connection_numbers: Cell::new((0, 0)),
             encoders: RefCell::default(),
         })
@@ -143,6 +149,7 @@ impl<E: Engine> Local<E> {
     pub fn set_site(&self, site: Arc<Site>) {
         *self.site.borrow_mut() = site;
         self.hot.borrow_mut().clear();
+        self.upstreams.forget_unused();
     }
 
     /// Passes the current second and its date, which is made once a second, to `use_date`.

@@ -43,6 +43,7 @@ use crate::exchange::Exchange;
 use crate::filter;
 use crate::local::{AnswerOf, FileOf, Local, OutcomeOf};
 use crate::open_files::Freshness;
+use crate::proxy::trace::UpstreamTrace;
 use crate::response::{FieldLine, Response};
 use crate::site::Site;
 use mill_config::config::{Captures, Location, Pattern, Server, Variable};
@@ -129,6 +130,8 @@ pub struct Request {
     pub varies_by_encoding: bool,
     /// The field lines of an answer whose ranges could not be satisfied: they are sent with the 416, as in nginx.
     pub refused_range: Vec<FieldLine>,
+    /// What upstream servers did for it.
+    pub upstream: Option<Rc<UpstreamTrace>>,
     pub sent: Sent,
 }
 

@@ -1,5 +1,6 @@
 //! One generation of the configuration, shared by all workers.
 
+use crate::upstreams::Upstreams;
 use crate::variables::mention::Mentions;
 use mill_config::config::Config;
 
@@ -11,12 +12,22 @@ pub struct Site {
     pub generation: u64,
     /// Variables whose values are costly.
     pub mentions: Mentions,
+    /// Groups of upstream servers.
+    pub upstreams: Upstreams,
 }
 
 impl Site {
+    /// The first configuration of a process.
     pub fn new(config: Config, generation: u64) -> Self {
+        Self::following(None, config, generation)
+    }
+
+    /// What is known of upstream servers goes on from the configuration that was in force before.
+    pub fn following(previous: Option<&Self>, config: Config, generation: u64) -> Self {
         let mentions = Mentions::of(&config);
+        let known = previous.map(|previous| &previous.upstreams);
         Self {
+            upstreams: Upstreams::new(&config, known),
             config,
             generation,
             mentions,

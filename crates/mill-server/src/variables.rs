@@ -27,6 +27,9 @@ mod time;
 /// The answer.
 mod answer;
 
+/// Upstream servers.
+mod upstream;
+
 use crate::local::Local;
 use crate::product;
 use crate::request::Request;
@@ -158,6 +161,8 @@ fn plain<'a, E: Engine>(
         // Request content is not stored yet; the PROXY protocol is not supported yet; the answer's trailers are
         // evaluated after everything else.
         Variable::RequestBody
+        | Variable::FastcgiScriptName
+        | Variable::FastcgiPathInfo
         | Variable::RequestBodyFile
         | Variable::ProxyProtocolAddr
         | Variable::ProxyProtocolPort
@@ -168,7 +173,6 @@ fn plain<'a, E: Engine>(
         | Variable::RealipRemotePort
         | Variable::SentTrailer(_)
         | Variable::Absent(_) => return None,
-        // Nothing is passed on yet.
         Variable::UpstreamAddr
         | Variable::UpstreamStatus
         | Variable::UpstreamConnectTime
@@ -186,9 +190,7 @@ fn plain<'a, E: Engine>(
         | Variable::ProxyPort
         | Variable::ProxyAddXForwardedFor
         | Variable::ProxyInternalBodyLength
-        | Variable::ProxyInternalChunked
-        | Variable::FastcgiScriptName
-        | Variable::FastcgiPathInfo => return None,
+        | Variable::ProxyInternalChunked => upstream::value(variable, request)?,
         // Handled by `value`, which may change the request.
         Variable::User(_)
         | Variable::DocumentRoot

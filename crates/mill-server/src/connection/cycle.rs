@@ -33,7 +33,8 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
         message,
         pipelined: connection.pipelined,
     };
-    let mut request = Request::of_site(arrival, connection.listener.site(), &local)?;
+    let site = connection.listener.site();
+    let mut request = Request::of_site(arrival, site, &local)?;
     (request.started, request.started_wall_clock) = (started, started_wall_clock);
     let refusal = match head {
         Head::Refused(refusal) => Some(refusal),
@@ -66,6 +67,10 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
             finish(connection, ending).await;
             None
         }
+        Fate::Tunnel(tunnel) => {
+            connection.tunnel = Some(tunnel);
+            Some(connection)
+        }
         Fate::Dropped => None,
     }
 }
@@ -75,7 +80,7 @@ async fn answer<E: Engine>(
     connection: &Connection<E>,
     request: Request,
     refusal: Option<Refusal>,
-) -> Fate {
+) -> Fate<E> {
     let (stream, listener) = (&connection.stream, &*connection.listener);
     let local = &*connection.local;
     match refusal {

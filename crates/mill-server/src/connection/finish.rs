@@ -37,7 +37,7 @@ pub(super) async fn finish_behind_last<E: Engine>(mut connection: Connection<E>)
 pub(super) async fn finish<E: Engine>(connection: Connection<E>, ending: Ending) {
     let (stream, local) = (&connection.stream, &connection.local);
     let settings = &ending.location.connection;
-    if drain(stream, local, settings, 0).await.is_err() {
+    if drain(stream, local, settings, 0, || ()).await.is_err() {
         return;
     }
     let unread = stream.read(|bytes| (bytes.len(), bytes.len()));
@@ -57,7 +57,7 @@ pub(super) async fn wait_until_taken<E: Engine>(
 ) -> Option<Connection<E>> {
     let answer = connection.last.take()?;
     let settings = &answer.location.connection;
-    drain(&connection.stream, &connection.local, settings, 0)
+    drain(&connection.stream, &connection.local, settings, 0, || ())
         .await
         .ok()?;
     connection.begin_idle(settings.keepalive_timeout);

@@ -3,6 +3,7 @@
 use crate::exchange::{ContentError, SendError};
 use crate::local::Local;
 use crate::log::Errno;
+use crate::proxy;
 use crate::request::Request;
 use mill_config::config::LogLevel;
 use mill_metrics::ServerCounters;
@@ -28,10 +29,12 @@ pub(super) fn not_sent_whole<E: Engine>(error: SendError, request: &Request, loc
             &mut counters.files_refused
         }
         SendError::Unreadable(_) => &mut counters.files_unreadable,
+        SendError::Incomplete => &mut counters.upstream_answers_cut,
     };
     *counter += 1;
     drop(counters);
     match error {
+        SendError::Incomplete => proxy::log_cut(request, local),
         SendError::TimedOut => local.log_error(
             Some(request),
             LogLevel::Info,

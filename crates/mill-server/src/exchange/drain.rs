@@ -8,12 +8,14 @@ use mill_runtime::stream::{Stream, StreamOption};
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Waits until at most `most` bytes are queued, as long as the client takes something every `send_timeout`.
+/// Waits until at most `most` bytes are queued, as long as the client takes something every `send_timeout`. Each time
+/// that it has to wait, it calls `meanwhile`.
 pub(crate) async fn drain<E: Engine>(
     stream: &E::Stream,
     local: &Local<E>,
     settings: &ConnectionSettings,
     most: u64,
+    mut meanwhile: impl FnMut(),
 ) -> Result<(), SendError> {
     let timeout = settings.send_timeout;
     let mut taken = stream.sent();
@@ -25,6 +27,7 @@ pub(crate) async fn drain<E: Engine>(
                 taken = stream.sent();
                 deadline = local.scheduler.now() + timeout;
             }
+            meanwhile();
             local
                 .scheduler
                 .poll_deadline(deadline)

@@ -15,11 +15,13 @@ pub(crate) mod persistence;
 pub use head::{Framing, HeadPlan};
 
 use super::drain::drain;
-use super::pace::Pace;
+use super::pace::{self, Pace};
 use super::{ContentError, Exchange, SendError};
 use crate::content::{Content, PIECE_BYTES, Pull};
 use crate::listener_context::ListenerContext;
 use crate::local::{FileOf, Local};
+use crate::proxy::connection::UpstreamConnection;
+use crate::proxy::tunnel::Tunnel;
 use crate::request::Request;
 use crate::response::{FieldLine, Response};
 use incoming::{Incoming, Taken};
@@ -49,10 +51,18 @@ pub struct H1Exchange<'c, E: Engine> {
     keep_alive: bool,
     /// The location that answered, once its answer was sent whole.
     answered: Option<Arc<Location>>,
+    upgraded: Option<Upgraded<E>>,
+}
+
+/// What the connection becomes behind an answer of 101.
+enum Upgraded<E: Engine> {
+    /// The answer is being sent.
+    Soon(UpstreamConnection<E>, Duration),
+    Now(Box<Tunnel<E>>),
 }
 
 /// The fate of a connection after a request.
-pub(crate) enum Fate {
+pub(crate) enum Fate<E: Engine> {
     /// It stays open for the next request, with this location's settings.
     Kept(Arc<Location>),
     /// The queue is sent, the client is read from for a while, and the connection is closed.
@@ -61,6 +71,8 @@ pub(crate) enum Fate {
         /// Content was not read to its end: the client may still be sending.
         expects_more: bool,
     },
+    /// It carries bytes to and from a server from now on.
+    Tunnel(Box<Tunnel<E>>),
     /// It is closed at once.
     Dropped,
 }
@@ -94,10 +106,14 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             is_refused: true,
             keep_alive: false,
             answered: None,
+            upgraded: None,
         }
     }
 
-    pub(crate) fn into_fate(self) -> Fate {
+    pub(crate) fn into_fate(self) -> Fate<E> {
+        if let Some(Upgraded::Now(tunnel)) = self.upgraded {
+            return Fate::Tunnel(tunnel);
+        }
         let has_ended = self.incoming.has_ended();
         match self.answered {
             None => Fate::Dropped,
@@ -177,7 +193,9 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
         loop {
             let handed_over = outgoing.sent.content_bytes;
             let most = pace
-                .room(stream, local, &location.connection, handed_over)
+                .room(stream, local, &location.connection, handed_over, || {
+                    content.read_ahead()
+                })
                 .await?;
             let pull = Pull {
                 local,
@@ -195,7 +213,8 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             }
             // Waiting flushes the queue: small parts are gathered first.
             if stream.queued() > PIECE_BYTES {
-                drain(stream, local, &location.connection, PIECE_BYTES).await?;
+                let ahead = || content.read_ahead();
+                drain(stream, local, &location.connection, PIECE_BYTES, ahead).await?;
             }
             // A network that takes all at once makes nothing wait.
             if outgoing.sent.content_bytes >= share_ends {
@@ -297,7 +316,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
             result = sending.await;
         }
         if result.is_ok() {
-            result = drain(self.stream, self.local, &location.connection, 0).await;
+            result = drain(self.stream, self.local, &location.connection, 0, || ()).await;
         }
         request.sent.compressed = content.compressed_to();
         content.release(self.local);
@@ -307,6 +326,10 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
             request.sent.content_bytes = request.sent.bytes.saturating_sub(head_bytes);
         } else {
             self.answered = Some(location);
+        }
+        // Where chunks or a length frame the content, the client sees that some of it is missing.
+        if result == Err(SendError::Incomplete) && plan.framing == Framing::Close {
+            self.abort();
         }
         result
     }
@@ -326,6 +349,25 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
                     self.wait_for_content(deadline.min(end)).await?;
                 }
             }
+        }
+    }
+
+    fn is_abandoned(&self) -> bool {
+        pace::poll_finished(self.stream).unwrap_or(true)
+    }
+
+    fn upgrade(&mut self, far: UpstreamConnection<E>, timeout: Duration) {
+        self.upgraded = Some(Upgraded::Soon(far, timeout));
+    }
+
+    fn keep_open(&mut self, request: Request) -> Option<Request> {
+        match self.upgraded.take() {
+            Some(Upgraded::Soon(far, timeout)) if self.answered.is_some() => {
+                let tunnel = Tunnel::new(far, request, timeout);
+                self.upgraded = Some(Upgraded::Now(Box::new(tunnel)));
+                None
+            }
+            _ => Some(request),
         }
     }
 

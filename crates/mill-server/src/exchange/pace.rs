@@ -46,12 +46,14 @@ impl Pace {
     }
 
     /// Waits until more may be sent; returns how many bytes. `content_bytes` were queued until now.
+    /// Each time that it has to wait, it calls `meanwhile`.
     pub(super) async fn room<E: Engine>(
         &mut self,
         stream: &E::Stream,
         local: &Local<E>,
         settings: &ConnectionSettings,
         content_bytes: u64,
+        mut meanwhile: impl FnMut(),
     ) -> Result<u64, SendError> {
         if self.rate == 0 {
             return Ok(u64::MAX);
@@ -61,13 +63,14 @@ impl Pace {
         if content_bytes == 0 {
             return Ok(at_once);
         }
-        drain(stream, local, settings, 0).await?;
+        drain(stream, local, settings, 0, &mut meanwhile).await?;
         let counted = content_bytes.saturating_sub(self.after);
         let due = Duration::from_millis(counted.saturating_mul(1000) / self.rate);
         let mut is_woken = false;
         let due = self.started + due;
         poll_fn(|_| {
             let is_woken = std::mem::replace(&mut is_woken, true);
+            meanwhile();
             self.poll_due(stream, local, due, is_woken)
         })
         .await
@@ -98,7 +101,7 @@ impl Pace {
 }
 
 /// Whether the client has sent FIN. Other input belongs to later requests, and little of it is read now.
-fn poll_finished<S: Stream>(stream: &S) -> Result<bool, SendError> {
+pub(super) fn poll_finished<S: Stream>(stream: &S) -> Result<bool, SendError> {
     loop {
         let unread = stream.read(|bytes| (0, bytes.len()));
         if unread >= UNREAD_MAX {

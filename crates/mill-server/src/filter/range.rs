@@ -150,6 +150,7 @@ mod tests {
             Origin::Absent => String::new(),
             Origin::Part(part) => text(part),
             Origin::Parts(parts) => parts.iter().map(text).collect(),
+            Origin::Source(_) => String::from("source"),
         }
     }
 

@@ -242,6 +242,9 @@ fn emit_request(request: &Request, line: &mut Vec<u8>) {
     if !request_line.is_empty() {
         emit_quoted(b", request: ", request_line, line);
     }
+    if let Some(trace) = &request.upstream {
+        trace.show_url(|url| emit_quoted(b", upstream: ", url, line));
+    }
     if let Some(host) = field(KnownField::Host) {
         emit_quoted(b", host: ", host, line);
     }

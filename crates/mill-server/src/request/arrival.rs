@@ -81,6 +81,7 @@ impl Request {
             freshness: None,
             varies_by_encoding: false,
             refused_range: Vec::new(),
+            upstream: None,
             sent: Sent::default(),
             site: Arc::clone(&site),
         };

@@ -17,6 +17,8 @@ pub struct Mentions {
     pub transport: bool,
     /// Any of `$sent_http_…`.
     pub sent_fields: bool,
+    /// Any of `$upstream_http_…` and `$upstream_cookie_…`.
+    pub upstream_fields: bool,
     /// `$sent_http_connection` or `$sent_http_keep_alive`, which differ from one answer to the next.
     pub sent_connection: bool,
     /// User variables, by index, that some `set` assigns to: nginx warns when one is used before.
@@ -106,6 +108,11 @@ impl Mentions {
                 self.template(template);
             }
         }
+        let http = &location.proxy_http;
+        let set = http.set_header.iter().map(|field| &field.value);
+        for template in set.chain(&http.set_body).chain(&http.method) {
+            self.template(template);
+        }
         let headers = &location.headers;
         let added = headers.added.iter().chain(&headers.trailers);
         let pages = location.error_page.pages.iter();
@@ -185,6 +192,9 @@ impl Mentions {
             Variable::SentHttp(name) => {
                 self.sent_fields = true;
                 self.sent_connection |= matches!(&**name, b"connection" | b"keep_alive");
+            }
+            Variable::UpstreamHttp(_) | Variable::UpstreamCookie(_) => {
+                self.upstream_fields = true;
             }
             Variable::TcpinfoRtt
             | Variable::TcpinfoRttvar

@@ -5,12 +5,14 @@ use mill_runtime::payload::Payload;
 use mill_server::content::Pull;
 use mill_server::exchange::{ContentError, Exchange, SendError};
 use mill_server::local::{FileOf, Local, ResponseOf};
+use mill_server::proxy::connection::UpstreamConnection;
 use mill_server::request::Request;
 use mill_server::response::{FieldLine, Response};
 use mill_sim::engine::SimEngine;
 use std::io::Read;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// The result of one request.
 #[derive(Debug, Default)]
@@ -57,6 +59,16 @@ impl Exchange for Recorder {
 
     async fn discard_rest(&mut self, _: &Request) -> Result<(), ContentError> {
         Ok(())
+    }
+
+    fn is_abandoned(&self) -> bool {
+        false
+    }
+
+    fn upgrade(&mut self, _: UpstreamConnection<SimEngine>, _: Duration) {}
+
+    fn keep_open(&mut self, request: Request) -> Option<Request> {
+        Some(request)
     }
 
     fn abort(&mut self) {}

@@ -10,6 +10,7 @@ use mill_http::h1::emit::{
     emit_date, emit_field, emit_head_end, emit_number_field, emit_status_line,
 };
 use mill_http::method::Method;
+use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::borrow::Cow;
 
@@ -105,15 +106,12 @@ impl HeadPlan {
         if self.framing == Framing::Chunked {
             emit_field(b"Transfer-Encoding", b"chunked", out);
         }
-        emit_field(
-            b"Connection",
-            if self.keep_alive {
-                b"keep-alive"
-            } else {
-                b"close"
-            },
-            out,
-        );
+        let connection: &[u8] = match (response.status, self.keep_alive) {
+            (Status::SWITCHING_PROTOCOLS, _) => b"upgrade",
+            (_, true) => b"keep-alive",
+            (_, false) => b"close",
+        };
+        emit_field(b"Connection", connection, out);
         if let Some(timeout) = location
             .connection
             .keepalive_header

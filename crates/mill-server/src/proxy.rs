@@ -1,0 +1,417 @@
+//! `proxy_pass`: the request goes to a server of a group, and its answer to the client.
+//!
+//! The way: [`target`] (which group, which URI) → [`content`] (the request's content) → tries, each at another server:
+//! [`connection`] kept or new, [`http`] spells the request, [`attempt`] sends it and reads the head of the answer →
+//! [`answer`] makes it ours → [`source`] brings its content, while the exchange sends it.
+//!
+//! All of it runs in the task of the client's connection: the events of both streams wake that.
+
+/// Where the request goes.
+mod target;
+
+/// The request's content.
+mod content;
+
+/// A connection to a server.
+pub mod connection;
+
+/// What a connection becomes after 101.
+pub(crate) mod tunnel;
+
+/// The request's spelling.
+mod http;
+
+/// One try.
+mod attempt;
+
+/// The head of the answer.
+mod answer;
+
+/// The content of the answer.
+mod source;
+
+/// Why a try failed.
+pub(crate) mod fault;
+
+/// What servers did for a request.
+pub mod trace;
+
+use crate::answer::Answer;
+use crate::content::Content;
+use crate::exchange::Exchange;
+use crate::local::{AnswerOf, Local};
+use crate::request::Request;
+use crate::upstreams::WorkerGroup;
+use answer::AnswerHead;
+use attempt::Attempt;
+use connection::UpstreamConnection;
+use content::RequestContent;
+use fault::{Fault, Step};
+use mill_config::config::Location;
+use mill_config::config::settings::{NextUpstream, PassSettings};
+use mill_http::h1::response::{Framing, RequestKind, ResponseBody};
+use mill_http::limits::ResponseRules;
+use mill_http::status::Status;
+use mill_runtime::address::Address;
+use mill_runtime::engine::{ConnectOptions, Engine};
+use mill_runtime::stream::Stream;
+use mill_runtime::time::Instant;
+use mill_upstream::select::{Outcome, Selected, Selection, Tried};
+use source::{Limits, UpstreamContent};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use target::Target;
+use trace::UpstreamTrace;
+
+/// Passes the request on, if its location says so.
+pub(crate) async fn respond<X: Exchange>(
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> AnswerOf<X::Engine> {
+    let Some(pass) = request.location.pass.clone() else {
+        return Answer::Declined;
+    };
+    request.pure = false;
+    let target = match target::evaluate(&pass, request, local) {
+        Ok(target) => target,
+        Err(status) => return Answer::Status(status),
+    };
+    let settings = Arc::clone(&request.location.proxy);
+    let buffers = settings.request_buffering;
+    let content = match RequestContent::gather(buffers, exchange, request).await {
+        Ok(content) => content,
+        Err(error) => return Answer::without_content(error, request, local),
+    };
+    let proxying = Proxying::new(settings, target, content, request, local);
+    proxying.run(exchange, request).await
+}
+
+/// The state of a request that is passed on.
+struct Proxying<'a, E: Engine> {
+    local: &'a Local<E>,
+    settings: Arc<PassSettings>,
+    target: Target,
+    group: Rc<WorkerGroup<E>>,
+    content: RequestContent<E>,
+    trace: Rc<UpstreamTrace>,
+    tried: Tried,
+    started: Instant,
+    /// Servers that may still be tried.
+    tries_left: u32,
+}
+
+impl<'a, E: Engine> Proxying<'a, E> {
+    fn new(
+        settings: Arc<PassSettings>,
+        target: Target,
+        content: RequestContent<E>,
+        request: &mut Request,
+        local: &'a Local<E>,
+    ) -> Self {
+        let group = local.upstreams.of(&target.group, || local.engine.random());
+        let trace = Rc::clone(request.upstream.get_or_insert_default());
+        let tries_max = settings.next_upstream_tries;
+        let servers = group.selector.borrow_mut().tries();
+        Self {
+            local,
+            target,
+            content,
+            trace,
+            tried: Tried::default(),
+            started: local.scheduler.now(),
+            tries_left: match tries_max {
+                0 => servers,
+                most => servers.min(u32::try_from(most).unwrap_or(u32::MAX)),
+            },
+            group,
+            settings,
+        }
+    }
+
+    /// Tries servers until one answers.
+    async fn run<X: Exchange<Engine = E>>(
+        mut self,
+        exchange: &mut X,
+        request: &mut Request,
+    ) -> AnswerOf<E> {
+        let mut is_first = true;
+        loop {
+            let follows_redirect = std::mem::take(&mut is_first);
+            let Some(selected) = self.select(request, follows_redirect) else {
+                return self.give_up(Fault::NoPeer, request);
+            };
+            let tried = self.attempt(selected, exchange, request).await;
+            let (fault, selected, was_reused) = match tried {
+                Ok(answered) => return self.answer(answered, exchange, request),
+                Err(failed) => failed,
+            };
+            self.report(selected, fault, request);
+            if matches!(fault, Fault::ClientGone(_) | Fault::Content(_)) {
+                return self.give_up(fault, request);
+            }
+            if was_reused && fault.is_of_connection() {
+                // The server may have closed a kept connection at any time: that says nothing about the server.
+                self.tried.forget_last();
+            } else {
+                self.tries_left = self.tries_left.saturating_sub(1);
+            }
+            if !self.may_try_another(fault, request) {
+                return self.give_up(fault, request);
+            }
+        }
+    }
+}
+
+/// A try that failed: why, the server, and whether its connection was a kept one.
+type FailedTry = (Fault, Selected, bool);
+
+/// A try that brought an answer.
+struct Answered<E: Engine> {
+    connection: UpstreamConnection<E>,
+    head: AnswerHead,
+}
+
+impl<E: Engine> Proxying<'_, E> {
+    /// Chooses a server, and begins the try.
+    fn select(&mut self, request: &Request, follows_redirect: bool) -> Option<Selected> {
+        let now = self.local.scheduler.now();
+        let selection = Selection {
+            key: &self.target.key,
+            client: client_ip(request),
+            tried: &self.tried,
+            now,
+        };
+        let selected = self.group.selector.borrow_mut().select(&selection);
+        let name: Rc<[u8]> = match &selected {
+            Ok(selected) => Rc::from(selected.peer().name.as_bytes()),
+            Err(_) => Rc::from(self.group.group.config().name.as_bytes()),
+        };
+        self.trace.set_url(self.target.url(&name, request));
+        self.trace.begin(name, follows_redirect, now);
+        let selected = selected.ok()?;
+        self.tried.add(&selected);
+        Some(selected)
+    }
+
+    /// One try.
+    async fn attempt<X: Exchange<Engine = E>>(
+        &mut self,
+        selected: Selected,
+        exchange: &mut X,
+        request: &mut Request,
+    ) -> Result<Answered<E>, FailedTry> {
+        let (local, trace) = (self.local, Rc::clone(&self.trace));
+        let settings = Arc::clone(&self.settings);
+        let attempt = Attempt {
+            local,
+            settings: &settings,
+            trace: &trace,
+            kind: RequestKind::of(request.method),
+        };
+        let mut connection = self.connect(&attempt, selected).await?;
+        trace.connected(local.scheduler.now());
+        let mut head = local.take_buffer();
+        let framing = self.content.framing(request);
+        http::emit_request(&self.target, framing, request, local, &mut head);
+        let answered = attempt
+            .exchange(&mut connection, &head, &mut self.content, exchange, request)
+            .await;
+        local.put_buffer(head);
+        match answered {
+            Ok(head) if self.is_unwanted(head.head.status, request) => Err((
+                Fault::Status(head.head.status),
+                connection.into_selected(),
+                false,
+            )),
+            Ok(head) => Ok(Answered { connection, head }),
+            Err(fault) => {
+                let was_reused = connection.is_reused;
+                Err((fault, connection.into_selected(), was_reused))
+            }
+        }
+    }
+
+    /// A kept connection, or a new one.
+    async fn connect(
+        &self,
+        attempt: &Attempt<'_, E>,
+        selected: Selected,
+    ) -> Result<UpstreamConnection<E>, FailedTry> {
+        let (scheduler, group) = (&self.local.scheduler, &self.group);
+        let (now, task) = (scheduler.now(), scheduler.current());
+        if let Some((stream, reuse)) = group.take_idle(selected.peer(), now) {
+            stream.set_task(task);
+            let group = Rc::clone(group);
+            return Ok(UpstreamConnection::new(
+                stream,
+                Some(reuse),
+                selected,
+                group,
+                now,
+            ));
+        }
+        let address = selected.peer().address();
+        let options = ConnectOptions::default();
+        let opened = self.local.engine.connect(&address, &options, task);
+        let stream = match opened {
+            Ok(stream) => stream,
+            Err(error) => {
+                return Err((Fault::Failed(Step::Connecting, error), selected, false));
+            }
+        };
+        match attempt.establish(&stream).await {
+            Ok(()) => {
+                let group = Rc::clone(group);
+                Ok(UpstreamConnection::new(stream, None, selected, group, now))
+            }
+            Err(fault) => Err((fault, selected, false)),
+        }
+    }
+
+    /// Tells the group how a try has ended, and logs it.
+    fn report(&self, selected: Selected, fault: Fault, request: &Request) {
+        let now = self.local.scheduler.now();
+        let blames_server = !matches!(
+            fault,
+            Fault::ClientGone(_) | Fault::Content(_) | Fault::Status(403 | 404)
+        );
+        selected.report(
+            if blames_server {
+                Outcome::Failed
+            } else {
+                Outcome::Unknown
+            },
+            now,
+        );
+        self.trace.ended(Some(fault.status().0), 0, now);
+        if !matches!(fault, Fault::Content(_) | Fault::Status(_)) {
+            self.local
+                .log_error(Some(request), fault.level(), format_args!("{fault}"));
+        }
+    }
+
+    /// Whether `proxy_next_upstream` names the status, and there is another server.
+    fn is_unwanted(&self, status: u16, request: &Request) -> bool {
+        self.tries_left > 1 && self.may_try_another(Fault::Status(status), request)
+    }
+
+    /// Whether another server may be tried after this fault (`proxy_next_upstream`, RFC 9110 9.2.2).
+    fn may_try_another(&self, fault: Fault, request: &Request) -> bool {
+        let settings = &self.settings;
+        let timeout = settings.next_upstream_timeout;
+        let now = self.local.scheduler.now();
+        let is_in_time = timeout.is_zero() || now.since(self.started) < timeout;
+        // A server that the request never reached has not acted on it.
+        let reached = !matches!(
+            fault,
+            Fault::TimedOut(Step::Connecting) | Fault::Failed(Step::Connecting, _)
+        );
+        let may_be_repeated = !reached
+            || settings
+                .next_upstream
+                .contains(NextUpstream::NON_IDEMPOTENT)
+            || !matches!(request.method_name(), b"POST" | b"LOCK" | b"PATCH");
+        is_in_time
+            && self.tries_left > 0
+            && may_be_repeated
+            && self.content.can_be_repeated()
+            && fault
+                .kind()
+                .is_some_and(|kind| settings.next_upstream.contains(kind))
+    }
+
+    /// No server answers.
+    fn give_up(self, fault: Fault, request: &mut Request) -> AnswerOf<E> {
+        match fault {
+            Fault::NoPeer => {
+                let now = self.local.scheduler.now();
+                self.trace.ended(Some(fault.status().0), 0, now);
+                self.local
+                    .log_error(Some(request), fault.level(), format_args!("{fault}"));
+            }
+            Fault::Content(error) => {
+                return Answer::without_content(error, request, self.local);
+            }
+            _ => {}
+        }
+        Answer::Status(fault.status())
+    }
+
+    /// Makes the answer ours.
+    fn answer<X: Exchange<Engine = E>>(
+        self,
+        answered: Answered<E>,
+        exchange: &mut X,
+        request: &mut Request,
+    ) -> AnswerOf<E> {
+        let Answered {
+            mut connection,
+            head,
+        } = answered;
+        let now = self.local.scheduler.now();
+        self.trace.answered(head.head.status, now);
+        if request.site.mentions.upstream_fields {
+            self.trace.keep_fields(head.fields());
+        }
+        connection.selected().answered(head.head.status);
+        let location = Arc::clone(&request.location);
+        let status = head.head.status;
+        if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {
+            return Answer::Status(Status(status));
+        }
+        let (mut response, accel) = head.respond(&self.settings, self.target.pass.protocol);
+        if accel.limit_rate.is_some() {
+            request.limit_rate = accel.limit_rate;
+        }
+        response.charset = accel.charset;
+        if response.status == Status::SWITCHING_PROTOCOLS {
+            exchange.upgrade(connection, self.settings.read_timeout);
+            self.local.put_buffer(head.bytes);
+            return Answer::Response(response);
+        }
+        let rules = ResponseRules::default();
+        let body = ResponseBody::new(head.head.framing, &rules);
+        let limits = Limits {
+            ahead_bytes_max: match accel.buffering.unwrap_or(self.settings.buffering) {
+                true => usize::try_from(self.settings.buffers.count * self.settings.buffers.size)
+                    .unwrap_or(usize::MAX),
+                false => 0,
+            },
+            read_timeout: self.settings.read_timeout,
+        };
+        let len = match head.head.framing {
+            Framing::None => head.announced_length(),
+            Framing::Length(len) => Some(len),
+            Framing::Chunked | Framing::UntilClose => None,
+        };
+        let scheduler = Rc::clone(&self.local.scheduler);
+        let content = UpstreamContent::new(connection, scheduler, self.trace, body, len, limits);
+        self.local.put_buffer(head.bytes);
+        if !response.status.has_no_content() {
+            response.content = Content::source(Box::new(content));
+        }
+        Answer::Response(response)
+    }
+}
+
+/// Logs why the content of an answer has ended early.
+pub(crate) fn log_cut<E: Engine>(request: &Request, local: &Local<E>) {
+    let cut = request.upstream.as_ref().and_then(|trace| trace.cut());
+    if let Some(fault) = cut {
+        local.log_error(Some(request), fault.level(), format_args!("{fault}"));
+    }
+}
+
+fn has_error_page(status: u16, location: &Location) -> bool {
+    let pages = &location.error_page.pages;
+    pages.iter().any(|page| page.status == status)
+}
+
+fn client_ip(request: &Request) -> Option<IpAddr> {
+    match &request.connection.peer {
+        Address::Ip(address) => Some(address.ip()),
+        Address::Unix(_) => None,
+    }
+}

@@ -1,0 +1,78 @@
+//! A connection to an upstream server while a request uses it.
+
+use crate::upstreams::WorkerGroup;
+use mill_runtime::engine::Engine;
+use mill_runtime::stream::Stream;
+use mill_runtime::time::Instant;
+use mill_upstream::pool::Reuse;
+use mill_upstream::select::Selected;
+use std::fmt;
+use std::rc::Rc;
+
+/// A connection that belongs to one request. Dropping it closes it; [`Self::release`] keeps it for another request if it
+/// may be kept. The server counts as in use until then.
+pub struct UpstreamConnection<E: Engine> {
+    stream: E::Stream,
+    selected: Selected,
+    group: Rc<WorkerGroup<E>>,
+    reuse: Reuse,
+    /// It was taken from the pool: the server may have closed it meanwhile.
+    pub(super) is_reused: bool,
+    /// The request was sent whole, and the answer allows another one.
+    pub(super) may_be_kept: bool,
+    /// What the stream had sent before this request.
+    sent_before: u64,
+}
+
+impl<E: Engine> UpstreamConnection<E> {
+    pub(super) fn new(
+        stream: E::Stream,
+        reuse: Option<Reuse>,
+        selected: Selected,
+        group: Rc<WorkerGroup<E>>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            sent_before: stream.sent(),
+            is_reused: reuse.is_some(),
+            reuse: reuse.unwrap_or_else(|| Reuse::new(now)),
+            may_be_kept: false,
+            stream,
+            selected,
+            group,
+        }
+    }
+
+    pub(super) const fn stream(&self) -> &E::Stream {
+        &self.stream
+    }
+
+    pub(super) const fn selected(&mut self) -> &mut Selected {
+        &mut self.selected
+    }
+
+    /// Closes the connection; how its try has ended is yet to be told.
+    pub(super) fn into_selected(self) -> Selected {
+        self.selected
+    }
+
+    /// Bytes of the request that have gone out.
+    pub(super) fn sent(&self) -> u64 {
+        self.stream.sent().saturating_sub(self.sent_before)
+    }
+
+    /// The answer is whole: the connection waits for another request, or is closed.
+    pub(super) fn release(self, now: Instant) {
+        let is_clean = self.stream.queued() == 0 && self.stream.read(|bytes| (0, bytes.is_empty()));
+        if self.may_be_kept && is_clean {
+            self.group
+                .keep(self.selected.peer(), self.stream, self.reuse, now);
+        }
+    }
+}
+
+impl<E: Engine> fmt::Debug for UpstreamConnection<E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "UpstreamConnection({})", self.stream.peer())
+    }
+}

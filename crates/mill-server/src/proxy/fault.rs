@@ -1,0 +1,164 @@
+//! Why a try at an upstream server failed: what the log says, what the client gets, and whether another server may be
+//! tried.
+
+use crate::exchange::ContentError;
+use crate::log::Errno;
+use mill_config::config::LogLevel;
+use mill_config::config::settings::NextUpstream;
+use mill_http::h1::response::ResponseFault;
+use mill_http::status::Status;
+use mill_runtime::stream::StreamError;
+use std::fmt;
+
+/// A failed try, or content of an answer that ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Which step took longer than its timeout.
+    TimedOut(Step),
+    /// The system's error in a step.
+    Failed(Step, StreamError),
+    /// The server ended the connection before its answer was whole.
+    ClosedEarly(Step),
+    /// The head of the answer is not one.
+    InvalidHead(ResponseFault),
+    /// The content of the answer is framed wrongly.
+    InvalidContent(ResponseFault),
+    /// The head is longer than `proxy_buffer_size`.
+    HeadTooBig,
+    /// The group has no server that may be tried.
+    NoPeer,
+    /// An answer with a status that `proxy_next_upstream` names.
+    Status(u16),
+    /// The client closed its connection.
+    ClientGone(Step),
+    /// The request's content did not arrive, or is malformed.
+    Content(ContentError),
+}
+
+/// The steps of a try, in the words of nginx's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Connecting,
+    Sending,
+    ReadingHead,
+    Reading,
+    ReadingUpgraded,
+}
+
+impl Step {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting to upstream",
+            Self::Sending => "sending request to upstream",
+            Self::ReadingHead => "reading response header from upstream",
+            Self::Reading => "reading upstream",
+            Self::ReadingUpgraded => "proxying upgraded connection",
+        }
+    }
+
+    const fn call(self) -> &'static str {
+        match self {
+            Self::Connecting => "connect()",
+            Self::Sending => "send()",
+            Self::ReadingHead | Self::Reading | Self::ReadingUpgraded => "recv()",
+        }
+    }
+}
+
+impl Fault {
+    /// What the client gets where no other server answers.
+    pub(crate) const fn status(self) -> Status {
+        match self {
+            Self::TimedOut(_) => Status::GATEWAY_TIMEOUT,
+            Self::Status(status) => Status(status),
+            Self::ClientGone(_) => CLIENT_CLOSED_REQUEST,
+            _ => Status::BAD_GATEWAY,
+        }
+    }
+
+    /// What `proxy_next_upstream` calls it; `None` where no other server is to be tried.
+    pub(crate) const fn kind(self) -> Option<NextUpstream> {
+        Some(match self {
+            Self::TimedOut(_) => NextUpstream::TIMEOUT,
+            Self::Failed(..) | Self::ClosedEarly(_) => NextUpstream::ERROR,
+            Self::InvalidHead(_) | Self::HeadTooBig => NextUpstream::INVALID_HEADER,
+            Self::Status(status) => NextUpstream::status(status),
+            Self::NoPeer | Self::InvalidContent(_) | Self::ClientGone(_) | Self::Content(_) => {
+                return None;
+            }
+        })
+    }
+
+    pub(crate) const fn level(self) -> LogLevel {
+        match self {
+            Self::ClientGone(_) => LogLevel::Info,
+            Self::Failed(_, StreamError::Other(_)) => LogLevel::Crit,
+            _ => LogLevel::Error,
+        }
+    }
+
+    /// The connection, or the way to the server, has failed: another kept connection, or a new one, may do.
+    pub(crate) const fn is_of_connection(self) -> bool {
+        matches!(self, Self::Failed(..) | Self::ClosedEarly(_))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut(step) => write!(
+                out,
+                "upstream timed out (110: Connection timed out) while {}",
+                step.words()
+            ),
+            Self::Failed(step, error) => write!(
+                out,
+                "{} failed ({}) while {}",
+                step.call(),
+                Errno(number(*error)),
+                step.words()
+            ),
+            Self::ClosedEarly(step) => write!(
+                out,
+                "upstream prematurely closed connection while {}",
+                step.words()
+            ),
+            Self::InvalidHead(fault) => write!(
+                out,
+                "upstream sent invalid header: {fault} while {}",
+                Step::ReadingHead.words()
+            ),
+            Self::InvalidContent(fault) => write!(
+                out,
+                "upstream sent invalid response: {fault} while {}",
+                Step::Reading.words()
+            ),
+            Self::HeadTooBig => write!(
+                out,
+                "upstream sent too big header while {}",
+                Step::ReadingHead.words()
+            ),
+            Self::NoPeer => out.write_str("no live upstreams while connecting to upstream"),
+            Self::Status(status) => write!(out, "upstream answered with status {status}"),
+            Self::ClientGone(step) => write!(
+                out,
+                "epoll_wait() reported that client prematurely closed connection, so upstream connection is closed too while {}",
+                step.words()
+            ),
+            Self::Content(_) => out.write_str("the request's content has not arrived"),
+        }
+    }
+}
+
+/// Linux's number of the error, which the log shows.
+const fn number(error: StreamError) -> i32 {
+    match error {
+        StreamError::Reset | StreamError::Truncated => 104,
+        StreamError::Refused => 111,
+        StreamError::Unreachable => 113,
+        StreamError::Other(number) => number,
+    }
+}
+
+/// nginx's status for a client that closed its connection before its answer; it is only logged.
+pub(super) const CLIENT_CLOSED_REQUEST: Status = Status(499);

@@ -1,0 +1,183 @@
+//! HTTP/1 towards an upstream server: the request's spelling.
+//!
+//! A request is spelled anew from what was understood of it, never passed on as the bytes that came: so the server behind
+//! cannot read it in another way.
+
+use super::target::Target;
+use crate::local::Local;
+use crate::request::Request;
+use crate::variables;
+use mill_config::config::settings::{HttpVersion, ProxyHttpSettings};
+use mill_http::escape::{EscapeSet, escape_uri};
+use mill_http::field::KnownField;
+use mill_http::h1::emit::{emit_field, emit_number_field};
+use mill_runtime::engine::Engine;
+use std::sync::Arc;
+
+/// How the request's content is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ContentFraming {
+    /// There is none, and no `Content-Length`.
+    None,
+    Length(u64),
+    Chunked,
+}
+
+/// Appends the request's head.
+pub(super) fn emit_request<E: Engine>(
+    target: &Target,
+    framing: ContentFraming,
+    request: &mut Request,
+    local: &Local<E>,
+    out: &mut Vec<u8>,
+) {
+    let location = Arc::clone(&request.location);
+    let (pass, http) = (&*location.proxy, &*location.proxy_http);
+    emit_request_line(target, http, request, local, out);
+    emit_set_fields(target, http, request, local, out);
+    emit_framing(framing, http, out);
+    if pass.pass_request_headers {
+        emit_client_fields(http, request, out);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn emit_request_line<E: Engine>(
+    target: &Target,
+    http: &ProxyHttpSettings,
+    request: &mut Request,
+    local: &Local<E>,
+    out: &mut Vec<u8>,
+) {
+    match &http.method {
+        Some(method) => variables::append(method, request, local, out),
+        None => out.extend_from_slice(request.method_name()),
+    }
+    out.push(b' ');
+    emit_uri(target, request, out);
+    out.extend_from_slice(if is_http11(http) {
+        b" HTTP/1.1\r\n"
+    } else {
+        b" HTTP/1.0\r\n"
+    });
+}
+
+pub(super) const fn is_http11(http: &ProxyHttpSettings) -> bool {
+    matches!(http.http_version, HttpVersion::Http11)
+}
+
+/// The target as the server gets it, RFC 9112 3.2.1: as the client has sent it, if nothing replaces or has changed it.
+pub(super) fn emit_uri(target: &Target, request: &Request, out: &mut Vec<u8>) {
+    if let Some(uri) = target.whole_uri.as_ref().filter(|uri| !uri.is_empty()) {
+        return emit_target(uri, out);
+    }
+    let replacement = target.pass.uri.as_deref();
+    let as_sent = request.message.head.target.whole.of(&request.message.bytes);
+    if replacement.is_none() && !request.internal && as_sent.starts_with(b"/") {
+        return out.extend_from_slice(as_sent);
+    }
+    let replaced = match replacement {
+        Some(_) if request.valid_location => target.pass.replaced,
+        _ => 0,
+    };
+    out.extend_from_slice(replacement.unwrap_or_default());
+    let rest = request.uri.get(replaced..).unwrap_or_default();
+    escape_uri(EscapeSet::Uri, rest, out);
+    if !request.args.is_empty() {
+        out.push(b'?');
+        emit_target(&request.args, out);
+    }
+}
+
+/// A text of the configuration in the request line: blanks and control bytes would end the target early.
+fn emit_target(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        if byte <= b' ' || byte == 0x7f {
+            escape_uri(EscapeSet::Uri, &[byte], out);
+        } else {
+            out.push(byte);
+        }
+    }
+}
+
+/// `proxy_set_header`, then the fields that nginx sets where it does not.
+fn emit_set_fields<E: Engine>(
+    target: &Target,
+    http: &ProxyHttpSettings,
+    request: &mut Request,
+    local: &Local<E>,
+    out: &mut Vec<u8>,
+) {
+    if !is_set(http, b"Host") {
+        emit_field(b"Host", &target.host, out);
+    }
+    if !is_set(http, b"Connection") {
+        emit_field(b"Connection", b"close", out);
+    }
+    for field in &http.set_header {
+        let start = out.len();
+        out.extend_from_slice(&field.name);
+        out.extend_from_slice(b": ");
+        let value_start = out.len();
+        variables::append(&field.value, request, local, out);
+        if out.len() == value_start {
+            // An empty value passes no field.
+            out.truncate(start);
+            continue;
+        }
+        make_harmless(out, value_start);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// A value may hold what the client has sent, decoded: a line end in it would begin another field.
+fn make_harmless(out: &mut [u8], start: usize) {
+    for byte in out.get_mut(start..).unwrap_or_default() {
+        if matches!(*byte, b'\r' | b'\n' | 0) {
+            *byte = b' ';
+        }
+    }
+}
+
+fn emit_framing(framing: ContentFraming, http: &ProxyHttpSettings, out: &mut Vec<u8>) {
+    match framing {
+        ContentFraming::None => {}
+        ContentFraming::Length(len) if !is_set(http, b"Content-Length") => {
+            emit_number_field(b"Content-Length", len, out);
+        }
+        ContentFraming::Length(_) => {}
+        ContentFraming::Chunked => emit_field(b"Transfer-Encoding", b"chunked", out),
+    }
+}
+
+/// The client's fields, but for those that are set here and those that concern one connection only.
+fn emit_client_fields(http: &ProxyHttpSettings, request: &Request, out: &mut Vec<u8>) {
+    let message = &request.message;
+    for field in &message.head.fields {
+        let name = field.name.of(&message.bytes);
+        let is_passed =
+            !field.ignored && !is_of_connection(field.known, name) && !is_set(http, name);
+        if is_passed {
+            emit_field(name, field.value.of(&message.bytes), out);
+        }
+    }
+}
+
+/// Fields that nginx sets, or leaves out, where `proxy_set_header` does not name them.
+fn is_of_connection(known: KnownField, name: &[u8]) -> bool {
+    matches!(
+        known,
+        KnownField::Host
+            | KnownField::Connection
+            | KnownField::ContentLength
+            | KnownField::TransferEncoding
+            | KnownField::Te
+            | KnownField::Expect
+            | KnownField::Upgrade
+    ) || name.eq_ignore_ascii_case(b"Keep-Alive")
+}
+
+fn is_set(http: &ProxyHttpSettings, name: &[u8]) -> bool {
+    let mut names = http.set_header.iter();
+    names.any(|field| field.name.eq_ignore_ascii_case(name))
+}

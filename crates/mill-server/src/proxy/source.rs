@@ -1,0 +1,217 @@
+//! The content of an upstream server's answer, on its way to the client.
+
+use super::connection::UpstreamConnection;
+use super::fault::{Fault, Step};
+use super::trace::UpstreamTrace;
+use crate::content::source::Source;
+use crate::exchange::SendError;
+use mill_http::h1::response::{BodyStep, ResponseBody, ResponseFault};
+use mill_runtime::engine::Engine;
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::stream::Stream;
+use mill_runtime::time::{Duration, Instant};
+use std::fmt;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// Content that is read from a connection to a server. Once it is whole the connection is free for another request; if
+/// it is dropped before, the connection is closed.
+pub(super) struct UpstreamContent<E: Engine> {
+    /// `None` once the content is whole, or has failed.
+    connection: Option<UpstreamConnection<E>>,
+    scheduler: Rc<Scheduler>,
+    trace: Rc<UpstreamTrace>,
+    body: ResponseBody,
+    /// Bytes that are still to be given out, if the head has said how many.
+    len: Option<u64>,
+    /// Read ahead of the client; `given` bytes of it were given out.
+    ahead: Vec<u8>,
+    given: usize,
+    limits: Limits,
+    /// While it waits for the server: until when.
+    deadline: Option<Instant>,
+}
+
+/// How far and how long it reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Bytes that are read ahead of a slow client: `proxy_buffers`, or 0 without `proxy_buffering`.
+    pub(super) ahead_bytes_max: usize,
+    /// Between two reads: `proxy_read_timeout`.
+    pub(super) read_timeout: Duration,
+}
+
+impl<E: Engine> UpstreamContent<E> {
+    /// Of an answer whose head was read from `connection`.
+    pub(super) fn new(
+        connection: UpstreamConnection<E>,
+        scheduler: Rc<Scheduler>,
+        trace: Rc<UpstreamTrace>,
+        body: ResponseBody,
+        len: Option<u64>,
+        limits: Limits,
+    ) -> Self {
+        let mut content = Self {
+            connection: Some(connection),
+            scheduler,
+            trace,
+            body,
+            len,
+            ahead: Vec::new(),
+            given: 0,
+            limits,
+            deadline: None,
+        };
+        if content.body.is_complete() {
+            content.complete();
+        }
+        content
+    }
+
+    /// Receives up to `most` bytes of content into `out`; ready when there are some, or no more follow.
+    fn poll_receive(&mut self, most: usize, out: &mut Vec<u8>) -> Poll<Result<(), Fault>> {
+        let start = out.len();
+        while let Some(connection) = &self.connection {
+            let stream = connection.stream();
+            match stream.poll_readable(1) {
+                Poll::Pending => return self.poll_deadline(),
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready(Err(Fault::Failed(Step::Reading, error)));
+                }
+                Poll::Ready(Ok(readable)) if readable.unread == 0 => {
+                    let ended = self.body.on_end_of_stream();
+                    return Poll::Ready(match ended {
+                        Ok(()) => {
+                            self.complete();
+                            Ok(())
+                        }
+                        Err(_) => Err(Fault::ClosedEarly(Step::Reading)),
+                    });
+                }
+                Poll::Ready(Ok(_)) => {}
+            }
+            self.deadline = None;
+            let body = &mut self.body;
+            let step = stream.read(|bytes| {
+                let bytes = bytes.get(..most).unwrap_or(bytes);
+                let step = body.on_bytes_with(bytes, |content| out.extend_from_slice(content));
+                (step.map_or(0, |step| step.consumed), step)
+            });
+            if let Err(fault) = self.count(step) {
+                return Poll::Ready(Err(Fault::InvalidContent(fault)));
+            }
+            if out.len() > start {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn count(&mut self, step: Result<BodyStep, ResponseFault>) -> Result<(), ResponseFault> {
+        let step = step?;
+        self.trace
+            .received(step.consumed as u64, step.content as u64);
+        if step.complete {
+            self.complete();
+        }
+        Ok(())
+    }
+
+    /// Waits for the server, but not longer than its timeout.
+    fn poll_deadline(&mut self) -> Poll<Result<(), Fault>> {
+        let timeout = self.limits.read_timeout;
+        let deadline = *self
+            .deadline
+            .get_or_insert_with(|| self.scheduler.now() + timeout);
+        self.scheduler
+            .poll_deadline(deadline)
+            .map(|_| Err(Fault::TimedOut(Step::Reading)))
+    }
+
+    /// All of it is here: the connection is free.
+    fn complete(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.trace
+                .ended(None, connection.sent(), self.scheduler.now());
+            connection.release(self.scheduler.now());
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) -> SendError {
+        if let Some(connection) = self.connection.take() {
+            self.trace
+                .ended(None, connection.sent(), self.scheduler.now());
+        }
+        self.trace.cut.set(Some(fault));
+        SendError::Incomplete
+    }
+
+    fn give_ahead(&mut self, most: usize, piece: &mut Vec<u8>) -> usize {
+        let rest = self.ahead.get(self.given..).unwrap_or_default();
+        let given = rest.get(..most).unwrap_or(rest);
+        piece.extend_from_slice(given);
+        self.given += given.len();
+        let count = given.len();
+        if self.given == self.ahead.len() {
+            self.ahead.clear();
+            self.given = 0;
+        }
+        count
+    }
+}
+
+impl<E: Engine> Source for UpstreamContent<E> {
+    fn poll_piece(&mut self, most: usize, piece: &mut Vec<u8>) -> Poll<Result<bool, SendError>> {
+        let start = piece.len();
+        if self.give_ahead(most, piece) == 0 {
+            if let Some(fault) = self.trace.cut.get() {
+                return Poll::Ready(Err(self.fail(fault)));
+            }
+            match self.poll_receive(most, piece) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(fault)) => return Poll::Ready(Err(self.fail(fault))),
+                Poll::Ready(Ok(())) => {}
+            }
+        }
+        let count = piece.len() - start;
+        self.len = self.len.map(|len| len.saturating_sub(count as u64));
+        Poll::Ready(Ok(count > 0))
+    }
+
+    fn read_ahead(&mut self) {
+        loop {
+            let room = self.limits.ahead_bytes_max.saturating_sub(self.ahead.len());
+            if room == 0 || self.connection.is_none() {
+                // The server is not waited for now.
+                self.deadline = None;
+                return;
+            }
+            let mut ahead = std::mem::take(&mut self.ahead);
+            let received = self.poll_receive(room, &mut ahead);
+            self.ahead = ahead;
+            match received {
+                Poll::Pending => return,
+                Poll::Ready(Ok(())) => {}
+                // What was read before goes out first.
+                Poll::Ready(Err(fault)) => {
+                    self.fail(fault);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.len
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.connection.is_none() && self.ahead.is_empty() && self.trace.cut.get().is_none()
+    }
+}
+
+impl<E: Engine> fmt::Debug for UpstreamContent<E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "UpstreamContent({:?} bytes to come)", self.len)
+    }
+}

@@ -1,0 +1,161 @@
+//! What upstream servers did for a request: `$upstream_…`, and the part `upstream: "…"` of error-log lines.
+
+use super::fault::Fault;
+use mill_runtime::time::{Duration, Instant};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The tries of one request, shared by the request and the content that still arrives while it is sent.
+#[derive(Debug, Default)]
+pub struct UpstreamTrace {
+    tries: RefCell<Vec<Try>>,
+    /// The URL of the current try, as error logs show it.
+    url: RefCell<Vec<u8>>,
+    /// Why the content that was being sent has ended early; logged once the request is.
+    pub(super) cut: Cell<Option<Fault>>,
+    /// The field lines of the last answer, if the configuration mentions them.
+    fields: RefCell<Vec<(Vec<u8>, Vec<u8>)>>,
+}
+
+/// One try at one server.
+#[derive(Clone, Debug)]
+pub struct Try {
+    /// `address:port`, a path behind `unix:`, or the group's name where it has no server to try.
+    pub peer: Rc<[u8]>,
+    /// Set by an internal redirect between this try and the one before: `:` in place of `,`.
+    pub follows_redirect: bool,
+    started: Instant,
+    /// 0 as long as there is no answer: shown as `-`.
+    pub status: u16,
+    pub connect_time: Option<Duration>,
+    pub header_time: Option<Duration>,
+    pub response_time: Option<Duration>,
+    /// Bytes of the answer's content.
+    pub response_length: u64,
+    /// Bytes of the whole answer, and of the whole request.
+    pub received: u64,
+    pub sent: u64,
+}
+
+impl UpstreamTrace {
+    /// Begins a try. The first one of another location follows an internal redirect.
+    pub(super) fn begin(&self, peer: Rc<[u8]>, follows_redirect: bool, now: Instant) {
+        self.tries.borrow_mut().push(Try {
+            peer,
+            follows_redirect,
+            started: now,
+            status: 0,
+            connect_time: None,
+            header_time: None,
+            response_time: None,
+            response_length: 0,
+            received: 0,
+            sent: 0,
+        });
+    }
+
+    pub(super) fn set_url(&self, url: Vec<u8>) {
+        *self.url.borrow_mut() = url;
+    }
+
+    /// Passes the URL of the current try to `show`; not called while there is none.
+    pub fn show_url(&self, show: impl FnOnce(&[u8])) {
+        let url = self.url.borrow();
+        if !url.is_empty() {
+            show(&url);
+        }
+    }
+
+    pub(super) fn connected(&self, now: Instant) {
+        self.current(|current| current.connect_time = Some(now.since(current.started)));
+    }
+
+    /// The head of the answer is here.
+    pub(super) fn answered(&self, status: u16, now: Instant) {
+        self.current(|current| {
+            current.status = status;
+            current.header_time = Some(now.since(current.started));
+        });
+    }
+
+    /// Keeps the field lines of an answer, for variables.
+    pub(super) fn keep_fields<'a>(&self, lines: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+        let lines = lines.map(|(name, value)| (name.to_vec(), value.to_vec()));
+        *self.fields.borrow_mut() = lines.collect();
+    }
+
+    /// The value of the first field whose name fits.
+    pub fn field(&self, fits: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+        let fields = self.fields.borrow();
+        let (_, value) = fields.iter().find(|(name, _)| fits(name))?;
+        Some(value.clone())
+    }
+
+    /// The value of a cookie that the last answer sets.
+    pub fn cookie(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let fields = self.fields.borrow();
+        let cookies = fields
+            .iter()
+            .filter(|(known, _)| known.eq_ignore_ascii_case(b"Set-Cookie"));
+        cookies.map(|(_, value)| value).find_map(|value| {
+            let pair = value.split(|byte| *byte == b';').next()?;
+            let (known, rest) = pair.split_at_checked(name.len())?;
+            let value = rest.strip_prefix(b"=")?;
+            known.eq_ignore_ascii_case(name).then(|| value.to_vec())
+        })
+    }
+
+    /// Counts bytes that have arrived, and the content among them.
+    pub(super) fn received(&self, bytes: u64, content: u64) {
+        self.current(|current| {
+            current.received += bytes;
+            current.response_length += content;
+        });
+    }
+
+    /// The try has ended; `status` where it has failed.
+    pub(super) fn ended(&self, status: Option<u16>, sent: u64, now: Instant) {
+        self.current(|current| {
+            current.status = status.unwrap_or(current.status);
+            current.response_time = Some(now.since(current.started));
+            current.sent = sent;
+        });
+    }
+
+    pub(super) fn cut(&self) -> Option<Fault> {
+        self.cut.get()
+    }
+
+    fn current(&self, change: impl FnOnce(&mut Try)) {
+        if let Some(current) = self.tries.borrow_mut().last_mut() {
+            change(current);
+        }
+    }
+
+    /// One value of all tries, as nginx joins them: `, ` between two tries, ` : ` behind an internal redirect.
+    pub fn join(&self, mut emit: impl FnMut(&Try, &mut Vec<u8>)) -> Option<Vec<u8>> {
+        let tries = self.tries.borrow();
+        let mut joined = Vec::new();
+        for (index, one) in tries.iter().enumerate() {
+            let separator: &[u8] = match (index, one.follows_redirect) {
+                (0, _) => b"",
+                (_, true) => b" : ",
+                (_, false) => b", ",
+            };
+            joined.extend_from_slice(separator);
+            emit(one, &mut joined);
+        }
+        (!tries.is_empty()).then_some(joined)
+    }
+}
+
+/// Seconds with three decimals, or `-`.
+pub fn emit_seconds(duration: Option<Duration>, out: &mut Vec<u8>) {
+    match duration {
+        Some(duration) => {
+            let ms = duration.as_millis();
+            out.extend_from_slice(format!("{}.{:03}", ms / 1000, ms % 1000).as_bytes());
+        }
+        None => out.push(b'-'),
+    }
+}

@@ -1,0 +1,112 @@
+//! A worker's connections to upstream servers, and its choice among them.
+
+use mill_config::config::{Config, Upstream};
+use mill_runtime::engine::Engine;
+use mill_runtime::time::Instant;
+use mill_upstream::group::Group;
+use mill_upstream::peer::Peer;
+use mill_upstream::pool::{IdleConnections, Reuse};
+use mill_upstream::select::Selector;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The groups that this worker has used, in any configuration that is still in use.
+pub struct WorkerUpstreams<E: Engine> {
+    groups: RefCell<Vec<Rc<WorkerGroup<E>>>>,
+}
+
+/// One group, as this worker sees it.
+pub struct WorkerGroup<E: Engine> {
+    pub(crate) group: Arc<Group>,
+    pub(crate) selector: RefCell<Selector>,
+    idle: RefCell<IdleConnections<E::Stream>>,
+}
+
+impl<E: Engine> WorkerUpstreams<E> {
+    pub(crate) fn new() -> Self {
+        Self {
+            groups: RefCell::default(),
+        }
+    }
+
+    /// This worker's part of a group, made at its first use.
+    pub(crate) fn of(&self, group: &Arc<Group>, seed: impl FnOnce() -> u64) -> Rc<WorkerGroup<E>> {
+        let mut groups = self.groups.borrow_mut();
+        if let Some(known) = groups.iter().find(|known| Arc::ptr_eq(&known.group, group)) {
+            return Rc::clone(known);
+        }
+        let new = Rc::new(WorkerGroup {
+            selector: RefCell::new(Selector::new(group, seed())),
+            idle: RefCell::new(IdleConnections::new(&group.config().keepalive)),
+            group: Arc::clone(group),
+        });
+        groups.push(Rc::clone(&new));
+        new
+    }
+
+    /// Forgets groups of configurations that nothing else holds any more; their idle connections close.
+    pub(crate) fn forget_unused(&self) {
+        let mut groups = self.groups.borrow_mut();
+        groups.retain(|known| Rc::strong_count(known) > 1 || Arc::strong_count(&known.group) > 1);
+    }
+}
+
+impl<E: Engine> WorkerGroup<E> {
+    /// A kept connection to a server that is still open, if there is one.
+    pub(crate) fn take_idle(&self, peer: &Arc<Peer>, now: Instant) -> Option<(E::Stream, Reuse)> {
+        self.idle.borrow_mut().take(peer, now)
+    }
+
+    /// Keeps a connection whose answer is whole.
+    pub(crate) fn keep(&self, peer: &Arc<Peer>, stream: E::Stream, reuse: Reuse, now: Instant) {
+        self.idle.borrow_mut().keep(peer, stream, reuse, now);
+    }
+}
+
+impl<E: Engine> fmt::Debug for WorkerGroup<E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let idle = self.idle.borrow().len();
+        write!(
+            formatter,
+            "WorkerGroup({}, {idle} idle)",
+            self.group.config().name.display()
+        )
+    }
+}
+
+impl<E: Engine> fmt::Debug for WorkerUpstreams<E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "WorkerUpstreams({})", self.groups.borrow().len())
+    }
+}
+
+/// The groups of a configuration, by `Upstream::index`.
+#[derive(Debug, Default)]
+pub struct Upstreams(Vec<Arc<Group>>);
+
+impl Upstreams {
+    /// The groups of `config`. Servers that `previous` had as well keep their figures.
+    pub fn new(config: &Config, previous: Option<&Self>) -> Self {
+        let http = config.http.as_ref();
+        let configured = http.map_or(&[][..], |http| &http.upstreams);
+        let groups = configured.iter().map(|upstream| {
+            let same = previous.and_then(|previous| previous.named(upstream));
+            Arc::new(Group::new(upstream, same))
+        });
+        Self(groups.collect())
+    }
+
+    pub fn group(&self, upstream: &Upstream) -> Option<&Arc<Group>> {
+        self.0.get(upstream.index)
+    }
+
+    fn named(&self, upstream: &Upstream) -> Option<&Group> {
+        let is_same = |group: &&Arc<Group>| {
+            let known = group.config();
+            known.name == upstream.name && known.port == upstream.port
+        };
+        self.0.iter().find(is_same).map(|group| &**group)
+    }
+}

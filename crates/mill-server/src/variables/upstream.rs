@@ -1,0 +1,64 @@
+//! Upstream servers: what they answered, and where the request went.
+
+use super::{connection, field};
+use crate::proxy::trace::{Try, emit_seconds};
+use crate::request::Request;
+use mill_config::config::Variable;
+use mill_config::config::variable::names_field;
+use mill_http::decimal::emit_decimal;
+use std::borrow::Cow;
+
+/// The variables of `ngx_http_upstream` and `ngx_http_proxy_module`; `None` where nothing was passed on.
+pub(super) fn value<'a>(variable: &Variable, request: &'a Request) -> Option<Cow<'a, [u8]>> {
+    let pass = || request.location.pass.as_deref();
+    Some(match variable {
+        Variable::UpstreamAddr => of_tries(request, |one, out| out.extend_from_slice(&one.peer))?,
+        Variable::UpstreamStatus => of_tries(request, |one, out| match one.status {
+            0 => out.push(b'-'),
+            status => emit_decimal(status.into(), out),
+        })?,
+        Variable::UpstreamConnectTime => {
+            of_tries(request, |one, out| emit_seconds(one.connect_time, out))?
+        }
+        Variable::UpstreamHeaderTime => {
+            of_tries(request, |one, out| emit_seconds(one.header_time, out))?
+        }
+        Variable::UpstreamResponseTime => {
+            of_tries(request, |one, out| emit_seconds(one.response_time, out))?
+        }
+        Variable::UpstreamResponseLength => {
+            of_tries(request, |one, out| emit_decimal(one.response_length, out))?
+        }
+        Variable::UpstreamBytesReceived => {
+            of_tries(request, |one, out| emit_decimal(one.received, out))?
+        }
+        Variable::UpstreamBytesSent => of_tries(request, |one, out| emit_decimal(one.sent, out))?,
+        Variable::UpstreamHttp(name) => {
+            let trace = request.upstream.as_ref()?;
+            trace.field(|known| names_field(name, known))?.into()
+        }
+        Variable::UpstreamCookie(name) => {
+            let trace = request.upstream.as_ref()?;
+            trace.cookie(name)?.into()
+        }
+        Variable::ProxyHost => Cow::Borrowed(super::filled(&pass()?.host)?),
+        Variable::ProxyPort => Cow::Borrowed(super::filled(&pass()?.port)?),
+        Variable::ProxyAddXForwardedFor => forwarded_for(request).into(),
+        _ => return None,
+    })
+}
+
+fn of_tries(request: &Request, emit: impl FnMut(&Try, &mut Vec<u8>)) -> Option<Cow<'static, [u8]>> {
+    Some(request.upstream.as_ref()?.join(emit)?.into())
+}
+
+/// `$proxy_add_x_forwarded_for`: the client's address behind those that it has sent.
+fn forwarded_for(request: &Request) -> Vec<u8> {
+    let sent = field::request_field(b"x_forwarded_for", request);
+    let mut all = sent.map_or_else(Vec::new, Cow::into_owned);
+    if !all.is_empty() {
+        all.extend_from_slice(b", ");
+    }
+    all.extend_from_slice(&connection::host(&request.connection.peer));
+    all
+}
