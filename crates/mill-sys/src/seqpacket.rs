@@ -143,10 +143,8 @@ mod tests {
         // A process that another test is starting holds the socket as well, until it executes its program: a shutdown
         // ends the listening for all holders, closing does not.
         // SAFETY: the descriptor is open, and the call touches no memory.
-        assert_eq!(
-            unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) },
-            0
-        );
+        let shut = unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) };
+        assert_eq!(shut, 0);
         drop(listener);
         assert_eq!(
             connect(name).unwrap_err().kind(),
