@@ -26,6 +26,7 @@ pub mod rewrite;
 pub mod server;
 pub mod server_names;
 pub mod settings;
+pub mod sticky;
 pub mod temp_path;
 pub mod template;
 pub mod upstream;
@@ -52,10 +53,13 @@ pub use rewrite::{Condition, FileTest, Instruction, RewriteFlag};
 pub use server::{Server, ServerName};
 pub use server_names::{ServerNames, VirtualHosts};
 pub use settings::Settings;
+pub use sticky::{Sticky, StickyCookie, StickyExpires, StickyLearn};
 pub use temp_path::TempPath;
 pub use template::{Part, Template};
 pub use upstream::{Balancing, RandomChoice, ResponseTime, Upstream, UpstreamAddress};
-pub use upstream::{UpstreamKeepalive, UpstreamServer, UpstreamTarget, UpstreamZone};
+pub use upstream::{
+    UpstreamKeepalive, UpstreamQueue, UpstreamServer, UpstreamTarget, UpstreamZone,
+};
 pub use variable::Variable;
 
 /// One whole configuration.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{NameServers, Template};
+use super::{NameServers, Sticky, Template};
 use crate::Text;
 
 /// An `upstream` block, or the one host of a `proxy_pass` without such a block.
@@ -26,6 +26,12 @@ pub struct Upstream {
     pub keepalive: UpstreamKeepalive,
     /// `zone`.
     pub zone: Option<UpstreamZone>,
+    /// `queue`.
+    pub queue: Option<UpstreamQueue>,
+    /// `sticky`.
+    pub sticky: Option<Sticky>,
+    /// `state`: the absolute path of the file that keeps the servers.
+    pub state: Option<Text>,
     /// `resolver`, here or in http; present if a server has `resolve`.
     pub name_servers: Option<Arc<NameServers>>,
     /// `resolver_timeout`.
@@ -177,4 +183,13 @@ pub struct UpstreamZone {
     pub name: Text,
     /// Its size, if it is written here: checked, but memory is taken as needed.
     pub size_bytes: Option<u64>,
+}
+
+/// `queue NUMBER [timeout=TIME]`: requests wait while no server can take them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamQueue {
+    /// Most requests that wait; others get 502.
+    pub number: u32,
+    /// Longest wait; then 502.
+    pub timeout: Duration,
 }

@@ -80,7 +80,6 @@ const SSI_FILTER: &str = "ngx_http_ssi_filter_module";
 const SSL: &str = "ngx_http_ssl_module";
 const SUB_FILTER: &str = "ngx_http_sub_filter_module";
 const TUNNEL: &str = "ngx_http_tunnel_module";
-const UPSTREAM_STICKY: &str = "ngx_http_upstream_sticky_module";
 const USERID_FILTER: &str = "ngx_http_userid_filter_module";
 const UWSGI: &str = "ngx_http_uwsgi_module";
 const V2: &str = "ngx_http_v2_module";
@@ -164,7 +163,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
     ),
     known("ntlm", "u", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known("queue", "u", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
     known(
         "session_log",
         "hsl",
@@ -180,8 +178,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "h",
         COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
     ),
-    known("slow_start", "u", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known("state", "u", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
     known(
         "status_zone",
         "sli",
@@ -403,7 +399,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     known("tunnel_socket_keepalive", "hsl", TUNNEL),
     known("tunnel_socket_rcvbuf", "hsl", TUNNEL),
     known("tunnel_socket_sndbuf", "hsl", TUNNEL),
-    known("sticky", "u", UPSTREAM_STICKY),
     known("userid", "hsl", USERID_FILTER),
     known("userid_domain", "hsl", USERID_FILTER),
     known("userid_expires", "hsl", USERID_FILTER),

@@ -2,7 +2,10 @@
 
 mod balancing;
 mod keepalive;
+mod queue;
 mod server;
+mod state;
+mod sticky;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +13,8 @@ use std::time::Duration;
 use crate::Text;
 use crate::config::settings::ResolverSettings;
 use crate::config::{
-    Balancing, NameServers, Upstream, UpstreamKeepalive, UpstreamServer, UpstreamZone,
+    Balancing, NameServers, Sticky, Upstream, UpstreamKeepalive, UpstreamQueue, UpstreamServer,
+    UpstreamZone,
 };
 use crate::directive::{Apply, Arity, Contexts, Directive, HTTP, many, once};
 use crate::lexer::Statement;
@@ -117,6 +121,29 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Apply::With(zone),
         "Name and size of the group's shared memory. Workers share what they must with or without it.",
     ),
+    once(
+        "queue",
+        UPSTREAM,
+        Arity::Between(1, 2),
+        "",
+        Apply::With(queue::queue),
+        "Most requests that wait for a server, and how long: timeout=, 60s if it is not written.",
+    ),
+    many(
+        "sticky",
+        UPSTREAM,
+        Arity::AtLeast(2),
+        Apply::With(sticky::sticky),
+        "Requests of a session go to one server: by a cookie, by a route in variables, or as learnt from answers.",
+    ),
+    once(
+        "state",
+        UPSTREAM,
+        Arity::Exactly(1),
+        "",
+        Apply::With(state::state),
+        "The file that keeps the group's servers, in the place of server; the API writes it.",
+    ),
 ];
 
 /// A block before its end.
@@ -126,6 +153,9 @@ pub(crate) struct BlockDraft {
     balancing: Option<Balancing>,
     keepalive: UpstreamKeepalive,
     zone: Option<UpstreamZone>,
+    queue: Option<UpstreamQueue>,
+    sticky: Option<Sticky>,
+    pub(crate) state: Option<Text>,
     pub(crate) name_servers: Option<Arc<NameServers>>,
     pub(crate) resolver_timeout: Option<Duration>,
 }
@@ -142,6 +172,9 @@ impl BlockDraft {
             balancing: self.balancing.unwrap_or(Balancing::RoundRobin),
             keepalive: self.keepalive,
             zone: self.zone,
+            queue: self.queue,
+            sticky: self.sticky,
+            state: self.state,
             name_servers: self.name_servers.or_else(|| outer.name_servers.clone()),
             resolver_timeout: self.resolver_timeout.unwrap_or(outer.timeout),
         }
@@ -156,7 +189,7 @@ fn upstream(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     resolver.level = outer;
     parsed?;
     let block = std::mem::take(&mut resolver.upstream);
-    if block.servers.is_empty() {
+    if block.servers.is_empty() && block.state.is_none() {
         return Err(resolver.at_position("no servers are inside upstream", ""));
     }
     resolver.close_upstream(index, block);

@@ -153,7 +153,7 @@ impl Resolver<'_> {
     ) -> Applied<Upstream> {
         let shown = draft.host.display().into_owned();
         if let Some(block) = draft.block {
-            if block.servers.iter().all(|server| server.backup) {
+            if block.state.is_none() && block.servers.iter().all(|server| server.backup) {
                 let message = format!("no servers in upstream \"{shown}\"");
                 return Err(told_at(&draft.origin, message));
             }

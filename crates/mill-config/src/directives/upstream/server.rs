@@ -39,6 +39,11 @@ impl UpstreamServer {
 }
 
 pub(super) fn server(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    // Within the state file it is not set yet.
+    if resolver.upstream.state.is_some() {
+        let message = "\"server\" directive is incompatible with \"state\" directive";
+        return Err(resolver.emerg(statement, statement.name(), message));
+    }
     let word = statement.arg(1);
     let name = Text::from(word.bytes.as_slice());
     let mut server = UpstreamServer::new(name, UpstreamTarget::Addresses(Vec::new()));
