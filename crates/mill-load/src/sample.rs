@@ -30,6 +30,27 @@ pub struct Sample {
     pub keep_alive: bool,
 }
 
+#[cfg(test)]
+impl Sample {
+    /// An answer of status 200 and ten bytes, all of whose times are `at`.
+    pub(crate) const fn example(at: Instant) -> Self {
+        Self {
+            connection: 0,
+            intended: at,
+            started: at,
+            connected: None,
+            sent: at,
+            first_byte: at,
+            done: at,
+            status: 200,
+            head_bytes: 90,
+            content_bytes: 10,
+            bytes: 100,
+            keep_alive: true,
+        }
+    }
+}
+
 impl Sample {
     /// What a user would have waited: from the intended start.
     pub const fn latency(&self) -> Duration {

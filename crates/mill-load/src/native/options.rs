@@ -28,7 +28,7 @@ use crate::source::Sources;
 use crate::target::Url;
 use core::time::Duration;
 use mill_runtime::time::UnixTime;
-use table::TABLE;
+use table::entries;
 
 /// The request of a command line.
 #[derive(Clone, Debug, PartialEq)]
@@ -169,7 +169,7 @@ pub fn parse(arguments: &[Vec<u8>]) -> Result<LoadCommand, Refused> {
             "--help-all" => return Ok(LoadCommand::Help(help::everything())),
             _ => split(argument),
         };
-        let Some(entry) = TABLE.iter().find(|entry| entry.is_called(name)) else {
+        let Some(entry) = entries().find(|entry| entry.is_called(name)) else {
             return Err(unknown(name));
         };
         let value = match (entry.value(), joined) {
@@ -181,7 +181,8 @@ pub fn parse(arguments: &[Vec<u8>]) -> Result<LoadCommand, Refused> {
                 None => return Err(Refused(format!("{name} needs a value: {name} {what}"))),
             },
         };
-        (entry.set)(&mut draft, value).map_err(|why| Refused(format!("{name}: {why}")))?;
+        let set = entry.set(&mut draft, value);
+        set.map_err(|why| Refused(format!("{name}: {why}")))?;
     }
     finish::finish(draft).map(|options| LoadCommand::Load(Box::new(options)))
 }
@@ -280,7 +281,7 @@ fn split(argument: &str) -> (&str, Option<&str>) {
 }
 
 fn unknown(name: &str) -> Refused {
-    let names = TABLE.iter().map(table::Entry::long);
+    let names = entries().map(|entry| entry.long());
     Refused(match nearest::nearest(name, names) {
         Some(known) => format!("{name} is not an option, did you mean {known}?"),
         None => format!("{name} is not an option"),

@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::io;
 
 /// The options of a command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     /// `-n`; `-t` sets it too.
     pub(super) requests: u32,
@@ -59,8 +59,9 @@ pub(super) struct Options {
 }
 
 /// The request's method.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Method {
+    #[default]
     Get,
     Head,
     Post,
@@ -142,39 +143,15 @@ struct Draft {
 
 impl Draft {
     fn new() -> Self {
-        let url = Url {
-            full: Vec::new(),
-            host: Vec::new(),
-            port: 80,
-            path: Vec::new(),
-            host_field: Vec::new(),
-        };
         Self {
             options: Options {
                 requests: 1,
                 concurrency: 1,
-                time_limit: None,
                 timeout: Some(TIMEOUT),
-                window_bytes: 0,
-                source: None,
-                method: Method::Get,
-                body: None,
-                content_type: None,
-                verbosity: 0,
-                html: None,
-                cookie: None,
-                authorization: Vec::new(),
-                fields: Vec::new(),
-                proxy: None,
-                keep_alive: false,
                 percentiles: true,
                 confidence: true,
                 progress: true,
-                any_length: false,
-                goes_on: false,
-                gnuplot: None,
-                csv: None,
-                url,
+                ..Options::default()
             },
             method: None,
         }

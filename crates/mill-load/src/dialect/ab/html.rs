@@ -27,24 +27,8 @@ struct Table<'a> {
 impl Table<'_> {
     /// Two columns each for a label and its value.
     fn pair(&mut self, label: &str, value: &[u8]) -> io::Result<()> {
-        let Html { row, cell, .. } = self.html;
-        let label = label.as_bytes();
-        self.out.write_all(
-            &[
-                b"<tr ",
-                &**row,
-                b"><th colspan=2 ",
-                cell,
-                b">",
-                label,
-                b":</th><td colspan=2 ",
-                cell,
-                b">",
-                value,
-                b"</td></tr>\n",
-            ]
-            .concat(),
-        )
+        let cells = "><th colspan=2 {cell}>{label}:</th><td colspan=2 {cell}>{value}</td>";
+        self.row(cells, label, value)
     }
 
     fn number(&mut self, label: &str, value: &str) -> io::Result<()> {
@@ -53,59 +37,38 @@ impl Table<'_> {
 
     /// A value that belongs to the one above it.
     fn below(&mut self, value: &str) -> io::Result<()> {
-        let Html { row, cell, .. } = self.html;
-        self.out.write_all(
-            &[
-                b"<tr ",
-                &**row,
-                b"><td colspan=2 ",
-                cell,
-                b">&nbsp;</td><td colspan=2 ",
-                cell,
-                b">",
-                value.as_bytes(),
-                b"</td></tr>\n",
-            ]
-            .concat(),
-        )
+        let cells = "><td colspan=2 {cell}>&nbsp;</td><td colspan=2 {cell}>{value}</td>";
+        self.row(cells, "", value.as_bytes())
     }
 
     fn times(&mut self, label: &str, times: [u64; 3]) -> io::Result<()> {
-        let Html { row, cell, .. } = self.html;
-        let mut line = [
-            b"<tr ",
-            &**row,
-            b"><th ",
-            cell,
-            b">",
-            label.as_bytes(),
-            b":</th>",
-        ]
-        .concat();
+        let mut cells = String::from("><th {cell}>{label}:</th>");
         for time in times {
-            let time = format!("{time:>5}");
-            line.extend_from_slice(&[b"<td ", &**cell, b">", time.as_bytes(), b"</td>"].concat());
+            cells.push_str(&format!("<td {{cell}}>{time:>5}</td>"));
         }
-        line.extend_from_slice(b"</tr>\n");
-        self.out.write_all(&line)
+        self.row(&cells, label, b"")
     }
 
     fn headings(&mut self) -> io::Result<()> {
-        let Html { row, cell, .. } = self.html;
-        self.out.write_all(
-            &[
-                b"<tr ",
-                &**row,
-                b"><th ",
-                cell,
-                b" colspan=4>Connection Times (ms)</th></tr>\n",
-            ]
-            .concat(),
-        )?;
-        let mut line = [b"<tr ", &**row, b">"].concat();
-        for (before, name) in [("", "&nbsp;"), (" ", "min"), ("   ", "avg"), ("   ", "max")] {
-            let (before, name) = (before.as_bytes(), name.as_bytes());
-            line.extend_from_slice(&[before, b"<th ", cell, b">", name, b"</th>"].concat());
+        let title = "><th {cell} colspan=4>Connection Times (ms)</th>";
+        self.row(title, "", b"")?;
+        let columns = "><th {cell}>&nbsp;</th> <th {cell}>min</th>   <th {cell}>avg</th>   \
+                       <th {cell}>max</th>";
+        self.row(columns, "", b"")
+    }
+
+    /// A row of cells: `{cell}` stands for a cell's attributes, `{label}` and `{value}` for the texts.
+    fn row(&mut self, cells: &str, label: &str, value: &[u8]) -> io::Result<()> {
+        let mut line = [b"<tr ", &*self.html.row].concat();
+        for piece in cells.split('{') {
+            let (name, rest) = piece.split_once('}').unwrap_or(("", piece));
+            line.extend_from_slice(match name {
+                "cell" => &self.html.cell,
+                "label" => label.as_bytes(),
+                "value" => value,
+                _ => b"",
+            });
+            line.extend_from_slice(rest.as_bytes());
         }
         line.extend_from_slice(b"</tr>\n");
         self.out.write_all(&line)
@@ -136,24 +99,12 @@ fn counts(outcome: &Outcome<'_>, table: &mut Table<'_>) -> io::Result<()> {
     table.number("Complete requests", &counts.done.to_string())?;
     table.number("Failed requests", &counts.failed().to_string())?;
     if counts.failed() > 0 {
-        let Html { row, cell, .. } = table.html;
         // ab's table has no column for failures to receive.
         let kinds = format!(
             "   (Connect: {}, Length: {}, Exceptions: {})",
             counts.connect, counts.length, counts.exceptions
         );
-        table.out.write_all(
-            &[
-                b"<tr ",
-                &**row,
-                b"><td colspan=4 ",
-                cell,
-                b" >",
-                kinds.as_bytes(),
-                b"</td></tr>\n",
-            ]
-            .concat(),
-        )?;
+        table.row("><td colspan=4 {cell} >{value}</td>", "", kinds.as_bytes())?;
     }
     if counts.non_2xx > 0 {
         table.number("Non-2xx responses", &counts.non_2xx.to_string())?;

@@ -261,18 +261,14 @@ mod tests {
     fn sample(content_bytes: u64, status: u16) -> Sample {
         let at = |us: u64| Instant::from_nanos(us * 1000);
         Sample {
-            connection: 0,
-            intended: at(1000),
-            started: at(1000),
             connected: Some(at(1100)),
             sent: at(1100),
             first_byte: at(1500),
             done: at(1700),
             status,
-            head_bytes: 80,
             content_bytes,
-            bytes: 80 + content_bytes,
             keep_alive: false,
+            ..Sample::example(at(1000))
         }
     }
 

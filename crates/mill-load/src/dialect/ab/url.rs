@@ -1,7 +1,7 @@
 //! URLs as ab parses them: a subset, sent as it was written.
 
 /// A URL's parts. Nothing is decoded; user information and fragments are not supported.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Url {
     /// As given; a proxy gets this.
     pub(super) full: Vec<u8>,

@@ -185,18 +185,11 @@ mod tests {
     fn sample(sent_us: u64, done_us: u64) -> Sample {
         let at = |us: u64| Instant::from_nanos(us * 1000);
         Sample {
-            connection: 0,
-            intended: at(0),
-            started: at(0),
             connected: Some(at(sent_us)),
             sent: at(sent_us),
             first_byte: at(done_us),
             done: at(done_us),
-            status: 200,
-            head_bytes: 20,
-            content_bytes: 0,
-            bytes: 20,
-            keep_alive: true,
+            ..Sample::example(at(0))
         }
     }
 

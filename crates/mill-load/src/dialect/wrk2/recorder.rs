@@ -155,18 +155,10 @@ mod tests {
 
     fn sample(intended_ms: u64, sent_ms: u64, done_ms: u64) -> Sample {
         Sample {
-            connection: 0,
             intended: at(intended_ms),
-            started: at(sent_ms),
-            connected: None,
-            sent: at(sent_ms),
             first_byte: at(done_ms),
             done: at(done_ms),
-            status: 200,
-            head_bytes: 20,
-            content_bytes: 0,
-            bytes: 20,
-            keep_alive: true,
+            ..Sample::example(at(sent_ms))
         }
     }
 

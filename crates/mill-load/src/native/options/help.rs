@@ -1,13 +1,13 @@
 //! The texts of `--help`, made from the table.
 
-use super::table::{Entry, Subject, TABLE};
+use super::table::{Entry, entries};
 use std::fmt::Write;
 
 /// The most used options, on one screen of 80 columns.
 pub(crate) fn screen() -> String {
     let mut text = format!("{USAGE}\n");
-    for entry in TABLE.iter().filter(|entry| entry.often) {
-        line(&mut text, entry, SCREEN_COLUMN);
+    for entry in entries().filter(|entry| entry.often) {
+        line(&mut text, &entry, SCREEN_COLUMN);
     }
     text.push_str(
         "\n  --help-all shows all options; docs/load.md explains them and every figure.\n",
@@ -18,11 +18,13 @@ pub(crate) fn screen() -> String {
 /// Every option.
 pub(crate) fn everything() -> String {
     let mut text = String::from(USAGE);
-    for subject in Subject::ALL {
-        let _ = writeln!(text, "\n{}:", subject.heading());
-        for entry in TABLE.iter().filter(|entry| entry.subject == subject) {
-            line(&mut text, entry, ALL_COLUMN);
+    let mut heading = "";
+    for entry in entries().filter(|entry| !entry.heading.is_empty()) {
+        if entry.heading != heading {
+            heading = entry.heading;
+            let _ = writeln!(text, "\n{heading}:");
         }
+        line(&mut text, &entry, ALL_COLUMN);
     }
     text.push_str(STATUSES);
     text

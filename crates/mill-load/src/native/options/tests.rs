@@ -325,10 +325,7 @@ fn the_help_fits_and_the_long_one_has_everything() {
     for line in screen.lines().chain(everything.lines()) {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    for entry in TABLE {
-        if entry.subject == table::Subject::Hidden {
-            continue;
-        }
+    for entry in entries().filter(|entry| !entry.heading.is_empty()) {
         assert!(everything.contains(entry.usage), "{}", entry.usage);
         assert!(entry.long().starts_with("--"), "{}", entry.usage);
     }
@@ -336,9 +333,17 @@ fn the_help_fits_and_the_long_one_has_everything() {
 }
 
 #[test]
+fn every_option_of_the_list_is_carried_out() {
+    for entry in entries() {
+        let refusal = entry.set(&mut Draft::default(), "").err();
+        let is_known = refusal.is_none_or(|why| !why.contains("nothing carries it out"));
+        assert!(is_known, "{}", entry.usage);
+    }
+}
+
+#[test]
 fn no_two_options_have_one_name() {
-    let mut names: Vec<&str> = TABLE
-        .iter()
+    let mut names: Vec<&str> = entries()
         .flat_map(|entry| [Some(entry.long()), entry.short()])
         .flatten()
         .collect();

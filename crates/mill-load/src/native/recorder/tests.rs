@@ -10,18 +10,12 @@ fn at_us(us: u64) -> Instant {
 /// A request that was due at 100 µs, started at 130, on a connection established at 180, and sent at once.
 fn sample() -> Sample {
     Sample {
-        connection: 0,
         intended: at_us(100),
         started: at_us(130),
         connected: Some(at_us(180)),
-        sent: at_us(180),
         first_byte: at_us(380),
         done: at_us(400),
-        status: 200,
-        head_bytes: 90,
-        content_bytes: 10,
-        bytes: 100,
-        keep_alive: true,
+        ..Sample::example(at_us(180))
     }
 }
 

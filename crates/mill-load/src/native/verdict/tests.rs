@@ -1,5 +1,6 @@
 //! Evidence in, verdict and checks out.
 
+use super::VerdictKind::*;
 use super::*;
 use crate::failure::FailureKind;
 use crate::plan::{Arrivals, Life, Opening, Pace, Plan};
@@ -131,33 +132,29 @@ fn changed(mut run: Run, change: impl FnOnce(&mut Run)) -> Run {
 
 #[test]
 fn a_sound_closed_loop_is_bound_by_the_server_and_a_kept_rate_by_nothing() {
-    check(sound(), VerdictKind::ServerBound, &[]);
-    check(paced(), VerdictKind::Paced, &[]);
+    check(sound(), ServerBound, &[]);
+    check(paced(), Paced, &[]);
     let thinks = |run: &mut Run| {
         run.plan.pace = Pace::Closed {
             think: Duration::from_millis(1),
         };
     };
-    check(changed(sound(), thinks), VerdictKind::Paced, &[]);
+    check(changed(sound(), thinks), Paced, &[]);
     let opens_at_a_rate = |run: &mut Run| {
         run.plan.opening = Opening::Rate(100.0);
         run.plan.life = Life::Requests(1);
     };
-    check(changed(sound(), opens_at_a_rate), VerdictKind::Paced, &[]);
+    check(changed(sound(), opens_at_a_rate), Paced, &[]);
 }
 
 #[test]
 fn a_busy_thread_makes_the_client_the_limit() {
     let busy = |percent| changed(sound(), |run| run.machine.threads.push(thread(percent)));
-    check(busy(85), VerdictKind::ServerBound, &[]);
-    check(busy(90), VerdictKind::ServerBound, &["client_cpu?"]);
-    check(busy(95), VerdictKind::ClientBound, &["client_cpu!"]);
+    check(busy(85), ServerBound, &[]);
+    check(busy(90), ServerBound, &["client_cpu?"]);
+    check(busy(95), ClientBound, &["client_cpu!"]);
     let put_aside = |run: &mut Run| run.machine.threads[0].involuntary_switches = 5000;
-    check(
-        changed(sound(), put_aside),
-        VerdictKind::ServerBound,
-        &["preemptions?"],
-    );
+    check(changed(sound(), put_aside), ServerBound, &["preemptions?"]);
 }
 
 #[test]
@@ -169,13 +166,13 @@ fn a_thread_that_spins_is_judged_by_its_late_sends() {
             (run.tally.late_1ms, run.tally.waited_1ms) = (late, waited);
         })
     };
-    check(spinning(0, 0), VerdictKind::Paced, &[]);
-    check(spinning(100, 0), VerdictKind::Paced, &[]);
-    check(spinning(200, 0), VerdictKind::Paced, &["late_sends?"]);
-    check(spinning(1000, 0), VerdictKind::Invalid, &["late_sends!"]);
-    check(spinning(1000, 1000), VerdictKind::Paced, &[]);
+    check(spinning(0, 0), Paced, &[]);
+    check(spinning(100, 0), Paced, &[]);
+    check(spinning(200, 0), Paced, &["late_sends?"]);
+    check(spinning(1000, 0), Invalid, &["late_sends!"]);
+    check(spinning(1000, 1000), Paced, &[]);
     let sleeping = changed(spinning(0, 0), |run| run.plan.spin = Duration::ZERO);
-    check(sleeping, VerdictKind::ClientBound, &["client_cpu!"]);
+    check(sleeping, ClientBound, &["client_cpu!"]);
 }
 
 #[test]
@@ -189,14 +186,10 @@ fn a_rate_that_was_not_achieved_names_the_limit() {
             run.machine.threads = vec![thread(cpu)];
         })
     };
-    check(behind(0, 50), VerdictKind::Paced, &[]);
-    check(behind(2000, 50), VerdictKind::Paced, &["rate?"]);
-    check(behind(4000, 50), VerdictKind::ServerBound, &["rate!"]);
-    check(
-        behind(4000, 100),
-        VerdictKind::ClientBound,
-        &["rate!", "client_cpu!"],
-    );
+    check(behind(0, 50), Paced, &[]);
+    check(behind(2000, 50), Paced, &["rate?"]);
+    check(behind(4000, 50), ServerBound, &["rate!"]);
+    check(behind(4000, 100), ClientBound, &["rate!", "client_cpu!"]);
 }
 
 #[test]
@@ -209,23 +202,23 @@ fn answers_that_pile_up_are_a_rate_that_was_not_achieved() {
             run.tally.answered = run.tally.started - unfinished;
         })
     };
-    check(piling(150), VerdictKind::Paced, &[]);
-    check(piling(20_000), VerdictKind::ServerBound, &["rate!"]);
+    check(piling(150), Paced, &[]);
+    check(piling(20_000), ServerBound, &["rate!"]);
 }
 
 #[test]
 fn each_connections_schedule_is_judged_by_its_rate() {
     let each = |rate| changed(paced(), |run| run.plan.pace = Pace::Each { rate });
-    check(each(10_000.0), VerdictKind::Paced, &[]);
-    check(each(10_200.0), VerdictKind::Paced, &["rate?"]);
-    check(each(10_500.0), VerdictKind::ServerBound, &["rate!"]);
+    check(each(10_000.0), Paced, &[]);
+    check(each(10_200.0), Paced, &["rate?"]);
+    check(each(10_500.0), ServerBound, &["rate!"]);
 }
 
 #[test]
 fn missing_connections_make_a_run_invalid() {
     let open = |count| changed(sound(), |run| run.tally.open_max = count);
-    check(open(99), VerdictKind::ServerBound, &["connections?"]);
-    check(open(98), VerdictKind::Invalid, &["connections!"]);
+    check(open(99), ServerBound, &["connections?"]);
+    check(open(98), Invalid, &["connections!"]);
     let short_lived = |refused| {
         changed(sound(), |run| {
             run.plan.life = Life::Requests(1);
@@ -234,21 +227,13 @@ fn missing_connections_make_a_run_invalid() {
             fail(&mut run.tally, FailureKind::Connect, refused);
         })
     };
-    check(short_lived(0), VerdictKind::ServerBound, &[]);
-    check(
-        short_lived(2000),
-        VerdictKind::Invalid,
-        &["errors!", "connections!"],
-    );
+    check(short_lived(0), ServerBound, &[]);
+    check(short_lived(2000), Invalid, &["errors!", "connections!"]);
     let few_requests = |run: &mut Run| {
         run.plan.stop.requests = Some(50);
         run.tally.open_max = 50;
     };
-    check(
-        changed(sound(), few_requests),
-        VerdictKind::ServerBound,
-        &[],
-    );
+    check(changed(sound(), few_requests), ServerBound, &[]);
 }
 
 #[test]
@@ -258,16 +243,16 @@ fn errors_and_other_answers_make_a_run_invalid() {
             fail(&mut run.tally, FailureKind::Timeout, count)
         })
     };
-    check(failed(1), VerdictKind::ServerBound, &[]);
-    check(failed(2), VerdictKind::ServerBound, &["errors?"]);
-    check(failed(2000), VerdictKind::Invalid, &["errors!"]);
+    check(failed(1), ServerBound, &[]);
+    check(failed(2), ServerBound, &["errors?"]);
+    check(failed(2000), Invalid, &["errors!"]);
     let bad = |count| changed(sound(), |run| run.tally.statuses_bad = count);
-    check(bad(1), VerdictKind::ServerBound, &["error_statuses?"]);
-    check(bad(50_000), VerdictKind::Invalid, &["error_statuses!"]);
+    check(bad(1), ServerBound, &["error_statuses?"]);
+    check(bad(50_000), Invalid, &["error_statuses!"]);
     let differing = |count| changed(sound(), |run| run.differing_sizes = count);
-    check(differing(None), VerdictKind::ServerBound, &[]);
-    check(differing(Some(1)), VerdictKind::ServerBound, &["sizes?"]);
-    check(differing(Some(1000)), VerdictKind::Invalid, &["sizes!"]);
+    check(differing(None), ServerBound, &[]);
+    check(differing(Some(1)), ServerBound, &["sizes?"]);
+    check(differing(Some(1000)), Invalid, &["sizes!"]);
 }
 
 #[test]
@@ -276,15 +261,11 @@ fn a_run_without_answers_or_time_is_invalid() {
         (run.tally.started, run.tally.answered) = (100, 0);
         run.answers = vec![0; 10];
     };
-    check(
-        changed(sound(), nothing),
-        VerdictKind::Invalid,
-        &["answers!"],
-    );
+    check(changed(sound(), nothing), Invalid, &["answers!"]);
     let lasting = |millis| changed(sound(), |run| run.measured = Duration::from_millis(millis));
-    check(lasting(5000), VerdictKind::ServerBound, &[]);
-    check(lasting(4999), VerdictKind::ServerBound, &["duration?"]);
-    check(lasting(999), VerdictKind::Invalid, &["duration!"]);
+    check(lasting(5000), ServerBound, &[]);
+    check(lasting(4999), ServerBound, &["duration?"]);
+    check(lasting(999), Invalid, &["duration!"]);
     let empty = Run {
         tally: Tally::default(),
         machine: Machine::default(),
@@ -292,7 +273,7 @@ fn a_run_without_answers_or_time_is_invalid() {
         answers: Vec::new(),
         ..sound()
     };
-    assert_eq!(verdict(&empty).word, VerdictKind::Invalid);
+    assert_eq!(verdict(&empty).word, Invalid);
 }
 
 #[test]
@@ -309,14 +290,10 @@ fn the_machine_may_void_or_explain_a_run() {
     };
     check(
         machine(|it| it.steal = Some(0.03)),
-        VerdictKind::ServerBound,
+        ServerBound,
         &["steal?"],
     );
-    check(
-        machine(|it| it.steal = Some(0.05)),
-        VerdictKind::Invalid,
-        &["steal!"],
-    );
+    check(machine(|it| it.steal = Some(0.05)), Invalid, &["steal!"]);
     // The client's threads used ten seconds of twenty.
     let programs = |used_s| {
         changed(sound(), |run| {
@@ -326,25 +303,25 @@ fn the_machine_may_void_or_explain_a_run() {
             });
         })
     };
-    check(programs(11), VerdictKind::ServerBound, &[]);
-    check(programs(12), VerdictKind::ServerBound, &["other_cpu?"]);
-    check(programs(16), VerdictKind::Invalid, &["other_cpu!"]);
-    check(link(None), VerdictKind::ServerBound, &[]);
-    check(link(Some(0.92)), VerdictKind::ServerBound, &["link?"]);
-    check(link(Some(0.96)), VerdictKind::LinkBound, &["link!"]);
+    check(programs(11), ServerBound, &[]);
+    check(programs(12), ServerBound, &["other_cpu?"]);
+    check(programs(16), Invalid, &["other_cpu!"]);
+    check(link(None), ServerBound, &[]);
+    check(link(Some(0.92)), ServerBound, &["link?"]);
+    check(link(Some(0.96)), LinkBound, &["link!"]);
     check(
         machine(|it| it.retransmitted_segments = Some(400)),
-        VerdictKind::ServerBound,
+        ServerBound,
         &["retransmissions?"],
     );
     check(
         machine(|it| it.retransmitted_segments = Some(2000)),
-        VerdictKind::LinkBound,
+        LinkBound,
         &["retransmissions!"],
     );
     check(
         machine(|it| it.listen_overflows = Some(1)),
-        VerdictKind::ServerBound,
+        ServerBound,
         &["listen_overflows!"],
     );
     let full_queue = |it: &mut Machine| {
@@ -352,7 +329,7 @@ fn the_machine_may_void_or_explain_a_run() {
     };
     check(
         machine(full_queue),
-        VerdictKind::ServerBound,
+        ServerBound,
         &["retransmissions?", "listen_overflows!"],
     );
 }
@@ -362,21 +339,17 @@ fn a_rate_that_wavers_or_drifts_is_unstable() {
     let answers = |answers: &[u64]| changed(sound(), |run| run.answers = answers.to_vec());
     check(
         answers(&[9, 11, 9, 11, 9, 11].map(|n| n * 1000)),
-        VerdictKind::ServerBound,
+        ServerBound,
         &["rate_spread?"],
     );
     let stall = [10, 10, 10, 0, 10, 10, 10, 10, 10, 10].map(|n| n * 1000);
-    check(answers(&stall), VerdictKind::Unstable, &["rate_spread!"]);
+    check(answers(&stall), Unstable, &["rate_spread!"]);
     let slope: Vec<u64> = (0..10).map(|n| 10_000 + n * 70).collect();
-    check(answers(&slope), VerdictKind::ServerBound, &["rate_drift?"]);
+    check(answers(&slope), ServerBound, &["rate_drift?"]);
     let slope: Vec<u64> = (0..10).map(|n| 10_000 - n * 150).collect();
-    check(answers(&slope), VerdictKind::Unstable, &["rate_drift!"]);
-    check(answers(&[1000, 10, 10, 10]), VerdictKind::ServerBound, &[]);
-    check(
-        answers(&[11, 9, 14, 8, 12, 10, 7, 13]),
-        VerdictKind::ServerBound,
-        &[],
-    );
+    check(answers(&slope), Unstable, &["rate_drift!"]);
+    check(answers(&[1000, 10, 10, 10]), ServerBound, &[]);
+    check(answers(&[11, 9, 14, 8, 12, 10, 7, 13]), ServerBound, &[]);
 }
 
 #[test]
@@ -385,13 +358,9 @@ fn the_check_that_explains_the_others_decides() {
     let busy = |run: &mut Run| run.machine.threads.push(thread(99));
     let stolen = |run: &mut Run| run.machine.steal = Some(0.2);
     let run = changed(changed(sound(), wavering), busy);
-    check(
-        run,
-        VerdictKind::ClientBound,
-        &["client_cpu!", "rate_spread!"],
-    );
+    check(run, ClientBound, &["client_cpu!", "rate_spread!"]);
     let run = changed(changed(sound(), busy), stolen);
-    check(run, VerdictKind::Invalid, &["steal!", "client_cpu!"]);
+    check(run, Invalid, &["steal!", "client_cpu!"]);
 }
 
 #[test]
@@ -402,7 +371,7 @@ fn the_servers_cpu_decides_the_kind_of_limit() {
             run.machine.threads = vec![thread(client)];
         });
         let verdict = verdict(&run);
-        assert_eq!(verdict.word, VerdictKind::ServerBound);
+        assert_eq!(verdict.word, ServerBound);
         verdict.sentence
     };
     assert!(sentence(0.97, 60).contains("this is what the server can do"));
@@ -430,7 +399,7 @@ fn thresholds_that_were_set_are_the_ones_that_count() {
         is_of_search: true,
     };
     let verdict = judge(&evidence, &thresholds);
-    assert_eq!(verdict.word, VerdictKind::ClientBound);
+    assert_eq!(verdict.word, ClientBound);
     assert!(
         verdict
             .sentence

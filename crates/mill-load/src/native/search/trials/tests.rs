@@ -77,7 +77,11 @@ impl Platform for Model {
                     recorder.on_failure(Failure::Timeout, Instant::default());
                 } else {
                     tally.answered += 1;
-                    recorder.on_sample(&sample(Duration::from_millis(time)));
+                    let begin = Instant::from_nanos(1_000_000);
+                    recorder.on_sample(&Sample {
+                        done: begin + Duration::from_millis(time),
+                        ..Sample::example(begin)
+                    });
                 }
             }
             Part {
@@ -97,24 +101,6 @@ impl Platform for Model {
             interrupted: run == self.interrupted_in,
             machine: Machine::default(),
         })
-    }
-}
-
-fn sample(time: Duration) -> Sample {
-    let begin = Instant::from_nanos(1_000_000);
-    Sample {
-        connection: 0,
-        intended: begin,
-        started: begin,
-        connected: None,
-        sent: begin,
-        first_byte: begin + time,
-        done: begin + time,
-        status: 200,
-        head_bytes: 10,
-        content_bytes: 10,
-        bytes: 20,
-        keep_alive: true,
     }
 }
 
