@@ -33,6 +33,7 @@ mod tone;
 mod words;
 
 pub(crate) use escape::csv as csv_field;
+pub(crate) use words::counted;
 
 use crate::findings::Findings;
 

@@ -6,14 +6,14 @@
 mod differences;
 
 use super::Kept;
-use super::measured::{Filter, Measured, describe, named};
+use super::measured::{Filter, Measured, named};
 use super::noise;
 use super::verdict::direction;
 use super::wording::{
     counted, p_value, percent, percent_of_log, range_covers, signed_percent, written,
 };
 use crate::findings::{Cell, Compared, Grid, LEVEL, Statement, Tone, Verdict};
-use crate::metric::{Better, Metric};
+use crate::metric::{Better, Metric, describe};
 use crate::record::Point;
 use crate::statistics::{Interval, bootstrap_two, holm, mann_whitney, median, number, welch};
 use std::fmt::Write;

@@ -1,13 +1,13 @@
 //! One factor changed: for each point of the other axes, pairs by block.
 
 use super::Kept;
-use super::measured::{Filter, Measured, Pair, describe, is_disturbed, most_voted, named, over};
+use super::measured::{Filter, Measured, Pair, is_disturbed, most_voted, named, over};
 use super::noise::NoiseOfRun;
 use super::verdict::{Case, Test};
 use super::wording::{counted, span_of_shares};
 use crate::findings::Compared;
 use crate::limit::Side;
-use crate::metric::Better;
+use crate::metric::{Better, describe};
 use crate::recipe::{Comparison, matches};
 use crate::record::TrialRecord;
 use crate::statistics::{PairedRatio, holm};

@@ -132,7 +132,7 @@ fn figures(measured: &Measured<'_>) -> Vec<String> {
             by_reason
                 .entry(reason)
                 .or_default()
-                .insert(super::measured::describe(metric).title);
+                .insert(crate::metric::describe(metric).title);
         }
     }
     by_reason

@@ -2,7 +2,6 @@
 
 use super::{Kept, KeptFile};
 use crate::limit::Side;
-use crate::metric::Metric;
 use crate::recipe::{Axis, Recipe, matches, value_names};
 use crate::record::{Point, Status, TrialRecord};
 use crate::statistics::median;
@@ -331,11 +330,6 @@ pub(super) fn as_point(filter: &Filter) -> Point {
         Some((axis.clone(), value_names(value).into_iter().next()?))
     };
     filter.iter().filter_map(one).collect()
-}
-
-/// What a metric's name means, with a probability written as documents do: "Latency p99".
-pub(super) fn describe(metric: &str) -> Metric {
-    crate::metric::describe(metric)
 }
 
 fn as_number(value: &toml::Value) -> Option<f64> {

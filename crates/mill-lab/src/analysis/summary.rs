@@ -1,12 +1,12 @@
 //! The first thing read: what is faster, by how much, how sure; where it ends; what is missing.
 
 use super::limits;
-use super::measured::{Filter, Measured, describe, is_disturbed, named, over};
+use super::measured::{Filter, Measured, is_disturbed, named, over};
 use super::wording::{
     counted, percent, percent_of_log, signed_percent, span_of_shares, spoken, spoken_apart,
 };
 use crate::findings::{Compared, Noise, Statement, Tone, Verdict};
-use crate::metric::Metric;
+use crate::metric::{Metric, describe};
 use crate::record::{Status, TrialRecord};
 use crate::statistics::{median, quantile};
 

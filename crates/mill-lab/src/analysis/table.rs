@@ -2,9 +2,10 @@
 
 mod cell;
 
-use super::measured::{Filter, Measured, as_point, describe, over};
+use super::measured::{Filter, Measured, as_point, over};
 use super::published::{Document, documents};
 use crate::findings::{Cell, Grid};
+use crate::metric::describe;
 use crate::recipe::{Column, Rows, Table};
 use cell::Cells;
 

@@ -1,8 +1,9 @@
 //! Limits for figures or ratios: met, missed, or open while the limit is inside the interval.
 
-use super::measured::{Filter, Measured, describe, figure, over};
+use super::measured::{Filter, Measured, figure, over};
 use super::wording::written;
 use crate::findings::{Cell, Grid, Statement, Tone};
+use crate::metric::describe;
 use crate::recipe::Target;
 use crate::record::TrialRecord;
 use crate::statistics::{PairedRatio, median};

@@ -103,29 +103,11 @@ fn write_summary(
     records: &[TrialRecord],
     out: &mut dyn Write,
 ) -> Result<(), Problem> {
-    let counts = findings.counts;
     writeln!(out, "{}", findings.run.title)?;
     for statement in &findings.summary {
         writeln!(out, "  {} {}", sign(statement.tone), statement.text)?;
     }
-    let mut trials = format!(
-        "{} of {} trials measured",
-        counts.measured + counts.disturbed_used,
-        findings.run.trials
-    );
-    let others = [
-        (counts.disturbed_used, "of them disturbed"),
-        (
-            counts.disturbed - counts.disturbed_used,
-            "disturbed and not used",
-        ),
-        (counts.absent, "absent"),
-        (counts.failed, "failed"),
-        (counts.missing, "missing"),
-    ];
-    for (count, word) in others.into_iter().filter(|(count, _)| *count > 0) {
-        trials.push_str(&format!(", {count} {word}"));
-    }
+    let trials = report::counted(findings, "absent", "missing");
     writeln!(out, "  {trials}")?;
     write_failures(records, out)?;
     if !findings.warnings.is_empty() {

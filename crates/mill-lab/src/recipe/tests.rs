@@ -265,125 +265,49 @@ fn the_command_line_names_keys_variables_and_axes() {
 #[test]
 fn a_slip_on_the_command_line_is_named_with_what_was_meant() {
     let more = "[for]\nworkers = [1]\nrx = [{ name = \"poll\" }]\n";
-    let check = |set: &str, expected: &str| {
+    for case in [
+        "duratoin=5s => `duratoin` is no key, no variable and no axis of this recipe; did you mean `duration`?",
+        "laod.args=5s => `laod` is no key of a recipe; did you mean `load`?",
+        "for.worker=1 => this recipe has no axis `worker`; did you mean `workers`?",
+        "system=ngnix => this recipe has no system `ngnix`; did you mean `nginx`?",
+        "rx=pol => the axis `rx` has no value `pol`; did you mean `poll`?",
+        "load.agrs=x => unknown key `agrs` in `load`; did you mean `args`?",
+        "repeat.blocks=many => `repeat.blocks`: invalid type: string \"many\", expected a whole number that is not negative",
+        "load.tool=wrok => `load.tool` can't be `wrok`; did you mean `wrk`?",
+        "workers => give a key and a value, as in `--set repeat.blocks=3`",
+        "=1 => `` is no key; keys are words joined by dots",
+        "size.smoke=1 => sizes, parents and ids are not set on the command line; name a size with `--size`",
+    ] {
+        let (set, expected) = case.split_once(" => ").unwrap();
         let error = parse(more, &[set]).and_then(|resolved| resolved.setup(&resolved.points()[0]));
         assert_eq!(
             error.unwrap_err().to_string(),
             format!("--set {set}: {expected}")
         );
-    };
-    check(
-        "duratoin=5s",
-        "`duratoin` is no key, no variable and no axis of this recipe; did you mean `duration`?",
-    );
-    check(
-        "laod.args=5s",
-        "`laod` is no key of a recipe; did you mean `load`?",
-    );
-    check(
-        "for.worker=1",
-        "this recipe has no axis `worker`; did you mean `workers`?",
-    );
-    check(
-        "system=ngnix",
-        "this recipe has no system `ngnix`; did you mean `nginx`?",
-    );
-    check(
-        "rx=pol",
-        "the axis `rx` has no value `pol`; did you mean `poll`?",
-    );
-    check(
-        "load.agrs=x",
-        "unknown key `agrs` in `load`; did you mean `args`?",
-    );
-    check(
-        "repeat.blocks=many",
-        "`repeat.blocks`: invalid type: string \"many\", expected a whole number that is not negative",
-    );
-    check(
-        "load.tool=wrok",
-        "`load.tool` can't be `wrok`; did you mean `wrk`?",
-    );
-    check(
-        "workers",
-        "give a key and a value, as in `--set repeat.blocks=3`",
-    );
-    check("=1", "`` is no key; keys are words joined by dots");
-    check(
-        "size.smoke=1",
-        "sizes, parents and ids are not set on the command line; name a size with `--size`",
-    );
+    }
 }
 
 #[test]
 fn a_mistake_in_a_recipe_is_shown_in_its_line() {
-    let check = |more: &str, place: &str, problem: &str| {
+    for case in [
+        "[topolgy]\nmtu = 1\n => t.toml:17:2: unknown key `topolgy`; did you mean `topology`?",
+        "[topology]\nmut = 1\n => t.toml:18:1: unknown key `mut` in `topology`; did you mean `mtu`?",
+        "[topology]\nkind = \"vet\"\n => t.toml:18:1: `topology.kind` can't be `vet`; did you mean `veth`?",
+        "[system.nginx.start]\nargs = []\n => t.toml:18:1: unknown key `args` in `system.nginx.start`; did you mean `argv`?",
+        "[[compare]]\nfrom = \"nginx\"\nfactor = \"server\"\n => t.toml:17:1: `to` is missing in `compare.0`",
+        "[for]\nworkers = []\n => t.toml:18:1: the axis `workers` needs a list with at least one value",
+        "[for]\nworkers = [1, 1]\n => t.toml:18:15: `1` stands in the axis `workers` twice",
+        "[for]\nport = [1]\n => t.toml:18:1: `port` is set by the machine; choose another name",
+        "[tune.sysctl]\n\"a.${b}\" = 1\n => t.toml:18:1: `tune.sysctl.a.${b}`: there is no variable `b`; add it to [vars], or write `$${b}` for the characters themselves",
+        "path = \"${conections}\"\n => t.toml:17:1: `load.path`: there is no variable `conections`; did you mean `${connections}`?",
+        "[size.smoke]\nvars = { connections = \"${duration}\", duration = \"${connections}\" }\n => t.toml:16:1: `load.args`: variables go round in a circle: connections -> duration -> connections",
+        "[system.x]\nparent = \"y\"\n[system.y]\nparent = \"x\"\n => t.toml:20:1: parents go round in a circle: x -> y -> x",
+    ] {
+        let (more, expected) = case.split_once(" => ").unwrap();
         let at = point("system=nginx");
-        let error = parse(more, &[])
-            .and_then(|resolved| resolved.setup(&at))
-            .unwrap_err();
-        assert_eq!(error.to_string(), format!("t.toml:{place}: {problem}"));
-    };
-    check(
-        "[topolgy]\nmtu = 1\n",
-        "17:2",
-        "unknown key `topolgy`; did you mean `topology`?",
-    );
-    check(
-        "[topology]\nmut = 1\n",
-        "18:1",
-        "unknown key `mut` in `topology`; did you mean `mtu`?",
-    );
-    check(
-        "[topology]\nkind = \"vet\"\n",
-        "18:1",
-        "`topology.kind` can't be `vet`; did you mean `veth`?",
-    );
-    check(
-        "[system.nginx.start]\nargs = []\n",
-        "18:1",
-        "unknown key `args` in `system.nginx.start`; did you mean `argv`?",
-    );
-    check(
-        "[[compare]]\nfrom = \"nginx\"\nfactor = \"server\"\n",
-        "17:1",
-        "`to` is missing in `compare.0`",
-    );
-    check(
-        "[for]\nworkers = []\n",
-        "18:1",
-        "the axis `workers` needs a list with at least one value",
-    );
-    check(
-        "[for]\nworkers = [1, 1]\n",
-        "18:15",
-        "`1` stands in the axis `workers` twice",
-    );
-    check(
-        "[for]\nport = [1]\n",
-        "18:1",
-        "`port` is set by the machine; choose another name",
-    );
-    check(
-        "[tune.sysctl]\n\"a.${b}\" = 1\n",
-        "18:1",
-        "`tune.sysctl.a.${b}`: there is no variable `b`; add it to [vars], or write `$${b}` for the characters themselves",
-    );
-    check(
-        "path = \"${conections}\"\n",
-        "17:1",
-        "`load.path`: there is no variable `conections`; did you mean `${connections}`?",
-    );
-    check(
-        "[size.smoke]\nvars = { connections = \"${duration}\", duration = \"${connections}\" }\n",
-        "16:1",
-        "`load.args`: variables go round in a circle: connections -> duration -> connections",
-    );
-    check(
-        "[system.x]\nparent = \"y\"\n[system.y]\nparent = \"x\"\n",
-        "20:1",
-        "parents go round in a circle: x -> y -> x",
-    );
+        let setup = parse(more, &[]).and_then(|resolved| resolved.setup(&at));
+        assert_eq!(setup.unwrap_err().to_string(), expected);
+    }
 }
 
 #[test]

@@ -70,6 +70,12 @@ pub(super) fn noise(findings: &Findings) -> Option<&str> {
 
 /// "47 of 48 trials measured, 1 disturbed and not used."
 pub(super) fn counts(findings: &Findings) -> String {
+    let counted = counted(findings, "not possible on this machine", "not run");
+    format!("{counted}.")
+}
+
+/// The same with other words for what is not there.
+pub(crate) fn counted(findings: &Findings, absent: &str, missing: &str) -> String {
     let counts = findings.counts;
     let mut parts = vec![format!(
         "{} of {} trials measured",
@@ -82,16 +88,16 @@ pub(super) fn counts(findings: &Findings) -> String {
             counts.disturbed - counts.disturbed_used,
             "disturbed and not used",
         ),
-        (counts.absent, "not possible on this machine"),
+        (counts.absent, absent),
         (counts.failed, "failed"),
-        (counts.missing, "not run"),
+        (counts.missing, missing),
     ];
     for (count, word) in others {
         if count > 0 {
             parts.push(format!("{count} {word}"));
         }
     }
-    format!("{}.", parts.join(", "))
+    parts.join(", ")
 }
 
 /// Name and value, the most wanted first.

@@ -105,44 +105,20 @@ mod tests {
             summary("2026-11-21T0736-nginx-jemalloc-a000", "nginx-jemalloc"),
             summary("2026-11-21T0712-nginx-jemalloc-b000", "nginx-jemalloc"),
         ];
-        let cases = [
-            ("latest", Ok("2026-11-22T0900-rubris-k3f9")),
-            (
-                "latest:nginx-jemalloc",
-                Ok("2026-11-21T0736-nginx-jemalloc-a000"),
-            ),
-            (
-                "2026-11-21T0712-nginx-jemalloc-b000",
-                Ok("2026-11-21T0712-nginx-jemalloc-b000"),
-            ),
-            ("2026-11-21T0712", Ok("2026-11-21T0712-nginx-jemalloc-b000")),
-            ("k3f9", Ok("2026-11-22T0900-rubris-k3f9")),
-            (
-                "millstream-lab/runs/2026-11-22T0900-rubris-k3f9/",
-                Ok("2026-11-22T0900-rubris-k3f9"),
-            ),
-            (
-                "2026-11-21T07",
-                Err(
-                    "\"2026-11-21T07\" may be any of 2026-11-21T0736-nginx-jemalloc-a000, \
-                     2026-11-21T0712-nginx-jemalloc-b000",
-                ),
-            ),
-            (
-                "2026-11-22T0900-rubris-k3g9",
-                Err(
-                    "no run \"2026-11-22T0900-rubris-k3g9\"; did you mean 2026-11-22T0900-rubris-k3f9?",
-                ),
-            ),
-            ("", Err("no run \"\"; `millstream lab runs` lists them")),
-            (
-                "latest:rubri",
-                Err("no run \"latest:rubri\"; there are runs of nginx-jemalloc, rubris"),
-            ),
-        ];
-        for (word, expected) in cases {
-            let found = choose(&runs, word).map_err(|error| error.to_string());
-            let found = found.as_deref().map_err(String::as_str);
+        for case in [
+            "latest => 2026-11-22T0900-rubris-k3f9",
+            "latest:nginx-jemalloc => 2026-11-21T0736-nginx-jemalloc-a000",
+            "2026-11-21T0712-nginx-jemalloc-b000 => 2026-11-21T0712-nginx-jemalloc-b000",
+            "2026-11-21T0712 => 2026-11-21T0712-nginx-jemalloc-b000",
+            "k3f9 => 2026-11-22T0900-rubris-k3f9",
+            "millstream-lab/runs/2026-11-22T0900-rubris-k3f9/ => 2026-11-22T0900-rubris-k3f9",
+            "2026-11-21T07 => \"2026-11-21T07\" may be any of 2026-11-21T0736-nginx-jemalloc-a000, 2026-11-21T0712-nginx-jemalloc-b000",
+            "2026-11-22T0900-rubris-k3g9 => no run \"2026-11-22T0900-rubris-k3g9\"; did you mean 2026-11-22T0900-rubris-k3f9?",
+            " => no run \"\"; `millstream lab runs` lists them",
+            "latest:rubri => no run \"latest:rubri\"; there are runs of nginx-jemalloc, rubris",
+        ] {
+            let (word, expected) = case.split_once(" => ").unwrap();
+            let found = choose(&runs, word).unwrap_or_else(|error| error.to_string());
             assert_eq!(found, expected, "{word}");
         }
     }

@@ -1,10 +1,10 @@
 //! A figure along an axis: lines, and scaling with the ideal and the fitted law.
 
-use super::super::measured::{Filter, Measured, describe, named, over};
+use super::super::measured::{Filter, Measured, named, over};
 use super::{Drawn, name, scale, series};
 use crate::findings::{Dot, Drawing, Scale, Series};
 use crate::limit::Side;
-use crate::metric::Unit;
+use crate::metric::{Unit, describe};
 use crate::recipe::Chart;
 use crate::statistics::{ScalingPoint, fit_scaling, median, median_interval, number};
 

@@ -1,9 +1,9 @@
 //! Changes as bars with their intervals.
 
-use super::super::measured::{Filter, Measured, describe};
+use super::super::measured::{Filter, Measured};
 use super::{Drawn, scale};
 use crate::findings::{Bar, Compared, Drawing, whiskers};
-use crate::metric::Unit;
+use crate::metric::{Unit, describe};
 use crate::recipe::Chart;
 
 pub(super) fn bars(

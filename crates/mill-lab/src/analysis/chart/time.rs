@@ -1,9 +1,9 @@
 //! What a monitor saw while the load ran, with the parts that do not count shaded.
 
-use super::super::measured::{Filter, Measured, describe, over};
+use super::super::measured::{Filter, Measured, over};
 use super::{Drawn, name, scale};
 use crate::findings::{Dot, Drawing, Series};
-use crate::metric::Unit;
+use crate::metric::{Unit, describe};
 use crate::recipe::Chart;
 use crate::statistics::mser5;
 

@@ -1,13 +1,13 @@
 //! One cell: a median with its spread, a gain, a change, or why there is nothing.
 
-use super::super::measured::{Filter, Measured, describe, is_disturbed, over};
+use super::super::measured::{Filter, Measured, is_disturbed, over};
 use super::super::published::{Document, share};
 use super::super::wording::{
     counted, percent, percent_of_log, signed_percent, span_of_shares, written, written_apart,
 };
 use crate::findings::Cell;
 use crate::limit::Side;
-use crate::metric::Metric;
+use crate::metric::{Metric, describe};
 use crate::recipe::Column;
 use crate::record::{Status, TrialRecord};
 use crate::statistics::{PairedRatio, median, median_interval, number, quantile};

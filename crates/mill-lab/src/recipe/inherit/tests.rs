@@ -85,31 +85,18 @@ fn what_is_not_there_is_said_with_its_place() {
         ("number.toml", "title = \"x\"\nparent = 1\n"),
         ("config.toml", BASE),
     ]);
-    let check = |file: &str, expected: &str| {
+    for case in [
+        "slip.toml => slip.toml:1:1: no recipe is called `nginx-jemaloc`; did you mean `nginx-jemalloc`?",
+        "self.toml => self.toml:1:1: a recipe can't be its own parent",
+        "round.toml => round.toml:1:1: more than 8 parents",
+        "number.toml => number.toml:2:1: `parent` is the id of a recipe or the path of a file, in quotes",
+        "config.toml => config.toml:10:1: `@conf/own.conf` is neither conf/own.conf nor a file that comes with Millstream",
+        "missing.toml => missing.toml: the file missing.toml can't be read: ",
+    ] {
+        let (file, expected) = case.split_once(" => ").unwrap();
         let error = folder.resolve(file, "").unwrap_err();
         assert!(error.starts_with(expected), "{error}");
-    };
-    check(
-        "slip.toml",
-        "slip.toml:1:1: no recipe is called `nginx-jemaloc`; did you mean `nginx-jemalloc`?",
-    );
-    check(
-        "self.toml",
-        "self.toml:1:1: a recipe can't be its own parent",
-    );
-    check("round.toml", "round.toml:1:1: more than 8 parents");
-    check(
-        "number.toml",
-        "number.toml:2:1: `parent` is the id of a recipe or the path of a file, in quotes",
-    );
-    check(
-        "config.toml",
-        "config.toml:10:1: `@conf/own.conf` is neither conf/own.conf nor a file that comes with Millstream",
-    );
-    check(
-        "missing.toml",
-        "missing.toml: the file missing.toml can't be read: ",
-    );
+    }
     let unknown = resolve("nginx-jemaloc", "", &[]).unwrap_err().to_string();
     assert_eq!(
         unknown,

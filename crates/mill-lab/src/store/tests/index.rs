@@ -33,30 +33,15 @@ fn the_index_answers_questions() {
     again.again = true;
     keep(&folder, &again);
     keep(&folder, &trial(2, "jemalloc", 110.0));
-    let cases = [
-        (
-            "SELECT system, value FROM measured ORDER BY trial",
-            "glibc 100; jemalloc 110",
-        ),
-        (
-            "SELECT count(*), side FROM trials GROUP BY side",
-            "3 server-bound",
-        ),
-        (
-            "SELECT point ->> '$.system' FROM trials WHERE trial = 3",
-            "jemalloc",
-        ),
-        (
-            "SELECT host, cores, revision, state, seed FROM runs",
-            "ada 2 220b848 unfinished -1",
-        ),
-        (
-            "SELECT * FROM metrics",
-            "requests_per_s Requests/s per-second higher",
-        ),
-        ("PRAGMA journal_mode", "delete"),
-    ];
-    for (question, expected) in cases {
+    for case in [
+        "SELECT system, value FROM measured ORDER BY trial => glibc 100; jemalloc 110",
+        "SELECT count(*), side FROM trials GROUP BY side => 3 server-bound",
+        "SELECT point ->> '$.system' FROM trials WHERE trial = 3 => jemalloc",
+        "SELECT host, cores, revision, state, seed FROM runs => ada 2 220b848 unfinished -1",
+        "SELECT * FROM metrics => requests_per_s Requests/s per-second higher",
+        "PRAGMA journal_mode => delete",
+    ] {
+        let (question, expected) = case.split_once(" => ").unwrap();
         assert_eq!(ask(&store, question), expected, "{question}");
     }
 }
