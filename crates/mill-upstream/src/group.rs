@@ -1,8 +1,10 @@
 //! A group of servers, shared by all workers.
 
 use crate::peer::Peer;
+use crate::resolver::members::Member;
 use mill_config::config::Upstream;
-use mill_config::config::upstream::UpstreamTarget;
+use mill_config::config::upstream::{UpstreamAddress, UpstreamServer, UpstreamTarget};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,21 +32,21 @@ impl Group {
         let mut set = PeerSet::default();
         for server in &config.servers {
             let UpstreamTarget::Addresses(addresses) = &server.target else {
+                // Until it is resolved, its name stands for what it stood for before.
+                let known = known.iter().flat_map(|known| known.all());
+                for peer in known.filter(|peer| is_of(peer, server)) {
+                    set.add(Arc::clone(peer));
+                }
                 continue;
             };
             for address in addresses {
                 let same = known.as_ref().and_then(|known| {
-                    let mut all = known.primary.iter().chain(&known.backup);
+                    let mut all = known.all();
                     all.find(|peer| peer.address == *address && peer.settings == *server)
                 });
                 let peer =
                     same.map_or_else(|| Arc::new(Peer::new(address.clone(), server)), Arc::clone);
-                let list = if server.backup {
-                    &mut set.backup
-                } else {
-                    &mut set.primary
-                };
-                list.push(peer);
+                set.add(peer);
             }
         }
         Self {
@@ -70,12 +72,87 @@ impl Group {
 
     /// Puts other peers in the place of these. Requests that use a peer that is gone end as they would.
     pub fn replace(&self, set: PeerSet) {
-        *self.peers.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
+        self.change(|_| set);
+    }
+
+    /// Has the peers replaced by what `change` makes of them, with no other change in between.
+    pub fn change(&self, change: impl FnOnce(&PeerSet) -> PeerSet) {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        *peers = Arc::new(change(&peers));
         self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// The name of a server stands for these from now on. Peers that it stood for before keep their figures; they and those
+    /// of other servers keep their order, new ones follow those of the servers before.
+    pub fn set_members(&self, server: &UpstreamServer, members: &BTreeSet<Member>) {
+        let before = self
+            .config
+            .servers
+            .iter()
+            .take_while(|other| *other != server);
+        let before: Vec<_> = before.collect();
+        self.change(|known| {
+            let mut set = PeerSet::default();
+            let is_before = |peer: &&Arc<Peer>| before.iter().any(|server| is_of(peer, server));
+            let is_other = |peer: &&Arc<Peer>| !is_of(peer, server);
+            for peer in known.all().filter(is_other).filter(is_before) {
+                set.add(Arc::clone(peer));
+            }
+            for member in members {
+                let mut former = known.all().filter(|peer| is_of(peer, server));
+                let same = former.find(|peer| is_member(peer, server, member));
+                set.add(same.map_or_else(|| new_member(server, member), Arc::clone));
+            }
+            for peer in known.all().filter(is_other).filter(|peer| !is_before(peer)) {
+                set.add(Arc::clone(peer));
+            }
+            set
+        });
+    }
+}
+
+/// Whether the peer comes from this server of the configuration, whatever SRV records say of its weight and rank.
+fn is_of(peer: &Peer, server: &UpstreamServer) -> bool {
+    let settings = UpstreamServer {
+        weight: server.weight,
+        backup: server.backup,
+        ..peer.settings.clone()
+    };
+    settings == *server
+}
+
+fn is_member(peer: &Peer, server: &UpstreamServer, member: &Member) -> bool {
+    peer.address == UpstreamAddress::Ip(member.address)
+        && peer.settings == member_settings(server, member)
+}
+
+fn new_member(server: &UpstreamServer, member: &Member) -> Arc<Peer> {
+    let address = UpstreamAddress::Ip(member.address);
+    Arc::new(Peer::new(address, &member_settings(server, member)))
+}
+
+fn member_settings(server: &UpstreamServer, member: &Member) -> UpstreamServer {
+    UpstreamServer {
+        weight: member.weight.map_or(server.weight, u32::from),
+        backup: member.backup,
+        ..server.clone()
     }
 }
 
 impl PeerSet {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Peer>> {
+        self.primary.iter().chain(&self.backup)
+    }
+
+    fn add(&mut self, peer: Arc<Peer>) {
+        let list = if peer.settings.backup {
+            &mut self.backup
+        } else {
+            &mut self.primary
+        };
+        list.push(peer);
+    }
+
     /// How many servers a request may try.
     pub fn tries(&self) -> u32 {
         let usable = |peers: &[Arc<Peer>]| peers.iter().filter(|peer| !peer.settings.down).count();

@@ -44,6 +44,7 @@ use counters::{Counted, ResolverCounters};
 use error::ResolveError;
 use host_name::HostName;
 use lookup::{Found, Lookup, Wanted};
+use mill_config::config::NameServers;
 use mill_runtime::datagrams::DatagramEngine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::spawned::Purpose;
@@ -52,26 +53,14 @@ use mill_runtime::time::{Duration, Instant};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The directive `resolver`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolverOptions {
-    /// At least one; asked in turn.
-    pub servers: Vec<SocketAddr>,
-    /// How long answers hold (`valid=`), in place of their times to live.
-    pub valid: Option<Duration>,
-    /// Whether to ask for addresses of IPv4, and of IPv6; not both are off.
-    pub ipv4: bool,
-    pub ipv6: bool,
-}
-
-/// One worker's resolver.
+/// One worker's resolver, for one directive `resolver`.
 pub struct Resolver {
     scheduler: Rc<Scheduler>,
-    options: ResolverOptions,
+    options: Arc<NameServers>,
     counters: Arc<ResolverCounters>,
     cache: RefCell<Cache>,
     /// Of addresses, by name.
@@ -97,7 +86,7 @@ impl Resolver {
     pub fn new<E: DatagramEngine>(
         engine: &E,
         scheduler: &Rc<Scheduler>,
-        options: ResolverOptions,
+        options: &Arc<NameServers>,
         counters: &Arc<ResolverCounters>,
     ) -> Rc<Self> {
         let engine = engine.clone();
@@ -109,7 +98,7 @@ impl Resolver {
         };
         Rc::new(Self {
             scheduler: Rc::clone(scheduler),
-            options,
+            options: Arc::clone(options),
             counters: Arc::clone(counters),
             cache: RefCell::new(Cache::new(CACHE_LIMITS)),
             lookups: RefCell::default(),
@@ -150,6 +139,11 @@ impl Resolver {
             Found::Services(services) => Ok(services),
             Found::Addresses(_) => unreachable!("services are looked up here"),
         }
+    }
+
+    /// The directive.
+    pub const fn options(&self) -> &Arc<NameServers> {
+        &self.options
     }
 
     /// When a name that does not exist may be asked for again by what asks at intervals: nginx's 10 seconds, or

@@ -1,6 +1,7 @@
 //! A world with a resolver and the DNS servers that it asks.
 
 use crate::zone::Asked;
+use mill_config::config::NameServers;
 use mill_runtime::address::Address;
 use mill_runtime::datagrams::{DatagramEngine, DatagramOptions, DatagramSocket, OutgoingDatagram};
 use mill_runtime::engine::{Engine, ListenOptions, ListenerId};
@@ -13,9 +14,9 @@ use mill_runtime::worker::{ConnectingWorker, Worker};
 use mill_sim::engine::SimEngine;
 use mill_sim::stream::SimStream;
 use mill_sim::world::{Until, World};
+use mill_upstream::resolver::Resolver;
 use mill_upstream::resolver::counters::ResolverCounters;
 use mill_upstream::resolver::error::ResolveError;
-use mill_upstream::resolver::{Resolver, ResolverOptions};
 use std::cell::RefCell;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -54,12 +55,13 @@ pub(crate) struct DnsWorld {
 }
 
 /// Both families, no `valid=`.
-pub(crate) fn options(servers: &[u8]) -> ResolverOptions {
-    ResolverOptions {
+pub(crate) fn options(servers: &[u8]) -> NameServers {
+    NameServers {
         servers: servers.iter().map(|last| address(*last)).collect(),
         valid: None,
         ipv4: true,
         ipv6: true,
+        status_zone: None,
     }
 }
 
@@ -71,7 +73,7 @@ impl DnsWorld {
     /// `script` says with which messages a server replies to a question. Servers listen at 10.0.0.1 and 10.0.0.2; at
     /// other addresses nothing does.
     pub(crate) fn new(
-        options: ResolverOptions,
+        options: NameServers,
         script: impl Fn(&Heard) -> Vec<Vec<u8>> + 'static,
     ) -> Self {
         let world = Rc::new(World::new(7));
@@ -82,7 +84,7 @@ impl DnsWorld {
         let heard = Rc::default();
         let servers = start_servers(&world, &heard, Rc::new(script));
         Self {
-            resolver: Resolver::new(&engine, &scheduler, options, &counters),
+            resolver: Resolver::new(&engine, &scheduler, &Arc::new(options), &counters),
             worker: Worker::connecting(engine, Rc::clone(&scheduler)),
             world,
             scheduler,

@@ -2,9 +2,9 @@
 
 use crate::dns_world::{DnsWorld, Heard, options};
 use crate::zone::{A, AAAA, Record, SRV};
+use mill_config::config::NameServers;
 use mill_runtime::time::Duration;
 use mill_sim::world::Until;
-use mill_upstream::resolver::ResolverOptions;
 use mill_upstream::resolver::members::{FollowedName, Member, Members};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ fn check(
     script: fn(&Heard) -> Vec<Vec<u8>>,
     expected: &[&str],
 ) -> Vec<Heard> {
-    let options = ResolverOptions {
+    let options = NameServers {
         valid,
         ..options(&[1])
     };

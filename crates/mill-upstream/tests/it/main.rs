@@ -16,3 +16,6 @@ mod resolving;
 
 /// Names that are followed while they change.
 mod following;
+
+/// Groups with servers whose names stand for other addresses from time to time.
+mod members;

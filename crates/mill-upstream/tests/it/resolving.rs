@@ -2,9 +2,9 @@
 
 use crate::dns_world::{DnsWorld, Ended, Heard, options};
 use crate::zone::{A, AAAA, Record};
+use mill_config::config::NameServers;
 use mill_runtime::time::Duration;
 use mill_sim::world::Until;
-use mill_upstream::resolver::ResolverOptions;
 use mill_upstream::resolver::counters::ResolverCounts;
 use mill_upstream::resolver::error::ResolveError;
 use std::cell::Cell;
@@ -30,8 +30,8 @@ fn records(heard: &Heard) -> Vec<Record> {
     }
 }
 
-fn ipv4_only(servers: &[u8]) -> ResolverOptions {
-    ResolverOptions {
+fn ipv4_only(servers: &[u8]) -> NameServers {
+    NameServers {
         ipv6: false,
         ..options(servers)
     }
@@ -76,7 +76,7 @@ fn both_families_are_asked_for_and_ipv4_comes_first() {
 #[test]
 fn a_family_that_is_off_is_not_asked_for() {
     for (ipv4, ipv6, kind) in [(true, false, A), (false, true, AAAA)] {
-        let options = ResolverOptions {
+        let options = NameServers {
             ipv4,
             ipv6,
             ..options(&[1])
@@ -93,7 +93,7 @@ fn a_family_that_is_off_is_not_asked_for() {
 #[test]
 fn a_name_is_asked_for_again_when_its_time_to_live_has_ended() {
     let check = |valid: Option<u64>, asked_at: &[u64]| {
-        let options = ResolverOptions {
+        let options = NameServers {
             valid: valid.map(seconds),
             ..ipv4_only(&[1])
         };
