@@ -37,6 +37,20 @@ impl Link {
         segments: Segments::UpTo(SEGMENT_BYTES),
     };
 
+    /// A way that takes time and is ideal otherwise.
+    pub const fn delayed(delay: Duration) -> Self {
+        let mut link = Self::IDEAL;
+        link.delay = delay;
+        link
+    }
+
+    /// A way that holds so many bytes and is ideal otherwise.
+    pub const fn with_window(window_bytes: u64) -> Self {
+        let mut link = Self::IDEAL;
+        link.window_bytes = window_bytes;
+        link
+    }
+
     pub(crate) fn transmission_time(&self, len: usize) -> Duration {
         let Some(rate) = self.bytes_per_second else {
             return Duration::ZERO;

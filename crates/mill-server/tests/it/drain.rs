@@ -49,10 +49,7 @@ fn a_request_that_was_on_its_way_on_a_kept_connection_is_answered() {
     for directives in ["", "open_file_cache max=9;"] {
         for delay in [MS, 30 * MS, 90 * MS] {
             let mut server = Server::new(1, directives);
-            server.world.set_link(Link {
-                delay,
-                ..Link::IDEAL
-            });
+            server.world.set_link(Link::delayed(delay));
             let client = server.connect();
             client.send(GET);
             client.at(SECOND).send(GET);
@@ -103,10 +100,7 @@ fn a_large_answer_is_sent_to_its_end() {
 #[test]
 fn the_last_hot_answer_says_close() {
     let mut server = Server::new(1, "open_file_cache max=9;");
-    server.world.set_link(Link {
-        delay: 2 * MS,
-        ..Link::IDEAL
-    });
+    server.world.set_link(Link::delayed(2 * MS));
     let client = server.connect();
     client.send(GET);
     server.run();
@@ -211,10 +205,7 @@ fn requests_of_every_moment_are_answered_while_the_worker_drains() {
     for seed in 0..50_u32 {
         for directives in ["", "open_file_cache max=9;"] {
             let mut server = Server::new(seed.into(), directives);
-            server.world.set_link(Link {
-                delay: 3 * MS,
-                ..Link::IDEAL
-            });
+            server.world.set_link(Link::delayed(3 * MS));
             let clients: Vec<_> = (0..20).map(|_| server.connect()).collect();
             for (client, index) in clients.iter().zip(0..) {
                 client.at((10 + index) * MS).send(GET);

@@ -59,10 +59,7 @@ fn two_hundred_requests_at_once_are_answered_in_order() {
 #[test]
 fn a_thousand_requests_at_once_do_not_keep_others_waiting() {
     let mut server = Server::new(1, &format!("{HOT} keepalive_requests 100000;"));
-    server.world.set_link(Link {
-        window_bytes: 1 << 24,
-        ..Link::IDEAL
-    });
+    server.world.set_link(Link::with_window(1 << 24));
     server.ask(&get("/"));
     let (greedy, modest) = (server.connect(), server.connect());
     greedy.send(get("/").repeat(1000));

@@ -158,10 +158,7 @@ fn a_request_under_way_on_a_removed_listener_is_answered() {
 fn a_client_connected_to_a_removed_listener_is_answered() {
     let mut server = start(&two_ports(SECOND_PORT));
     // One has connected and sent nothing yet, one has sent half of a head, one arrives with the reload.
-    server.world.set_link(Link {
-        delay: 5 * MS,
-        ..Link::IDEAL
-    });
+    server.world.set_link(Link::delayed(5 * MS));
     let silent = server.world.connect("10.0.0.1:81");
     let half = server.world.connect("10.0.0.1:81");
     half.send("GET /a.txt HTTP/1.1\r\n");

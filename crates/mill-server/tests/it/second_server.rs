@@ -26,10 +26,7 @@ fn get(connection: &str) -> String {
 
 /// From now on few bytes are in flight at a time.
 fn slow_down(server: &mut Server) {
-    server.world.set_link(Link {
-        window_bytes: 5_000,
-        ..Link::IDEAL
-    });
+    server.world.set_link(Link::with_window(5_000));
 }
 
 #[test]

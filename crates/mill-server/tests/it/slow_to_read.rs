@@ -368,10 +368,7 @@ fn with_hot_page(directives: &str) -> Server {
     let mut server = Server::new(1, &format!("open_file_cache max=9; {directives}"));
     server.files().write("/site/page", "p".repeat(60_000));
     server.ask("GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    server.world.set_link(Link {
-        window_bytes: 5_000,
-        ..Link::IDEAL
-    });
+    server.world.set_link(Link::with_window(5_000));
     server
 }
 

@@ -41,10 +41,7 @@ async fn relay(
 
 fn relayed(target: &str, streams_max: usize, expected: &str, elapsed: Duration) {
     let world = World::new(1);
-    world.set_link(Link {
-        delay: 10 * MS,
-        ..Link::IDEAL
-    });
+    world.set_link(Link::delayed(10 * MS));
     let origin_options = ListenOptions::new(world.address("10.0.0.2:8080"));
     let mut origin = start_with(&world, &origin_options, |stream, _| echo(stream));
     let engine = world.engine();

@@ -19,10 +19,7 @@ type Outcome = Option<Result<(), StreamError>>;
 /// Serves 5000 bytes of `/f` with their length before them, over a window of 1000 bytes; lets `story` change things on the way.
 fn serve(story: impl FnOnce(&World, &Client)) -> (Client, Outcome) {
     let world = World::new(1);
-    world.set_link(Link {
-        window_bytes: 1000,
-        ..Link::IDEAL
-    });
+    world.set_link(Link::with_window(1000));
     world.files().write("/f", pattern(5000));
     let outcome = Rc::new(Cell::new(Outcome::None));
     let files = world.files().clone();

@@ -72,10 +72,7 @@ fn spawned_tasks_sleep_each_for_as_long_as_it_wants() {
 #[test]
 fn a_worker_that_connects_talks_with_the_listener_of_another_in_virtual_time() {
     let world = World::new(1);
-    world.set_link(Link {
-        delay: 10 * MS,
-        ..Link::IDEAL
-    });
+    world.set_link(Link::delayed(10 * MS));
     let mut server = start(&world, |stream, _| echo(stream));
     let (mut worker, engine, scheduler) = connecting(&world);
     let target = world.address(ADDRESS);

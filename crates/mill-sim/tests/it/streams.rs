@@ -26,10 +26,7 @@ fn writes_of_one_turn_leave_in_one_segment() {
 #[test]
 fn waiting_for_more_than_the_window_widens_it() {
     let world = World::new(1);
-    world.set_link(Link {
-        window_bytes: 10,
-        ..Link::IDEAL
-    });
+    world.set_link(Link::with_window(10));
     let mut server = start(&world, |stream, _| echo_messages(stream));
     let client = world.connect(ADDRESS);
     let text = "x".repeat(200);
@@ -41,10 +38,7 @@ fn waiting_for_more_than_the_window_widens_it() {
 #[test]
 fn a_client_that_never_reads_stalls_the_server_after_a_window() {
     let world = World::new(1);
-    world.set_link(Link {
-        window_bytes: 1000,
-        ..Link::IDEAL
-    });
+    world.set_link(Link::with_window(1000));
     let progress = Rc::new(Cell::new((0, 0)));
     let seen = Rc::clone(&progress);
     let mut server = start(&world, move |stream, _| {
@@ -78,10 +72,7 @@ fn a_client_that_never_reads_stalls_the_server_after_a_window() {
 #[test]
 fn a_server_that_does_not_read_stalls_the_client() {
     let world = World::new(1);
-    world.set_link(Link {
-        window_bytes: 1000,
-        ..Link::IDEAL
-    });
+    world.set_link(Link::with_window(1000));
     let mut server = start(&world, |stream, scheduler| async move {
         scheduler.sleep(20 * MS).await;
         echo(stream).await;
@@ -123,10 +114,7 @@ fn bytes_for_a_closed_stream_are_answered_with_rst() {
 #[test]
 fn reset_on_close_forgets_what_was_not_sent() {
     let world = World::new(1);
-    world.set_link(Link {
-        window_bytes: 4,
-        ..Link::IDEAL
-    });
+    world.set_link(Link::with_window(4));
     let mut server = start(&world, |stream, _| async move {
         stream.write(Payload::Copy(b"0123456789"));
         let _ = stream.drained(8).await;

@@ -28,10 +28,7 @@ fn with_world<R>(look: impl FnOnce(&TestWorld) -> R) -> R {
     WORLD.with_borrow_mut(|world| {
         look(world.get_or_insert_with(|| {
             let world = World::new(5);
-            world.set_link(Link {
-                window_bytes: WINDOW_BYTES,
-                ..Link::IDEAL
-            });
+            world.set_link(Link::with_window(WINDOW_BYTES));
             let peers = world.engine();
             TestWorld {
                 world,

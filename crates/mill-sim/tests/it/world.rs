@@ -17,10 +17,7 @@ const MS: Duration = Duration::from_millis(1);
 #[test]
 fn the_ladder_tells_what_arrived_when() {
     let world = World::new(1);
-    world.set_link(Link {
-        delay: 5 * MS,
-        ..Link::IDEAL
-    });
+    world.set_link(Link::delayed(5 * MS));
     let mut server = start(&world, |stream, _| echo_messages(stream));
     let client = world.connect(ADDRESS);
     client.send(message("hi")).finish();
@@ -156,10 +153,7 @@ fn the_transport_is_measured_on_ip_and_unknown_on_unix_sockets() {
         ("unix:/run/mill", None),
     ] {
         let world = World::new(1);
-        world.set_link(Link {
-            delay: 10 * MS,
-            ..Link::IDEAL
-        });
+        world.set_link(Link::delayed(10 * MS));
         let measured = Rc::new(Cell::new(Some(Duration::MAX)));
         let told = Rc::clone(&measured);
         let options = mill_runtime::engine::ListenOptions::new(world.address(address));
