@@ -1,6 +1,6 @@
 //! Tables of directives, one file per feature, and the look-up over all of them.
 //!
-//! A directive that nginx has is in exactly one table: with its implementation in the feature's, or in `known` if
+//! A directive that nginx has is in exactly one table: with its implementation in the feature's, or in `known.txt` if
 //! Millstream does not have it yet.
 
 pub(crate) mod access;
@@ -40,7 +40,7 @@ use std::sync::OnceLock;
 
 use crate::directive::{Contexts, Directive};
 
-/// All tables, in the order in which documentation lists them.
+/// The tables of implemented directives, in the order in which documentation lists them.
 const TABLES: &[&[Directive]] = &[
     main_context::DIRECTIVES,
     event::DIRECTIVES,
@@ -81,12 +81,12 @@ const TABLES: &[&[Directive]] = &[
     pass::table::MEMCACHED_CONNECTION,
     tls::DIRECTIVES,
     millstream::DIRECTIVES,
-    known::DIRECTIVES,
 ];
 
 /// Every known directive.
 pub fn all() -> impl Iterator<Item = &'static Directive> {
-    TABLES.iter().flat_map(|table| table.iter())
+    let implemented = TABLES.iter().flat_map(|table| table.iter());
+    implemented.chain(known::directives())
 }
 
 /// The directive of that name in a context; where it is not allowed there, the one of another context.

@@ -1,15 +1,39 @@
 //! Directives that nginx has and Millstream does not have yet: proxying, TLS, limits per client, authentication, mail,
-//! streams, HTTP/2 and HTTP/3, and modules that rewrite content. Using one is an error that says so. Contexts: m main,
-//! e events, h http, s server, I if in server, l location, i if in location, x limit_except, u upstream, M mail, S
-//! stream.
+//! streams, HTTP/2 and HTTP/3, and modules that rewrite content. Using one is an error that says so.
+//!
+//! They are listed in `known.txt`: a module of nginx a line, then its directives on indented lines, each line with the
+//! contexts of its directives: m main, e events, h http, s server, I if in server, l location, i if in location,
+//! x limit_except, u upstream, M mail, S stream.
+
+use std::sync::OnceLock;
 
 use crate::directive::{Apply, Arity, Contexts, Directive};
 
+/// All of them, by module.
+pub(crate) fn directives() -> &'static [Directive] {
+    static DIRECTIVES: OnceLock<Vec<Directive>> = OnceLock::new();
+    DIRECTIVES.get_or_init(|| {
+        let mut directives = Vec::new();
+        let mut module = "";
+        for line in include_str!("known.txt").lines() {
+            match line.trim_start().split_once(": ") {
+                Some((letters, names)) => {
+                    let contexts = parse_contexts(letters);
+                    let known = |name| known(name, contexts, module);
+                    directives.extend(names.split(' ').map(known));
+                }
+                None => module = line,
+            }
+        }
+        directives
+    })
+}
+
 /// A directive that is refused.
-const fn known(name: &'static str, contexts: &str, module: &'static str) -> Directive {
+fn known(name: &'static str, contexts: Contexts, module: &'static str) -> Directive {
     Directive {
         name,
-        contexts: parse_contexts(contexts.as_bytes()),
+        contexts,
         arity: Arity::AtLeast(0),
         default: None,
         doc: "",
@@ -19,469 +43,19 @@ const fn known(name: &'static str, contexts: &str, module: &'static str) -> Dire
     }
 }
 
-const fn parse_contexts(mut letters: &[u8]) -> Contexts {
-    let mut contexts = Contexts(0);
-    while let [letter, rest @ ..] = letters {
-        let one = match letter {
-            b'm' => Contexts::MAIN,
-            b'e' => Contexts::EVENTS,
-            b'h' => Contexts::HTTP,
-            b's' => Contexts::SERVER,
-            b'I' => Contexts::IF_IN_SERVER,
-            b'l' => Contexts::LOCATION,
-            b'i' => Contexts::IF_IN_LOCATION,
-            b'x' => Contexts::LIMIT_EXCEPT,
-            b'u' => Contexts::UPSTREAM,
-            b'M' => Contexts::MAIL,
-            _ => Contexts::STREAM,
-        };
-        contexts = contexts.and(one);
-        letters = rest;
-    }
-    contexts
+fn parse_contexts(letters: &str) -> Contexts {
+    let one = |letter| match letter {
+        b'm' => Contexts::MAIN,
+        b'e' => Contexts::EVENTS,
+        b'h' => Contexts::HTTP,
+        b's' => Contexts::SERVER,
+        b'I' => Contexts::IF_IN_SERVER,
+        b'l' => Contexts::LOCATION,
+        b'i' => Contexts::IF_IN_LOCATION,
+        b'x' => Contexts::LIMIT_EXCEPT,
+        b'u' => Contexts::UPSTREAM,
+        b'M' => Contexts::MAIL,
+        _ => Contexts::STREAM,
+    };
+    letters.bytes().map(one).fold(Contexts(0), Contexts::and)
 }
-
-const COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES: &str = "commercial modules or third-party modules";
-const MAIL_MODULES: &str = "mail modules";
-const EVENT_OPENSSL: &str = "ngx_event_openssl";
-const EVENT_OPENSSL_CACHE: &str = "ngx_event_openssl_cache";
-const EVENT_QUIC_BPF: &str = "ngx_event_quic_bpf";
-const GOOGLE_PERFTOOLS: &str = "ngx_google_perftools_module";
-const ADDITION_FILTER: &str = "ngx_http_addition_filter_module";
-const AUTH_BASIC: &str = "ngx_http_auth_basic_module";
-const AUTH_REQUEST: &str = "ngx_http_auth_request_module";
-const BROWSER: &str = "ngx_http_browser_module";
-const CHARSET_FILTER: &str = "ngx_http_charset_filter_module";
-const CORE: &str = "ngx_http_core_module";
-const DAV: &str = "ngx_http_dav_module";
-const DEGRADATION: &str = "ngx_http_degradation_module";
-const EMPTY_GIF: &str = "ngx_http_empty_gif_module";
-const FASTCGI: &str = "ngx_http_fastcgi_module";
-const FLV: &str = "ngx_http_flv_module";
-const GEO: &str = "ngx_http_geo_module";
-const GEOIP: &str = "ngx_http_geoip_module";
-const GRPC: &str = "ngx_http_grpc_module";
-const GUNZIP_FILTER: &str = "ngx_http_gunzip_filter_module";
-const HEADERS_FILTER: &str = "ngx_http_headers_filter_module";
-const IMAGE_FILTER: &str = "ngx_http_image_filter_module";
-const LIMIT_CONN: &str = "ngx_http_limit_conn_module";
-const LIMIT_REQ: &str = "ngx_http_limit_req_module";
-const MIRROR: &str = "ngx_http_mirror_module";
-const MP4: &str = "ngx_http_mp4_module";
-const PERL: &str = "ngx_http_perl_module";
-const PROXY: &str = "ngx_http_proxy_module";
-const RANDOM_INDEX: &str = "ngx_http_random_index_module";
-const REFERER: &str = "ngx_http_referer_module";
-const SCGI: &str = "ngx_http_scgi_module";
-const SECURE_LINK: &str = "ngx_http_secure_link_module";
-const SLICE_FILTER: &str = "ngx_http_slice_filter_module";
-const SPLIT_CLIENTS: &str = "ngx_http_split_clients_module";
-const SSI_FILTER: &str = "ngx_http_ssi_filter_module";
-const SSL: &str = "ngx_http_ssl_module";
-const SUB_FILTER: &str = "ngx_http_sub_filter_module";
-const TUNNEL: &str = "ngx_http_tunnel_module";
-const USERID_FILTER: &str = "ngx_http_userid_filter_module";
-const UWSGI: &str = "ngx_http_uwsgi_module";
-const V2: &str = "ngx_http_v2_module";
-const V3: &str = "ngx_http_v3_module";
-const XSLT_FILTER: &str = "ngx_http_xslt_filter_module";
-const STREAM_MODULES: &str = "stream modules";
-
-/// By module.
-pub(crate) const DIRECTIVES: &[Directive] = &[
-    known(
-        "acme_certificate",
-        "s",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known(
-        "acme_issuer",
-        "h",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known("api", "l", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known(
-        "auth_jwt",
-        "hslx",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known(
-        "auth_jwt_key_file",
-        "hslx",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known("brotli", "hsli", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known(
-        "brotli_comp_level",
-        "hsli",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known(
-        "brotli_static",
-        "hsl",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known(
-        "brotli_types",
-        "hsl",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known(
-        "error_log_tag",
-        "hsl",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known("f4f", "l", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known(
-        "health_check",
-        "l",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known("hls", "l", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known(
-        "js_content",
-        "lix",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known("js_import", "h", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known("js_set", "h", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known("keyval", "h", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known(
-        "keyval_zone",
-        "h",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known(
-        "lua_package_path",
-        "h",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known("match", "h", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known(
-        "more_set_headers",
-        "hsli",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known("ntlm", "u", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known(
-        "session_log",
-        "hsl",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known(
-        "session_log_format",
-        "h",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known(
-        "session_log_zone",
-        "h",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known(
-        "status_zone",
-        "sli",
-        COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES,
-    ),
-    known("zone_sync", "S", COMMERCIAL_MODULES_OR_THIRD_PARTY_MODULES),
-    known("auth_http", "M", MAIL_MODULES),
-    known("auth_http_header", "M", MAIL_MODULES),
-    known("auth_http_pass_client_cert", "M", MAIL_MODULES),
-    known("auth_http_timeout", "M", MAIL_MODULES),
-    known("imap_auth", "M", MAIL_MODULES),
-    known("imap_capabilities", "M", MAIL_MODULES),
-    known("imap_client_buffer", "M", MAIL_MODULES),
-    known("mail", "m", MAIL_MODULES),
-    known("max_errors", "M", MAIL_MODULES),
-    known("pop3_auth", "M", MAIL_MODULES),
-    known("pop3_capabilities", "M", MAIL_MODULES),
-    known("protocol", "M", MAIL_MODULES),
-    known("proxy", "M", MAIL_MODULES),
-    known("proxy_buffer", "M", MAIL_MODULES),
-    known("proxy_pass_error_message", "M", MAIL_MODULES),
-    known("proxy_smtp_auth", "M", MAIL_MODULES),
-    known("proxy_timeout", "MS", MAIL_MODULES),
-    known("smtp_auth", "M", MAIL_MODULES),
-    known("smtp_capabilities", "M", MAIL_MODULES),
-    known("smtp_client_buffer", "M", MAIL_MODULES),
-    known("smtp_greeting_delay", "M", MAIL_MODULES),
-    known("starttls", "M", MAIL_MODULES),
-    known("timeout", "M", MAIL_MODULES),
-    known("xclient", "M", MAIL_MODULES),
-    known("ssl_engine", "m", EVENT_OPENSSL),
-    known("ssl_object_cache_inheritable", "m", EVENT_OPENSSL_CACHE),
-    known("quic_bpf", "m", EVENT_QUIC_BPF),
-    known("google_perftools_profiles", "m", GOOGLE_PERFTOOLS),
-    known("add_after_body", "hsl", ADDITION_FILTER),
-    known("add_before_body", "hsl", ADDITION_FILTER),
-    known("addition_types", "hsl", ADDITION_FILTER),
-    known("auth_basic", "hslx", AUTH_BASIC),
-    known("auth_basic_user_file", "hslx", AUTH_BASIC),
-    known("auth_request", "hsl", AUTH_REQUEST),
-    known("auth_request_set", "hsl", AUTH_REQUEST),
-    known("ancient_browser", "hsl", BROWSER),
-    known("ancient_browser_value", "hsl", BROWSER),
-    known("modern_browser", "hsl", BROWSER),
-    known("modern_browser_value", "hsl", BROWSER),
-    known("charset_map", "h", CHARSET_FILTER),
-    known("auth_delay", "hsl", CORE),
-    known("client_body_early_read", "hs", CORE),
-    known("early_hints", "hsl", CORE),
-    known("post_action", "hsli", CORE),
-    known("create_full_put_path", "hsl", DAV),
-    known("dav_access", "hsl", DAV),
-    known("dav_methods", "hsl", DAV),
-    known("min_delete_depth", "hsl", DAV),
-    known("degradation", "h", DEGRADATION),
-    known("degrade", "hsl", DEGRADATION),
-    known("empty_gif", "l", EMPTY_GIF),
-    known("fastcgi_cache", "hsl", FASTCGI),
-    known("fastcgi_cache_background_update", "hsl", FASTCGI),
-    known("fastcgi_cache_bypass", "hsl", FASTCGI),
-    known("fastcgi_cache_key", "hsl", FASTCGI),
-    known("fastcgi_cache_lock", "hsl", FASTCGI),
-    known("fastcgi_cache_lock_age", "hsl", FASTCGI),
-    known("fastcgi_cache_lock_timeout", "hsl", FASTCGI),
-    known("fastcgi_cache_max_range_offset", "hsl", FASTCGI),
-    known("fastcgi_cache_methods", "hsl", FASTCGI),
-    known("fastcgi_cache_min_uses", "hsl", FASTCGI),
-    known("fastcgi_cache_path", "h", FASTCGI),
-    known("fastcgi_cache_revalidate", "hsl", FASTCGI),
-    known("fastcgi_cache_use_stale", "hsl", FASTCGI),
-    known("fastcgi_cache_valid", "hsl", FASTCGI),
-    known("fastcgi_no_cache", "hsl", FASTCGI),
-    known("flv", "l", FLV),
-    known("geo", "hS", GEO),
-    known("geoip_city", "hS", GEOIP),
-    known("geoip_country", "hS", GEOIP),
-    known("geoip_org", "hS", GEOIP),
-    known("geoip_proxy", "h", GEOIP),
-    known("geoip_proxy_recursive", "h", GEOIP),
-    known("grpc_bind", "hsl", GRPC),
-    known("grpc_buffer_size", "hsl", GRPC),
-    known("grpc_connect_timeout", "hsl", GRPC),
-    known("grpc_hide_header", "hsl", GRPC),
-    known("grpc_ignore_headers", "hsl", GRPC),
-    known("grpc_intercept_errors", "hsl", GRPC),
-    known("grpc_next_upstream", "hsl", GRPC),
-    known("grpc_next_upstream_timeout", "hsl", GRPC),
-    known("grpc_next_upstream_tries", "hsl", GRPC),
-    known("grpc_pass", "li", GRPC),
-    known("grpc_pass_header", "hsl", GRPC),
-    known("grpc_read_timeout", "hsl", GRPC),
-    known("grpc_send_timeout", "hsl", GRPC),
-    known("grpc_set_header", "hsl", GRPC),
-    known("grpc_socket_keepalive", "hsl", GRPC),
-    known("grpc_socket_rcvbuf", "hsl", GRPC),
-    known("grpc_socket_sndbuf", "hsl", GRPC),
-    known("grpc_ssl_certificate", "hsl", GRPC),
-    known("grpc_ssl_certificate_cache", "hsl", GRPC),
-    known("grpc_ssl_certificate_key", "hsl", GRPC),
-    known("grpc_ssl_ciphers", "hsl", GRPC),
-    known("grpc_ssl_conf_command", "hsl", GRPC),
-    known("grpc_ssl_crl", "hsl", GRPC),
-    known("grpc_ssl_name", "hsl", GRPC),
-    known("grpc_ssl_password_file", "hsl", GRPC),
-    known("grpc_ssl_protocols", "hsl", GRPC),
-    known("grpc_ssl_server_name", "hsl", GRPC),
-    known("grpc_ssl_session_reuse", "hsl", GRPC),
-    known("grpc_ssl_trusted_certificate", "hsl", GRPC),
-    known("grpc_ssl_verify", "hsl", GRPC),
-    known("grpc_ssl_verify_depth", "hsl", GRPC),
-    known("gunzip", "hsl", GUNZIP_FILTER),
-    known("gunzip_buffers", "hsl", GUNZIP_FILTER),
-    known("add_header_inherit", "hsli", HEADERS_FILTER),
-    known("add_trailer_inherit", "hsli", HEADERS_FILTER),
-    known("image_filter", "l", IMAGE_FILTER),
-    known("image_filter_buffer", "hsl", IMAGE_FILTER),
-    known("image_filter_interlace", "hsl", IMAGE_FILTER),
-    known("image_filter_jpeg_quality", "hsl", IMAGE_FILTER),
-    known("image_filter_sharpen", "hsl", IMAGE_FILTER),
-    known("image_filter_transparency", "hsl", IMAGE_FILTER),
-    known("image_filter_webp_quality", "hsl", IMAGE_FILTER),
-    known("limit_conn", "hslS", LIMIT_CONN),
-    known("limit_conn_dry_run", "hslS", LIMIT_CONN),
-    known("limit_conn_log_level", "hslS", LIMIT_CONN),
-    known("limit_conn_status", "hsl", LIMIT_CONN),
-    known("limit_conn_zone", "hS", LIMIT_CONN),
-    known("limit_req", "hsl", LIMIT_REQ),
-    known("limit_req_dry_run", "hsl", LIMIT_REQ),
-    known("limit_req_log_level", "hsl", LIMIT_REQ),
-    known("limit_req_status", "hsl", LIMIT_REQ),
-    known("limit_req_zone", "h", LIMIT_REQ),
-    known("mirror", "hsl", MIRROR),
-    known("mirror_request_body", "hsl", MIRROR),
-    known("mp4", "l", MP4),
-    known("mp4_buffer_size", "hsl", MP4),
-    known("mp4_max_buffer_size", "hsl", MP4),
-    known("mp4_start_key_frame", "hsl", MP4),
-    known("perl", "lx", PERL),
-    known("perl_modules", "h", PERL),
-    known("perl_require", "h", PERL),
-    known("perl_set", "h", PERL),
-    known("proxy_cache", "hsl", PROXY),
-    known("proxy_cache_background_update", "hsl", PROXY),
-    known("proxy_cache_bypass", "hsl", PROXY),
-    known("proxy_cache_convert_head", "hsl", PROXY),
-    known("proxy_cache_key", "hsl", PROXY),
-    known("proxy_cache_lock", "hsl", PROXY),
-    known("proxy_cache_lock_age", "hsl", PROXY),
-    known("proxy_cache_lock_timeout", "hsl", PROXY),
-    known("proxy_cache_max_range_offset", "hsl", PROXY),
-    known("proxy_cache_methods", "hsl", PROXY),
-    known("proxy_cache_min_uses", "hsl", PROXY),
-    known("proxy_cache_path", "h", PROXY),
-    known("proxy_cache_revalidate", "hsl", PROXY),
-    known("proxy_cache_use_stale", "hsl", PROXY),
-    known("proxy_cache_valid", "hsl", PROXY),
-    known("proxy_no_cache", "hsl", PROXY),
-    known("proxy_ssl_certificate", "hslS", PROXY),
-    known("proxy_ssl_certificate_cache", "hslS", PROXY),
-    known("proxy_ssl_certificate_key", "hslS", PROXY),
-    known("proxy_ssl_ciphers", "hslS", PROXY),
-    known("proxy_ssl_conf_command", "hslS", PROXY),
-    known("proxy_ssl_crl", "hslS", PROXY),
-    known("proxy_ssl_name", "hslS", PROXY),
-    known("proxy_ssl_password_file", "hslS", PROXY),
-    known("proxy_ssl_protocols", "hslS", PROXY),
-    known("proxy_ssl_server_name", "hslS", PROXY),
-    known("proxy_ssl_session_reuse", "hslS", PROXY),
-    known("proxy_ssl_trusted_certificate", "hslS", PROXY),
-    known("proxy_ssl_verify", "hslS", PROXY),
-    known("proxy_ssl_verify_depth", "hslS", PROXY),
-    known("random_index", "l", RANDOM_INDEX),
-    known("referer_hash_bucket_size", "sl", REFERER),
-    known("referer_hash_max_size", "sl", REFERER),
-    known("valid_referers", "sl", REFERER),
-    known("scgi_cache", "hsl", SCGI),
-    known("scgi_cache_background_update", "hsl", SCGI),
-    known("scgi_cache_bypass", "hsl", SCGI),
-    known("scgi_cache_key", "hsl", SCGI),
-    known("scgi_cache_lock", "hsl", SCGI),
-    known("scgi_cache_lock_age", "hsl", SCGI),
-    known("scgi_cache_lock_timeout", "hsl", SCGI),
-    known("scgi_cache_max_range_offset", "hsl", SCGI),
-    known("scgi_cache_methods", "hsl", SCGI),
-    known("scgi_cache_min_uses", "hsl", SCGI),
-    known("scgi_cache_path", "h", SCGI),
-    known("scgi_cache_revalidate", "hsl", SCGI),
-    known("scgi_cache_use_stale", "hsl", SCGI),
-    known("scgi_cache_valid", "hsl", SCGI),
-    known("scgi_no_cache", "hsl", SCGI),
-    known("secure_link", "hsl", SECURE_LINK),
-    known("secure_link_md5", "hsl", SECURE_LINK),
-    known("secure_link_secret", "hsl", SECURE_LINK),
-    known("slice", "hsl", SLICE_FILTER),
-    known("split_clients", "hS", SPLIT_CLIENTS),
-    known("ssi", "hsli", SSI_FILTER),
-    known("ssi_ignore_recycled_buffers", "hsl", SSI_FILTER),
-    known("ssi_last_modified", "hsl", SSI_FILTER),
-    known("ssi_min_file_chunk", "hsl", SSI_FILTER),
-    known("ssi_silent_errors", "hsl", SSI_FILTER),
-    known("ssi_types", "hsl", SSI_FILTER),
-    known("ssi_value_length", "hsl", SSI_FILTER),
-    known("ssl", "hsM", SSL),
-    known("ssl_reject_handshake", "hsS", SSL),
-    known("sub_filter", "hsl", SUB_FILTER),
-    known("sub_filter_last_modified", "hsl", SUB_FILTER),
-    known("sub_filter_once", "hsl", SUB_FILTER),
-    known("sub_filter_types", "hsl", SUB_FILTER),
-    known("tunnel_bind", "hsl", TUNNEL),
-    known("tunnel_buffer_size", "hsl", TUNNEL),
-    known("tunnel_connect_timeout", "hsl", TUNNEL),
-    known("tunnel_next_upstream", "hsl", TUNNEL),
-    known("tunnel_next_upstream_timeout", "hsl", TUNNEL),
-    known("tunnel_next_upstream_tries", "hsl", TUNNEL),
-    known("tunnel_pass", "sli", TUNNEL),
-    known("tunnel_read_timeout", "hsl", TUNNEL),
-    known("tunnel_send_lowat", "hsl", TUNNEL),
-    known("tunnel_send_timeout", "hsl", TUNNEL),
-    known("tunnel_socket_keepalive", "hsl", TUNNEL),
-    known("tunnel_socket_rcvbuf", "hsl", TUNNEL),
-    known("tunnel_socket_sndbuf", "hsl", TUNNEL),
-    known("userid", "hsl", USERID_FILTER),
-    known("userid_domain", "hsl", USERID_FILTER),
-    known("userid_expires", "hsl", USERID_FILTER),
-    known("userid_flags", "hsl", USERID_FILTER),
-    known("userid_mark", "hsl", USERID_FILTER),
-    known("userid_name", "hsl", USERID_FILTER),
-    known("userid_p3p", "hsl", USERID_FILTER),
-    known("userid_path", "hsl", USERID_FILTER),
-    known("userid_service", "hsl", USERID_FILTER),
-    known("uwsgi_cache", "hsl", UWSGI),
-    known("uwsgi_cache_background_update", "hsl", UWSGI),
-    known("uwsgi_cache_bypass", "hsl", UWSGI),
-    known("uwsgi_cache_key", "hsl", UWSGI),
-    known("uwsgi_cache_lock", "hsl", UWSGI),
-    known("uwsgi_cache_lock_age", "hsl", UWSGI),
-    known("uwsgi_cache_lock_timeout", "hsl", UWSGI),
-    known("uwsgi_cache_max_range_offset", "hsl", UWSGI),
-    known("uwsgi_cache_methods", "hsl", UWSGI),
-    known("uwsgi_cache_min_uses", "hsl", UWSGI),
-    known("uwsgi_cache_path", "h", UWSGI),
-    known("uwsgi_cache_revalidate", "hsl", UWSGI),
-    known("uwsgi_cache_use_stale", "hsl", UWSGI),
-    known("uwsgi_cache_valid", "hsl", UWSGI),
-    known("uwsgi_no_cache", "hsl", UWSGI),
-    known("uwsgi_ssl_certificate", "hsl", UWSGI),
-    known("uwsgi_ssl_certificate_cache", "hsl", UWSGI),
-    known("uwsgi_ssl_certificate_key", "hsl", UWSGI),
-    known("uwsgi_ssl_ciphers", "hsl", UWSGI),
-    known("uwsgi_ssl_conf_command", "hsl", UWSGI),
-    known("uwsgi_ssl_crl", "hsl", UWSGI),
-    known("uwsgi_ssl_name", "hsl", UWSGI),
-    known("uwsgi_ssl_password_file", "hsl", UWSGI),
-    known("uwsgi_ssl_protocols", "hsl", UWSGI),
-    known("uwsgi_ssl_server_name", "hsl", UWSGI),
-    known("uwsgi_ssl_session_reuse", "hsl", UWSGI),
-    known("uwsgi_ssl_trusted_certificate", "hsl", UWSGI),
-    known("uwsgi_ssl_verify", "hsl", UWSGI),
-    known("uwsgi_ssl_verify_depth", "hsl", UWSGI),
-    known("http2", "hs", V2),
-    known("http2_body_preread_size", "hs", V2),
-    known("http2_chunk_size", "hsl", V2),
-    known("http2_idle_timeout", "hs", V2),
-    known("http2_max_concurrent_pushes", "hs", V2),
-    known("http2_max_concurrent_streams", "hs", V2),
-    known("http2_max_field_size", "hs", V2),
-    known("http2_max_header_size", "hs", V2),
-    known("http2_max_requests", "hs", V2),
-    known("http2_pool_size", "hs", V2),
-    known("http2_push", "hsl", V2),
-    known("http2_push_preload", "hsl", V2),
-    known("http2_recv_buffer_size", "h", V2),
-    known("http2_recv_timeout", "hs", V2),
-    known("http2_streams_index_size", "hs", V2),
-    known("http3", "hs", V3),
-    known("http3_hq", "hs", V3),
-    known("http3_max_concurrent_streams", "hs", V3),
-    known("http3_stream_buffer_size", "hs", V3),
-    known("quic_active_connection_id_limit", "hs", V3),
-    known("quic_gso", "hs", V3),
-    known("quic_host_key", "hs", V3),
-    known("quic_retry", "hs", V3),
-    known("xml_entities", "hsl", XSLT_FILTER),
-    known("xml_external_entities", "hsl", XSLT_FILTER),
-    known("xslt_last_modified", "hsl", XSLT_FILTER),
-    known("xslt_param", "hsl", XSLT_FILTER),
-    known("xslt_string_param", "hsl", XSLT_FILTER),
-    known("xslt_stylesheet", "l", XSLT_FILTER),
-    known("xslt_types", "hsl", XSLT_FILTER),
-    known("pass", "S", STREAM_MODULES),
-    known("preread_buffer_size", "S", STREAM_MODULES),
-    known("preread_timeout", "S", STREAM_MODULES),
-    known("proxy_download_rate", "S", STREAM_MODULES),
-    known("proxy_downstream_buffer", "S", STREAM_MODULES),
-    known("proxy_half_close", "S", STREAM_MODULES),
-    known("proxy_protocol_timeout", "S", STREAM_MODULES),
-    known("proxy_requests", "S", STREAM_MODULES),
-    known("proxy_responses", "S", STREAM_MODULES),
-    known("proxy_ssl", "S", STREAM_MODULES),
-    known("proxy_ssl_alpn", "S", STREAM_MODULES),
-    known("proxy_upload_rate", "S", STREAM_MODULES),
-    known("proxy_upstream_buffer", "S", STREAM_MODULES),
-    known("ssl_alpn", "S", STREAM_MODULES),
-    known("ssl_handshake_timeout", "S", STREAM_MODULES),
-    known("ssl_preread", "S", STREAM_MODULES),
-    known("stream", "m", STREAM_MODULES),
-];
