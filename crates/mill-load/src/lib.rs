@@ -69,6 +69,8 @@ pub mod silence;
 /// A thread's counters.
 pub mod tally;
 
+/// Durations in JSON.
+mod nanos;
 /// What a run needs of the operating system.
 pub mod platform;
 

@@ -2,6 +2,7 @@
 //! simulation.
 
 use crate::generator::Part;
+use crate::nanos;
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::request::Requests;
@@ -9,6 +10,7 @@ use crate::silence::{self, Gap};
 use core::net::SocketAddr;
 use core::time::Duration;
 use mill_runtime::time::{Instant, UnixTime};
+use serde::{Deserialize, Serialize};
 
 /// The platform of a run.
 pub trait Platform {
@@ -124,7 +126,7 @@ pub struct RunOutcome<R> {
 }
 
 /// The kernel's figures for the measured period. Unavailable ones are `None`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// CPU time of each generating thread, and the time of its measurement.
     pub threads: Vec<ThreadCpu>,
@@ -157,26 +159,31 @@ impl Machine {
 }
 
 /// One generating thread's CPU time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadCpu {
+    #[serde(rename = "user_ns", with = "nanos")]
     pub user: Duration,
+    #[serde(rename = "system_ns", with = "nanos")]
     pub system: Duration,
     /// Over this time.
+    #[serde(rename = "wall_ns", with = "nanos")]
     pub wall: Duration,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
 /// The CPU time of all threads, without interrupts and idling.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramsCpu {
+    #[serde(rename = "used_ns", with = "nanos")]
     pub used: Duration,
     /// The time of all CPUs together.
+    #[serde(rename = "available_ns", with = "nanos")]
     pub available: Duration,
 }
 
 /// How much of an interface was used.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkUse {
     pub interface: String,
     pub bits_per_second: f64,
@@ -185,11 +192,13 @@ pub struct LinkUse {
 }
 
 /// The server's CPU time, all its threads.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerCpu {
     pub process: u32,
     pub command: String,
+    #[serde(rename = "user_ns", with = "nanos")]
     pub user: Duration,
+    #[serde(rename = "system_ns", with = "nanos")]
     pub system: Duration,
     /// Its busiest thread's share of a CPU, 0 to 1.
     pub busiest_thread: f64,

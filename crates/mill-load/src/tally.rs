@@ -2,15 +2,17 @@
 
 use crate::failure::FailureKind;
 use core::ops::AddAssign;
+use serde::{Deserialize, Serialize};
 
-/// The counters of one thread, or of all together. At any time `started = answered + failed() + unfinished()`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The counters of one thread, or of all together; older documents lack those with a default. At any time `started = answered + failed() + unfinished()`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Requests that were started, including connecting if necessary.
     pub started: u64,
     /// Requests whose response was complete, whatever its status.
     pub answered: u64,
     /// Failed requests by kind, in the order of [`FailureKind::ALL`].
+    #[serde(with = "by_kind")]
     pub failures: [u64; FailureKind::ALL.len()],
     /// Answers by the first digit of their status, 1xx first; statuses beyond 5xx are counted with those.
     pub statuses: [u64; 5],
@@ -41,8 +43,10 @@ pub struct Tally {
     pub never_started: u64,
     /// Microseconds, of all connections together, in which they could not be served: from the start of a failed request
     /// to that of the next answered one, and the whole waiting time of requests that hang.
+    #[serde(default)]
     pub lost_us: u64,
     /// Unfinished requests that had waited for much longer than any answer took: they hang.
+    #[serde(default)]
     pub hanging: u64,
 }
 
@@ -133,6 +137,30 @@ impl AddAssign for Tally {
         }
         self.open += other.open;
         self.open_max += other.open_max;
+    }
+}
+
+/// The failures in JSON: an object with a field a kind.
+mod by_kind {
+    use crate::failure::FailureKind;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::collections::BTreeMap;
+
+    type Counts = [u64; FailureKind::ALL.len()];
+
+    pub(super) fn serialize<S: Serializer>(counts: &Counts, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(FailureKind::ALL.iter().map(|kind| kind.name()).zip(counts))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Counts, D::Error> {
+        let named = BTreeMap::<String, u64>::deserialize(from)?;
+        let mut counts = Counts::default();
+        for (kind, count) in FailureKind::ALL.iter().zip(&mut counts) {
+            let found = named.get(kind.name()).copied();
+            *count = found.ok_or_else(|| D::Error::missing_field(kind.name()))?;
+        }
+        Ok(counts)
     }
 }
 

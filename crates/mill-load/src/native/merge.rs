@@ -65,7 +65,8 @@ fn merge_periods(parts: &[Results]) -> Vec<Period> {
         .collect()
 }
 
-fn merge_period(same: &[&Period]) -> Option<Period> {
+/// The sum of periods of one number; `None` without any.
+pub(super) fn merge_period(same: &[&Period]) -> Option<Period> {
     let (first, others) = same.split_first()?;
     if others.is_empty() {
         return Some((*first).clone());

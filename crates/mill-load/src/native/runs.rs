@@ -1,7 +1,7 @@
 //! Single runs, runs in several processes, searches, sweeps.
 
 use crate::native::live::{Live, Screen};
-use crate::native::merge::{Hosts, merge};
+use crate::native::merge::{Hosts, merge, merge_period};
 use crate::native::options::{Options, Refused};
 use crate::native::part::{PartIndex, conduct};
 use crate::native::preparation::Prepared;
@@ -18,7 +18,6 @@ use crate::native::verdict::{Subject, Thresholds, VerdictKind};
 use crate::plan::Pace;
 use crate::platform::{Launcher, Platform, ThreadInput};
 use core::time::Duration;
-use mill_metrics::Histogram;
 use mill_runtime::time::{Instant, UnixTime};
 use std::collections::VecDeque;
 use std::io::Write;
@@ -257,15 +256,9 @@ fn nanos(time: UnixTime) -> i128 {
 /// Periods that have not been reported by all parts.
 #[derive(Debug, Default)]
 struct Gathering {
-    open: VecDeque<Open>,
+    /// The periods of the same number.
+    open: VecDeque<Vec<Period>>,
     closed: usize,
-}
-
-#[derive(Debug)]
-struct Open {
-    reported: u32,
-    sum: Period,
-    latency: Histogram,
 }
 
 impl Gathering {
@@ -275,50 +268,17 @@ impl Gathering {
         let number = (period.end.as_secs_f64() / interval).round();
         let number = Duration::try_from_secs_f64(number).map_or(0, |number| number.as_secs());
         let place = usize::try_from(number).ok()?.checked_sub(1 + self.closed)?;
-        let latency = Histogram::parse(&period.histogram).ok()?;
         while self.open.len() <= place.min(OPEN_MAX) {
-            self.open.push_back(Open {
-                reported: 0,
-                sum: Period::default(),
-                latency: Histogram::new(),
-            });
+            self.open.push_back(Vec::new());
         }
-        self.open.get_mut(place)?.add(period, &latency);
-        let first = self.open.front()?;
-        if first.reported < options.processes && self.open.len() < OPEN_MAX {
+        self.open.get_mut(place)?.push(period.clone());
+        let is_complete = self.open.front()?.len() >= options.processes as usize;
+        if !is_complete && self.open.len() < OPEN_MAX {
             return None;
         }
         self.closed += 1;
-        self.open.pop_front().map(Open::close)
-    }
-}
-
-impl Open {
-    fn add(&mut self, period: &Period, latency: &Histogram) {
-        let sum = &mut self.sum;
-        if self.reported == 0 {
-            sum.begin = period.begin;
-        }
-        self.reported += 1;
-        sum.end = sum.end.max(period.end);
-        sum.started += period.started;
-        sum.answered += period.answered;
-        sum.failed += period.failed;
-        sum.bytes_received += period.bytes_received;
-        sum.connected += period.connected;
-        sum.open += period.open;
-        self.latency.add(latency);
-    }
-
-    fn close(self) -> Period {
-        let latency = &self.latency;
-        Period {
-            p50: latency.percentile(50.0),
-            p90: latency.percentile(90.0),
-            p99: latency.percentile(99.0),
-            max: latency.max(),
-            ..self.sum
-        }
+        let same = self.open.pop_front()?;
+        merge_period(&same.iter().collect::<Vec<_>>())
     }
 }
 

@@ -1,8 +1,10 @@
 //! The time series of a run: what all threads did, interval by interval.
 
+use crate::nanos;
 use crate::native::recorder::Interval;
 use core::time::Duration;
 use mill_metrics::Histogram;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Collects the threads' intervals. A period is closed, and its histogram compressed, when all threads have reported
@@ -17,10 +19,12 @@ pub struct Series {
 }
 
 /// One interval of the run, all threads together.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Period {
     /// Since the beginning of the measured period.
+    #[serde(rename = "begin_ns", with = "nanos")]
     pub begin: Duration,
+    #[serde(rename = "end_ns", with = "nanos")]
     pub end: Duration,
     pub started: u64,
     pub answered: u64,
@@ -28,9 +32,13 @@ pub struct Period {
     pub bytes_received: u64,
     pub connected: u64,
     pub open: u64,
+    #[serde(rename = "p50_ns", with = "nanos")]
     pub p50: Duration,
+    #[serde(rename = "p90_ns", with = "nanos")]
     pub p90: Duration,
+    #[serde(rename = "p99_ns", with = "nanos")]
     pub p99: Duration,
+    #[serde(rename = "max_ns", with = "nanos")]
     pub max: Duration,
     /// The latencies as [`Histogram::emit`] makes them.
     pub histogram: String,

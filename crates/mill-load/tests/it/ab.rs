@@ -1,25 +1,16 @@
 //! ab from the command line to the report, in virtual time: every figure is known.
 
 use crate::closed_loop::MS;
+use crate::command::{Said, run};
 use crate::server::{Act, Then};
 use crate::sim_platform::SimPlatform;
-use mill_load::dialect::ab;
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nServer: sim/1 (x)\r\nContent-Length: 5\r\n\r\nhello";
-
-/// Runs `line` against the world's server; output, errors, status.
-fn outcome(platform: &SimPlatform, line: &str) -> (String, String, u8) {
-    let arguments: Vec<Vec<u8>> = line.split_whitespace().map(Vec::from).collect();
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let status = ab::main(&arguments, platform, &mut out, &mut err);
-    let text = |bytes| String::from_utf8(bytes).expect("text");
-    (text(out), text(err), status)
-}
 
 /// The report from `first` on.
 #[track_caller]
 fn check(platform: &SimPlatform, line: &str, first: &str, expected: &str) {
-    let (out, err, status) = outcome(platform, line);
+    let Said { status, out, err } = run(platform, line);
     let start = out.find(first).unwrap_or_else(|| panic!("{out}{err}"));
     assert_eq!(&out[start..], expected);
     assert_eq!(status, 0);
@@ -56,7 +47,12 @@ Percentage of the requests served within a certain time (ms)
   99%     12
  100%     12 (longest request)
 ";
-    check(&platform, "-n 3 10.0.0.1/", "Complete requests", expected);
+    check(
+        &platform,
+        "ab -n 3 10.0.0.1/",
+        "Complete requests",
+        expected,
+    );
     let requests = platform.log.requests.borrow();
     let request =
         b"GET / HTTP/1.0\r\nHost: 10.0.0.1\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n";
@@ -74,7 +70,7 @@ Processing:    10    10   10
 Waiting:       10    10   10
 Total:         10    11   12
 ";
-    let line = "-k -d -S -n 3 10.0.0.1/";
+    let line = "ab -k -d -S -n 3 10.0.0.1/";
     check(&platform, line, "Connection Times", expected);
     assert_eq!(platform.log.connections.get(), 1);
 }
@@ -83,7 +79,7 @@ Total:         10    11   12
 fn without_k_a_response_lasts_until_its_connection_ends() {
     // The server keeps the connection; only our timeout ends it.
     let platform = SimPlatform::new(|_| Act::raw(ANSWER));
-    let (out, err, status) = outcome(&platform, "-s 1 -n 3 10.0.0.1/");
+    let Said { status, out, err } = run(&platform, "ab -s 1 -n 3 10.0.0.1/");
     assert!(out.ends_with("(be patient)..."), "{out}");
     let timeout = "apr_pollset_poll: The timeout specified has expired (70007)\n";
     assert_eq!((err.as_str(), status), (timeout, 119));
@@ -100,13 +96,13 @@ fn failures_end_a_run_or_are_counted() {
             }
         })
     };
-    let (out, err, status) = outcome(&every_third(), "-n 9 10.0.0.1/");
+    let Said { status, out, err } = run(&every_third(), "ab -n 9 10.0.0.1/");
     assert!(out.ends_with("Total of 2 requests completed\n"), "{out}");
     let reset = "apr_socket_recv: Connection reset by peer (104)\n";
     assert!(err.starts_with(reset), "{err}");
     assert_eq!(status, 104);
 
-    let (out, err, status) = outcome(&every_third(), "-r -v 1 -n 9 10.0.0.1/");
+    let Said { status, out, err } = run(&every_third(), "ab -r -v 1 -n 9 10.0.0.1/");
     let counts = "Complete requests:      9\nFailed requests:        3\n   \
                   (Connect: 0, Receive: 3, Length: 0, Exceptions: 0)\n";
     assert!(out.contains(counts), "{out}");
@@ -118,10 +114,10 @@ fn failures_end_a_run_or_are_counted() {
 fn a_refused_port_ends_a_run_at_once_and_with_r_after_all_attempts() {
     let mut platform = SimPlatform::new(|_| Act::raw(ANSWER));
     platform.listens = false;
-    let (_, err, status) = outcome(&platform, "-n 9 10.0.0.1/");
+    let Said { status, err, .. } = run(&platform, "ab -n 9 10.0.0.1/");
     assert!(err.starts_with("apr_socket_recv: Connection refused (111)\n"));
     assert_eq!(status, 111);
-    let (out, _, status) = outcome(&platform, "-r -n 9 -c 3 10.0.0.1/");
+    let Said { status, out, .. } = run(&platform, "ab -r -n 9 -c 3 10.0.0.1/");
     assert!(out.contains("   (Connect: 9, Receive: 0,"), "{out}");
     assert_eq!(status, 0);
 }
@@ -129,7 +125,7 @@ fn a_refused_port_ends_a_run_at_once_and_with_r_after_all_attempts() {
 #[test]
 fn a_time_limit_ends_a_run() {
     let platform = SimPlatform::new(|_| Act::raw(ANSWER).after(100 * MS));
-    let (out, err, status) = outcome(&platform, "-k -t 2 10.0.0.1/");
+    let Said { status, out, err } = run(&platform, "ab -k -t 2 10.0.0.1/");
     assert!(out.contains("Complete requests:      19\n"), "{out}");
     assert!(err.contains("Finished 19 requests\n"), "{err}");
     assert_eq!(status, 0);

@@ -1,5 +1,7 @@
 //! Whole runs in a simulated world: generators, a server with known behaviour, virtual time.
 
+/// Runs a command line of any tool.
+mod command;
 /// A recorder that keeps every sample.
 mod keep;
 /// A server whose behaviour the test defines.

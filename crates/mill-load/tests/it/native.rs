@@ -1,37 +1,15 @@
 //! `millstream load` from the command line to its report, over the simulated world.
 
+use crate::command::{Said, run};
 use crate::server::Act;
 use crate::sim_platform::SimPlatform;
 use mill_load::native::terminal::Terminal;
-use mill_load::native::{json, main};
+use mill_load::native::{self, json};
 use mill_runtime::time::Duration;
 use std::io::{self, Write};
 
-struct Said {
-    status: u8,
-    out: String,
-    err: String,
-}
-
 fn load(platform: &SimPlatform, line: &str) -> Said {
-    let arguments: Vec<Vec<u8>> = line
-        .split_whitespace()
-        .map(|word| word.as_bytes().to_vec())
-        .collect();
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let status = main(
-        &arguments,
-        platform,
-        &mut out,
-        &mut err,
-        Terminal::default(),
-    );
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("reports are UTF-8");
-    Said {
-        status,
-        out: text(out),
-        err: text(err),
-    }
+    run(platform, &format!("load {line}"))
 }
 
 fn answering(millis: u64) -> SimPlatform {
@@ -280,7 +258,7 @@ fn a_closed_pipe_ends_quietly() {
             .map(|word| word.as_bytes().to_vec())
             .collect();
         let mut err = Vec::new();
-        let status = main(
+        let status = native::main(
             &arguments,
             &platform,
             &mut Closed,

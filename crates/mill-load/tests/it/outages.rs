@@ -1,44 +1,11 @@
 //! Servers that die, hang, stand still or come back during a run: the messages of each command line.
 
+use crate::command::run;
 use crate::server::Act;
 use crate::sim_platform::{Fate, SimPlatform};
-use mill_load::dialect::{ab, wrk, wrk2};
-use mill_load::native;
-use mill_load::native::terminal::Terminal;
 use mill_runtime::time::Duration;
 
 const S: Duration = Duration::from_secs(1);
-
-/// The output of a command line, and its exit status.
-#[derive(Debug)]
-struct Said {
-    status: u8,
-    out: String,
-    err: String,
-}
-
-/// Runs a command line that begins with the tool's name.
-fn run(platform: &SimPlatform, line: &str) -> Said {
-    let (tool, rest) = line.split_once(' ').expect("a tool and its arguments");
-    let arguments: Vec<Vec<u8>> = rest.split(' ').map(Vec::from).collect();
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let status = match tool {
-        "load" => {
-            let terminal = Terminal::default();
-            native::main(&arguments, platform, &mut out, &mut err, terminal)
-        }
-        "wrk" => wrk::main(&arguments, platform, &mut out, &mut err),
-        "wrk2" => wrk2::main(&arguments, platform, &mut out, &mut err),
-        "ab" => ab::main(&arguments, platform, &mut out, &mut err),
-        tool => panic!("{tool} is no tool of ours"),
-    };
-    let text = |bytes| String::from_utf8(bytes).expect("reports are UTF-8");
-    Said {
-        status,
-        out: text(out),
-        err: text(err),
-    }
-}
 
 /// Answers after 5 ms.
 fn server(fate: Fate) -> SimPlatform {

@@ -1,8 +1,9 @@
 //! wrk and wrk2 from the command line to the report, in a simulated world.
 
+use crate::command::{Said, run};
 use crate::server::{Act, Then};
 use crate::sim_platform::SimPlatform;
-use mill_load::dialect::{wrk, wrk2};
+use mill_load::dialect::wrk;
 use mill_runtime::time::Duration;
 use std::fs;
 use std::io::{self, Write};
@@ -10,34 +11,11 @@ use std::path::PathBuf;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Exit status, standard output, error output.
-type Printed = (u8, String, String);
-
-fn words(line: &str) -> Vec<Vec<u8>> {
-    line.split_whitespace()
-        .map(|word| word.as_bytes().to_vec())
-        .collect()
-}
-
-fn run(platform: &SimPlatform, line: &str) -> Printed {
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let status = match line.split_once(' ') {
-        Some(("wrk2", line)) => wrk2::main(&words(line), platform, &mut out, &mut err),
-        Some((_, line)) => wrk::main(&words(line), platform, &mut out, &mut err),
-        None => wrk::main(&[], platform, &mut out, &mut err),
-    };
-    (
-        status,
-        String::from_utf8(out).expect("reports are text"),
-        String::from_utf8(err).expect("warnings are text"),
-    )
-}
-
 #[track_caller]
 fn check(platform: &SimPlatform, line: &str, out: &str, err: &str) {
-    let (status, found, errors) = run(platform, line);
-    assert_eq!((found.as_str(), errors.as_str()), (out, err));
-    assert_eq!(status, 0);
+    let said = run(platform, line);
+    assert_eq!((said.out.as_str(), said.err.as_str()), (out, err));
+    assert_eq!(said.status, 0);
 }
 
 #[test]
@@ -73,7 +51,7 @@ fn each_misleading_figure_has_a_line_on_the_error_output() {
         let delay = if request % 10 == 9 { 3000 * MS } else { MS };
         Act::answer("x").after(delay)
     });
-    let (status, out, err) = run(&platform, "wrk -t2 -c3 -d20 http://10.0.0.1/");
+    let Said { status, out, err } = run(&platform, "wrk -t2 -c3 -d20 http://10.0.0.1/");
     assert_eq!(status, 0);
     assert!(out.contains("  2 threads and 3 connections\n"), "{out}");
     assert!(
@@ -93,7 +71,7 @@ fn a_stall_that_the_correction_spreads_is_reported() {
         let delay = if request == 50 { 1000 * MS } else { MS };
         Act::answer("x").after(delay)
     });
-    let (_, out, err) = run(&platform, "wrk -t1 -c1 -d2 http://10.0.0.1/");
+    let Said { out, err, .. } = run(&platform, "wrk -t1 -c1 -d2 http://10.0.0.1/");
     assert!(out.contains("    Latency   "), "{out}");
     let [silence, correction] = err.lines().collect::<Vec<_>>()[..] else {
         panic!("{err}")
@@ -115,7 +93,7 @@ fn bad_answers_and_lost_connections_have_their_lines() {
         1 => Act::raw("HTTP/1.1 200").then(Then::Close).after(100 * MS),
         _ => Act::answer("").after(100 * MS),
     });
-    let (status, out, err) = run(&platform, "wrk -t1 -c1 -d1 http://10.0.0.1/");
+    let Said { status, out, err } = run(&platform, "wrk -t1 -c1 -d1 http://10.0.0.1/");
     assert_eq!((status, err.as_str()), (0, ""));
     assert!(
         out.contains("  Socket errors: connect 0, read 2, write 0, timeout 0\n"),
@@ -128,7 +106,7 @@ fn bad_answers_and_lost_connections_have_their_lines() {
 fn bytes_beyond_a_response_are_read_errors() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloEXTRA";
     let platform = SimPlatform::new(move |_| Act::raw(answer).after(100 * MS));
-    let (status, out, err) = run(&platform, "wrk -t1 -c1 -d1 http://10.0.0.1/");
+    let Said { status, out, err } = run(&platform, "wrk -t1 -c1 -d1 http://10.0.0.1/");
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
     let errors = "  Socket errors: connect 0, read 9, write 0, timeout 0\n";
     assert!(
@@ -142,7 +120,7 @@ fn a_thread_that_its_script_stops_is_no_outage() {
     let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let text = "local n = 0 function response() n = n + 1 if n == 3 then wrk.thread:stop() end end";
     let script = File::new("stop", text);
-    let (status, out, err) = run(
+    let Said { status, out, err } = run(
         &platform,
         &script.line("wrk -t1 -c1 -d3", "http://10.0.0.1/"),
     );
@@ -158,7 +136,7 @@ fn a_thread_that_its_script_stops_is_no_outage() {
 fn requests_per_connection_are_in_the_banner_and_held() {
     let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let line = "wrk -t1 -c2 -d1 --connreqs 4 --delay --latency http://10.0.0.1/";
-    let (status, out, err) = run(&platform, line);
+    let Said { status, out, err } = run(&platform, line);
     assert_eq!((status, err.as_str()), (0, ""));
     let banner = "Running 1s test @ http://10.0.0.1/\n  1 threads and 2 connections, 4 requests/connection\n";
     assert!(out.starts_with(banner), "{out}");
@@ -173,10 +151,8 @@ fn requests_per_connection_are_in_the_banner_and_held() {
 fn an_unreachable_server_ends_the_run_before_the_banner() {
     let mut platform = SimPlatform::new(|_| Act::answer("x"));
     let check = |platform: &SimPlatform, line, out: &str, err: &str| {
-        assert_eq!(
-            run(platform, line),
-            (1, String::from(out), String::from(err))
-        );
+        let said = run(platform, line);
+        assert_eq!((said.status, &*said.out, &*said.err), (1, out, err));
     };
     let err = "unable to resolve nowhere.invalid:http no such name in this world\n";
     check(&platform, "wrk http://nowhere.invalid/", "", err);
@@ -191,7 +167,7 @@ fn an_unreachable_server_ends_the_run_before_the_banner() {
     check(&platform, "wrk http://10.0.0.1:80/", "", err);
     assert!(
         run(&platform, "wrk")
-            .1
+            .out
             .starts_with("Usage: wrk <options> <url>   ")
     );
 }
@@ -200,7 +176,7 @@ fn an_unreachable_server_ends_the_run_before_the_banner() {
 fn connections_beyond_the_descriptors_are_counted_once_and_reported() {
     let mut platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     platform.streams_max = 2;
-    let (status, out, err) = run(&platform, "wrk -t1 -c5 -d1 http://10.0.0.1/");
+    let Said { status, out, err } = run(&platform, "wrk -t1 -c5 -d1 http://10.0.0.1/");
     assert_eq!(status, 0);
     assert!(
         out.contains("  Socket errors: connect 3, read 0, write 0, timeout 0\n"),
@@ -259,7 +235,7 @@ fn a_script_makes_the_requests_and_has_the_last_word() {
     );
     let script = File::new("done", &text);
     let line = script.line("wrk -t1 -c1 -d1", "http://10.0.0.1/ -- page");
-    let (status, out, err) = run(&platform, &line);
+    let Said { status, out, err } = run(&platform, &line);
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
     let figures = fs::read_to_string(&report).unwrap();
     fs::remove_file(&report).unwrap();
@@ -279,7 +255,7 @@ fn a_script_with_an_error_is_reported_with_its_line() {
     let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let check = |name: &str, text: &str, expected: &str, begins: bool| {
         let script = File::new(name, text);
-        let (status, out, err) = run(
+        let Said { status, out, err } = run(
             &platform,
             &script.line("wrk -t1 -c1 -d1", "http://10.0.0.1/"),
         );
@@ -305,13 +281,35 @@ fn a_script_with_an_error_is_reported_with_its_line() {
     );
 }
 
+/// Of answers that all took 2 ms.
+const DISTRIBUTION: &str = " 50.000%    2.00ms
+ 75.000%    2.00ms
+ 90.000%    2.00ms
+ 99.000%    2.00ms
+ 99.900%    2.00ms
+ 99.990%    2.00ms
+ 99.999%    2.00ms
+100.000%    2.00ms
+
+  Detailed Percentile spectrum:
+       Value   Percentile   TotalCount 1/(1-Percentile)
+
+       2.000     0.000000          398         1.00
+       2.000     1.000000          398          inf
+#[Mean    =        2.000, StdDeviation   =        0.000]
+#[Max     =        2.000, Total count    =          398]
+#[Buckets =           27, SubBuckets     =         2048]
+----------------------------------------------------------
+";
+
 #[test]
 fn a_constant_rate_is_held_and_reported_in_wrk2s_form() {
     let platform = SimPlatform::new(|_| Act::answer("x").after(2 * MS));
     let line = "wrk -t1 -c2 -d14 -R100 -L -U http://10.0.0.1/";
-    let (status, out, err) = run(&platform, line);
+    let Said { status, out, err } = run(&platform, line);
     assert_eq!((status, err.as_str()), (0, ""));
-    let expected = "\
+    let expected = format!(
+        "\
 Running 14s test @ http://10.0.0.1/
   1 threads and 2 connections
   Thread calibration: mean lat.: 2.000ms, rate sampling interval: 10ms
@@ -319,56 +317,24 @@ Running 14s test @ http://10.0.0.1/
     Latency     2.00ms    0.00us   2.00ms  100.00%
     Req/Sec   100.00    100.00   200.00    100.00%
   Latency Distribution (HdrHistogram - Recorded Latency)
- 50.000%    2.00ms
- 75.000%    2.00ms
- 90.000%    2.00ms
- 99.000%    2.00ms
- 99.900%    2.00ms
- 99.990%    2.00ms
- 99.999%    2.00ms
-100.000%    2.00ms
-
-  Detailed Percentile spectrum:
-       Value   Percentile   TotalCount 1/(1-Percentile)
-
-       2.000     0.000000          398         1.00
-       2.000     1.000000          398          inf
-#[Mean    =        2.000, StdDeviation   =        0.000]
-#[Max     =        2.000, Total count    =          398]
-#[Buckets =           27, SubBuckets     =         2048]
-----------------------------------------------------------
-
+{DISTRIBUTION}
   Latency Distribution (HdrHistogram - Uncorrected Latency (measured without taking delayed starts into account))
- 50.000%    2.00ms
- 75.000%    2.00ms
- 90.000%    2.00ms
- 99.000%    2.00ms
- 99.900%    2.00ms
- 99.990%    2.00ms
- 99.999%    2.00ms
-100.000%    2.00ms
-
-  Detailed Percentile spectrum:
-       Value   Percentile   TotalCount 1/(1-Percentile)
-
-       2.000     0.000000          398         1.00
-       2.000     1.000000          398          inf
-#[Mean    =        2.000, StdDeviation   =        0.000]
-#[Max     =        2.000, Total count    =          398]
-#[Buckets =           27, SubBuckets     =         2048]
-----------------------------------------------------------
-  1400 requests in 14.00s, 53.32KB read
+{DISTRIBUTION}  1400 requests in 14.00s, 53.32KB read
 Requests/sec:    100.00
 Transfer/sec:      3.81KB
-";
+"
+    );
     assert_eq!(out, expected);
-    assert_eq!(run(&platform, &line.replacen("wrk", "wrk2", 1)).1, expected);
+    assert_eq!(
+        run(&platform, &line.replacen("wrk", "wrk2", 1)).out,
+        expected
+    );
 }
 
 #[test]
 fn a_run_too_short_for_a_calibration_has_no_rate() {
     let platform = SimPlatform::new(|_| Act::answer("x").after(2 * MS));
-    let (status, out, err) = run(&platform, "wrk2 -t1 -c2 -d1 -R100 http://10.0.0.1/");
+    let Said { status, out, err } = run(&platform, "wrk2 -t1 -c2 -d1 -R100 http://10.0.0.1/");
     assert_eq!((status, err.as_str()), (0, ""));
     let expected = "\
 Running 1s test @ http://10.0.0.1/
@@ -399,7 +365,7 @@ impl Write for Closed {
 #[test]
 fn a_closed_output_ends_the_run() {
     let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
-    let line = words("-t1 -c1 -d1000 http://10.0.0.1/");
+    let line = ["-t1", "-c1", "-d1000", "http://10.0.0.1/"].map(Vec::from);
     assert_eq!(wrk::main(&line, &platform, &mut Closed, &mut Vec::new()), 0);
     assert_eq!(platform.log.requests.borrow().len(), 0);
 }
@@ -411,7 +377,7 @@ fn a_connection_that_lags_behind_catches_up_at_twice_its_rate() {
         let delay = if request == 100 { 2000 * MS } else { 2 * MS };
         Act::answer("x").after(delay)
     });
-    let (_, out, _) = run(&platform, "wrk2 -t1 -c1 -d4 -R100 http://10.0.0.1/");
+    let Said { out, .. } = run(&platform, "wrk2 -t1 -c1 -d4 -R100 http://10.0.0.1/");
     assert!(out.contains("  301 requests in 4.00s"), "{out}");
     assert!(out.contains("    Latency   "), "{out}");
 }

@@ -227,84 +227,56 @@ fn a_url_may_lack_its_scheme() {
 
 #[test]
 fn slips_get_a_sentence() {
-    for (line, expected) in [
-        ("", "there is no URL"),
-        ("x=http://a/", "x=http://a/: \"x\" is not a positive number"),
-        ("0=http://a/", "is not a positive number"),
-        ("https://a/", "https://a: TLS is not in this version"),
-        ("http://a/ http://b/", "a and b are two servers"),
-        ("http://a/ http://a:81/", "a and a:81 are two servers"),
-        (
-            "--conections 5 http://a/",
-            "--conections is not an option, did you mean --connections?",
-        ),
-        ("-y http://a/", "-y is not an option"),
-        ("ftp://a/", "ftp://a/: the scheme \"ftp\" is not known"),
-        ("a:x/", "a:x/: "),
-        ("--rate", "--rate needs a value: --rate N"),
-        (
-            "--rate 0 http://a/",
-            "--rate: \"0\" is not a positive number",
-        ),
-        ("-c 0 http://a/", "-c: \"0\" is too small, it is at least 1"),
-        ("--quiet=1 http://a/", "--quiet takes no value"),
-        ("-d 0 http://a/", "-d: \"0\" is no time at all"),
-        ("--interval 1ms http://a/", "at least 10ms"),
-        ("--http 2 http://a/", "HTTP/2 is not in this version"),
-        ("--http 3 http://a/", "HTTP/3 is not in this version"),
-        ("--http 4 http://a/", "no version of HTTP"),
-        (
-            "--arrivals normal -r 5 http://a/",
-            "neither uniform nor poisson",
-        ),
-        ("-H broken http://a/", "has no colon"),
-        ("-H : http://a/", "is no field name"),
-        ("-X G(T http://a/", "is no method"),
-        ("--body a --body-file b http://a/", "one content"),
-        ("--user nobody http://a/", "NAME:PASSWORD"),
-        (
-            "-c 2 -t 4 http://a/",
-            "--threads is more than --connections",
-        ),
-        ("-r 5 --think 1s http://a/", "--think is for a closed loop"),
-        ("--arrivals poisson http://a/", "give --rate, too"),
-        (
-            "--ramp 1s --connection-rate 5 http://a/",
-            "give one of them",
-        ),
-        (
-            "--no-keepalive --requests-per-connection 4 http://a/",
-            "leave out",
-        ),
-        (
-            "--replay f -X PUT http://a/",
-            "takes methods and targets from its file",
-        ),
-        ("--replay f http://a/ http://a/b", "give one URL"),
-        (
-            "--processes 20 http://a/",
-            "--processes is more than --connections",
-        ),
-        (
-            "--start-at 5 --processes 2 http://a/",
-            "begin together by themselves",
-        ),
-        ("--search p99<5 http://a/", "--search: p99<5: no goal"),
-        ("--search p99<5ms -n 5 http://a/", "leave out --requests"),
-        ("--search p99<5ms --think 1s http://a/", "closed loop"),
-        (
-            "--sweep connections=1..8 -c 5 http://a/",
-            "leave out --connections",
-        ),
-        ("--sweep connections=1..8 --csv x http://a/", "no files"),
-        ("--sweep connections=x http://a/", "--sweep: "),
-        ("--json - --csv - http://a/", "only one of"),
-        ("--threshold x=1:2 http://a/", "x: no such threshold"),
-        ("--max-errors -1 http://a/", "--max-errors: \"-1\""),
-    ] {
+    check_refused("", "there is no URL");
+    for slip in SLIPS.lines() {
+        let (line, expected) = slip.split_once(" => ").unwrap();
         check_refused(line, expected);
     }
 }
+
+/// Command lines, and what their refusals contain.
+const SLIPS: &str = r#"x=http://a/ => x=http://a/: "x" is not a positive number
+0=http://a/ => is not a positive number
+https://a/ => https://a: TLS is not in this version
+http://a/ http://b/ => a and b are two servers
+http://a/ http://a:81/ => a and a:81 are two servers
+--conections 5 http://a/ => --conections is not an option, did you mean --connections?
+-y http://a/ => -y is not an option
+ftp://a/ => ftp://a/: the scheme "ftp" is not known
+a:x/ => a:x/: 
+--rate => --rate needs a value: --rate N
+--rate 0 http://a/ => --rate: "0" is not a positive number
+-c 0 http://a/ => -c: "0" is too small, it is at least 1
+--quiet=1 http://a/ => --quiet takes no value
+-d 0 http://a/ => -d: "0" is no time at all
+--interval 1ms http://a/ => at least 10ms
+--http 2 http://a/ => HTTP/2 is not in this version
+--http 3 http://a/ => HTTP/3 is not in this version
+--http 4 http://a/ => no version of HTTP
+--arrivals normal -r 5 http://a/ => neither uniform nor poisson
+-H broken http://a/ => has no colon
+-H : http://a/ => is no field name
+-X G(T http://a/ => is no method
+--body a --body-file b http://a/ => one content
+--user nobody http://a/ => NAME:PASSWORD
+-c 2 -t 4 http://a/ => --threads is more than --connections
+-r 5 --think 1s http://a/ => --think is for a closed loop
+--arrivals poisson http://a/ => give --rate, too
+--ramp 1s --connection-rate 5 http://a/ => give one of them
+--no-keepalive --requests-per-connection 4 http://a/ => leave out
+--replay f -X PUT http://a/ => takes methods and targets from its file
+--replay f http://a/ http://a/b => give one URL
+--processes 20 http://a/ => --processes is more than --connections
+--start-at 5 --processes 2 http://a/ => begin together by themselves
+--search p99<5 http://a/ => --search: p99<5: no goal
+--search p99<5ms -n 5 http://a/ => leave out --requests
+--search p99<5ms --think 1s http://a/ => closed loop
+--sweep connections=1..8 -c 5 http://a/ => leave out --connections
+--sweep connections=1..8 --csv x http://a/ => no files
+--sweep connections=x http://a/ => --sweep: 
+--json - --csv - http://a/ => only one of
+--threshold x=1:2 http://a/ => x: no such threshold
+--max-errors -1 http://a/ => --max-errors: "-1""#;
 
 #[test]
 fn control_characters_and_other_encodings_are_refused() {

@@ -31,7 +31,7 @@ impl PartMessage {
         let value = match self {
             Self::Hello { version } => json!({ "hello": version }),
             Self::Ready => json!({ "ready": true }),
-            Self::Interval(period) => json!({ "interval": wire::emit_period(period) }),
+            Self::Interval(period) => json!({ "interval": period }),
             Self::Result(results) => json!({ "result": wire::emit(results) }),
             Self::Failed(sentence) => json!({ "failed": sentence }),
         };

@@ -1,10 +1,5 @@
 //! Results as JSON and back, with nothing lost: histograms in HdrHistogram's V2 form, times in nanoseconds.
 
-/// The kernel's figures.
-mod machine;
-/// Counters.
-mod tally;
-
 use crate::failure::FailureKind;
 use crate::native::answers::{Answer, Answers};
 use crate::native::measures::Measures;
@@ -14,6 +9,7 @@ use crate::silence::Gap;
 use core::time::Duration;
 use mill_metrics::Histogram;
 use mill_runtime::time::UnixTime;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Makes JSON of results.
@@ -23,17 +19,16 @@ pub fn emit(results: &Results) -> Value {
         .iter()
         .map(|(kind, sentence)| json!([kind.name(), sentence]))
         .collect();
-    let periods: Vec<Value> = results.periods.iter().map(emit_period).collect();
     json!({
         "began": [results.began.seconds, results.began.nanos],
         "measured_ns": ns(results.measured),
-        "tally": tally::emit(&results.tally),
+        "tally": results.tally,
         "measures": emit_measures(&results.measures),
         "answers": emit_answers(&results.answers),
         "failures": failures,
-        "periods": periods,
+        "periods": results.periods,
         "gaps": results.gaps.iter().map(emit_gap).collect::<Vec<_>>(),
-        "machine": machine::emit(&results.machine),
+        "machine": results.machine,
         "interrupted": results.interrupted,
         "aborted": results.aborted,
     })
@@ -53,7 +48,7 @@ pub fn parse(value: &Value) -> Option<Results> {
             nanos: u32::try_from(value.get("began")?.get(1)?.as_u64()?).ok()?,
         },
         measured: duration(value, "measured_ns")?,
-        tally: tally::parse(value.get("tally")?)?,
+        tally: Deserialize::deserialize(value.get("tally")?).ok()?,
         measures: parse_measures(value.get("measures")?)?,
         answers: parse_answers(value.get("answers")?)?,
         failures: failures.collect::<Option<_>>()?,
@@ -70,51 +65,17 @@ pub fn parse(value: &Value) -> Option<Results> {
                 .map(parse_gap)
                 .collect::<Option<_>>()?,
         },
-        machine: machine::parse(value.get("machine")?)?,
+        machine: Deserialize::deserialize(value.get("machine")?).ok()?,
         interrupted: value.get("interrupted")?.as_bool()?,
         aborted,
     })
 }
 
-/// Makes JSON of one interval.
-pub fn emit_period(period: &Period) -> Value {
-    json!({
-        "begin_ns": ns(period.begin),
-        "end_ns": ns(period.end),
-        "started": period.started,
-        "answered": period.answered,
-        "failed": period.failed,
-        "bytes_received": period.bytes_received,
-        "connected": period.connected,
-        "open": period.open,
-        "p50_ns": ns(period.p50),
-        "p90_ns": ns(period.p90),
-        "p99_ns": ns(period.p99),
-        "max_ns": ns(period.max),
-        "histogram": period.histogram,
-    })
-}
-
-/// Reads what [`emit_period`] made.
+/// One interval, which merging expects to have a valid histogram.
 pub fn parse_period(value: &Value) -> Option<Period> {
-    let histogram = value.get("histogram")?.as_str()?;
-    // Merging relies on it.
-    Histogram::parse(histogram).ok()?;
-    Some(Period {
-        begin: duration(value, "begin_ns")?,
-        end: duration(value, "end_ns")?,
-        started: count(value, "started")?,
-        answered: count(value, "answered")?,
-        failed: count(value, "failed")?,
-        bytes_received: count(value, "bytes_received")?,
-        connected: count(value, "connected")?,
-        open: count(value, "open")?,
-        p50: duration(value, "p50_ns")?,
-        p90: duration(value, "p90_ns")?,
-        p99: duration(value, "p99_ns")?,
-        max: duration(value, "max_ns")?,
-        histogram: String::from(histogram),
-    })
+    let period = Period::deserialize(value).ok()?;
+    Histogram::parse(&period.histogram).ok()?;
+    Some(period)
 }
 
 /// A gap: its beginning, since when requests waited, its end; `null` is never, which is also the end of a gap that did
