@@ -6,11 +6,8 @@ use mill_sys::memory::Pages;
 use mill_sys::xsk::{Copying, XskOptions};
 use wire::{End, FAR, NEAR, Steering, frame, ip, lay};
 
-/// What a link recovers from a former one, and how it ends.
 mod ending;
-/// Frames of several pieces.
 mod pieces;
-/// Several links at one queue.
 mod sharing;
 mod wire;
 

@@ -8,9 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Peers that violate the protocol.
 mod hostile;
-/// Sleeping and waking.
 mod wakeups;
 
 /// An abstract socket name that no other test uses.

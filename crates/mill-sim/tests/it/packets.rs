@@ -1,9 +1,6 @@
 //! Frames on wires that mistreat them, without any stack: what goes in, and what comes out when.
 
-/// Frames as a host would make them.
 mod frame;
-
-/// Frames that are refused.
 mod scrutiny;
 
 use frame::{Frame, has_right_sums, payload_of};

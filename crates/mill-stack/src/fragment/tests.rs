@@ -8,7 +8,6 @@ use mill_wire::ipv4::Ipv4Header;
 use mill_wire::ipv6::Ipv6Header;
 use mill_wire::ipv6_extension::{FragmentHeader, Refused};
 
-/// Random pieces, and a model that keeps a byte for each byte.
 mod model;
 
 fn at(ms: u64) -> Instant {

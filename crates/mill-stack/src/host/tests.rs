@@ -7,26 +7,13 @@ use crate::socket::{Ready, SocketError};
 use core::time::Duration;
 use pair::{Pair, SERVER_V4, SERVER_V6, pattern, read, write};
 
-/// The two.
-mod pair;
-
-/// Changes of the network around them.
 mod changing;
-
-/// Where replies are sent.
-mod replies;
-
-/// One host after another at the same address.
-mod handing;
-
-/// Text in a SYN, and addresses of either family.
 mod fast_opening;
-
-/// Ports in TIME-WAIT, for connections that we open.
-mod reusing;
-
-/// What is sent first where not all can be.
 mod full_device;
+mod handing;
+mod pair;
+mod replies;
+mod reusing;
 
 /// A request of one size, an answer of another, then both ends close: all bytes are right and nothing is left.
 fn check_exchange(mut pair: Pair, target: &str, request: usize, response: usize) {

@@ -9,7 +9,6 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Neighbours that are probed, appear, change and disappear.
 mod neighbors;
 
 const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
