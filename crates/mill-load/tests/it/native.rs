@@ -204,37 +204,21 @@ fn a_url_without_a_scheme_is_http() {
 
 #[test]
 fn impossible_runs_are_status_1_with_a_message() {
-    for (line, sentence) in [
-        (
-            "http://nowhere.example/",
-            "nowhere.example: no such name in this world",
-        ),
-        (
-            "--json /nowhere/a.json http://10.0.0.1/",
-            "--json /nowhere/a.json: No such file",
-        ),
-        (
-            "--replay /nowhere http://10.0.0.1/",
-            "--replay /nowhere: No such file",
-        ),
-        (
-            "--source fd00::1 http://10.0.0.1/",
-            "--source: 10.0.0.1 has no address of the IP version",
-        ),
-        (
-            "--processes 2 http://10.0.0.1/",
-            "several processes are not possible here",
-        ),
-        (
-            "--rte 5 http://10.0.0.1/",
-            "--rte is not an option, did you mean --rate?",
-        ),
-    ] {
+    for case in IMPOSSIBLE.lines() {
+        let (line, sentence) = case.split_once(" => ").expect("two parts");
         let said = load(&answering(1), line);
         assert_eq!((said.status, said.out.as_str()), (1, ""), "{line}");
         check(&said.err, &[&format!("millstream load: {sentence}")]);
     }
 }
+
+/// Command lines, and how their messages begin.
+const IMPOSSIBLE: &str = "http://nowhere.example/ => nowhere.example: no such name in this world
+--json /nowhere/a.json http://10.0.0.1/ => --json /nowhere/a.json: No such file
+--replay /nowhere http://10.0.0.1/ => --replay /nowhere: No such file
+--source fd00::1 http://10.0.0.1/ => --source: 10.0.0.1 has no address of the IP version
+--processes 2 http://10.0.0.1/ => several processes are not possible here
+--rte 5 http://10.0.0.1/ => --rte is not an option, did you mean --rate?";
 
 #[test]
 fn a_closed_pipe_ends_quietly() {

@@ -71,18 +71,6 @@ pub enum ThresholdError {
     NotLimits(String),
 }
 
-impl Unit {
-    /// As JSON has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Percent => "percent",
-            Self::Seconds => "seconds",
-            Self::PerSecond => "per_second",
-            Self::Count => "count",
-        }
-    }
-}
-
 impl Threshold {
     pub(super) fn level(&self, figure: f64) -> Level {
         let (passed_fail, passed_warn) = match self.side {

@@ -15,6 +15,14 @@ fn parsed(line: &[&str]) -> Parsed {
     parse(&arguments, &read)
 }
 
+/// Command lines, and what is said of them.
+fn cases(text: &'static str) -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
+    text.lines().map(|case| {
+        let (line, said) = case.split_once(" => ").unwrap();
+        (line.split_whitespace().collect(), said)
+    })
+}
+
 #[track_caller]
 fn options(line: &str) -> Options {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -122,64 +130,47 @@ fn numbers_are_read_as_c_reads_them() {
 
 #[test]
 fn wrong_use_is_answered_with_the_usage() {
-    for (line, reason) in [
-        (&[][..], "wrong number of arguments"),
-        (&["a/", "-n", "5"], "wrong number of arguments"),
-        (&["-n", "5"], "wrong number of arguments"),
-        (&["http://a"], "invalid URL"),
-        (&["-"], "invalid URL"),
-        (&["-c", "-1", "a/"], "Invalid Concurrency [Range 0..200000]"),
-        (
-            &["-n", "300000", "-c", "200001", "a/"],
-            "Invalid Concurrency [Range 0..200000]",
-        ),
-        (
-            &["-c", "2", "a/"],
-            "Cannot use concurrency level greater than total number of requests",
-        ),
-    ] {
-        let outcome = parsed(line).outcome;
+    for (line, reason) in cases(WRONG_USE) {
+        let outcome = parsed(&line).outcome;
         assert_eq!(outcome, Err(Refusal::Usage(Some(reason))), "{line:?}");
     }
+    let none = Refusal::Usage(Some("wrong number of arguments"));
+    assert_eq!(parsed(&[]).outcome, Err(none));
     assert_eq!(parsed(&["-h"]).outcome, Err(Refusal::Usage(None)));
 }
 
+const WRONG_USE: &str = "a/ -n 5 => wrong number of arguments
+-n 5 => wrong number of arguments
+http://a => invalid URL
+- => invalid URL
+-c -1 a/ => Invalid Concurrency [Range 0..200000]
+-n 300000 -c 200001 a/ => Invalid Concurrency [Range 0..200000]
+-c 2 a/ => Cannot use concurrency level greater than total number of requests";
+
 #[test]
 fn impossible_options_have_abs_messages() {
-    let long = "x".repeat(1000);
-    for (line, text) in [
-        (&["-n", "0", "a/"][..], "Invalid number of requests\n"),
-        (&["-n", "x", "a/"], "Invalid number of requests\n"),
-        (
-            &["-i", "-p", "body", "a/"],
-            "Cannot mix POST with other methods\n",
-        ),
-        (
-            &["-p", "body", "-u", "body", "a/"],
-            "Cannot mix PUT with other methods\n",
-        ),
-        (
-            &["-m", "X", "-i", "a/"],
-            "Cannot mix HEAD with other methods\n",
-        ),
-        (
-            &["-p", "gone", "a/"],
-            "ab: Could not open POST data file (gone): No such file or directory",
-        ),
-        (
-            &["-u", "dir", "a/"],
-            "ab: Could not read POST data file: is a directory",
-        ),
-        (
-            &["-A", &long, "a/"],
-            "Authentication credentials too long\n",
-        ),
-        (&["-P", &long, "a/"], "Proxy credentials too long\n"),
-    ] {
-        let expected = Err(Refusal::Fatal(String::from(text)));
+    let check = |line: &[&str], text: &str| {
+        let expected = Err(Refusal::Fatal(text.replace(r"\n", "\n")));
         assert_eq!(parsed(line).outcome, expected, "{line:?}");
+    };
+    for (line, text) in cases(IMPOSSIBLE) {
+        check(&line, text);
     }
+    let long = "x".repeat(1000);
+    check(
+        &["-A", &long, "a/"],
+        "Authentication credentials too long\n",
+    );
+    check(&["-P", &long, "a/"], "Proxy credentials too long\n");
 }
+
+const IMPOSSIBLE: &str = r"-n 0 a/ => Invalid number of requests\n
+-n x a/ => Invalid number of requests\n
+-i -p body a/ => Cannot mix POST with other methods\n
+-p body -u body a/ => Cannot mix PUT with other methods\n
+-m X -i a/ => Cannot mix HEAD with other methods\n
+-p gone a/ => ab: Could not open POST data file (gone): No such file or directory
+-u dir a/ => ab: Could not read POST data file: is a directory";
 
 #[test]
 fn tls_is_refused_with_a_sentence() {
