@@ -16,6 +16,7 @@ pub(crate) mod fastcgi;
 pub(crate) mod file;
 pub(crate) mod gzip;
 pub(crate) mod header;
+pub(crate) mod health_check;
 pub(crate) mod known;
 pub(crate) mod limit_rate;
 pub(crate) mod listen;
@@ -32,6 +33,7 @@ pub(crate) mod realip;
 pub(crate) mod resolver;
 pub(crate) mod rewrite;
 pub(crate) mod scgi;
+pub(crate) mod status_api;
 pub(crate) mod tls;
 pub(crate) mod upstream;
 pub(crate) mod uwsgi;
@@ -65,6 +67,8 @@ const TABLES: &[&[Directive]] = &[
     realip::DIRECTIVES,
     resolver::DIRECTIVES,
     upstream::DIRECTIVES,
+    health_check::DIRECTIVES,
+    status_api::DIRECTIVES,
     proxy::DIRECTIVES,
     pass::table::PROXY_CONNECTION,
     pass::table::PROXY_CONTENT,

@@ -5,6 +5,7 @@ pub(crate) mod draft;
 mod finish;
 mod listeners;
 mod passing;
+mod probing;
 mod recoding;
 mod semicolon;
 pub(crate) mod templates;
@@ -16,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Text;
-use crate::config::{Config, LogLevel};
+use crate::config::{Config, LogLevel, Match};
 use crate::diagnostic::{Diagnostic, Snippet, SourcePosition, Spot};
 use crate::directive::{Apply, Contexts, Directive, Notice, Value};
 use crate::directives;
@@ -55,6 +56,8 @@ pub(crate) struct Resolver<'a> {
     pub(crate) level: LocationDraft,
     /// The server whose block is open, or the defaults of the http block.
     pub(crate) server: ServerDraft,
+    /// The `match` block that is open.
+    pub(crate) open_match: Option<Match>,
     /// The group whose block is open.
     pub(crate) upstream: BlockDraft,
     pub(crate) variables: VariableTable,
@@ -89,6 +92,7 @@ impl<'a> Resolver<'a> {
             http: None,
             level: LocationDraft::default(),
             server: ServerDraft::default(),
+            open_match: None,
             upstream: BlockDraft::default(),
             variables: VariableTable::new(shadows),
             remarks: Vec::new(),

@@ -139,18 +139,26 @@ fn an_if_inherits_from_its_location_and_keeps_its_instructions_in_order() {
 
 #[test]
 fn an_if_keeps_the_locations_handler_but_not_its_try_files() {
-    let config = config(
-        "server { location / { stub_status; millstream_metrics; try_files /a =404; if ($arg_a) { gzip on; } } }",
-    );
-    let location = location(&config, "/");
-    let Instruction::If {
-        location: Some(inner),
-        ..
-    } = &location.instructions[0]
-    else {
-        panic!("{:?}", location.instructions);
-    };
-    assert!(inner.stub_status && inner.metrics && inner.try_files.is_none() && inner.gzip.enabled);
+    for (handler, expected) in [
+        ("stub_status", (true, false, false)),
+        ("millstream_metrics", (false, true, false)),
+        ("millstream_api", (false, false, true)),
+    ] {
+        let config = config(&format!(
+            "server {{ location / {{ {handler}; try_files /a =404; if ($arg_a) {{ gzip on; }} }} }}"
+        ));
+        let location = location(&config, "/");
+        let Instruction::If {
+            location: Some(inner),
+            ..
+        } = &location.instructions[0]
+        else {
+            panic!("{:?}", location.instructions);
+        };
+        let handlers = (inner.stub_status, inner.metrics, inner.api.is_some());
+        assert_eq!(handlers, expected);
+        assert!(inner.try_files.is_none() && inner.gzip.enabled);
+    }
 }
 
 #[test]

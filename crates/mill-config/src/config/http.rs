@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Listener, LogFormat, Map, Server, Upstream};
+use super::{Listener, Location, LogFormat, Map, Server, Upstream};
 use crate::Text;
 
 /// Everything that serves HTTP.
@@ -16,6 +16,8 @@ pub struct Http {
     pub log_formats: Vec<LogFormat>,
     /// Groups of servers, by [`Upstream::index`]: `upstream` blocks, then hosts without a block.
     pub upstreams: Vec<Arc<Upstream>>,
+    /// Locations with [`Location::health_checks`].
+    pub probing: Vec<Arc<Location>>,
     /// `map`s.
     pub maps: Vec<Map>,
     /// Variables that the configuration defines, by the index in [`super::Variable::User`].

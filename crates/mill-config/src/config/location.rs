@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Instruction, LocationTree, Pass, Pattern, Settings, Template};
+use super::{HealthCheck, Instruction, LocationTree, Pass, Pattern, Settings, Template};
 use crate::Text;
 
 /// One location, an `if` in one, or the settings of a whole server. It dereferences to its [`Settings`].
@@ -23,6 +23,12 @@ pub struct Location {
     pub stub_status: bool,
     /// `millstream_metrics`: this location answers with all counters, for Prometheus.
     pub metrics: bool,
+    /// `millstream_api`: this location answers with the state of the server.
+    pub api: Option<Api>,
+    /// `status_zone`: where requests are counted; not inherited. That of a server is in its own location.
+    pub status_zone: Option<Text>,
+    /// `health_check`: probes of the servers of `pass`.
+    pub health_checks: Vec<HealthCheck>,
     /// `proxy_pass` and its like: this location passes requests on. An `if` and a `limit_except` without their own have
     /// that of the enclosing location.
     pub pass: Option<Arc<Pass>>,
@@ -51,6 +57,13 @@ impl Deref for Location {
     fn deref(&self) -> &Settings {
         &self.settings
     }
+}
+
+/// `millstream_api`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Api {
+    /// `write=on`: groups of servers may be changed.
+    pub write: bool,
 }
 
 /// The head of a `location` block.

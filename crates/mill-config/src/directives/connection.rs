@@ -180,8 +180,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         SERVER_LOCATION,
         Arity::Between(0, 1),
         Apply::With(|r, _| {
+            r.level.become_handler();
             r.level.stub_status = true;
-            r.level.pass = None;
             Ok(())
         }),
         "Answers with the numbers of connections and requests.",
@@ -191,8 +191,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         SERVER_LOCATION,
         Arity::Exactly(0),
         Apply::With(|r, _| {
+            r.level.become_handler();
             r.level.metrics = true;
-            r.level.pass = None;
             Ok(())
         }),
         "Millstream's own: answers with all counters of all workers, in the text format of Prometheus.",

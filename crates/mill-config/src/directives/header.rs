@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Text;
 use crate::config::settings::group;
-use crate::config::{AddedHeader, Expires};
+use crate::config::{AddedHeader, Expires, Template};
 use crate::directive::{ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Directive, many, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver, templates};
@@ -17,6 +17,8 @@ group! {
         added: Vec<AddedHeader> = Vec::new(),
         /// `add_trailer`.
         trailers: Vec<AddedHeader> = Vec::new(),
+        /// `early_hints`: 103 of a server is passed on if one of these is neither empty nor `0`.
+        early_hints: Vec<Template> = Vec::new(),
         /// `expires`.
         expires: Expires = Expires::Off,
         /// `etag`.
@@ -84,6 +86,20 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Adds a field behind the content of answers.",
+    ),
+    many(
+        "early_hints",
+        ANY_LEVEL,
+        Arity::AtLeast(1),
+        Apply::With(|r, s| {
+            for word in s.args() {
+                let condition = r.template(&word.bytes, s, word)?;
+                let list = r.level.settings.headers.early_hints.get_or_insert_default();
+                list.push(condition);
+            }
+            Ok(())
+        }),
+        "Pass on 103 (Early Hints) of a server if one of these texts is neither empty nor 0.",
     ),
     once(
         "expires",

@@ -10,10 +10,12 @@ use crate::config::location::{LocationName, MethodSet, TryFiles};
 use crate::config::log::LogBuffer;
 use crate::config::settings::SettingsDraft;
 use crate::config::{
-    Condition, CpuAffinity, EnvironmentVariable, ErrorLog, Events, Instruction, ListenAddress,
-    ListenOptions, LogFormat, Map, NetworkStack, ServerName, ThreadPool, User, WorkerCount,
+    Api, Condition, CpuAffinity, EnvironmentVariable, ErrorLog, Events, Instruction, ListenAddress,
+    ListenOptions, LogFormat, LogLevel, Map, Match, NetworkStack, ServerName, ThreadPool, User,
+    WorkerCount,
 };
 use crate::diagnostic::{Diagnostic, SourcePosition, Spot};
+use crate::directives::health_check::HealthCheckDraft;
 use crate::directives::map::Table;
 use crate::directives::pass::target::PassDraft;
 use crate::lexer::{SourceText, Statement, Word};
@@ -53,6 +55,7 @@ pub(crate) struct HttpDraft {
     pub(crate) servers: Vec<ServerDraft>,
     pub(crate) log_formats: Vec<LogFormat>,
     pub(crate) maps: Vec<Map>,
+    pub(crate) matches: Vec<Arc<Match>>,
     /// Groups of servers, in the order in which they are first named.
     pub(crate) upstreams: Vec<UpstreamDraft>,
     /// Keys of the map whose block is open.
@@ -103,7 +106,10 @@ pub(crate) struct LocationDraft {
     pub(crate) limit_except: Option<(MethodSet, Box<Self>)>,
     pub(crate) stub_status: bool,
     pub(crate) metrics: bool,
+    pub(crate) api: Option<Api>,
     pub(crate) pass: Option<PassDraft>,
+    pub(crate) status_zone: Option<Text>,
+    pub(crate) health_checks: Vec<HealthCheckDraft>,
     pub(crate) locations: Vec<Self>,
     /// `access_log off` occurred in this block.
     pub(crate) access_log_off: bool,
@@ -112,6 +118,14 @@ pub(crate) struct LocationDraft {
 }
 
 impl LocationDraft {
+    /// Makes place for a directive that answers requests: the last one of a block counts.
+    pub(crate) fn become_handler(&mut self) {
+        self.stub_status = false;
+        self.metrics = false;
+        self.api = None;
+        self.pass = None;
+    }
+
     /// Records the use of a directive; false if it was used before.
     pub(crate) fn note_use(&mut self, name: &'static str) -> bool {
         if self.used.contains(&name) {
@@ -151,6 +165,13 @@ impl Origin {
 
     pub(crate) fn place(&self) -> SourcePosition {
         place(&self.text, self.line)
+    }
+
+    /// An error about this place.
+    pub(crate) fn error(&self, message: impl Into<String>) -> Box<Diagnostic> {
+        let mut error = Diagnostic::new(LogLevel::Emerg, message, SourcePosition::None);
+        self.show_in(&mut error);
+        Box::new(error)
     }
 
     /// Adds the place to an error that was found later.

@@ -7,14 +7,16 @@ use crate::config::location::{LimitExcept, LocationName};
 use crate::config::log::{ErrorLog, ErrorLogTarget, LogPath};
 use crate::config::settings::{Document, ProxyRedirect, Settings, SettingsDraft};
 use crate::config::{
-    AccessLog, Config, Events, Http, Instruction, Location, LocationTree, LogLevel, Main, Pass,
-    PassTarget, Server, ServerName, TempPath, Template, Upstream, WorkerCount,
+    AccessLog, Api, Config, Events, HealthCheck, Http, Instruction, Location, LocationTree,
+    LogLevel, Main, Match, Pass, PassTarget, Server, ServerName, TempPath, Template, Upstream,
+    WorkerCount,
 };
 use crate::diagnostic::{Diagnostic, SourcePosition};
+use crate::directives::health_check::HealthCheckDraft;
 use crate::directives::mime;
 use crate::directives::pass::target::{PassDraft, PassTargetDraft};
 use crate::resolve::draft::{HttpDraft, LocationDraft, ServerDraft, Step};
-use crate::resolve::{Applied, Resolver, join, passing, recoding, templates};
+use crate::resolve::{Applied, Resolver, join, passing, probing, recoding, templates};
 
 /// Makes the configuration from everything that has been parsed.
 pub(crate) fn finish(resolver: &mut Resolver<'_>) -> Applied<Config> {
@@ -90,13 +92,15 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         settings,
         groups: &upstreams.by_draft,
         pass: None,
+        api: None,
         stub_status: false,
         metrics: false,
+        matches: &http.matches,
     };
     let mut drafts = std::mem::take(&mut http.servers);
     let mut servers = Vec::with_capacity(drafts.len());
     for draft in &mut drafts {
-        servers.push(Arc::new(outer.finish_server(draft)));
+        servers.push(Arc::new(outer.finish_server(draft)?));
     }
     passing::check(&servers, &http.end)?;
     let listeners = resolver.listeners(&http.addresses, &drafts, &servers)?;
@@ -113,6 +117,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
     Ok(Http {
         listeners,
         upstreams: upstreams.groups,
+        probing: probing::locations(&servers),
         servers,
         log_formats: http.log_formats,
         maps: http.maps,
@@ -161,18 +166,20 @@ struct Enclosing<'a> {
     /// The handlers of a location: as in nginx, an `if` or a `limit_except` in it changes settings, not the handler, unless
     /// it has a handler of its own.
     pass: Option<Arc<Pass>>,
+    api: Option<Api>,
     stub_status: bool,
     metrics: bool,
+    matches: &'a [Arc<Match>],
 }
 
 impl Enclosing<'_> {
-    fn finish_server(&self, draft: &mut ServerDraft) -> Server {
+    fn finish_server(&self, draft: &mut ServerDraft) -> Applied<Server> {
         let mut level = std::mem::take(&mut draft.level);
         let own = self.with(&mut level);
         let mut named = Vec::new();
         let mut others = Vec::new();
         for location in std::mem::take(&mut level.locations) {
-            let location = Arc::new(own.finish_location(location));
+            let location = Arc::new(own.finish_location(location)?);
             match &location.name {
                 LocationName::Named(name) => named.push((name.clone(), location)),
                 _ => others.push(location),
@@ -182,23 +189,26 @@ impl Enclosing<'_> {
         named.dedup_by(|(later, _), (first, _)| later == first);
         let location = Location {
             name: LocationName::Server,
-            instructions: own.finish_steps(std::mem::take(&mut level.steps)).into(),
+            instructions: own.finish_steps(std::mem::take(&mut level.steps))?.into(),
             try_files: level.try_files.take(),
             limit_except: None,
             stub_status: own.stub_status,
             metrics: own.metrics,
+            api: None,
+            status_zone: level.status_zone.take(),
+            health_checks: Vec::new(),
             pass: None,
             locations: LocationTree::default(),
             settings: own.settings,
         };
-        Server {
+        Ok(Server {
             index: draft.index,
             name: first_name(draft),
             names: draft.names.clone(),
             location: Arc::new(location),
             locations: LocationTree::new(others),
             named_locations: named,
-        }
+        })
     }
 
     /// The block's own settings and handlers, for what is inside it.
@@ -219,8 +229,10 @@ impl Enclosing<'_> {
             settings,
             groups: self.groups,
             pass,
+            api: draft.api,
             stub_status: draft.stub_status,
             metrics: draft.metrics,
+            matches: self.matches,
         }
     }
 
@@ -244,59 +256,94 @@ impl Enclosing<'_> {
         }
     }
 
-    fn finish_location(&self, mut draft: LocationDraft) -> Location {
+    fn finish_location(&self, mut draft: LocationDraft) -> Applied<Location> {
         let own = self.with(&mut draft);
         let nested = std::mem::take(&mut draft.locations);
         let nested: Vec<_> = nested
             .into_iter()
-            .map(|nested| Arc::new(own.finish_location(nested)))
-            .collect();
-        let limit_except = draft.limit_except.take();
-        let limit_except = limit_except.map(|(methods, inner)| LimitExcept {
-            methods,
-            location: Arc::new(own.finish_condition(*inner)),
-        });
-        Location {
+            .map(|nested| Ok(Arc::new(own.finish_location(nested)?)))
+            .collect::<Applied<_>>()?;
+        let limit_except = match draft.limit_except.take() {
+            None => None,
+            Some((methods, inner)) => Some(LimitExcept {
+                methods,
+                location: Arc::new(own.finish_condition(*inner)?),
+            }),
+        };
+        let health_checks = own.finish_health_checks(draft.health_checks)?;
+        Ok(Location {
             name: draft.name.unwrap_or(LocationName::Condition),
-            instructions: own.finish_steps(draft.steps).into(),
+            instructions: own.finish_steps(draft.steps)?.into(),
             try_files: draft.try_files,
             limit_except,
             stub_status: own.stub_status,
             metrics: own.metrics,
+            api: own.api,
+            status_zone: draft.status_zone,
+            health_checks,
             pass: own.pass,
             locations: LocationTree::new(nested),
             settings: own.settings,
-        }
+        })
+    }
+
+    fn finish_health_checks(&self, drafts: Vec<HealthCheckDraft>) -> Applied<Vec<HealthCheck>> {
+        let has_group = self
+            .pass
+            .as_ref()
+            .is_some_and(|pass| matches!(pass.target, PassTarget::Group(_)));
+        let finished = drafts.into_iter().map(|draft| {
+            let mut check = draft.check;
+            if !has_group {
+                let message = "\"health_check\" requires a directive such as \"proxy_pass\" without variables";
+                return Err(draft.origin.error(message));
+            }
+            if let Some(name) = draft.matching {
+                let found = self.matches.iter().find(|known| known.name == name);
+                check.matching = Some(found.cloned().ok_or_else(|| {
+                    let message = format!("match \"{}\" is not found", name.display());
+                    draft.origin.error(message)
+                })?);
+            }
+            Ok(check)
+        });
+        finished.collect()
     }
 
     /// An `if` or a `limit_except`: unless it has a handler of its own, it has that of the location.
-    fn finish_condition(&self, mut draft: LocationDraft) -> Location {
-        let has_handler = draft.pass.is_some() || draft.stub_status || draft.metrics;
-        let mut location = self.finish_location(std::mem::take(&mut draft));
+    fn finish_condition(&self, draft: LocationDraft) -> Applied<Location> {
+        let has_handler =
+            draft.pass.is_some() || draft.api.is_some() || draft.stub_status || draft.metrics;
+        let mut location = self.finish_location(draft)?;
         if !has_handler {
             location.pass = self.pass.clone();
+            location.api = self.api;
             location.stub_status = self.stub_status;
             location.metrics = self.metrics;
         }
-        location
+        Ok(location)
     }
 
-    fn finish_steps(&self, steps: Vec<Step>) -> Vec<Instruction> {
+    fn finish_steps(&self, steps: Vec<Step>) -> Applied<Vec<Instruction>> {
         let finished = steps.into_iter().map(|step| match step {
-            Step::Ready(instruction) => instruction,
+            Step::Ready(instruction) => Ok(instruction),
             Step::If {
                 condition,
                 mut level,
                 in_server,
             } => {
                 let inner = std::mem::take(&mut level.steps);
-                let body = self.finish_steps(inner);
-                let location = (!in_server).then(|| Arc::new(self.finish_condition(*level)));
-                Instruction::If {
+                let body = self.finish_steps(inner)?;
+                let location = if in_server {
+                    None
+                } else {
+                    Some(Arc::new(self.finish_condition(*level)?))
+                };
+                Ok(Instruction::If {
                     condition,
                     body,
                     location,
-                }
+                })
             }
         });
         finished.collect()

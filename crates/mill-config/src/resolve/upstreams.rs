@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use crate::Text;
 use crate::config::settings::ResolverSettings;
-use crate::config::{
-    LogLevel, Upstream, UpstreamAddress, UpstreamKeepalive, UpstreamServer, UpstreamTarget,
-};
-use crate::diagnostic::{Diagnostic, SourcePosition};
+use crate::config::{Upstream, UpstreamAddress, UpstreamKeepalive, UpstreamServer, UpstreamTarget};
 use crate::directives::upstream::BlockDraft;
 use crate::lexer::Statement;
 use crate::resolve::draft::Origin;
@@ -92,7 +89,7 @@ impl Resolver<'_> {
         if known.has_port {
             let (shown, port) = (word.display(), known.port);
             let message = format!("upstream \"{shown}\" may not have port {port}");
-            return Err(told_at(&known.origin, message));
+            return Err(known.origin.error(message));
         }
         self.close_upstream(index, BlockDraft::default());
         Ok(index)
@@ -155,7 +152,7 @@ impl Resolver<'_> {
         if let Some(block) = draft.block {
             if block.state.is_none() && block.servers.iter().all(|server| server.backup) {
                 let message = format!("no servers in upstream \"{shown}\"");
-                return Err(told_at(&draft.origin, message));
+                return Err(draft.origin.error(message));
             }
             let is_resolved = block.servers.iter().any(UpstreamServer::is_resolved);
             let group = block.finish(index, draft.host, outer);
@@ -163,13 +160,13 @@ impl Resolver<'_> {
                 let message = format!(
                     "no resolver defined to resolve names at run time in upstream \"{shown}\""
                 );
-                return Err(told_at(&draft.origin, message));
+                return Err(draft.origin.error(message));
             }
             return Ok(group);
         }
         if draft.port == 0 && !matches!(draft.address, Some(UpstreamAddress::Unix(_))) {
             let message = format!("no port in upstream \"{shown}\"");
-            return Err(told_at(&draft.origin, message));
+            return Err(draft.origin.error(message));
         }
         let addresses = match draft.address {
             Some(address) => vec![address],
@@ -177,7 +174,7 @@ impl Resolver<'_> {
         };
         if addresses.is_empty() {
             let message = format!("host not found in upstream \"{shown}\"");
-            return Err(told_at(&draft.origin, message));
+            return Err(draft.origin.error(message));
         }
         let name = match addresses.first() {
             Some(UpstreamAddress::Unix(path)) => Text::from([b"unix:", path.as_bytes()].concat()),
@@ -202,11 +199,4 @@ impl Resolver<'_> {
             .map(|address| UpstreamAddress::Ip((address, port).into()))
             .collect()
     }
-}
-
-/// An error about an earlier place.
-fn told_at(origin: &Origin, message: String) -> Box<Diagnostic> {
-    let mut error = Diagnostic::new(LogLevel::Emerg, message, SourcePosition::None);
-    origin.show_in(&mut error);
-    Box::new(error)
 }

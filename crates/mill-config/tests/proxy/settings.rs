@@ -122,6 +122,13 @@ fn fields_are_hidden_unless_they_are_passed() {
 }
 
 #[test]
+fn early_hints_are_passed_on_a_condition() {
+    let location = located("early_hints $http_sec_fetch_mode 1; early_hints $arg_a;");
+    assert_eq!(location.headers.early_hints.len(), 3);
+    assert!(located("").headers.early_hints.is_empty());
+}
+
+#[test]
 fn bits_and_lists_are_inherited_as_a_whole() {
     let config = config(
         "proxy_set_header A 1; proxy_hide_header A; proxy_next_upstream http_500; server { \

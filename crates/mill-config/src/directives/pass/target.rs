@@ -133,8 +133,7 @@ const HTTP_PORT: u16 = 80;
 
 /// The handler of a location is the last one that is written.
 fn set(resolver: &mut Resolver<'_>, pass: PassDraft) {
-    resolver.level.stub_status = false;
-    resolver.level.metrics = false;
+    resolver.level.become_handler();
     resolver.level.pass = Some(pass);
 }
 

@@ -1,0 +1,124 @@
+//! `health_check` and `match`.
+
+mod matching;
+
+use std::time::Duration;
+
+use crate::Text;
+use crate::config::{HealthCheck, HealthCheckKind};
+use crate::directive::{Apply, Arity, Directive, HTTP, LOCATION, many};
+use crate::lexer::{Statement, Word};
+use crate::resolve::draft::Origin;
+use crate::resolve::unsupported::Feature;
+use crate::resolve::{Applied, Resolver};
+use crate::value;
+
+pub(crate) const DIRECTIVES: &[Directive] = &[
+    many(
+        "health_check",
+        LOCATION,
+        Arity::AtLeast(0),
+        Apply::With(health_check),
+        "Probes the servers that the location passes requests to: interval=, jitter=, fails=, passes=, uri=, match=, port=, mandatory, persistent, type=tcp, keepalive_time=.",
+    ),
+    many(
+        "match",
+        HTTP,
+        Arity::Exactly(1),
+        Apply::Block(matching::match_block),
+        "What a server must answer to a probe: status, header, body, require.",
+    ),
+];
+
+/// A `health_check` whose `match` may follow later.
+pub(crate) struct HealthCheckDraft {
+    pub(crate) check: HealthCheck,
+    /// Name of the `match` block.
+    pub(crate) matching: Option<Text>,
+    pub(crate) origin: Origin,
+}
+
+fn health_check(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let mut draft = HealthCheckDraft {
+        check: HealthCheck {
+            interval: Duration::from_secs(5),
+            jitter: Duration::ZERO,
+            fails: 1,
+            passes: 1,
+            uri: Text::from("/"),
+            matching: None,
+            port: None,
+            mandatory: false,
+            persistent: false,
+            kind: HealthCheckKind::Request,
+            keepalive_time: None,
+        },
+        matching: None,
+        origin: Origin::of(statement, statement.name()),
+    };
+    for word in statement.args() {
+        parameter(resolver, statement, word, &mut draft)?;
+    }
+    if draft.check.persistent && !draft.check.mandatory {
+        let message = "\"persistent\" requires \"mandatory\"";
+        return Err(resolver.emerg(statement, statement.name(), message));
+    }
+    resolver.level.health_checks.push(draft);
+    Ok(())
+}
+
+fn parameter(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    word: &Word,
+    draft: &mut HealthCheckDraft,
+) -> Applied {
+    let (name, text) = match word.bytes.iter().position(|&byte| byte == b'=') {
+        Some(at) => word.bytes.split_at(at + 1),
+        None => (word.bytes.as_slice(), &[][..]),
+    };
+    let invalid = || {
+        let message = format!("invalid parameter \"{}\"", word.display());
+        resolver.emerg(statement, word, message)
+    };
+    let count = || {
+        let number = value::number(text).and_then(|number| u32::try_from(number).ok());
+        number.filter(|&number| number > 0)
+    };
+    let check = &mut draft.check;
+    match name {
+        b"interval=" => {
+            let interval = value::milliseconds(text).filter(|time| !time.is_zero());
+            check.interval = interval.ok_or_else(invalid)?;
+        }
+        b"jitter=" => check.jitter = value::milliseconds(text).ok_or_else(invalid)?,
+        b"fails=" => check.fails = count().ok_or_else(invalid)?,
+        b"passes=" => check.passes = count().ok_or_else(invalid)?,
+        b"uri=" if text.starts_with(b"/") => check.uri = Text::from(text),
+        b"match=" if !text.is_empty() => draft.matching = Some(Text::from(text)),
+        b"port=" => {
+            let port = count().and_then(|port| u16::try_from(port).ok());
+            check.port = Some(port.ok_or_else(invalid)?);
+        }
+        b"keepalive_time=" => {
+            check.keepalive_time = Some(value::milliseconds(text).ok_or_else(invalid)?);
+        }
+        b"mandatory" => check.mandatory = true,
+        b"persistent" => check.persistent = true,
+        b"type=" if text == b"tcp" => check.kind = HealthCheckKind::Tcp,
+        b"type=" if text == b"http" => check.kind = HealthCheckKind::Request,
+        b"type=" if text == b"grpc" => grpc_not_yet(resolver, statement, word),
+        _ => return Err(invalid()),
+    }
+    Ok(())
+}
+
+fn grpc_not_yet(resolver: &mut Resolver<'_>, statement: &Statement, word: &Word) {
+    let feature = Feature {
+        label: String::from("health_check type=grpc"),
+        subject: String::from("\"health_check type=grpc\" is"),
+        note: String::from("ngx_http_grpc_module"),
+        help: String::from("gRPC comes in a later version"),
+    };
+    resolver.not_yet(feature, statement, word);
+}

@@ -1,0 +1,271 @@
+//! `health_check`, `match`, `status_zone`, `millstream_api`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mill_config::config::health_check::{HeaderCondition, Match};
+use mill_config::config::{
+    Api, Config, HealthCheck, HealthCheckKind, Http, Instruction, Location, Template, Variable,
+};
+use mill_config::{Memory, Options, Text, load};
+
+const PATH: &str = "/etc/nginx/nginx.conf";
+
+fn config(http: &str) -> Config {
+    let source = Memory::new().with(PATH, format!("events {{}} http {{ {http} }}"));
+    match load(&source, &Options::default()) {
+        Ok(loaded) => loaded.config,
+        Err(failure) => panic!("{}", failure.error.render("nginx")),
+    }
+}
+
+fn refused(http: &str) -> String {
+    let source = Memory::new().with(PATH, format!("events {{}} http {{ {http} }}"));
+    match load(&source, &Options::default()) {
+        Ok(_) => panic!("{http} is accepted"),
+        Err(failure) => failure.error.line(),
+    }
+}
+
+fn http(config: &Config) -> &Http {
+    config.http.as_ref().expect("there is an http block")
+}
+
+fn location(config: &Config, path: &str) -> Arc<Location> {
+    let server = &http(config).servers[0];
+    let found = server.locations.find(path.as_bytes(), &mut Vec::new());
+    Arc::clone(found.expect("the location exists"))
+}
+
+fn check_of(parameters: &str, more: &str) -> HealthCheck {
+    let config = config(&format!(
+        "{more} server {{ location / {{ health_check {parameters}; proxy_pass http://127.0.0.1; }} }}"
+    ));
+    http(&config).probing[0].health_checks[0].clone()
+}
+
+#[test]
+fn a_probe_has_defaults_and_parameters() {
+    let plain = check_of("", "");
+    assert_eq!(
+        (plain.interval, plain.jitter),
+        (Duration::from_secs(5), Duration::ZERO)
+    );
+    assert_eq!((plain.fails, plain.passes, plain.port), (1, 1, None));
+    assert_eq!(plain.uri, "/");
+    assert!(!plain.mandatory && !plain.persistent && plain.matching.is_none());
+    assert_eq!(
+        (plain.kind, plain.keepalive_time),
+        (HealthCheckKind::Request, None)
+    );
+    let full = check_of(
+        "interval=10 jitter=500ms fails=3 passes=2 uri=/up port=8080 mandatory persistent match=ok keepalive_time=60s",
+        "match ok { status 200; }",
+    );
+    assert_eq!(full.interval, Duration::from_secs(10));
+    assert_eq!(full.jitter, Duration::from_millis(500));
+    assert_eq!((full.fails, full.passes, full.port), (3, 2, Some(8080)));
+    assert_eq!(full.uri, "/up");
+    assert!(full.mandatory && full.persistent);
+    assert_eq!(
+        full.matching.map(|found| found.name.clone()),
+        Some(Text::from("ok"))
+    );
+    assert_eq!(full.keepalive_time, Some(Duration::from_secs(60)));
+    assert_eq!(check_of("type=tcp", "").kind, HealthCheckKind::Tcp);
+}
+
+#[test]
+fn locations_that_probe_are_found_wherever_they_stand() {
+    let config = config(
+        "upstream a { server 127.0.0.1; } server { location /a { location /a/b { proxy_pass http://a; health_check; \
+         health_check port=81; } } location @n { proxy_pass http://a; health_check match=later; } location /c { } } \
+         match later { require $uri; }",
+    );
+    let counts: Vec<usize> = http(&config)
+        .probing
+        .iter()
+        .map(|location| location.health_checks.len())
+        .collect();
+    assert_eq!(counts, [2, 1]);
+    assert!(
+        http(&config)
+            .probing
+            .iter()
+            .all(|location| location.pass.is_some())
+    );
+}
+
+fn matching(entries: &str) -> Arc<Match> {
+    let check = check_of("match=m", &format!("match m {{ {entries} }}"));
+    check.matching.expect("it is written")
+}
+
+#[test]
+fn a_match_tests_the_status() {
+    let check = |entry: &str, admitted: &[u16], others: &[u16]| {
+        let matching = matching(entry);
+        assert!(
+            admitted
+                .iter()
+                .all(|&status| matching.admits_status(status)),
+            "{entry}"
+        );
+        assert!(
+            !others.iter().any(|&status| matching.admits_status(status)),
+            "{entry}"
+        );
+    };
+    check("status 200;", &[200], &[201, 500]);
+    check("status ! 500;", &[200, 499, 501], &[500]);
+    check("status 200-399;", &[200, 399], &[199, 400]);
+    check("status 301-303 307;", &[301, 303, 307], &[304, 306, 308]);
+    check("status ! 301 302;", &[300, 303], &[301, 302]);
+    check("header A;", &[200, 500], &[]);
+}
+
+#[test]
+fn a_match_tests_fields_content_and_variables() {
+    let matching = matching(
+        "header A; header ! B; header C = c; header D != d; header E ~ e; header F !~ f; body !~ \"no such\"; \
+         require $arg_a $uri;",
+    );
+    let names: Vec<String> = matching
+        .headers
+        .iter()
+        .map(|test| test.name.display().into_owned())
+        .collect();
+    assert_eq!(names, ["A", "B", "C", "D", "E", "F"]);
+    let conditions: Vec<&HeaderCondition> = matching
+        .headers
+        .iter()
+        .map(|test| &test.condition)
+        .collect();
+    let is_c = |value: &Template| value.as_literal() == Some(b"c");
+    assert!(matches!(
+        conditions[..],
+        [
+            HeaderCondition::Present,
+            HeaderCondition::Absent,
+            HeaderCondition::Equal(value),
+            HeaderCondition::Unequal(_),
+            HeaderCondition::Matches(_),
+            HeaderCondition::Differs(_),
+        ] if is_c(value)
+    ));
+    let body = matching.body.as_ref().expect("it is written");
+    assert!(body.negated && body.pattern.is_match(b"there is no such page"));
+    assert_eq!(
+        matching.require,
+        [Variable::Arg(Text::from("a")), Variable::Uri]
+    );
+}
+
+#[test]
+fn faults_in_probes_are_told() {
+    let told = |text: &str, expected: &str| {
+        assert_eq!(
+            refused(text),
+            format!("[emerg] {expected} in {PATH}:1"),
+            "{text}"
+        );
+    };
+    let check = |parameters: &str, expected: &str| {
+        let location = "proxy_pass http://127.0.0.1;";
+        told(
+            &format!("server {{ location / {{ {location} health_check {parameters}; }} }}"),
+            expected,
+        );
+    };
+    for parameter in [
+        "interval=0",
+        "interval=x",
+        "jitter=x",
+        "fails=0",
+        "passes=0",
+        "uri=a",
+        "port=0",
+        "port=65536",
+        "match=",
+        "type=udp",
+        "often",
+    ] {
+        check(parameter, &format!("invalid parameter \"{parameter}\""));
+    }
+    check("persistent", "\"persistent\" requires \"mandatory\"");
+    check("match=m", "match \"m\" is not found");
+    let group = "\"health_check\" requires a directive such as \"proxy_pass\" without variables";
+    told("server { location / { health_check; } }", group);
+    told(
+        "server { location / { health_check; proxy_pass http://$host; } }",
+        group,
+    );
+    let entry = |entry: &str, expected: &str| told(&format!("match m {{ {entry} }}"), expected);
+    entry(
+        "status;",
+        "invalid number of arguments in \"status\" directive",
+    );
+    entry(
+        "status !;",
+        "invalid number of arguments in \"status\" directive",
+    );
+    entry("status 20;", "invalid parameter \"20\"");
+    entry("status 300-200;", "invalid parameter \"300-200\"");
+    entry(
+        "status 200; status 201;",
+        "\"status\" directive is duplicate",
+    );
+    entry(
+        "header;",
+        "invalid number of arguments in \"header\" directive",
+    );
+    entry("header A > b;", "invalid parameter \">\"");
+    entry("body = a;", "invalid parameter \"=\"");
+    entry("body ~ a; body ~ b;", "\"body\" directive is duplicate");
+    entry("require uri;", "invalid variable name \"uri\"");
+    entry("send a;", "unknown directive \"send\"");
+    told("match m { } match m { }", "duplicate match \"m\"");
+}
+
+#[test]
+fn zones_count_a_server_a_location_or_a_condition() {
+    let config = config(
+        "server { status_zone s; location /a { status_zone l; if ($arg_a) { status_zone i; } } location /b { } }",
+    );
+    let server = &http(&config).servers[0];
+    let name = |zone: &Option<Text>| zone.as_ref().map(|zone| zone.display().into_owned());
+    assert_eq!(name(&server.location.status_zone).as_deref(), Some("s"));
+    let outer = location(&config, "/a");
+    assert_eq!(name(&outer.status_zone).as_deref(), Some("l"));
+    let [
+        Instruction::If {
+            location: Some(inner),
+            ..
+        },
+    ] = &outer.instructions[..]
+    else {
+        panic!("{:?}", outer.instructions);
+    };
+    assert_eq!(name(&inner.status_zone).as_deref(), Some("i"));
+    assert_eq!(location(&config, "/b").status_zone, None);
+}
+
+#[test]
+fn the_api_writes_only_where_it_is_told_to() {
+    let check = |directives: &str, expected: Option<Api>| {
+        let config = config(&format!("server {{ location / {{ {directives} }} }}"));
+        assert_eq!(location(&config, "/").api, expected, "{directives}");
+    };
+    check("millstream_api;", Some(Api { write: false }));
+    check("millstream_api write=off;", Some(Api { write: false }));
+    check("millstream_api write=on;", Some(Api { write: true }));
+    check("millstream_api; proxy_pass http://127.0.0.1;", None);
+    check(
+        "proxy_pass http://127.0.0.1; millstream_api;",
+        Some(Api { write: false }),
+    );
+    assert_eq!(
+        refused("server { location / { millstream_api write=yes; } }"),
+        format!("[emerg] invalid parameter \"write=yes\" in {PATH}:1")
+    );
+}
