@@ -28,7 +28,9 @@ pub(crate) async fn deliver<X: Exchange>(
     let kept = match outcome {
         Outcome::Respond(response) => send(response, exchange, &mut request, local).await,
         Outcome::Close => {
-            request.sent.status = Status::CLOSE.0;
+            if request.sent.status == 0 {
+                request.sent.status = Status::CLOSE.0;
+            }
             None
         }
     };

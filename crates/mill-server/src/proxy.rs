@@ -334,6 +334,10 @@ impl<E: Engine> Proxying<'_, E> {
             Fault::Content(error) => {
                 return Answer::without_content(error, request, self.local);
             }
+            Fault::ClientGone(_) => {
+                request.sent.status = fault.status().0;
+                return Answer::Close;
+            }
             _ => {}
         }
         Answer::Status(fault.status())

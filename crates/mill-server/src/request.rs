@@ -264,6 +264,7 @@ async fn finish<E: Engine>(
 ) -> Result<Response<FileOf<E>>, Status> {
     if let Some(status) = request.error_status {
         response.status = Status(status);
+        response.reason = None;
     }
     if response.location.is_none() {
         response.location = request.redirect_target.take();

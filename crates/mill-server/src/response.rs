@@ -18,6 +18,8 @@ pub struct FieldLine {
 #[derive(Debug)]
 pub struct Response<File> {
     pub status: Status,
+    /// The reason phrase, where it is not the usual one of the status.
+    pub reason: Option<Vec<u8>>,
     pub content_type: Option<Vec<u8>>,
     /// The character set of the content, set by the handler or by the filter of `charset`; sent as a parameter of the
     /// content type.
@@ -61,6 +63,7 @@ impl<File> Response<File> {
     pub const fn empty(status: Status) -> Self {
         Self {
             status,
+            reason: None,
             content_type: None,
             charset: None,
             last_modified: None,

@@ -23,6 +23,15 @@ pub fn emit_status_line(status: Status, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// As [`emit_status_line`], with a reason phrase of the caller's, which has no line end.
+pub fn emit_status_line_with(status: Status, reason: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    emit_decimal(status.0.into(), out);
+    out.push(b' ');
+    out.extend_from_slice(reason);
+    out.extend_from_slice(b"\r\n");
+}
+
 /// `name: value` and CRLF. Values may come from variables, and those from a request: control bytes other than tab
 /// become spaces, so that no value can begin another line.
 pub fn emit_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {

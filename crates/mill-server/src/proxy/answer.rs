@@ -48,6 +48,7 @@ impl AnswerHead {
         protocol: PassProtocol,
     ) -> (Response<File>, Accel) {
         let mut response = Response::empty(Status(self.head.status));
+        response.reason = self.reason();
         let mut accel = Accel::default();
         for (name, value) in self.head.fields(&self.bytes) {
             accel.read(settings, name, value);
@@ -67,6 +68,13 @@ impl AnswerHead {
             }
         }
         (response, accel)
+    }
+
+    /// The reason phrase, which is passed on as nginx does.
+    fn reason(&self) -> Option<Vec<u8>> {
+        let line = self.bytes.split(|byte| *byte == b'\r').next()?;
+        let reason = line.splitn(3, |byte| *byte == b' ').nth(2)?;
+        Some(reason.to_vec())
     }
 
     /// Names and values, in their order.

@@ -108,12 +108,6 @@ fn emit_set_fields<E: Engine>(
     local: &Local<E>,
     out: &mut Vec<u8>,
 ) {
-    if !is_set(http, b"Host") {
-        emit_field(b"Host", &target.host, out);
-    }
-    if !is_set(http, b"Connection") {
-        emit_field(b"Connection", b"close", out);
-    }
     for field in &http.set_header {
         let start = out.len();
         out.extend_from_slice(&field.name);
@@ -127,6 +121,12 @@ fn emit_set_fields<E: Engine>(
         }
         make_harmless(out, value_start);
         out.extend_from_slice(b"\r\n");
+    }
+    if !is_set(http, b"Host") {
+        emit_field(b"Host", &target.host, out);
+    }
+    if !is_set(http, b"Connection") {
+        emit_field(b"Connection", b"close", out);
     }
 }
 

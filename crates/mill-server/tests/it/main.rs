@@ -40,6 +40,9 @@ mod caches;
 /// `$realpath_root`: when it is evaluated.
 mod real_root;
 
+/// Requests that are passed on to other servers.
+mod proxy;
+
 /// A hot answer equals the answer of the whole way.
 mod hot_or_not;
 

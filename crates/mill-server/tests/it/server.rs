@@ -27,6 +27,8 @@ pub(crate) struct Server {
     pub(crate) world: World,
     pub(crate) logs: LogSender,
     pub(crate) workers: Vec<RunningWorker>,
+    /// Turns of what else runs in the world: origins.
+    peers: Vec<Box<dyn FnMut()>>,
     board: Board,
     connection_numbers: Arc<AtomicU64>,
     generation: u64,
@@ -104,6 +106,7 @@ impl Server {
             logs,
             connection_numbers: Arc::default(),
             workers: Vec::new(),
+            peers: Vec::new(),
             board,
             generation: 1,
         };
@@ -142,6 +145,11 @@ impl Server {
         }
     }
 
+    /// Something else runs in the world: its turns.
+    pub(crate) fn add_peer(&mut self, turn: Box<dyn FnMut()>) {
+        self.peers.push(turn);
+    }
+
     /// A client that connects now.
     pub(crate) fn connect(&self) -> Client {
         self.world.connect(ADDRESS)
@@ -167,8 +175,17 @@ impl Server {
     }
 
     pub(crate) fn run_until(&mut self, until: Until) {
-        let Self { world, workers, .. } = self;
-        world.run(|| workers.iter_mut().for_each(RunningWorker::turn), until);
+        let Self {
+            world,
+            workers,
+            peers,
+            ..
+        } = self;
+        let turns = || {
+            workers.iter_mut().for_each(RunningWorker::turn);
+            peers.iter_mut().for_each(|turn| turn());
+        };
+        world.run(turns, until);
     }
 
     /// Puts another configuration in force, as a reload does.

@@ -8,6 +8,7 @@ use crate::response::{FieldLine, Response};
 use mill_http::date::imf_fixdate;
 use mill_http::h1::emit::{
     emit_date, emit_field, emit_head_end, emit_number_field, emit_status_line,
+    emit_status_line_with,
 };
 use mill_http::method::Method;
 use mill_http::status::Status;
@@ -84,7 +85,10 @@ impl HeadPlan {
         out: &mut Vec<u8>,
     ) -> usize {
         let location = &request.location;
-        emit_status_line(response.status, out);
+        match &response.reason {
+            Some(reason) => emit_status_line_with(response.status, reason, out),
+            None => emit_status_line(response.status, out),
+        }
         emit_field(
             b"Server",
             signature(location.headers.server_tokens).as_bytes(),

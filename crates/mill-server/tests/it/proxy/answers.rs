@@ -1,0 +1,112 @@
+//! The answer that the client gets, and its content.
+
+use super::origin::{Act, ok, send};
+use super::{KEPT, Proxy, content, get};
+use crate::server::{MS, SECOND};
+
+fn answer(directives: &str, acts: Vec<Act>) -> String {
+    let mut proxy = Proxy::new(directives, move |_, _| acts.clone());
+    let client = proxy.server.connect();
+    client.send(get("/"));
+    proxy.server.run_to(SECOND);
+    String::from_utf8_lossy(&client.received()).into_owned()
+}
+
+#[test]
+fn the_answers_fields_are_passed_except_those_of_the_connection() {
+    let head = "HTTP/1.1 200 OK\r\nServer: origin\r\nDate: x\r\nX-A: 1\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nKeep-Alive: timeout=1\r\nConnection: close\r\nContent-Type: text/x\r\nX-Accel-Expires: 1\r\nContent-Length: 2\r\n\r\nok";
+    let answer = answer(KEPT, vec![send(head)]);
+    let lines: Vec<&str> = answer
+        .lines()
+        .filter(|line| !line.starts_with("Date"))
+        .collect();
+    assert_eq!(
+        lines[1..],
+        [
+            "Server: millstream/0.1.0",
+            "Content-Type: text/x",
+            "Content-Length: 2",
+            "Connection: keep-alive",
+            "X-A: 1",
+            "Set-Cookie: a",
+            "Set-Cookie: b",
+            "",
+            "ok"
+        ]
+    );
+}
+
+#[test]
+fn chunks_arrive_as_chunks_and_the_end_of_the_connection_ends_content() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = vec![
+        send(head),
+        send("3\r\nabc\r\n"),
+        Act::Wait(5 * MS),
+        send("2\r\nde\r\n0\r\n\r\n"),
+    ];
+    let answer_in_chunks = answer(KEPT, chunks);
+    assert_eq!(
+        content(&answer_in_chunks),
+        "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+    );
+    let until_close = answer(KEPT, vec![send("HTTP/1.0 200 OK\r\n\r\nabc"), Act::Close]);
+    assert_eq!(content(&until_close), "3\r\nabc\r\n0\r\n\r\n");
+}
+
+#[test]
+fn answers_without_content_have_none() {
+    for head in [
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n",
+    ] {
+        let answer = answer(KEPT, vec![send(head)]);
+        assert!(answer.starts_with(&head[..12]), "{answer}");
+        assert_eq!(content(&answer), "");
+    }
+}
+
+#[test]
+fn a_large_answer_arrives_whole_at_a_slow_client() {
+    let big = String::from_utf8(crate::server::big().to_vec()).unwrap();
+    let expected = big.clone();
+    let mut proxy = Proxy::new(KEPT, move |_, _| vec![ok(&big)]);
+    let client = proxy.server.connect();
+    client.read_at_rate(100_000).send(get("/"));
+    proxy.server.run_until_idle();
+    let received = client.received();
+    assert!(received.ends_with(expected.as_bytes()));
+    assert_eq!(proxy.access_log().len(), 1);
+}
+
+#[test]
+fn an_answer_is_logged_with_its_server() {
+    let mut proxy = Proxy::new(KEPT, |_, _| vec![ok("abc")]);
+    proxy.ask(&get("/"));
+    assert_eq!(proxy.access_log(), ["200 10.0.0.2:80 200 3"]);
+}
+
+#[test]
+fn the_servers_reason_phrase_is_passed_on() {
+    let answer = answer(
+        KEPT,
+        vec![send("HTTP/1.1 299 It depends\r\nContent-Length: 0\r\n\r\n")],
+    );
+    assert!(
+        answer.starts_with("HTTP/1.1 299 It depends\r\n"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn an_error_page_answers_for_an_intercepted_status() {
+    let directives =
+        "location / { proxy_pass http://app; proxy_intercept_errors on; error_page 404 /a.txt; }
+        location = /a.txt { }";
+    let answer = answer(
+        directives,
+        vec![send("HTTP/1.1 404 Not Found\r\nContent-Length: 1\r\n\r\nx")],
+    );
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert_eq!(content(&answer), "file a\n");
+}

@@ -1,0 +1,108 @@
+//! The request that the origin gets.
+
+use super::origin::ok;
+use super::{KEPT, Proxy, content, get};
+use crate::answer::answers;
+
+/// The request that the origin gets for `request`.
+fn asked(directives: &str, request: &str) -> String {
+    let mut proxy = Proxy::new(directives, |_, _| vec![ok("x")]);
+    let answer = proxy.ask(request);
+    assert_eq!(content(&answer), "x", "{answer}");
+    proxy.asked().join("|")
+}
+
+#[test]
+fn a_request_is_spelled_anew_with_nginxs_fields() {
+    let request = "GET /a?b HTTP/1.1\r\nHost: example.org\r\nX-One: 1\r\nConnection: keep-alive\r\nTE: trailers\r\nUser-Agent: t\r\n\r\n";
+    assert_eq!(
+        asked("location / { proxy_pass http://app; }", request),
+        "GET /a?b HTTP/1.0\r\nHost: app\r\nConnection: close\r\nX-One: 1\r\nUser-Agent: t\r\n\r\n"
+    );
+}
+
+#[test]
+fn the_uri_behind_the_host_replaces_the_name_of_the_location() {
+    let check = |directives: &str, target: &str, expected: &str| {
+        let asked = asked(directives, &get(target));
+        let line = asked.lines().next().unwrap().to_owned();
+        assert_eq!(
+            line,
+            format!("GET {expected} HTTP/1.0"),
+            "{directives} {target}"
+        );
+    };
+    check(
+        "location / { proxy_pass http://app; }",
+        "/a//b%20c?d",
+        "/a//b%20c?d",
+    );
+    check(
+        "location /a/ { proxy_pass http://app/; }",
+        "/a/b%20c?d",
+        "/b%20c?d",
+    );
+    check(
+        "location /a/ { proxy_pass http://app/x/y/; }",
+        "/a/%2e%2e/a/b",
+        "/x/y/b",
+    );
+    check("location /a { proxy_pass http://app/x; }", "/abc", "/xbc");
+    check(
+        "location / { rewrite ^/a/(.*) /c/$1 break; proxy_pass http://app; }",
+        "/a/b?d",
+        "/c/b?d",
+    );
+    check("location = /a { proxy_pass http://app/b; }", "/a", "/b");
+}
+
+#[test]
+fn fields_are_set_replaced_and_left_out() {
+    let directives = "location / { proxy_pass http://app; proxy_set_header Host $host; proxy_set_header X-One '';
+        proxy_set_header X-Real-IP $remote_addr; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; }";
+    let request =
+        "GET / HTTP/1.1\r\nHost: Example.org:81\r\nX-One: 1\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n";
+    let asked = asked(directives, request);
+    assert!(asked.contains("\r\nHost: example.org\r\n"), "{asked}");
+    assert!(
+        asked.contains("\r\nX-Forwarded-For: 1.2.3.4, 198.51.100.1\r\n"),
+        "{asked}"
+    );
+    assert!(!asked.contains("X-One"), "{asked}");
+}
+
+#[test]
+fn content_is_passed_on_with_its_length_also_if_it_came_in_chunks() {
+    let request = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+    let asked = asked("location / { proxy_pass http://app; }", request);
+    assert!(asked.contains("\r\nContent-Length: 5\r\n"), "{asked}");
+    assert!(asked.ends_with("\r\n\r\nabcde"), "{asked}");
+}
+
+#[test]
+fn content_is_streamed_in_chunks_where_it_is_not_buffered() {
+    let directives = "location / { proxy_pass http://app; proxy_http_version 1.1; proxy_request_buffering off; }";
+    let request =
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    let asked = asked(directives, request);
+    assert!(
+        asked.contains("\r\nTransfer-Encoding: chunked\r\n"),
+        "{asked}"
+    );
+    assert!(asked.ends_with("3\r\nabc\r\n0\r\n\r\n"), "{asked}");
+}
+
+#[test]
+fn a_kept_connection_carries_the_next_request() {
+    let upstream = format!("server {}; keepalive 4;", super::ORIGIN);
+    let mut proxy =
+        Proxy::with_upstream(&upstream, KEPT, |number, _| vec![ok(&number.to_string())]);
+    let client = proxy.server.connect();
+    for _ in 0..3 {
+        client.send(get("/"));
+        proxy.server.run();
+    }
+    assert_eq!(content(&proxy.ask(&get("/"))), "3");
+    assert_eq!(answers(&client.received()).len(), 3);
+    assert_eq!(*proxy.seen.connections.borrow(), 1);
+}

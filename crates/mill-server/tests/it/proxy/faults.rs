@@ -1,0 +1,190 @@
+//! Servers that fail, and clients that go.
+
+use super::origin::{Act, ok, send};
+use super::{KEPT, ORIGIN, OTHER, Proxy, content, get};
+use crate::server::SECOND;
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or("none")
+}
+
+#[test]
+fn a_server_that_refuses_is_502_and_says_so_in_the_log() {
+    let upstream = format!("server {OTHER};");
+    let mut proxy = Proxy::with_upstream(&upstream, KEPT, |_, _| Vec::new());
+    assert_eq!(status(&proxy.ask(&get("/p"))), "502");
+    let line = "connect() failed (111: Connection refused) while connecting to upstream, client: ";
+    assert!(
+        proxy.server.has_logged(line),
+        "{:?}",
+        proxy.server.error_log()
+    );
+    assert!(
+        proxy
+            .server
+            .has_logged("upstream: \"http://10.0.0.3:80/p\"")
+    );
+    assert_eq!(proxy.access_log(), ["502 10.0.0.3:80 502 0"]);
+}
+
+#[test]
+fn another_server_is_tried_after_a_refusal() {
+    let upstream = format!("server {OTHER}; server {ORIGIN};");
+    let mut proxy = Proxy::with_upstream(&upstream, KEPT, |_, _| vec![ok("b")]);
+    assert_eq!(content(&proxy.ask(&get("/"))), "b");
+    assert_eq!(
+        proxy.access_log(),
+        ["200 10.0.0.3:80, 10.0.0.2:80 502, 200 0, 1"]
+    );
+    // One failure makes it unavailable.
+    assert_eq!(content(&proxy.ask(&get("/"))), "b");
+    assert_eq!(proxy.access_log()[1], "200 10.0.0.2:80 200 1");
+}
+
+#[test]
+fn faults_of_the_head_are_502() {
+    let cases: [(&str, Vec<Act>, &str); 6] = [
+        (
+            "reset",
+            vec![Act::Reset],
+            "recv() failed (104: Connection reset by peer) while reading response header from upstream",
+        ),
+        (
+            "closed",
+            vec![Act::Close],
+            "upstream prematurely closed connection while reading response header from upstream",
+        ),
+        (
+            "half a head",
+            vec![send("HTTP/1.1 200 OK\r\nA: "), Act::Close],
+            "upstream prematurely closed connection",
+        ),
+        (
+            "no HTTP",
+            vec![send("hello\r\n\r\n"), Act::Hang],
+            "upstream sent invalid header",
+        ),
+        (
+            "two lengths",
+            vec![
+                send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"),
+                Act::Hang,
+            ],
+            "upstream sent invalid header",
+        ),
+        (
+            "too big",
+            vec![
+                send(&format!(
+                    "HTTP/1.1 200 OK\r\nA: {}\r\n\r\n",
+                    "x".repeat(5000)
+                )),
+                Act::Hang,
+            ],
+            "upstream sent too big header",
+        ),
+    ];
+    for (name, acts, logged) in cases {
+        let mut proxy = Proxy::new(KEPT, move |_, _| acts.clone());
+        assert_eq!(status(&proxy.ask(&get("/"))), "502", "{name}");
+        assert!(
+            proxy.server.has_logged(logged),
+            "{name}: {:?}",
+            proxy.server.error_log()
+        );
+    }
+}
+
+#[test]
+fn a_server_that_never_answers_is_504_after_the_read_timeout() {
+    let directives = "location / { proxy_pass http://app; proxy_read_timeout 5s; }";
+    let mut proxy = Proxy::new(directives, |_, _| vec![Act::Hang]);
+    let client = proxy.server.connect();
+    client.send(get("/"));
+    proxy.server.run_to(4 * SECOND);
+    assert_eq!(client.received(), b"");
+    proxy.server.run_to(7 * SECOND);
+    assert_eq!(status(&String::from_utf8_lossy(&client.received())), "504");
+    assert!(proxy.server.has_logged(
+        "upstream timed out (110: Connection timed out) while reading response header from upstream"
+    ));
+}
+
+#[test]
+fn content_that_ends_early_closes_the_connection_short_of_its_length() {
+    for (head, end) in [
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+            "\r\n\r\nabc",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+            "3\r\nabc\r\n",
+        ),
+    ] {
+        let mut proxy = Proxy::new(KEPT, move |_, _| vec![send(head), Act::Close]);
+        let client = proxy.server.connect();
+        client.send(get("/"));
+        proxy.server.run();
+        let answer = String::from_utf8_lossy(&client.received()).into_owned();
+        assert!(answer.ends_with(end), "{answer}");
+        assert!(client.is_closed(), "{head}");
+        assert!(
+            proxy
+                .server
+                .has_logged("upstream prematurely closed connection while reading upstream")
+        );
+    }
+}
+
+#[test]
+fn a_kept_connection_that_the_server_closed_is_replaced() {
+    let upstream = format!("server {ORIGIN}; keepalive 4;");
+    let mut proxy = Proxy::with_upstream(&upstream, KEPT, |number, _| match number {
+        1 => vec![Act::Close],
+        number => vec![ok(&number.to_string())],
+    });
+    assert_eq!(content(&proxy.ask(&get("/"))), "0");
+    // The second request reaches a server that closes without an answer, and is sent once more.
+    assert_eq!(content(&proxy.ask(&get("/"))), "2");
+}
+
+#[test]
+fn a_post_is_not_sent_again_once_it_was_sent() {
+    let upstream = format!("server {ORIGIN}; keepalive 4;");
+    let mut proxy = Proxy::with_upstream(&upstream, KEPT, |number, _| match number {
+        0 => vec![ok("0")],
+        _ => vec![Act::Close],
+    });
+    assert_eq!(content(&proxy.ask(&get("/"))), "0");
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx";
+    assert_eq!(status(&proxy.ask(post)), "502");
+    assert_eq!(proxy.asked().len(), 2);
+}
+
+#[test]
+fn a_client_that_goes_ends_the_request_with_499() {
+    let mut proxy = Proxy::new(KEPT, |_, _| vec![Act::Hang]);
+    let client = proxy.server.connect();
+    client.send(get("/"));
+    proxy.server.run();
+    client.finish();
+    proxy.server.run();
+    assert_eq!(proxy.access_log(), ["499 10.0.0.2:80 499 0"]);
+    proxy.server.assert_nothing_left(0);
+}
+
+#[test]
+fn a_status_that_next_upstream_names_tries_another_server() {
+    let upstream = format!("server {ORIGIN}; server {ORIGIN};");
+    let directives = "location / { proxy_pass http://app; proxy_next_upstream http_503; }";
+    let mut proxy = Proxy::with_upstream(&upstream, directives, |number, _| match number {
+        0 => vec![send("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")],
+        _ => vec![ok("b")],
+    });
+    assert_eq!(content(&proxy.ask(&get("/"))), "b");
+    assert_eq!(
+        proxy.access_log(),
+        ["200 10.0.0.2:80, 10.0.0.2:80 503, 200 0, 1"]
+    );
+}

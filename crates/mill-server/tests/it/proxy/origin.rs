@@ -1,0 +1,173 @@
+//! An origin server that does what a test says, and writes down what it was asked.
+
+use mill_runtime::engine::{Engine, ListenOptions};
+use mill_runtime::payload::Payload;
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::stream::{Stream, StreamOption};
+use mill_runtime::worker::Worker;
+use mill_sim::engine::SimEngine;
+use mill_sim::world::World;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What an origin does with a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    Send(Vec<u8>),
+    Wait(Duration),
+    /// FIN; a request after this one is not answered.
+    Close,
+    Reset,
+    /// Waits until the proxy closes the connection.
+    Hang,
+    /// Sends back what arrives from now on.
+    Echo,
+}
+
+/// The requests that an origin has received, and the number of connections.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) requests: RefCell<Vec<String>>,
+    pub(crate) connections: RefCell<usize>,
+}
+
+type Script = Rc<dyn Fn(usize, &str) -> Vec<Act>>;
+
+/// Sends this text.
+pub(crate) fn send(text: &str) -> Act {
+    Act::Send(text.as_bytes().to_vec())
+}
+
+/// An answer with this content.
+pub(crate) fn ok(content: &str) -> Act {
+    let len = content.len();
+    send(&format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {len}\r\n\r\n{content}"
+    ))
+}
+
+/// Starts an origin at `address`. For each request it does what `script` says, which gets the number of the request
+/// among all, from 0, and its text. Returns its turn and what it sees.
+pub(crate) fn start(
+    world: &World,
+    address: &str,
+    script: impl Fn(usize, &str) -> Vec<Act> + 'static,
+) -> (Box<dyn FnMut()>, Rc<Seen>) {
+    let engine = world.engine();
+    let (now, wall_clock) = engine.clock();
+    let scheduler = Scheduler::new(now, wall_clock);
+    let listening = engine
+        .listen(&ListenOptions::new(world.address(address)))
+        .expect("the address is free");
+    let seen = Rc::new(Seen::default());
+    let script: Script = Rc::new(script);
+    let accepted = {
+        let (scheduler, seen) = (Rc::clone(&scheduler), Rc::clone(&seen));
+        move |stream, _| {
+            *seen.connections.borrow_mut() += 1;
+            serve(
+                stream,
+                Rc::clone(&script),
+                Rc::clone(&seen),
+                Rc::clone(&scheduler),
+            )
+        }
+    };
+    let mut worker = Worker::new(engine, scheduler, accepted);
+    worker.add_listener(listening.id);
+    let turn = Box::new(move || {
+        worker.turn();
+    });
+    (turn, seen)
+}
+
+async fn serve(
+    stream: <SimEngine as Engine>::Stream,
+    script: Script,
+    seen: Rc<Seen>,
+    scheduler: Rc<Scheduler>,
+) {
+    while let Some(request) = read_request(&stream).await {
+        let number = seen.requests.borrow().len();
+        seen.requests.borrow_mut().push(request.clone());
+        for act in script(number, &request) {
+            match act {
+                Act::Send(bytes) => {
+                    stream.write(Payload::Copy(&bytes));
+                    if stream.drained(0).await.is_err() {
+                        return;
+                    }
+                }
+                Act::Wait(duration) => scheduler.sleep(duration).await,
+                Act::Close => return,
+                Act::Reset => {
+                    let _ = stream.set(StreamOption::ResetOnClose);
+                    return;
+                }
+                Act::Hang => {
+                    while stream
+                        .readable(1)
+                        .await
+                        .is_ok_and(|readable| !readable.finished)
+                    {
+                        stream.read(|bytes| (bytes.len(), ()));
+                    }
+                    return;
+                }
+                Act::Echo => return echo(&stream).await,
+            }
+        }
+    }
+}
+
+/// A head, with the content that its Content-Length or its chunks announce; `None` at the end of the connection.
+async fn read_request(stream: &<SimEngine as Engine>::Stream) -> Option<String> {
+    let mut unread = 0;
+    loop {
+        let readable = stream.readable(unread + 1).await.ok()?;
+        let found = stream.read(|bytes| match request_len(bytes) {
+            Some(len) => (
+                len,
+                Some(String::from_utf8_lossy(&bytes[..len]).into_owned()),
+            ),
+            None => (0, None),
+        });
+        if found.is_some() {
+            return found;
+        }
+        if readable.unread <= unread {
+            return None;
+        }
+        unread = readable.unread;
+    }
+}
+
+fn request_len(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+    if head.contains("transfer-encoding: chunked") {
+        let last = bytes[end..]
+            .windows(5)
+            .position(|five| five == b"0\r\n\r\n")?;
+        return Some(end + last + 5);
+    }
+    let length = head.split("content-length: ").nth(1);
+    let length = length.map_or(0, |rest| {
+        rest.split("\r\n").next().unwrap().parse().unwrap()
+    });
+    (bytes.len() >= end + length).then_some(end + length)
+}
+
+async fn echo(stream: &<SimEngine as Engine>::Stream) {
+    while let Ok(readable) = stream.readable(1).await {
+        if readable.unread == 0 {
+            return;
+        }
+        let bytes = stream.read(|bytes| (bytes.len(), bytes.to_vec()));
+        stream.write(Payload::Copy(&bytes));
+        if stream.drained(0).await.is_err() {
+            return;
+        }
+    }
+}

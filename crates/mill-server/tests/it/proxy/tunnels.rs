@@ -1,0 +1,51 @@
+//! Connections that carry anything after 101.
+
+use super::origin::{Act, send};
+use super::{Proxy, content};
+use crate::server::SECOND;
+
+const UPGRADES: &str = "location / { proxy_pass http://app; proxy_http_version 1.1;
+    proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; proxy_read_timeout 10s; }";
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
+const SWITCH: &str =
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
+
+#[test]
+fn bytes_go_both_ways_after_101() {
+    let mut proxy = Proxy::new(UPGRADES, |_, _| vec![send(SWITCH), Act::Echo]);
+    let client = proxy.server.connect();
+    client.send(REQUEST);
+    proxy.server.run();
+    let answer = String::from_utf8_lossy(&client.take_received()).into_owned();
+    assert!(
+        answer.starts_with("HTTP/1.1 101 Switching Protocols\r\n"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"),
+        "{answer}"
+    );
+    assert_eq!(content(&answer), "");
+    for _ in 0..3 {
+        client.send("some bytes");
+        proxy.server.run();
+        assert_eq!(client.take_received(), b"some bytes");
+    }
+    assert_eq!(proxy.access_log(), [""; 0]);
+    client.finish();
+    proxy.server.run();
+    assert!(client.is_closed());
+    assert_eq!(proxy.access_log(), ["101 10.0.0.2:80 101 30"]);
+    proxy.server.assert_nothing_left(0);
+}
+
+#[test]
+fn an_idle_tunnel_ends_after_the_read_timeout() {
+    let mut proxy = Proxy::new(UPGRADES, |_, _| vec![send(SWITCH), Act::Hang]);
+    let client = proxy.server.connect();
+    client.send(REQUEST);
+    proxy.server.run_to(9 * SECOND);
+    assert!(!client.is_closed());
+    proxy.server.run_to(12 * SECOND);
+    assert!(client.is_closed());
+}
