@@ -27,6 +27,9 @@ mod attempt;
 /// The head of the answer.
 mod answer;
 
+/// Values of the answer that name the server.
+mod rewriting;
+
 /// The content of the answer.
 mod source;
 
@@ -48,6 +51,7 @@ use connection::UpstreamConnection;
 use content::RequestContent;
 use fault::{Fault, Step};
 use mill_config::config::Location;
+use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::{NextUpstream, PassSettings};
 use mill_http::h1::response::{Framing, RequestKind, ResponseBody};
 use mill_http::limits::ResponseRules;
@@ -366,6 +370,9 @@ impl<E: Engine> Proxying<'_, E> {
             return Answer::Status(Status(status));
         }
         let (mut response, accel) = head.respond(&self.settings, self.target.pass.protocol);
+        if let PassProtocol::Http = self.target.pass.protocol {
+            rewriting::apply(&mut response, request, self.local);
+        }
         if accel.limit_rate.is_some() {
             request.limit_rate = accel.limit_rate;
         }

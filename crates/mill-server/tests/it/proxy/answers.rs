@@ -110,3 +110,80 @@ fn an_error_page_answers_for_an_intercepted_status() {
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
     assert_eq!(content(&answer), "file a\n");
 }
+
+/// The value of this field in the answer to a request for `/one/x`, where the origin sends `line`.
+fn field(directives: &str, line: &str, name: &str) -> String {
+    let head = format!("HTTP/1.1 302 Found\r\n{line}\r\nContent-Length: 0\r\n\r\n");
+    let directives = format!("location /one/ {{ proxy_pass http://app/two/; {directives} }}");
+    let mut proxy = Proxy::new(&directives, move |_, _| vec![send(&head)]);
+    let answer = proxy.ask(&get("/one/x"));
+    let mut lines = answer.lines();
+    let found = lines.find_map(|line| line.strip_prefix(&format!("{name}: ")));
+    found.unwrap_or("none").to_owned()
+}
+
+#[test]
+fn redirects_of_the_server_are_the_clients() {
+    let check = |directives: &str, sent: &str, expected: &str| {
+        let found = field(directives, &format!("Location: {sent}"), "Location");
+        assert_eq!(found, expected, "{directives} {sent}");
+    };
+    check("", "http://app/two/b", "http://a/one/b");
+    check("", "http://other/two/b", "http://other/two/b");
+    check(
+        "proxy_redirect off;",
+        "http://app/two/b",
+        "http://app/two/b",
+    );
+    check(
+        "proxy_redirect http://x/ /y/;",
+        "http://x/b",
+        "http://a/y/b",
+    );
+    check(
+        "proxy_redirect ~^http://x:(\\d+)/(.*) http://z/$1/$2;",
+        "http://x:81/b",
+        "http://z/81/b",
+    );
+    check(
+        "proxy_redirect http://x/ $scheme://$host/;",
+        "http://x/b",
+        "http://a/b",
+    );
+    let refresh = field("", "Refresh: 5; URL=http://app/two/c", "Refresh");
+    assert_eq!(refresh, "5; URL=/one/c");
+}
+
+#[test]
+fn cookies_get_other_domains_paths_and_flags() {
+    let check = |directives: &str, sent: &str, expected: &str| {
+        let found = field(directives, &format!("Set-Cookie: {sent}"), "Set-Cookie");
+        assert_eq!(found, expected, "{directives} {sent}");
+    };
+    check("", "a=b; path=/two/", "a=b; path=/two/");
+    check(
+        "proxy_cookie_path /two/ /one/;",
+        "a=b; Path=/two/x; Secure",
+        "a=b; Path=/one/x; Secure",
+    );
+    check(
+        "proxy_cookie_domain app.local example.org;",
+        "a=b; domain=.App.local",
+        "a=b; domain=example.org",
+    );
+    check(
+        "proxy_cookie_domain ~\\.(\\w+)$ $1.org;",
+        "a=b; domain=x.y",
+        "a=b; domain=y.org",
+    );
+    check(
+        "proxy_cookie_flags a httponly samesite=lax nosecure;",
+        "a=b; Secure",
+        "a=b; HttpOnly; SameSite=Lax",
+    );
+    check(
+        "proxy_cookie_flags c httponly;",
+        "a=b; Secure",
+        "a=b; Secure",
+    );
+}

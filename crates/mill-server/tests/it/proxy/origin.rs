@@ -153,9 +153,8 @@ fn request_len(bytes: &[u8]) -> Option<usize> {
         return Some(end + last + 5);
     }
     let length = head.split("content-length: ").nth(1);
-    let length = length.map_or(0, |rest| {
-        rest.split("\r\n").next().unwrap().parse().unwrap()
-    });
+    let length = length.and_then(|rest| rest.split("\r\n").next());
+    let length = length.map_or(0, |text| text.parse().expect("a length"));
     (bytes.len() >= end + length).then_some(end + length)
 }
 
