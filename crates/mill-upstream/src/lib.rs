@@ -22,3 +22,21 @@ pub mod pool;
 
 /// The stub resolver: names of hosts to addresses.
 pub mod resolver;
+
+/// Parameters as in CGI, which FastCGI, uwsgi and SCGI carry.
+pub mod params;
+
+/// FastCGI: requests, and answers in records.
+pub mod fastcgi;
+
+/// uwsgi: requests.
+pub mod uwsgi;
+
+/// SCGI: requests.
+pub mod scgi;
+
+/// memcached: lookups.
+pub mod memcached;
+
+/// The PROXY protocol: a header before a connection's own bytes.
+pub mod proxy_protocol;
