@@ -1,29 +1,38 @@
 //! Why a request was not answered.
 
-use core::fmt;
 use mill_http::h1::response::ResponseFault;
 use mill_runtime::stream::StreamError;
+use thiserror::Error;
 
 /// One failed request, by where it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
     /// The connection could not be established.
+    #[error("connect failed: {}", reason(*.0))]
     Connect(StreamError),
     /// Not established in time.
+    #[error("connect timed out")]
     ConnectTimeout,
     /// No descriptor was left for one more connection.
+    #[error("no descriptor left (see ulimit -n)")]
     NoDescriptor,
     /// No port was left on the source address.
+    #[error("no port left on the source address, or it is not one of this machine")]
     NoPort,
     /// The stream failed after the connection was established.
+    #[error("connection lost: {}", reason(*.0))]
     Stream(StreamError),
     /// The server closed the connection before the response was complete.
+    #[error("the server closed the connection before its response ended")]
     EndedEarly,
     /// The received bytes are not HTTP.
+    #[error("the response is not HTTP/1: {0}")]
     Garbage(ResponseFault),
     /// The content differs from the expected one, from this byte on (`Plan::expected`).
+    #[error("the content is not the expected one from byte {0} on")]
     WrongContent(u64),
     /// Not answered in time.
+    #[error("no answer in time")]
     Timeout,
 }
 
@@ -108,28 +117,6 @@ impl Failure {
             Self::Garbage(_) => FailureKind::Garbage,
             Self::WrongContent(_) => FailureKind::WrongContent,
             Self::Timeout => FailureKind::Timeout,
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connect(error) => write!(formatter, "connect failed: {}", reason(*error)),
-            Self::ConnectTimeout => formatter.write_str("connect timed out"),
-            Self::NoDescriptor => formatter.write_str("no descriptor left (see ulimit -n)"),
-            Self::NoPort => formatter
-                .write_str("no port left on the source address, or it is not one of this machine"),
-            Self::Stream(error) => write!(formatter, "connection lost: {}", reason(*error)),
-            Self::EndedEarly => {
-                formatter.write_str("the server closed the connection before its response ended")
-            }
-            Self::Garbage(fault) => write!(formatter, "the response is not HTTP/1: {fault}"),
-            Self::WrongContent(at) => write!(
-                formatter,
-                "the content is not the expected one from byte {at} on"
-            ),
-            Self::Timeout => formatter.write_str("no answer in time"),
         }
     }
 }

@@ -11,6 +11,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use mill_runtime::time::{Instant, UnixTime};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// The platform of a run.
 pub trait Platform {
@@ -205,16 +206,9 @@ pub struct ServerCpu {
 }
 
 /// A run that could not begin: a message that says what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
 pub struct PlatformError(pub String);
-
-impl std::fmt::Display for PlatformError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PlatformError {}
 
 impl<R> RunOutcome<R> {
     /// When no thread was answered.

@@ -4,6 +4,7 @@ use crate::random::Random;
 use mill_runtime::payload::{Payload, Shared};
 use std::rc::Rc;
 use std::sync::Arc;
+use thiserror::Error;
 
 /// The requests of a thread, before it begins and after it has ended.
 #[derive(Debug)]
@@ -59,16 +60,9 @@ pub trait Script: Send + std::fmt::Debug {
 }
 
 /// A script failed: its message, with file and line where there are any.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
 pub struct ScriptError(pub String);
-
-impl std::fmt::Display for ScriptError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ScriptError {}
 
 impl Batch {
     /// One request whose response has content.

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::net::SocketAddr;
+use thiserror::Error;
 
 /// A URL as a load generator reads it: scheme, authority and the target of the request, nothing decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +33,18 @@ pub enum Endpoint {
 }
 
 /// Why a text is no usable URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
+    #[error("a URL begins with \"http://\"")]
     NoScheme,
+    #[error("the scheme \"{0}\" is not known, use http")]
     UnknownScheme(String),
+    #[error("the URL names no host")]
     NoHost,
+    #[error("the port \"{0}\" is not one of 1 to 65535")]
     BadPort(String),
     /// A character that can't be sent in a request line.
+    #[error("the URL contains {0:?}; write it percent-encoded")]
     BadCharacter(char),
 }
 
@@ -159,29 +165,6 @@ impl fmt::Display for Endpoint {
         }
     }
 }
-
-impl fmt::Display for UrlError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoScheme => formatter.write_str("a URL begins with \"http://\""),
-            Self::UnknownScheme(scheme) => {
-                write!(formatter, "the scheme \"{scheme}\" is not known, use http")
-            }
-            Self::NoHost => formatter.write_str("the URL names no host"),
-            Self::BadPort(port) => {
-                write!(formatter, "the port \"{port}\" is not one of 1 to 65535")
-            }
-            Self::BadCharacter(c) => {
-                write!(
-                    formatter,
-                    "the URL contains {c:?}; write it percent-encoded"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for UrlError {}
 
 #[cfg(test)]
 mod tests {

@@ -29,6 +29,7 @@ use crate::target::Url;
 use core::time::Duration;
 use mill_runtime::time::UnixTime;
 use table::entries;
+use thiserror::Error;
 
 /// The request of a command line.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,7 +147,8 @@ impl Outputs {
 }
 
 /// Why a command line is refused: one message, with the option it is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
 pub struct Refused(pub String);
 
 /// Reads the arguments after the command's name.
@@ -246,14 +248,6 @@ impl Draft {
         Ok(())
     }
 }
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Refused {}
 
 fn text(argument: &[u8]) -> Result<&str, Refused> {
     std::str::from_utf8(argument).map_err(|_| {

@@ -32,6 +32,7 @@ pub use perform::perform;
 use crate::plan::{Opening, Pace, Plan, cut};
 use core::time::Duration;
 use std::fmt;
+use thiserror::Error;
 
 /// The number of a part, as in the hidden option `--part`: `2/4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,8 @@ pub struct PartIndex {
 }
 
 /// Why a run in several processes failed: a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
 pub struct PartError(pub String);
 
 impl PartIndex {
@@ -118,14 +120,6 @@ impl fmt::Display for PartIndex {
         write!(formatter, "{}/{}", self.index + 1, self.count)
     }
 }
-
-impl fmt::Display for PartError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PartError {}
 
 /// The difference between the seeds of two parts: odd and irregular, so that no two parts draw the same numbers (the
 /// golden ratio's bits, as splitmix64 steps).

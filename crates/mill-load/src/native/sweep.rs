@@ -6,8 +6,8 @@ use crate::native::part::{PartError, conduct};
 use crate::native::results::Results;
 use crate::platform::{Launcher, Machine, ThreadCpu};
 use core::time::Duration;
-use std::fmt;
 use std::io::{self, Write};
+use thiserror::Error;
 
 /// The varied parameters. Cells with fewer connections than processes are omitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,10 @@ pub struct Cell {
 }
 
 /// Why a text is no sweep.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{0}: no sweep; write for instance \"processes=1,2,4 connections=1..128\" (1..128 doubles)"
+)]
 pub struct SweepError(String);
 
 impl Sweep {
@@ -202,18 +205,6 @@ fn list(text: &str) -> Option<Vec<u32>> {
     }
     Some(values)
 }
-
-impl fmt::Display for SweepError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{}: no sweep; write for instance \"processes=1,2,4 connections=1..128\" (1..128 doubles)",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for SweepError {}
 
 /// The columns of the table.
 const COLUMNS: [&str; 11] = [

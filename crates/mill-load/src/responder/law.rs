@@ -1,8 +1,8 @@
 //! The delays of answers.
 
 use crate::random::Random;
-use core::fmt;
 use mill_runtime::time::{Duration, Instant};
+use thiserror::Error;
 
 /// The delays of a responder: one for each request, and optionally a time without answers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,7 +35,10 @@ pub struct Stall {
 }
 
 /// Why a text is no law.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "\"{0}\" is no delay; use none, 2ms, 0.9:1ms,20ms (two peaks), exp:2ms or stall:5s,1s (at, for), or one of the former with a stall: 2ms+stall:5s,1s"
+)]
 pub struct LawError(String);
 
 impl Law {
@@ -133,19 +136,6 @@ fn pair(text: &str) -> Option<(Duration, Duration)> {
     let (first, second) = text.split_once(',')?;
     Some((duration(first)?, duration(second)?))
 }
-
-impl fmt::Display for LawError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "\"{}\" is no delay; use none, 2ms, 0.9:1ms,20ms (two peaks), exp:2ms or stall:5s,1s (at, for), \
-             or one of the former with a stall: 2ms+stall:5s,1s",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for LawError {}
 
 /// An hour: the maximum of histograms.
 const DELAY_MAX: Duration = Duration::from_secs(3600);

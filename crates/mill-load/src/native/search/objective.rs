@@ -3,6 +3,7 @@
 use core::time::Duration;
 use mill_metrics::Histogram;
 use std::fmt;
+use thiserror::Error;
 
 /// Goals that must all be met. Never empty.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +40,8 @@ pub struct Missed {
 }
 
 /// Why a text is no objective.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}: no goal; write for instance p99<5ms, p99.9<=20ms, mean<2ms, max<1s or errors<0.1%")]
 pub struct ObjectiveError(String);
 
 impl Objective {
@@ -225,18 +227,6 @@ impl fmt::Display for Value {
 fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
-
-impl fmt::Display for ObjectiveError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{}: no goal; write for instance p99<5ms, p99.9<=20ms, mean<2ms, max<1s or errors<0.1%",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for ObjectiveError {}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! All limits, in one table.
 
 use super::check::Level;
-use std::fmt;
+use thiserror::Error;
 
 /// The subject of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +64,12 @@ pub struct Threshold {
 pub struct Thresholds([Threshold; COUNT]);
 
 /// Why a limit could not be set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ThresholdError {
+    #[error("{0}: no such threshold; there are {names}", names = DEFAULTS.map(|it| it.name).join(" "))]
     UnknownName(String),
     /// Not two numbers with a colon between them.
+    #[error("{0}: write a threshold as name=warn:fail, such as client_cpu=85:95")]
     NotLimits(String),
 }
 
@@ -124,28 +126,6 @@ impl Default for Thresholds {
         Self(DEFAULTS)
     }
 }
-
-impl fmt::Display for ThresholdError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownName(name) => {
-                write!(formatter, "{name}: no such threshold; there are")?;
-                for threshold in &DEFAULTS {
-                    write!(formatter, " {}", threshold.name)?;
-                }
-                Ok(())
-            }
-            Self::NotLimits(text) => {
-                write!(
-                    formatter,
-                    "{text}: write a threshold as name=warn:fail, such as client_cpu=85:95"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for ThresholdError {}
 
 const fn limit(
     subject: Subject,
