@@ -89,13 +89,8 @@ fn origin_form_is_split_and_flagged() {
     let check = |target: &str, path: &str, query: &str, flags: (bool, bool, bool)| {
         let bytes = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
         let (parsed, head) = parse(bytes.as_bytes());
-        assert_eq!(
-            parsed,
-            Parsed::Complete {
-                consumed: bytes.len()
-            },
-            "{target}"
-        );
+        let consumed = bytes.len();
+        assert_eq!(parsed, Parsed::Complete { consumed }, "{target}");
         assert_eq!(text(head.target.whole, bytes.as_bytes()), target);
         assert_eq!(text(head.target.path, bytes.as_bytes()), path, "{target}");
         assert_eq!(text(head.target.query, bytes.as_bytes()), query, "{target}");
@@ -121,13 +116,8 @@ fn other_target_forms_name_the_host_or_nothing() {
     let check = |line: &str, form: TargetForm, whole: &str, path: &str, host: &str| {
         let bytes = format!("{line} HTTP/1.1\r\nHost: other\r\n\r\n");
         let (parsed, head) = parse(bytes.as_bytes());
-        assert_eq!(
-            parsed,
-            Parsed::Complete {
-                consumed: bytes.len()
-            },
-            "{line}"
-        );
+        let consumed = bytes.len();
+        assert_eq!(parsed, Parsed::Complete { consumed }, "{line}");
         assert_eq!(head.target.form, form, "{line}");
         assert_eq!(text(head.target.whole, bytes.as_bytes()), whole, "{line}");
         assert_eq!(text(head.target.path, bytes.as_bytes()), path, "{line}");
@@ -218,100 +208,78 @@ fn malformed_heads_are_refused() {
         ("Host: a?b\r\n", Refusal::InvalidHost),
         ("Host: u@a\r\n", Refusal::InvalidHost),
         ("Host: [::1\r\n", Refusal::InvalidHost),
-        ("Host: a\r\nHost: a\r\n", Refusal::DuplicateHost),
         ("Host : a\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\n b\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\n\tb\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\n: b\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\nNoColon\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\nA\0: b\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\nA: b\0c\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\nA: b\u{1}c\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\nA: b\nC: d\r\n", Refusal::BareLf),
-        ("Host: a\r\nA\nC: d\r\n", Refusal::InvalidFieldLine),
         ("Host: a\r\n\n", Refusal::BareLf),
         ("Content-Length\u{85}: 1\r\n", Refusal::MisleadingName),
         ("content.length: 1\r\n", Refusal::MisleadingName),
         ("(Transfer-Encoding): chunked\r\n", Refusal::MisleadingName),
         ("\"Host\": a\r\n", Refusal::MisleadingName),
-        ("Host: a\r\nA: b\rC: d\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\nA: b\r\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\nA:\tb\tc\t\u{7f}\r\n", Refusal::InvalidFieldLine),
-        ("Host: a\r\n\rX: b\r\n", Refusal::InvalidFieldLine),
+    ] {
+        check(&format!("GET / HTTP/1.1\r\n{fields}\r\n"), refusal);
+    }
+    for (lines, refusal) in [
+        ("Host: a", Refusal::DuplicateHost),
+        (" b", Refusal::InvalidFieldLine),
+        ("\tb", Refusal::InvalidFieldLine),
+        (": b", Refusal::InvalidFieldLine),
+        ("NoColon", Refusal::InvalidFieldLine),
+        ("A\0: b", Refusal::InvalidFieldLine),
+        ("A: b\0c", Refusal::InvalidFieldLine),
+        ("A: b\u{1}c", Refusal::InvalidFieldLine),
+        ("A: b\nC: d", Refusal::BareLf),
+        ("A\nC: d", Refusal::InvalidFieldLine),
+        ("A: b\rC: d", Refusal::InvalidFieldLine),
+        ("A: b\r", Refusal::InvalidFieldLine),
+        ("A:\tb\tc\t\u{7f}", Refusal::InvalidFieldLine),
+        ("\rX: b", Refusal::InvalidFieldLine),
         (
-            "Host: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n",
+            "Content-Length: 1\r\nContent-Length: 1",
             Refusal::DuplicateField,
         ),
+        ("If-Match: a\r\nif-match: b", Refusal::DuplicateField),
+        ("Content-Length:", Refusal::InvalidContentLength),
+        ("Content-Length: 1, 1", Refusal::InvalidContentLength),
+        ("Content-Length: +1", Refusal::InvalidContentLength),
+        ("Content-Length: -1", Refusal::InvalidContentLength),
+        ("Content-Length: 0x1", Refusal::InvalidContentLength),
         (
-            "Host: a\r\nIf-Match: a\r\nif-match: b\r\n",
-            Refusal::DuplicateField,
-        ),
-        (
-            "Host: a\r\nContent-Length:\r\n",
+            "Content-Length: 9223372036854775808",
             Refusal::InvalidContentLength,
         ),
         (
-            "Host: a\r\nContent-Length: 1, 1\r\n",
+            "Content-Length: 99999999999999999999",
             Refusal::InvalidContentLength,
         ),
+        ("Transfer-Encoding: gzip", Refusal::UnknownTransferEncoding),
         (
-            "Host: a\r\nContent-Length: +1\r\n",
-            Refusal::InvalidContentLength,
-        ),
-        (
-            "Host: a\r\nContent-Length: -1\r\n",
-            Refusal::InvalidContentLength,
-        ),
-        (
-            "Host: a\r\nContent-Length: 0x1\r\n",
-            Refusal::InvalidContentLength,
-        ),
-        (
-            "Host: a\r\nContent-Length: 9223372036854775808\r\n",
-            Refusal::InvalidContentLength,
-        ),
-        (
-            "Host: a\r\nContent-Length: 99999999999999999999\r\n",
-            Refusal::InvalidContentLength,
-        ),
-        (
-            "Host: a\r\nTransfer-Encoding: gzip\r\n",
+            "Transfer-Encoding: gzip, chunked",
             Refusal::UnknownTransferEncoding,
         ),
         (
-            "Host: a\r\nTransfer-Encoding: gzip, chunked\r\n",
-            Refusal::UnknownTransferEncoding,
-        ),
-        (
-            "Host: a\r\nTransfer-Encoding: chunked, gzip\r\n",
+            "Transfer-Encoding: chunked, gzip",
             Refusal::ChunkedIsNotLast,
         ),
         (
-            "Host: a\r\nTransfer-Encoding: gzip,Chunked ,foo\r\n",
+            "Transfer-Encoding: gzip,Chunked ,foo",
             Refusal::ChunkedIsNotLast,
         ),
         (
-            "Host: a\r\nTransfer-Encoding: chunked, chunked\r\n",
+            "Transfer-Encoding: chunked, chunked",
             Refusal::ChunkedIsNotLast,
         ),
+        ("Transfer-Encoding: ", Refusal::UnknownTransferEncoding),
+        ("Transfer-Encoding: chunked\u{b}", Refusal::InvalidFieldLine),
         (
-            "Host: a\r\nTransfer-Encoding: \r\n",
-            Refusal::UnknownTransferEncoding,
-        ),
-        (
-            "Host: a\r\nTransfer-Encoding: chunked\u{b}\r\n",
-            Refusal::InvalidFieldLine,
-        ),
-        (
-            "Host: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
             Refusal::DuplicateField,
         ),
         (
-            "Host: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+            "Content-Length: 1\r\nTransfer-Encoding: chunked",
             Refusal::ContentLengthAndTransferEncoding,
         ),
     ] {
-        check(&format!("GET / HTTP/1.1\r\n{fields}\r\n"), refusal);
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
+        check(&head, refusal);
     }
     check(
         "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -324,13 +292,8 @@ fn known_fields_set_host_length_and_connection() {
     let check = |fields: &str, expected: &dyn Fn(&RequestHead) -> bool| {
         let bytes = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let (parsed, head) = parse(bytes.as_bytes());
-        assert_eq!(
-            parsed,
-            Parsed::Complete {
-                consumed: bytes.len()
-            },
-            "{fields}"
-        );
+        let consumed = bytes.len();
+        assert_eq!(parsed, Parsed::Complete { consumed }, "{fields}");
         assert!(expected(&head), "{fields}: {head:?}");
     };
     check("", &|head| head.is_plain() && !head.has_body());
@@ -387,12 +350,8 @@ fn invalid_names_follow_the_two_settings() {
         };
         let mut head = RequestHead::default();
         let parsed = parse_request(bytes, &mut head, &rules);
-        assert_eq!(
-            parsed,
-            Parsed::Complete {
-                consumed: bytes.len()
-            }
-        );
+        let consumed = bytes.len();
+        assert_eq!(parsed, Parsed::Complete { consumed });
         let ignored: Vec<bool> = head
             .fields
             .iter()
