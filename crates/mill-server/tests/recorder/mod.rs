@@ -1,5 +1,8 @@
 //! An exchange that records the answer, without a connection or request content.
 
+/// A configuration over simulated files.
+pub(crate) mod local;
+
 use mill_http::status::Status;
 use mill_runtime::payload::Payload;
 use mill_server::content::Pull;

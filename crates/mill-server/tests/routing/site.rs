@@ -1,26 +1,14 @@
 //! A worker's shared part over simulated files.
 
-use crate::recorder::{Recorder, done, whole};
-use mill_config::{Memory, Options, load};
-use mill_http::h1::parse::{Parsed, parse_request};
-use mill_http::limits::HeadRules;
-use mill_metrics::Board;
-use mill_runtime::address::Address;
-use mill_runtime::engine::Engine;
-use mill_runtime::scheduler::Scheduler;
-use mill_server::local::{Environment, FileOf, Local, Shared};
+use crate::recorder::local::{self, ADDRESS, message_of};
+use crate::recorder::{Recorder, whole};
+use mill_server::local::{FileOf, Local};
 use mill_server::log::LogSender;
-use mill_server::request::{self, Arrival, ConnectionFacts, Message, Request};
 use mill_server::response::Response;
-use mill_server::site::Site as Configuration;
 use mill_sim::engine::SimEngine;
 use mill_sim::world::World;
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
-
-/// Where the server listens: the port shows in redirects.
-const ADDRESS: &str = "127.0.0.1:8123";
 
 /// Every case has these files.
 const FILES: [(&str, &str); 8] = [
@@ -61,35 +49,7 @@ impl Site {
                 server {{ listen {ADDRESS}; root /srv; {directives} }}
             }}"
         );
-        let mut options = Options::default();
-        options.paths.prefix = b"/".to_vec();
-        let source = Memory::new().with(&*options.conf_file(), &text);
-        let config = match load(&source, &options) {
-            Ok(loaded) => loaded.config,
-            Err(failure) => panic!("{:?}\n{text}", failure.error),
-        };
-        let engine = world.engine();
-        let (now, wall_clock) = engine.clock();
-        let logs = LogSender::memory();
-        let shared = Shared {
-            index: 0,
-            environment: Environment {
-                pid: 100,
-                thread_id: 100,
-                hostname: Arc::from(&b"sim"[..]),
-                utc_offset: |_| 0,
-                connection_numbers: Arc::default(),
-            },
-            logs: logs.clone(),
-            board: Board::in_memory(1),
-        };
-        let scheduler = Scheduler::new(now, wall_clock);
-        let local = Local::new(
-            engine,
-            scheduler,
-            Arc::new(Configuration::new(config, 1)),
-            shared,
-        );
+        let (local, logs) = local::start(&world, &text, |_| 0);
         Self {
             world,
             local,
@@ -126,13 +86,6 @@ impl Site {
     }
 
     fn handle(&self, line: &str) -> Recorder {
-        let mut recorder = Recorder::default();
-        let request = self.request(line);
-        done(request::handle(&mut recorder, request, &self.local));
-        recorder
-    }
-
-    fn request(&self, line: &str) -> Request {
         let mut parts = line.split(" | ");
         let mut text = String::from(parts.next().unwrap_or_default());
         if !text.contains(" HTTP/") {
@@ -150,28 +103,7 @@ impl Site {
             text += &format!("{field}\r\n");
         }
         text += "\r\n";
-        let mut message = Message::default();
-        let parsed = parse_request(text.as_bytes(), &mut message.head, &HeadRules::default());
-        assert!(
-            matches!(parsed, Parsed::Complete { .. }),
-            "{line}: {parsed:?}"
-        );
-        message.bytes = text.into_bytes();
-        let arrival = Arrival {
-            connection: Rc::new(ConnectionFacts {
-                number: 1,
-                listener: 0,
-                peer: Address::Ip("127.0.0.1:50000".parse().expect("an address")),
-                local: self.world.address(ADDRESS),
-                transport: Cell::new(None),
-                started: self.world.now(),
-            }),
-            listener: 0,
-            connection_requests: 1,
-            message,
-            pipelined: false,
-        };
-        Request::new(arrival, &self.local).expect("the listener is there")
+        local::handle(text, &self.world, &self.local)
     }
 
     /// `STATUS [-> LOCATION] TYPE [close] CONTENT`, as a client would see it.
@@ -200,13 +132,4 @@ impl Site {
         shown.push('\n');
         shown
     }
-}
-
-/// Level and message of an error log line, without nginx's details of the request.
-fn message_of(line: &str) -> String {
-    let (_, rest) = line.split_once('[').expect("a level");
-    let (level, rest) = rest.split_once("] ").expect("a level");
-    let (_, message) = rest.split_once(": *1 ").expect("the connection's number");
-    let (message, _) = message.rsplit_once(", client: ").expect("a client");
-    format!("{level} {message}")
 }

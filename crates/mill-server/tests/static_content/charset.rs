@@ -100,7 +100,7 @@ fn a_variable_may_name_it() {
 
     check(&server, "GET /a.txt?c=KOI8-R", "text/plain; charset=KOI8-R");
     check(&server, "GET /a.txt", "text/plain");
-    assert_eq!(server.last_error(), " ");
+    assert_eq!(server.last_error(), "");
     check(&server, "GET /a.txt?c=utf-8", "text/plain");
     assert_eq!(
         server.last_error(),

@@ -257,7 +257,7 @@ fn a_listing_has_its_bounds() {
     (0..100_000).for_each(write);
     let count = || server.content_of("GET /none/").matches("\"name\"").count();
     assert_eq!(count(), 100_000);
-    assert_eq!(server.last_error(), " ");
+    assert_eq!(server.last_error(), "");
     write(100_000);
     assert_eq!(count(), 100_000);
     assert_eq!(

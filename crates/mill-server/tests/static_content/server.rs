@@ -1,24 +1,14 @@
 //! One configuration over a small site of simulated files, without connections.
 
-use crate::recorder::{Recorder, done, whole};
-use mill_config::{Memory, Options, load};
+use crate::recorder::local::{self, ADDRESS, message_of};
+use crate::recorder::whole;
 use mill_http::date::imf_fixdate;
-use mill_http::h1::parse::{Parsed, parse_request};
-use mill_http::limits::HeadRules;
-use mill_metrics::Board;
-use mill_runtime::address::Address;
-use mill_runtime::engine::Engine;
-use mill_runtime::scheduler::Scheduler;
-use mill_server::local::{Environment, FileOf, Local, Shared};
+use mill_server::local::{FileOf, Local};
 use mill_server::log::LogSender;
-use mill_server::request::{self, Arrival, ConnectionFacts, Message, Request};
 use mill_server::response::Response;
-use mill_server::site::Site;
 use mill_sim::engine::SimEngine;
 use mill_sim::world::World;
-use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// One configuration over a small site.
 pub(crate) struct Server {
@@ -48,33 +38,10 @@ impl Server {
             http {{
                 access_log off;
                 types {{ text/html html; text/plain txt; }}
-                server {{ listen 127.0.0.1:8123; root /srv; {directives} }}
+                server {{ listen {ADDRESS}; root /srv; {directives} }}
             }}"
         );
-        let options = Options::default();
-        let source = Memory::new().with(&*options.conf_file(), &text);
-        let config = match load(&source, &options) {
-            Ok(loaded) => loaded.config,
-            Err(failure) => panic!("{:?}\n{text}", failure.error),
-        };
-        let engine = world.engine();
-        let (now, wall_clock) = engine.clock();
-        let logs = LogSender::memory();
-        let shared = Shared {
-            index: 0,
-            environment: Environment {
-                pid: 100,
-                thread_id: 100,
-                hostname: Arc::from(&b"sim"[..]),
-                utc_offset: |_| 3600,
-                connection_numbers: Arc::default(),
-            },
-            logs: logs.clone(),
-            board: Board::in_memory(1),
-        };
-        let scheduler = Scheduler::new(now, wall_clock);
-        let site = Arc::new(Site::new(config, 1));
-        let local = Local::new(engine, scheduler, site, shared);
+        let (local, logs) = local::start(&world, &text, |_| 3600);
         Self { world, local, logs }
     }
 
@@ -110,31 +77,7 @@ impl Server {
         let line = parts.next().unwrap_or_default();
         let fields: String = parts.map(|field| format!("{field}\r\n")).collect();
         let text = format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-        let mut message = Message::default();
-        let parsed = parse_request(text.as_bytes(), &mut message.head, &HeadRules::default());
-        assert!(
-            matches!(parsed, Parsed::Complete { .. }),
-            "{text}: {parsed:?}"
-        );
-        message.bytes = text.into_bytes();
-        let arrival = Arrival {
-            connection: Rc::new(ConnectionFacts {
-                number: 1,
-                listener: 0,
-                peer: Address::Ip("127.0.0.1:50000".parse().expect("an address")),
-                local: self.world.address("127.0.0.1:8123"),
-                transport: Cell::new(None),
-                started: self.world.now(),
-            }),
-            listener: 0,
-            connection_requests: 1,
-            message,
-            pipelined: false,
-        };
-        let request = Request::new(arrival, &self.local).expect("the listener is there");
-        let mut recorder = Recorder::default();
-        done(request::handle(&mut recorder, request, &self.local));
-        recorder.answer
+        local::handle(text, &self.world, &self.local).answer
     }
 
     fn show(&self, response: Response<FileOf<SimEngine>>) -> String {
@@ -160,11 +103,9 @@ impl Server {
     pub(crate) fn last_error(&self) -> String {
         self.local.log.end_of_turn(self.world.now());
         let lines = self.logs.lines("/error.log");
-        let line = lines.last().map(String::as_str).unwrap_or_default();
-        let (_, line) = line.split_once('[').unwrap_or_default();
-        let (level, line) = line.split_once("] ").unwrap_or_default();
-        let (_, message) = line.split_once(": *1 ").unwrap_or_default();
-        let (message, _) = message.rsplit_once(", client: ").unwrap_or_default();
-        format!("{level} {message}")
+        lines
+            .last()
+            .map(|line| message_of(line))
+            .unwrap_or_default()
     }
 }
