@@ -3,6 +3,7 @@
 /// The server of both.
 mod server;
 
+use crate::assert_contains;
 use server::{Behaviour, Server};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -158,7 +159,7 @@ fn progress_has_the_same_lines() {
         "{}",
         ours.err
     );
-    assert!(ours.err.contains("Finished 350 requests\n"), "{}", ours.err);
+    assert_contains(&ours.err, "Finished 350 requests\n");
 }
 
 #[test]
@@ -218,27 +219,15 @@ fn fields_are_the_same() {
 #[test]
 fn missing_pages_are_reported_as_responses_other_than_2xx() {
     let [_, ours] = check(Behaviour::Missing, &["-n", "10", "-c", "2"]);
-    assert!(
-        ours.out.contains("Non-2xx responses:      10\n"),
-        "{}",
-        ours.out
-    );
+    assert_contains(&ours.out, "Non-2xx responses:      10\n");
 }
 
 #[test]
 fn lengths_that_differ_are_failures_unless_they_are_expected() {
     let [_, ours] = check(Behaviour::Varies, &["-n", "10"]);
-    assert!(
-        ours.out.contains("Failed requests:        9\n"),
-        "{}",
-        ours.out
-    );
+    assert_contains(&ours.out, "Failed requests:        9\n");
     let [_, ours] = check(Behaviour::Varies, &["-n", "10", "-l"]);
-    assert!(
-        ours.out.contains("Failed requests:        0\n"),
-        "{}",
-        ours.out
-    );
+    assert_contains(&ours.out, "Failed requests:        0\n");
 }
 
 #[test]
@@ -250,7 +239,7 @@ fn servers_that_close_early_are_reported_the_same_way() {
     ] {
         let [_, ours] = check(behaviour, &["-n", "9"]);
         let failed = "   (Connect: 0, Receive: 0, Length: 3, Exceptions: 0)\n";
-        assert!(ours.out.contains(failed), "{}", ours.out);
+        assert_contains(&ours.out, failed);
         check(behaviour, &["-n", "9", "-k"]);
     }
 }
@@ -273,11 +262,7 @@ fn with_r_resets_are_counted_and_both_go_on() {
     let [theirs, ours] = both(&server, &["-n", "9", "-r"]);
     assert_eq!((ours.status, theirs.status), (Some(0), Some(0)));
     for trial in [&theirs, &ours] {
-        assert!(
-            trial.out.contains("Complete requests:      9\n"),
-            "{}",
-            trial.out
-        );
+        assert_contains(&trial.out, "Complete requests:      9\n");
     }
     let failed = |trial: &Trial| {
         trial
@@ -289,7 +274,7 @@ fn with_r_resets_are_counted_and_both_go_on() {
     assert!(failed(&theirs).is_some(), "{}", theirs.out);
     let expected = "   (Connect: 0, Receive: 3, Length: 0, Exceptions: 0)";
     assert_eq!(failed(&ours).as_deref(), Some(expected));
-    assert!(ours.err.contains("millstream: "), "{}", ours.err);
+    assert_contains(&ours.err, "millstream: ");
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod table;
 use crate::wrk::totals;
 use line::{Line, Printed};
 use site::Site;
-use table::{AB, DRAGONFLY, ONLOAD, RUBRIS, RUBRIS_ALONE, Row, SECOND, TEMPESTA, row};
+use table::{AB, DRAGONFLY, ONLOAD, RUBRIS, RUBRIS_ALONE, TEMPESTA};
 
 /// How many seconds wrk runs until there is an answer: on a busy machine opening thousands of connections may take the
 /// first second.
@@ -19,7 +19,7 @@ const SECONDS: [&str; 4] = ["1", "2", "4", "8"];
 
 /// Runs a command of wrk's and checks its report.
 #[track_caller]
-fn check_wrk(site: &Site, row: &Row) {
+fn check_wrk(site: &Site, row: &str) {
     let mut line = short(site, row);
     let printed = SECONDS
         .iter()
@@ -30,16 +30,18 @@ fn check_wrk(site: &Site, row: &Row) {
             (is_last || totals(&printed.out).requests > 0.0).then_some(printed)
         })
         .unwrap();
-    assert_eq!(printed.status, Some(0), "{}: {}", row.command, printed.err);
+    assert_eq!(printed.status, Some(0), "{row}: {}", printed.err);
     check_wrk_lines(&line, &printed);
     check_wrk_figures(site, &line, &printed.out);
 }
 
-/// The command as it is run here.
+/// The command of a row as it is run here.
 #[track_caller]
-fn short(site: &Site, row: &Row) -> Line {
-    let mut line = Line::parse(row.command);
-    for (option, value) in row.instead {
+fn short(site: &Site, row: &str) -> Line {
+    let mut parts = row.split(" => ");
+    let mut line = Line::parse(parts.next().unwrap_or_default());
+    for changed in parts {
+        let (option, value) = changed.split_once(' ').unwrap();
         line.set(option, value);
     }
     line.aim(site);
@@ -175,8 +177,8 @@ fn check_ab(site: &Site, line: &Line, printed: &Printed) -> f64 {
     rate
 }
 
-fn check_all_wrk(rows: &[Row]) {
-    for row in rows {
+fn check_all_wrk(rows: &str) {
+    for row in rows.lines() {
         // A server each: ports that an earlier row left in TIME_WAIT are free towards another address.
         check_wrk(&Site::start(), row);
     }
@@ -211,8 +213,8 @@ fn rubris_s_commands_on_one_host_run() {
 #[test]
 fn wrk2_s_first_command_runs_through_its_link() {
     let site = Site::start();
-    let command = "wrk2 -t2 -c100 -d30s -R2000 http://127.0.0.1:80/index.html";
-    let line = short(&site, &row(command, SECOND));
+    let command = "wrk2 -t2 -c100 -d30s -R2000 http://127.0.0.1:80/index.html => -d 1";
+    let line = short(&site, command);
     let printed = Printed::from(line.command(&site).output().unwrap());
     assert_eq!(printed.status, Some(0), "{}", printed.err);
     let banner = format!("Running 1s test @ {}\n", line.url());
@@ -224,7 +226,7 @@ fn wrk2_s_first_command_runs_through_its_link() {
 #[test]
 fn ab_s_commands_run() {
     let site = Site::start();
-    for row in AB {
+    for row in AB.lines() {
         let line = short(&site, row);
         let printed = Printed::from(line.command(&site).output().unwrap());
         check_ab(&site, &line, &printed);
@@ -235,11 +237,8 @@ fn ab_s_commands_run() {
 #[test]
 fn many_processes_of_ab_run_at_a_time() {
     let site = Site::start();
-    let few = &[("-n", "200")];
-    let line = short(
-        &site,
-        &row("ab -n 800000 -c 100 http://www.example.com/logo.svg", few),
-    );
+    let command = "ab -n 800000 -c 100 http://www.example.com/logo.svg => -n 200";
+    let line = short(&site, command);
     for processes in [10, 20, 30, 40] {
         let spawn = |_| {
             let mut command = line.command(&site);
@@ -259,8 +258,8 @@ fn many_processes_of_ab_run_at_a_time() {
 #[test]
 fn the_sweep_of_processes_and_connections_has_the_published_rows() {
     let site = Site::start();
-    let command = "millstream load --sweep 'processes=1,2,4,6,8 connections=1..128' -d 10s http://10.0.0.2/favicon.ico";
-    let line = short(&site, &row(command, &[("-d", "50ms")]));
+    let command = "millstream load --sweep 'processes=1,2,4,6,8 connections=1..128' -d 10s http://10.0.0.2/favicon.ico => -d 50ms";
+    let line = short(&site, command);
     let printed = Printed::from(line.command(&site).output().unwrap());
     assert_eq!(printed.status, Some(0), "{}", printed.err);
     let mut lines = printed.out.lines();

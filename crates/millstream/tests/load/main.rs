@@ -13,3 +13,9 @@ mod names;
 mod scarcity;
 /// Beside Debian's wrk.
 mod wrk;
+
+/// Checks that a report has this part.
+#[track_caller]
+fn assert_contains(report: &str, part: &str) {
+    assert!(report.contains(part), "no {part:?} in {report}");
+}

@@ -3,6 +3,7 @@
 /// The server of both.
 mod server;
 
+use crate::assert_contains;
 use server::Server;
 use std::process::{Command, Output};
 
@@ -135,21 +136,13 @@ pub(crate) fn totals(text: &str) -> Totals {
 #[test]
 fn a_plain_run_has_the_same_lines_and_columns() {
     let [_, ours] = check_plausible("/", &["--latency"]);
-    assert!(
-        ours.out.contains("\n  Latency Distribution\n"),
-        "{}",
-        ours.out
-    );
+    assert_contains(&ours.out, "\n  Latency Distribution\n");
 }
 
 #[test]
 fn bad_answers_have_their_line() {
     let [_, ours] = check_plausible("/missing", &[]);
-    assert!(
-        ours.out.contains("\n  Non-2xx or 3xx responses: "),
-        "{}",
-        ours.out
-    );
+    assert_contains(&ours.out, "\n  Non-2xx or 3xx responses: ");
 }
 
 #[test]
@@ -175,17 +168,11 @@ fn answers_that_are_cut_off_are_errors_of_reading() {
 #[test]
 fn without_a_latency_that_counts_the_columns_are_as_empty() {
     let [_, ours] = check("/", &["--timeout", "0"]);
-    assert!(
-        ours.out
-            .contains("    Latency     0.00us    0.00us   0.00us    -nan%\n"),
-        "{}",
-        ours.out
+    assert_contains(
+        &ours.out,
+        "    Latency     0.00us    0.00us   0.00us    -nan%\n",
     );
-    assert!(
-        ours.err.contains("wrk counts them as timeouts"),
-        "{}",
-        ours.err
-    );
+    assert_contains(&ours.err, "wrk counts them as timeouts");
 }
 
 #[test]

@@ -52,36 +52,15 @@ fn loopback_stays_with_the_kernel() {
 #[test]
 fn curl_posts_a_body_that_is_read_to_its_end() {
     with_server("curl", &[], |site| {
-        let body = format!("@{}", site.path("large.bin").display());
-        let code = text_of(
-            "curl",
-            &[
-                "-sSo",
-                "/dev/null",
-                "-w",
-                "%{http_code}",
-                "--data-binary",
-                &body,
-                "http://10.77.0.2/",
-            ],
-        );
-        assert_eq!(code, "413", "1 MB is the limit, as in nginx");
-        let body = "x".repeat(200_000);
-        fs::write(site.path("body"), body).unwrap();
-        let body = format!("@{}", site.path("body").display());
-        let code = text_of(
-            "curl",
-            &[
-                "-sSo",
-                "/dev/null",
-                "-w",
-                "%{http_code}",
-                "--data-binary",
-                &body,
-                "http://10.77.0.2/",
-            ],
-        );
-        assert_eq!(code, "405");
+        fs::write(site.path("body"), "x".repeat(200_000)).unwrap();
+        let post = |name: &str| {
+            let body = format!("@{}", site.path(name).display());
+            let shown = ["-sSo", "/dev/null", "-w", "%{http_code}"];
+            let sent = ["--data-binary", &body, "http://10.77.0.2/"];
+            text_of("curl", &[&shown[..], &sent].concat())
+        };
+        assert_eq!(post("large.bin"), "413", "1 MB is the limit, as in nginx");
+        assert_eq!(post("body"), "405");
     });
 }
 
