@@ -6,6 +6,7 @@ mod queue;
 mod server;
 mod state;
 mod sticky;
+pub(crate) mod zone;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,7 +119,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "zone",
         UPSTREAM,
         Arity::Between(1, 2),
-        Apply::With(zone),
+        Apply::With(zone::zone),
         "Name and size of the group's shared memory. Workers share what they must with or without it.",
     ),
     once(
@@ -193,32 +194,5 @@ fn upstream(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         return Err(resolver.at_position("no servers are inside upstream", ""));
     }
     resolver.close_upstream(index, block);
-    Ok(())
-}
-
-/// The least size of a zone: eight pages.
-const ZONE_BYTES_MIN: u64 = 8 * 4096;
-
-fn zone(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    let name = statement.arg(1);
-    if name.bytes.is_empty() {
-        let message = format!("invalid zone name \"{}\"", name.display());
-        return Err(resolver.emerg(statement, name, message));
-    }
-    let size = statement.args().get(1).map(|word| {
-        let size = value::size(&word.bytes).ok_or_else(|| {
-            let message = format!("invalid zone size \"{}\"", word.display());
-            resolver.emerg(statement, word, message)
-        })?;
-        if size < ZONE_BYTES_MIN {
-            let message = format!("zone \"{}\" is too small", name.display());
-            return Err(resolver.emerg(statement, word, message));
-        }
-        Ok(size)
-    });
-    resolver.upstream.zone = Some(UpstreamZone {
-        name: Text::from(name.bytes.as_slice()),
-        size_bytes: size.transpose()?,
-    });
     Ok(())
 }

@@ -18,6 +18,7 @@ use crate::diagnostic::{Diagnostic, SourcePosition, Spot};
 use crate::directives::health_check::HealthCheckDraft;
 use crate::directives::map::Table;
 use crate::directives::pass::target::PassDraft;
+use crate::directives::upstream::zone::ZoneDraft;
 use crate::lexer::{SourceText, Statement, Word};
 use crate::resolve::upstreams::UpstreamDraft;
 use crate::resolve::{place, snippet};
@@ -56,6 +57,8 @@ pub(crate) struct HttpDraft {
     pub(crate) log_formats: Vec<LogFormat>,
     pub(crate) maps: Vec<Map>,
     pub(crate) matches: Vec<Arc<Match>>,
+    /// Zones of shared memory.
+    pub(crate) zones: Vec<ZoneDraft>,
     /// Groups of servers, in the order in which they are first named.
     pub(crate) upstreams: Vec<UpstreamDraft>,
     /// Keys of the map whose block is open.

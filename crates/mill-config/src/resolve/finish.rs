@@ -15,6 +15,7 @@ use crate::diagnostic::{Diagnostic, SourcePosition};
 use crate::directives::health_check::HealthCheckDraft;
 use crate::directives::mime;
 use crate::directives::pass::target::{PassDraft, PassTargetDraft};
+use crate::directives::upstream::zone;
 use crate::resolve::draft::{HttpDraft, LocationDraft, ServerDraft, Step};
 use crate::resolve::{Applied, Resolver, join, passing, probing, recoding, templates};
 
@@ -114,6 +115,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         Box::new(error)
     })?;
     recoding::check(&servers)?;
+    zone::check(&http.zones)?;
     Ok(Http {
         listeners,
         upstreams: upstreams.groups,

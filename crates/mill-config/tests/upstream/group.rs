@@ -231,3 +231,33 @@ fn a_second_method_takes_the_place_of_the_first_with_a_warning() {
     let kept = "upstream a { keepalive 2; least_conn; server 127.0.0.1; }";
     assert!(warnings(kept).is_empty());
 }
+
+#[test]
+fn zones_have_one_size_and_one_purpose() {
+    let group = |name: &str, rest: &str| format!("upstream {name} {{ server 127.0.0.1; {rest} }}");
+    let check = |groups: [String; 2], expected: &str| {
+        let line = refused(&groups.concat());
+        assert_eq!(
+            line,
+            format!("[emerg] {expected} in {PATH}:1"),
+            "{groups:?}"
+        );
+    };
+    check(
+        [group("a", "zone z 32k;"), group("b", "zone z 64k;")],
+        "the size 65536 of shared memory zone \"z\" conflicts with already declared size 32768",
+    );
+    check(
+        [group("a", "zone z;"), group("b", "zone y 64k;")],
+        "zero size shared memory zone \"z\"",
+    );
+    let learn = "sticky learn create=$uri lookup=$uri zone=z:64k;";
+    check(
+        [group("a", "zone z 64k;"), group("b", learn)],
+        "the shared memory zone \"z\" is already declared for a different use",
+    );
+    check(
+        [group("a", learn), group("b", learn)],
+        "sticky zone \"z\" is already used in another upstream",
+    );
+}

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::zone::{Purpose, ZONE_BYTES_MIN, declare};
 use crate::config::Variable;
 use crate::config::sticky::{Sticky, StickyCookie, StickyExpires, StickyLearn};
 use crate::diagnostic::Diagnostic;
@@ -150,6 +151,13 @@ fn learn(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<StickyLe
         return Err(missing("create"));
     }
     let (zone, zone_bytes) = zone.ok_or_else(|| missing("zone"))?;
+    let name = statement.name();
+    let size = Some(zone_bytes);
+    if !declare(resolver, statement, name, &zone, size, Purpose::Sessions)? {
+        let shown = zone.display();
+        let message = format!("sticky zone \"{shown}\" is already used in another upstream");
+        return Err(resolver.emerg(statement, name, message));
+    }
     Ok(StickyLearn {
         create,
         lookup,
@@ -170,7 +178,7 @@ fn learn_zone(text: &[u8]) -> Result<(Text, u64), &'static str> {
         return Err("zone name is not specified");
     }
     let size = value::size(size).ok_or("invalid zone size")?;
-    if size < super::ZONE_BYTES_MIN {
+    if size < ZONE_BYTES_MIN {
         return Err("zone is too small");
     }
     Ok((Text::from(name), size))
