@@ -3,6 +3,8 @@
 //! Some families cost something for each request: `$tcpinfo_…` a system call, `$sent_http_…` a copy of the answer's
 //! head. A configuration that does not name them does not pay for them.
 
+mod passing;
+
 use mill_config::config::settings::{Amount, Charset, DisableSymlinks, Document};
 use mill_config::config::template::Part;
 use mill_config::config::{
@@ -54,6 +56,9 @@ impl Mentions {
                 self.template(&value.0);
             }
         }
+        for group in &http.upstreams {
+            self.upstream(group);
+        }
         for server in &http.servers {
             self.location(&server.location);
             self.locations(&server.locations);
@@ -72,6 +77,7 @@ impl Mentions {
     fn location(&mut self, location: &Location) {
         self.locations(&location.locations);
         self.settings(location);
+        self.passing(location);
         self.instructions(&location.instructions);
         if let Some(try_files) = &location.try_files {
             for candidate in &try_files.candidates {
@@ -253,6 +259,44 @@ mod tests {
         check("server { charset $tcpinfo_rtt; }");
         check("server { source_charset $tcpinfo_rtt; }");
         check("server { disable_symlinks on from=$tcpinfo_rtt; }");
+    }
+
+    #[test]
+    fn a_variable_is_found_in_what_goes_to_servers() {
+        let check = |directives: &str| {
+            assert!(mentions(directives).transport, "{directives}");
+            let without = directives.replace("$tcpinfo_rtt", "$remote_addr");
+            assert!(!mentions(&without).transport, "{without}");
+        };
+        let group =
+            |directive: &str| check(&format!("upstream a {{ server 127.0.0.1; {directive} }}"));
+        group("hash $tcpinfo_rtt;");
+        group("sticky route $tcpinfo_rtt;");
+        group("sticky cookie a domain=$tcpinfo_rtt;");
+        group("sticky learn create=$tcpinfo_rtt lookup=$uri zone=z:64k;");
+        group("sticky learn create=$uri lookup=$tcpinfo_rtt zone=z:64k;");
+        let location =
+            |directive: &str| check(&format!("server {{ location / {{ {directive} }} }}"));
+        location("proxy_pass http://$tcpinfo_rtt;");
+        location("proxy_set_header A $tcpinfo_rtt;");
+        location("proxy_set_body $tcpinfo_rtt;");
+        location("proxy_method $tcpinfo_rtt;");
+        location("proxy_limit_rate $tcpinfo_rtt;");
+        location("proxy_bind $tcpinfo_rtt;");
+        location("proxy_store /a/$tcpinfo_rtt;");
+        location("proxy_redirect $tcpinfo_rtt /;");
+        location("proxy_redirect / $tcpinfo_rtt;");
+        location("proxy_cookie_domain $tcpinfo_rtt a;");
+        location("proxy_cookie_path / $tcpinfo_rtt;");
+        location("proxy_cookie_flags $tcpinfo_rtt secure;");
+        location("proxy_cookie_flags a $tcpinfo_rtt;");
+        location("fastcgi_param A $tcpinfo_rtt;");
+        location("uwsgi_param A $tcpinfo_rtt;");
+        location("scgi_param A $tcpinfo_rtt;");
+        location("early_hints $tcpinfo_rtt;");
+        let probe = "server { location / { proxy_pass http://127.0.0.1; health_check match=m; } }";
+        check(&format!("match m {{ require $tcpinfo_rtt; }} {probe}"));
+        check(&format!("match m {{ header A = $tcpinfo_rtt; }} {probe}"));
     }
 
     #[test]
