@@ -65,6 +65,9 @@ pub mod proxy;
 /// A worker's connections to upstream servers.
 pub mod upstreams;
 
+/// A worker's resolvers of names.
+pub mod resolvers;
+
 /// Files.
 pub mod static_file;
 

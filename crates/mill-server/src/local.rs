@@ -7,11 +7,13 @@ use crate::hot::HotAnswers;
 use crate::log::{LogSender, WorkerLog};
 use crate::open_files::OpenFiles;
 use crate::request::{Outcome, Phase};
+use crate::resolvers::WorkerResolvers;
 use crate::response::Response;
 use crate::site::Site;
 use crate::upstreams::WorkerUpstreams;
 use mill_http::date::imf_fixdate;
 use mill_metrics::{Board, ServerCounters};
+use mill_runtime::datagrams::DatagramEngine;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::pool::FuturePool;
@@ -80,6 +82,8 @@ pub struct Local<E: Engine> {
     pub compressed: RefCell<CompressedContents>,
     /// Connections to upstream servers, and the choice among these.
     pub(crate) upstreams: WorkerUpstreams<E>,
+    /// Names to addresses.
+    pub(crate) resolvers: WorkerResolvers,
     /// Numbers that this worker has reserved and not used yet: the next one, and how many.
     connection_numbers: Cell<(u64, u64)>,
     /// Encoders to be reused, with their levels.
@@ -97,10 +101,11 @@ pub struct Shared {
     pub board: Board,
 }
 
-impl<E: Engine> Local<E> {
+impl<E: DatagramEngine> Local<E> {
     pub fn new(engine: E, scheduler: Rc<Scheduler>, site: Arc<Site>, shared: Shared) -> Rc<Self> {
         let thread_id = shared.environment.thread_id;
         let open_files = OpenFiles::new(&scheduler, engine.random());
+        let resolvers = WorkerResolvers::new(&engine, &scheduler);
         Rc::new(Self {
             engine,
             scheduler,
@@ -123,11 +128,14 @@ impl<E: Engine> Local<E> {
             index: shared.index,
             compressed: RefCell::default(),
             upstreams: WorkerUpstreams::new(),
+            resolvers,
             connection_numbers: Cell::new((0, 0)),
             encoders: RefCell::default(),
         })
     }
+}
 
+impl<E: Engine> Local<E> {
     pub fn site(&self) -> Arc<Site> {
         Arc::clone(&self.site.borrow())
     }
@@ -150,6 +158,7 @@ impl<E: Engine> Local<E> {
         *self.site.borrow_mut() = site;
         self.hot.borrow_mut().clear();
         self.upstreams.forget_unused();
+        self.resolvers.forget_unused();
     }
 
     /// Passes the current second and its date, which is made once a second, to `use_date`.

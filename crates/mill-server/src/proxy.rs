@@ -1,6 +1,7 @@
 //! `proxy_pass`: the request goes to a server of a group, and its answer to the client.
 //!
-//! The way: [`target`] (which group, which URI) → [`content`] (the request's content) → tries, each at another server:
+//! The way: [`target`] (which group, which URI) → [`content`] (the request's content) → [`named`] (a name that variables
+//! have made is resolved) → tries, each at another server:
 //! [`connection`] kept or new, [`http`] spells the request, [`attempt`] sends it and reads the head of the answer →
 //! [`answer`] makes it ours → [`source`] brings its content, while the exchange sends it.
 //!
@@ -8,6 +9,9 @@
 
 /// Where the request goes.
 mod target;
+
+/// Servers that variables name.
+mod named;
 
 /// The request's content.
 mod content;
@@ -88,7 +92,11 @@ pub(crate) async fn respond<X: Exchange>(
         Ok(content) => content,
         Err(error) => return Answer::without_content(error, request, local),
     };
-    let proxying = Proxying::new(settings, target, content, request, local);
+    let group = match named::group(&target.servers, exchange, request, local).await {
+        Ok(group) => group,
+        Err(status) => return Answer::Status(status),
+    };
+    let proxying = Proxying::new(settings, target, group, content, request, local);
     proxying.run(exchange, request).await
 }
 
@@ -110,12 +118,13 @@ impl<'a, E: Engine> Proxying<'a, E> {
     fn new(
         settings: Arc<PassSettings>,
         target: Target,
+        group: Rc<WorkerGroup<E>>,
         content: RequestContent<E>,
         request: &mut Request,
         local: &'a Local<E>,
     ) -> Self {
-        let group = local.upstreams.of(&target.group, || local.engine.random());
         let trace = Rc::clone(request.upstream.get_or_insert_default());
+        trace.set_host(&target);
         let tries_max = settings.next_upstream_tries;
         let servers = group.selector.borrow_mut().tries();
         Self {

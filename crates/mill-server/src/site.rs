@@ -1,5 +1,6 @@
 //! One generation of the configuration, shared by all workers.
 
+use crate::resolvers::ResolverZones;
 use crate::upstreams::Upstreams;
 use crate::variables::mention::Mentions;
 use mill_config::config::Config;
@@ -14,6 +15,8 @@ pub struct Site {
     pub mentions: Mentions,
     /// Groups of upstream servers.
     pub upstreams: Upstreams,
+    /// What resolvers have counted.
+    pub resolver_zones: ResolverZones,
 }
 
 impl Site {
@@ -26,8 +29,10 @@ impl Site {
     pub fn following(previous: Option<&Self>, config: Config, generation: u64) -> Self {
         let mentions = Mentions::of(&config);
         let known = previous.map(|previous| &previous.upstreams);
+        let zones = previous.map(|previous| &previous.resolver_zones);
         Self {
             upstreams: Upstreams::new(&config, known),
+            resolver_zones: ResolverZones::new(&config, zones),
             config,
             generation,
             mentions,

@@ -1,6 +1,9 @@
 //! A worker's connections to upstream servers, and its choice among them.
 
-use mill_config::config::{Config, Upstream};
+/// Servers whose names are resolved again while they are used.
+pub(crate) mod following;
+
+use mill_config::config::{Config, Upstream, UpstreamAddress};
 use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
 use mill_upstream::group::Group;
@@ -8,6 +11,7 @@ use mill_upstream::peer::Peer;
 use mill_upstream::pool::{IdleConnections, Reuse};
 use mill_upstream::select::Selector;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,6 +19,15 @@ use std::sync::Arc;
 /// The groups that this worker has used, in any configuration that is still in use.
 pub struct WorkerUpstreams<E: Engine> {
     groups: RefCell<Vec<Rc<WorkerGroup<E>>>>,
+    /// Hosts that variables have named, by `host:port` in lower case.
+    evaluated: RefCell<BTreeMap<Vec<u8>, Evaluated<E>>>,
+}
+
+/// A host that variables have named.
+struct Evaluated<E: Engine> {
+    group: Rc<WorkerGroup<E>>,
+    addresses: Vec<UpstreamAddress>,
+    used: Instant,
 }
 
 /// One group, as this worker sees it.
@@ -28,6 +41,7 @@ impl<E: Engine> WorkerUpstreams<E> {
     pub(crate) fn new() -> Self {
         Self {
             groups: RefCell::default(),
+            evaluated: RefCell::default(),
         }
     }
 
@@ -37,13 +51,46 @@ impl<E: Engine> WorkerUpstreams<E> {
         if let Some(known) = groups.iter().find(|known| Arc::ptr_eq(&known.group, group)) {
             return Rc::clone(known);
         }
-        let new = Rc::new(WorkerGroup {
-            selector: RefCell::new(Selector::new(group, seed())),
-            idle: RefCell::new(IdleConnections::new(&group.config().keepalive)),
-            group: Arc::clone(group),
-        });
+        let new = WorkerGroup::new(group, seed());
         groups.push(Rc::clone(&new));
         new
+    }
+
+    /// This worker's group for a host that variables have named: the same as before as long as it has the same
+    /// addresses. The one that was not used for longest makes room where too many are known.
+    pub(crate) fn of_evaluated(
+        &self,
+        host: &[u8],
+        port: u16,
+        addresses: Vec<UpstreamAddress>,
+        now: Instant,
+    ) -> Rc<WorkerGroup<E>> {
+        let key = [
+            &host.to_ascii_lowercase()[..],
+            format!(":{port}").as_bytes(),
+        ]
+        .concat();
+        let mut all = self.evaluated.borrow_mut();
+        if let Some(known) = all.get_mut(&key)
+            && known.addresses == addresses
+        {
+            known.used = now;
+            return Rc::clone(&known.group);
+        }
+        let room_needed = all.len() >= EVALUATED_MAX && !all.contains_key(&key);
+        let oldest = all.iter().min_by_key(|(_, known)| known.used);
+        if let Some(oldest) = oldest.map(|(key, _)| key.clone()).filter(|_| room_needed) {
+            all.remove(&oldest);
+        }
+        let upstream = Upstream::evaluated(host, port, addresses.clone());
+        let group = WorkerGroup::new(&Arc::new(Group::new(&Arc::new(upstream), None)), 0);
+        let known = Evaluated {
+            group: Rc::clone(&group),
+            addresses,
+            used: now,
+        };
+        all.insert(key, known);
+        group
     }
 
     /// Forgets groups of configurations that nothing else holds any more; their idle connections close.
@@ -54,6 +101,14 @@ impl<E: Engine> WorkerUpstreams<E> {
 }
 
 impl<E: Engine> WorkerGroup<E> {
+    fn new(group: &Arc<Group>, seed: u64) -> Rc<Self> {
+        Rc::new(Self {
+            selector: RefCell::new(Selector::new(group, seed)),
+            idle: RefCell::new(IdleConnections::new(&group.config().keepalive)),
+            group: Arc::clone(group),
+        })
+    }
+
     /// A kept connection to a server that is still open, if there is one.
     pub(crate) fn take_idle(&self, peer: &Arc<Peer>, now: Instant) -> Option<(E::Stream, Reuse)> {
         self.idle.borrow_mut().take(peer, now)
@@ -110,3 +165,6 @@ impl Upstreams {
         self.0.iter().find(is_same).map(|group| &**group)
     }
 }
+
+/// Hosts named by variables that one worker remembers, with their connections and whose turn it is.
+const EVALUATED_MAX: usize = 1024;

@@ -5,11 +5,14 @@ use crate::listener_context::{ListenerContext, address_of};
 use crate::local::{Environment, Local, Shared};
 use crate::log::{Errno, LogSender};
 use crate::site::Site;
+use crate::upstreams;
 use mill_config::config::{Listener, LogLevel, SocketKeepalive};
 use mill_metrics::Board;
+use mill_runtime::datagrams::DatagramEngine;
 use mill_runtime::engine::{DrainListener, Engine, Keepalive, ListenOptions, ListenerId, Orphans};
 use mill_runtime::files::{Files, PoolLimits};
 use mill_runtime::scheduler::Scheduler;
+use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant};
 use mill_runtime::worker::{Pause, Worker};
 use std::cell::RefCell;
@@ -72,14 +75,17 @@ pub enum Report {
 }
 
 /// Serves until it is stopped or has drained. Returns when the worker has ended.
-pub fn run<E: DrainListener + Orphans>(engine: E, setup: WorkerSetup) {
+pub fn run<E: DrainListener + Orphans + DatagramEngine>(engine: E, setup: WorkerSetup) {
     let mut turn = start(engine, setup);
     while turn() {}
 }
 
 /// A worker as a value: each call is one turn; false once it has ended. Waits for its first order, which names the site
 /// to serve, before it returns.
-pub fn start<E: DrainListener + Orphans>(engine: E, setup: WorkerSetup) -> impl FnMut() -> bool {
+pub fn start<E>(engine: E, setup: WorkerSetup) -> impl FnMut() -> bool
+where
+    E: DrainListener + Orphans + DatagramEngine,
+{
     let WorkerSetup {
         index,
         environment,
@@ -116,6 +122,7 @@ pub fn start<E: DrainListener + Orphans>(engine: E, setup: WorkerSetup) -> impl 
             index,
             reports,
             closing: Vec::new(),
+            following: Vec::new(),
             limit_logged_at: 0,
             drain_until: None,
             ended: false,
@@ -151,6 +158,8 @@ struct Run<E: Engine, F, Accepted> {
     reports: Sender<Report>,
     /// Listeners that are removed once the connections waiting in their queues are accepted.
     closing: Vec<ListenerId>,
+    /// The tasks that follow the names of the site's servers.
+    following: Vec<TaskId>,
     /// The second in which the log last reported that the maximum of connections is reached.
     limit_logged_at: i64,
     /// Set while draining: the latest end.
@@ -228,6 +237,7 @@ where
             }
         }
         self.local.set_site(Arc::clone(site));
+        self.follow_names(site);
         let pool = site.config.main.thread_pool;
         self.local.engine.files().set_pool_limits(PoolLimits {
             threads_max: usize::try_from(pool.threads).unwrap_or(usize::MAX),
@@ -255,6 +265,16 @@ where
             index: self.index,
             generation: site.generation,
         });
+    }
+
+    /// One worker follows the names of servers for all workers.
+    fn follow_names(&mut self, site: &Arc<Site>) {
+        for task in std::mem::take(&mut self.following) {
+            self.local.scheduler.end(task);
+        }
+        if self.index == 0 {
+            self.following = upstreams::following::start(&self.local, site);
+        }
     }
 
     /// The listener as it is, or a new one.

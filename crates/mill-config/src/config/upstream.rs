@@ -38,6 +38,33 @@ pub struct Upstream {
     pub resolver_timeout: Duration,
 }
 
+impl Upstream {
+    /// A host that variables have named, at the addresses that it has now. As in nginx its failures do not count: the
+    /// next request tries it again.
+    pub fn evaluated(host: &[u8], port: u16, addresses: Vec<UpstreamAddress>) -> Self {
+        let target = UpstreamTarget::Addresses(addresses);
+        let server = UpstreamServer {
+            max_fails: 0,
+            ..UpstreamServer::new(Text::from(host), target)
+        };
+        Self {
+            index: usize::MAX,
+            name: Text::from(host),
+            port,
+            explicit: false,
+            servers: vec![server],
+            balancing: Balancing::RoundRobin,
+            keepalive: UpstreamKeepalive::default(),
+            zone: None,
+            queue: None,
+            sticky: None,
+            state: None,
+            name_servers: None,
+            resolver_timeout: Duration::ZERO,
+        }
+    }
+}
+
 /// One `server` of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamServer {

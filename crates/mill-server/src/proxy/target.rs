@@ -1,28 +1,41 @@
 //! Where a request goes: the group of servers, and the URI there.
 
+use super::http::emit_uri;
+use super::named;
 use crate::local::Local;
 use crate::request::Request;
 use crate::variables;
 use mill_config::config::pass::{Pass, PassTarget};
-use mill_config::config::{Balancing, Upstream};
+use mill_config::config::{Balancing, LogLevel, Upstream, UpstreamAddress};
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_upstream::group::Group;
 use std::sync::Arc;
 
-use super::http::emit_uri;
-
 /// What `proxy_pass` says for one request.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) pass: Arc<Pass>,
-    pub(super) group: Arc<Group>,
-    /// `$proxy_host`.
+    pub(super) servers: Servers,
+    /// `$proxy_host` and `$proxy_port`.
     pub(super) host: Vec<u8>,
+    pub(super) port: Vec<u8>,
     /// Made from variables: replaces the whole target unless it is empty.
     pub(super) whole_uri: Option<Vec<u8>>,
     /// What the choice of a server depends on, if the group's method has a key.
     pub(super) key: Vec<u8>,
+}
+
+/// Which servers a request goes to.
+#[derive(Debug)]
+pub(super) enum Servers {
+    Group(Arc<Group>),
+    /// A host that variables have named, and its address unless it is a name.
+    Host {
+        host: Vec<u8>,
+        port: u16,
+        address: Option<UpstreamAddress>,
+    },
 }
 
 /// Evaluates `proxy_pass` for a request.
@@ -31,20 +44,33 @@ pub(super) fn evaluate<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
 ) -> Result<Target, Status> {
-    let PassTarget::Group(upstream) = &pass.target else {
-        return Err(Status::INTERNAL_SERVER_ERROR);
+    let upstream = match &pass.target {
+        PassTarget::Group(upstream) => upstream,
+        PassTarget::Evaluated(template) => {
+            let text = variables::evaluate(template, request, local);
+            return named::target(&text, pass, request, local).map_err(|fault| {
+                local.log_error(Some(request), LogLevel::Error, format_args!("{fault}"));
+                Status::INTERNAL_SERVER_ERROR
+            });
+        }
     };
     let group = request.site.upstreams.group(upstream);
     Ok(Target {
         pass: Arc::clone(pass),
-        group: Arc::clone(group.ok_or(Status::INTERNAL_SERVER_ERROR)?),
+        servers: Servers::Group(Arc::clone(group.ok_or(Status::INTERNAL_SERVER_ERROR)?)),
         host: pass.host.to_vec(),
+        port: pass.port.to_vec(),
         whole_uri: None,
         key: key(upstream, request, local),
     })
 }
 
-fn key<E: Engine>(upstream: &Upstream, request: &mut Request, local: &Local<E>) -> Vec<u8> {
+/// The key of the group's method for this request.
+pub(super) fn key<E: Engine>(
+    upstream: &Upstream,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Vec<u8> {
     match &upstream.balancing {
         Balancing::Hash { key, .. } => variables::evaluate(key, request, local),
         _ => Vec::new(),

@@ -1,6 +1,7 @@
 //! What upstream servers did for a request: `$upstream_…`, and the part `upstream: "…"` of error-log lines.
 
 use super::fault::Fault;
+use super::target::Target;
 use mill_runtime::time::{Duration, Instant};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,6 +12,8 @@ pub struct UpstreamTrace {
     tries: RefCell<Vec<Try>>,
     /// The URL of the current try, as error logs show it.
     url: RefCell<Vec<u8>>,
+    /// `$proxy_host` and `$proxy_port`, where variables have made them.
+    host: RefCell<Option<(Vec<u8>, Vec<u8>)>>,
     /// Why the content that was being sent has ended early; logged once the request is.
     pub(super) cut: Cell<Option<Fault>>,
     /// The field lines of the last answer, if the configuration mentions them.
@@ -52,6 +55,17 @@ impl UpstreamTrace {
             received: 0,
             sent: 0,
         });
+    }
+
+    pub(super) fn set_host(&self, target: &Target) {
+        let is_evaluated = target.whole_uri.is_some();
+        let host = is_evaluated.then(|| (target.host.clone(), target.port.clone()));
+        *self.host.borrow_mut() = host;
+    }
+
+    /// `$proxy_host` and `$proxy_port`, where variables have made them.
+    pub fn host(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        self.host.borrow().clone()
     }
 
     pub(super) fn set_url(&self, url: Vec<u8>) {

@@ -41,11 +41,21 @@ pub(super) fn value<'a>(variable: &Variable, request: &'a Request) -> Option<Cow
             let trace = request.upstream.as_ref()?;
             trace.cookie(name)?.into()
         }
-        Variable::ProxyHost => Cow::Borrowed(super::filled(&pass()?.host)?),
-        Variable::ProxyPort => Cow::Borrowed(super::filled(&pass()?.port)?),
+        Variable::ProxyHost => match evaluated_host(request) {
+            Some((host, _)) => Cow::Owned(host),
+            None => Cow::Borrowed(super::filled(&pass()?.host)?),
+        },
+        Variable::ProxyPort => match evaluated_host(request) {
+            Some((_, port)) => Cow::Owned(port),
+            None => Cow::Borrowed(super::filled(&pass()?.port)?),
+        },
         Variable::ProxyAddXForwardedFor => forwarded_for(request).into(),
         _ => return None,
     })
+}
+
+fn evaluated_host(request: &Request) -> Option<(Vec<u8>, Vec<u8>)> {
+    request.upstream.as_ref()?.host()
 }
 
 fn of_tries(request: &Request, emit: impl FnMut(&Try, &mut Vec<u8>)) -> Option<Cow<'static, [u8]>> {

@@ -75,3 +75,12 @@ mod soak;
 
 /// Bytes per connection.
 mod sizes;
+
+/// What a DNS server says.
+#[expect(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "mill-upstream's tests use all of it"
+)]
+#[path = "../../../mill-upstream/tests/it/zone.rs"]
+mod zone;

@@ -6,6 +6,10 @@ mod answers;
 mod asked;
 /// Servers that fail, and clients that go.
 mod faults;
+/// A server of DNS that replies as a test says.
+mod name_server;
+/// Names that are resolved while the server runs.
+mod names;
 /// Origins that do what a test says.
 mod origin;
 /// Connections after 101.

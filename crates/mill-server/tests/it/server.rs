@@ -1,5 +1,6 @@
 //! A whole server in a simulated world.
 
+use mill_config::config::Config;
 use mill_config::{Memory, Options, load};
 use mill_metrics::{Board, ServerCounters};
 use mill_server::local::{Environment, Shared};
@@ -32,6 +33,8 @@ pub(crate) struct Server {
     board: Board,
     connection_numbers: Arc<AtomicU64>,
     generation: u64,
+    /// The configuration in force.
+    pub(crate) site: Arc<Site>,
 }
 
 /// One worker; its turn and engine are dropped when it has ended.
@@ -61,10 +64,14 @@ pub(crate) fn in_http(directives: &str) -> String {
 
 /// The configuration of `text`.
 pub(crate) fn site(text: &str, generation: u64) -> Arc<Site> {
+    Arc::new(Site::new(config(text), generation))
+}
+
+fn config(text: &str) -> Config {
     let options = Options::default();
     let source = Memory::new().with(&*options.conf_file(), text);
     match load(&source, &options) {
-        Ok(loaded) => Arc::new(Site::new(loaded.config, generation)),
+        Ok(loaded) => loaded.config,
         Err(failure) => panic!("the configuration is refused: {:?}\n{text}", failure.error),
     }
 }
@@ -109,6 +116,7 @@ impl Server {
             peers: Vec::new(),
             board,
             generation: 1,
+            site: Arc::clone(&site),
         };
         for index in 0..count {
             let worker = server.start(index, &site);
@@ -191,9 +199,11 @@ impl Server {
     /// Puts another configuration in force, as a reload does.
     pub(crate) fn adopt(&mut self, text: &str) {
         self.generation += 1;
-        let site = site(text, self.generation);
+        let former = Some(&*self.site);
+        let site = Site::following(former, config(text), self.generation);
+        self.site = Arc::new(site);
         for worker in &self.workers {
-            worker.order(adopt(&site, worker.index));
+            worker.order(adopt(&self.site, worker.index));
         }
     }
 
