@@ -372,7 +372,7 @@ impl<E: Engine> Proxying<'_, E> {
         if request.site.mentions.upstream_fields {
             self.trace.keep_fields(head.fields());
         }
-        connection.selected().answered(head.head.status);
+        connection.selected().answered(head.head.status, now);
         let location = Arc::clone(&request.location);
         let status = head.head.status;
         if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {

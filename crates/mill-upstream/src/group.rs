@@ -41,12 +41,18 @@ impl Group {
             };
             for address in addresses {
                 let same = known.as_ref().and_then(|known| {
-                    let mut all = known.all();
-                    all.find(|peer| peer.address == *address && peer.settings == *server)
+                    let is_same = |peer: &&Arc<Peer>| {
+                        peer.address == *address && peer.settings.name == server.name
+                    };
+                    let same = || known.all().filter(is_same);
+                    // The second of two that are listed alike is the second one again.
+                    same().nth(set.all().filter(is_same).count())
                 });
-                let peer =
-                    same.map_or_else(|| Arc::new(Peer::new(address.clone(), server)), Arc::clone);
-                set.add(peer);
+                set.add(match same {
+                    Some(same) if same.settings == *server => Arc::clone(same),
+                    Some(same) => Arc::new(same.with_settings(server)),
+                    None => Arc::new(Peer::new(address.clone(), server)),
+                });
             }
         }
         Self {

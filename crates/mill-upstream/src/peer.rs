@@ -1,47 +1,26 @@
 //! One server at one address, as all workers see it.
 
+use self::load::Load;
 use mill_config::Text;
 use mill_config::config::upstream::{UpstreamAddress, UpstreamServer};
 use mill_runtime::address::Address;
 use mill_runtime::time::Instant;
+use std::fmt;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
 
-/// One of a group's servers. A server whose name has several addresses is several peers, as in nginx.
-///
-/// Its figures are atomics, which all workers change; none of them orders anything else, so they are relaxed.
+/// What all workers count of a peer.
+pub mod load;
+
+/// One of a group's servers. A server whose name has several addresses is several peers, as in nginx. With other settings
+/// it is another peer, which may share what is counted ([`Self::with_settings`]).
 #[derive(Debug)]
 pub struct Peer {
     /// `address:port`, or a path behind `unix:`: `$upstream_addr`.
     pub name: Text,
     pub address: UpstreamAddress,
     pub settings: UpstreamServer,
-    /// Requests and tunnels that use it now.
-    active: AtomicU32,
-    /// Failures that count, until a success.
-    fails: AtomicU32,
-    /// When it was last chosen for a trial after failures, and when it failed last: milliseconds.
-    checked_ms: AtomicU64,
-    failed_ms: AtomicU64,
-    /// Its weight, less what failures have cost it; grows back with each choice.
-    effective_weight: AtomicI64,
-    pub counters: PeerCounters,
-}
-
-/// What a peer did since the start.
-#[derive(Debug, Default)]
-pub struct PeerCounters {
-    /// Times that it was chosen.
-    pub requests: AtomicU64,
-    /// Answers by the class of their status, from 1xx.
-    pub responses: [AtomicU64; 5],
-    /// Failed tries.
-    pub fails: AtomicU64,
-    /// Times that `max_fails` made it unavailable.
-    pub unavail: AtomicU64,
-    /// Bytes of requests and of answers.
-    pub sent: AtomicU64,
-    pub received: AtomicU64,
+    load: Arc<Load>,
 }
 
 impl Peer {
@@ -49,17 +28,23 @@ impl Peer {
         Self {
             name: Text::from(address.to_string().as_bytes()),
             address,
-            active: AtomicU32::new(0),
-            fails: AtomicU32::new(0),
-            checked_ms: AtomicU64::new(0),
-            failed_ms: AtomicU64::new(0),
-            effective_weight: AtomicI64::new(settings.weight.into()),
-            counters: PeerCounters::default(),
             settings: settings.clone(),
+            load: Arc::default(),
         }
     }
 
-    /// The address to connect to.
+    /// The same peer with other settings: connections, failures, health and counters are the same ones.
+    #[must_use]
+    pub fn with_settings(&self, settings: &UpstreamServer) -> Self {
+        Self {
+            name: self.name.clone(),
+            address: self.address.clone(),
+            settings: settings.clone(),
+            load: Arc::clone(&self.load),
+        }
+    }
+
+    /// The address to connect to; allocates for a UNIX-domain socket.
     pub fn address(&self) -> Address {
         match &self.address {
             UpstreamAddress::Ip(address) => Address::Ip(*address),
@@ -67,88 +52,107 @@ impl Peer {
         }
     }
 
+    /// What is counted of it.
+    pub fn load(&self) -> &Load {
+        &self.load
+    }
+
+    /// Whether both are one peer, maybe with different settings.
+    pub(crate) fn shares_load_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.load, &other.load)
+    }
+
     /// Requests and tunnels that use it now.
     pub fn active(&self) -> u32 {
-        self.active.load(Ordering::Relaxed)
+        self.load.active()
     }
 
-    pub(crate) fn weight(&self) -> i64 {
-        self.settings.weight.into()
+    /// Whether requests are sent to it now; it may be busy all the same.
+    pub fn state(&self, now: Instant) -> PeerState {
+        match self.load.health() {
+            _ if self.settings.down => PeerState::Down,
+            Health::Checking => PeerState::Checking,
+            Health::Unhealthy => PeerState::Unhealthy,
+            Health::Healthy if self.settings.drain => PeerState::Draining,
+            Health::Healthy if self.load.is_unavailable(&self.settings, now) => {
+                PeerState::Unavailable
+            }
+            Health::Healthy => PeerState::Up,
+        }
     }
 
-    /// Whether it may get a request now: it is not down, has not failed too often, and has room.
-    pub(crate) fn is_available(&self, now: Instant) -> bool {
-        !self.settings.down && self.has_room() && !self.is_failed(now)
-    }
-
+    /// Whether `max_conns` allows one more request.
     pub(crate) fn has_room(&self) -> bool {
         self.settings.max_conns == 0 || self.active() < self.settings.max_conns
     }
 
-    /// `max_fails` failures, and `fail_timeout` has not passed since the last trial.
-    pub fn is_failed(&self, now: Instant) -> bool {
-        let max_fails = self.settings.max_fails;
-        max_fails > 0 && self.fails.load(Ordering::Relaxed) >= max_fails && !self.is_trial_due(now)
+    /// Whether any request may be sent to it now.
+    pub(crate) fn is_available(&self, now: Instant) -> bool {
+        self.state(now) == PeerState::Up && self.has_room()
     }
 
-    fn is_trial_due(&self, now: Instant) -> bool {
-        let since_ms = millis(now).saturating_sub(self.checked_ms.load(Ordering::Relaxed));
-        u128::from(since_ms) > self.settings.fail_timeout.as_millis()
+    /// The weight in 1000ths, less than the configured one during a slow start; at least 1.
+    pub(crate) fn weight(&self, now: Instant) -> u64 {
+        self.ramped(self.settings.weight, now).max(1)
     }
 
-    /// It is chosen, until [`Self::leave`].
-    pub(crate) fn enter(&self, now: Instant) {
-        if self.is_trial_due(now) {
-            self.checked_ms.store(millis(now), Ordering::Relaxed);
+    /// The weight in 1000ths after failures and during a slow start; may be 0.
+    pub(crate) fn effective_weight(&self, now: Instant) -> u64 {
+        let weight = self.settings.weight;
+        self.ramped(weight.saturating_sub(self.load.penalty()), now)
+    }
+
+    fn ramped(&self, weight: u32, now: Instant) -> u64 {
+        let full = u64::from(weight) * WEIGHT_UNITS;
+        let ramp = self.settings.slow_start.as_nanos();
+        let recovered = self.load.recovered_at().filter(|_| ramp != 0);
+        let elapsed = recovered.map_or(ramp, |recovered| now.since(recovered).as_nanos());
+        if elapsed >= ramp {
+            return full;
         }
-        self.active.fetch_add(1, Ordering::Relaxed);
-        self.counters.requests.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn leave(&self) {
-        self.active.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// A try has failed. Returns whether the peer is unavailable from now on.
-    pub(crate) fn fail(&self, now: Instant) -> bool {
-        let fails = self.fails.fetch_add(1, Ordering::Relaxed) + 1;
-        self.counters.fails.fetch_add(1, Ordering::Relaxed);
-        self.failed_ms.store(millis(now), Ordering::Relaxed);
-        self.checked_ms.store(millis(now), Ordering::Relaxed);
-        let max_fails = self.settings.max_fails;
-        if max_fails == 0 {
-            return false;
-        }
-        let cost = self.weight() / i64::from(max_fails);
-        let reduced = |weight: i64| Some((weight - cost).max(0));
-        // The closure always returns a weight.
-        let _ = self
-            .effective_weight
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, reduced);
-        if fails == max_fails {
-            self.counters.unavail.fetch_add(1, Ordering::Relaxed);
-        }
-        fails >= max_fails
-    }
-
-    /// It has answered. Earlier failures are forgotten if it was chosen for a trial after the last of them.
-    pub(crate) fn succeed(&self) {
-        let failed_ms = self.failed_ms.load(Ordering::Relaxed);
-        if failed_ms < self.checked_ms.load(Ordering::Relaxed) {
-            self.fails.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// The weight with which it takes part in a choice; then it grows back by one.
-    pub(crate) fn take_effective_weight(&self) -> i64 {
-        let weight = self.effective_weight.load(Ordering::Relaxed);
-        if weight < self.weight() {
-            self.effective_weight.store(weight + 1, Ordering::Relaxed);
-        }
-        weight
+        u64::try_from(u128::from(full) * elapsed / ramp).unwrap_or(full)
     }
 }
 
-fn millis(now: Instant) -> u64 {
-    now.as_nanos() / 1_000_000
+/// Parts of a weight of 1, so that the weight of a slow start grows in small steps.
+const WEIGHT_UNITS: u64 = 1000;
+
+/// Whether requests are sent to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerState {
+    Up,
+    /// Only requests of sessions that are bound to it.
+    Draining,
+    /// By configuration.
+    Down,
+    /// Too many attempts failed.
+    Unavailable,
+    /// Not before its first health check has passed.
+    Checking,
+    /// Health checks fail.
+    Unhealthy,
+}
+
+impl fmt::Display for PeerState {
+    /// The names of the API.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Up => "up",
+            Self::Draining => "draining",
+            Self::Down => "down",
+            Self::Unavailable => "unavail",
+            Self::Checking => "checking",
+            Self::Unhealthy => "unhealthy",
+        })
+    }
+}
+
+/// What health checks say of a peer; healthy without any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    #[default]
+    Healthy,
+    /// `mandatory`: no result yet.
+    Checking,
+    Unhealthy,
 }

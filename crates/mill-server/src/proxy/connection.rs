@@ -62,7 +62,8 @@ impl<E: Engine> UpstreamConnection<E> {
     }
 
     /// The answer is whole: the connection waits for another request, or is closed.
-    pub(super) fn release(self, now: Instant) {
+    pub(super) fn release(mut self, now: Instant) {
+        self.selected.completed(now);
         let is_clean = self.stream.queued() == 0 && self.stream.read(|bytes| (0, bytes.is_empty()));
         if self.may_be_kept && is_clean {
             self.group

@@ -1,45 +1,29 @@
-//! Smooth weighted round robin, as nginx has it.
-//!
-//! Each choice adds a server's weight to its current one; the greatest is chosen, and loses the sum of all. So a server
-//! of weight 5 beside two of weight 1 is chosen in the order a a b a c a a, and not five times in a row.
+//! Smooth weighted round robin: each peer gains its weight, the one that has most takes the request and pays the total.
 
-use super::Selection;
+use super::Turn;
 use crate::peer::Peer;
-use std::sync::Arc;
 
-/// The current weights, in the order of the peers.
-#[derive(Debug, Default)]
-pub(super) struct RoundRobin {
-    current: Vec<i64>,
-}
-
-impl RoundRobin {
-    /// Chooses among the available peers that were not tried.
-    pub(super) fn choose<'p>(
-        &mut self,
-        peers: &'p [Arc<Peer>],
-        selection: &Selection<'_>,
-    ) -> Option<&'p Arc<Peer>> {
-        self.current.resize(peers.len(), 0);
-        let (mut total, mut best) = (0, None);
-        for (index, peer) in peers.iter().enumerate() {
-            if selection.tried.has(peer) || !peer.is_available(selection.now) {
-                continue;
-            }
-            let weight = peer.take_effective_weight();
-            let Some(current) = self.current.get_mut(index) else {
-                continue;
-            };
-            *current += weight;
-            total += weight;
-            if best.is_none_or(|(_, most)| *current > most) {
-                best = Some((index, *current));
-            }
+/// Among the eligible peers that `takes_part` is true for.
+pub(super) fn pick(
+    turn: &mut Turn<'_>,
+    takes_part: impl Fn(usize, &Peer) -> bool,
+) -> Option<usize> {
+    let peers = turn.peers();
+    let mut best: Option<usize> = None;
+    let mut total = 0;
+    for (index, peer) in peers.iter().enumerate() {
+        if !turn.is_eligible(index) || !takes_part(index, peer) {
+            continue;
         }
-        let (index, _) = best?;
-        if let Some(current) = self.current.get_mut(index) {
-            *current -= total;
+        let weight = i64::try_from(peer.effective_weight(turn.now)).unwrap_or(i64::MAX);
+        turn.weights[index] += weight;
+        total += weight;
+        peer.load().forgive();
+        if best.is_none_or(|best| turn.weights[index] > turn.weights[best]) {
+            best = Some(index);
         }
-        peers.get(index)
     }
+    let best = best?;
+    turn.weights[best] -= total;
+    Some(best)
 }
