@@ -1,6 +1,7 @@
 //! What `proxy_pass`, `fastcgi_pass`, `uwsgi_pass`, `scgi_pass` and `memcached_pass` have in common: the same directives
 //! under five prefixes, and a group of settings for each.
 
+pub(crate) mod cache;
 pub(crate) mod table;
 pub(crate) mod target;
 pub(crate) mod value;
