@@ -105,6 +105,7 @@ impl<E: DatagramEngine> Local<E> {
     pub fn new(engine: E, scheduler: Rc<Scheduler>, site: Arc<Site>, shared: Shared) -> Rc<Self> {
         let thread_id = shared.environment.thread_id;
         let open_files = OpenFiles::new(&scheduler, engine.random());
+        let upstreams = WorkerUpstreams::new(&scheduler);
         let resolvers = WorkerResolvers::new(&engine, &scheduler);
         Rc::new(Self {
             engine,
@@ -127,7 +128,7 @@ impl<E: DatagramEngine> Local<E> {
             buffers: RefCell::default(),
             index: shared.index,
             compressed: RefCell::default(),
-            upstreams: WorkerUpstreams::new(),
+            upstreams,
             resolvers,
             connection_numbers: Cell::new((0, 0)),
             encoders: RefCell::default(),

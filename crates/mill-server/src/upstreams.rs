@@ -3,8 +3,12 @@
 /// Servers whose names are resolved again while they are used.
 pub(crate) mod following;
 
+/// Closing idle connections.
+pub(crate) mod sweeping;
+
 use mill_config::config::{Config, Upstream, UpstreamAddress};
 use mill_runtime::engine::Engine;
+use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Instant;
 use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
@@ -15,12 +19,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use sweeping::Sweeping;
 
 /// The groups that this worker has used, in any configuration that is still in use.
 pub struct WorkerUpstreams<E: Engine> {
     groups: RefCell<Vec<Rc<WorkerGroup<E>>>>,
     /// Hosts that variables have named, by `host:port` in lower case.
     evaluated: RefCell<BTreeMap<Vec<u8>, Evaluated<E>>>,
+    sweeping: Rc<Sweeping>,
 }
 
 /// A host that variables have named.
@@ -35,11 +41,13 @@ pub struct WorkerGroup<E: Engine> {
     pub(crate) group: Arc<Group>,
     pub(crate) selector: RefCell<Selector>,
     idle: RefCell<IdleConnections<E::Stream>>,
+    sweeping: Rc<Sweeping>,
 }
 
 impl<E: Engine> WorkerUpstreams<E> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(scheduler: &Rc<Scheduler>) -> Self {
         Self {
+            sweeping: Rc::new(Sweeping::new(Rc::clone(scheduler))),
             groups: RefCell::default(),
             evaluated: RefCell::default(),
         }
@@ -51,7 +59,7 @@ impl<E: Engine> WorkerUpstreams<E> {
         if let Some(known) = groups.iter().find(|known| Arc::ptr_eq(&known.group, group)) {
             return Rc::clone(known);
         }
-        let new = WorkerGroup::new(group, seed());
+        let new = WorkerGroup::new(group, seed(), &self.sweeping);
         groups.push(Rc::clone(&new));
         new
     }
@@ -83,7 +91,10 @@ impl<E: Engine> WorkerUpstreams<E> {
             all.remove(&oldest);
         }
         let upstream = Upstream::evaluated(host, port, addresses.clone());
-        let group = WorkerGroup::new(&Arc::new(Group::new(&Arc::new(upstream), None)), 0);
+        let group = {
+            let group = Arc::new(Group::new(&Arc::new(upstream), None));
+            WorkerGroup::new(&group, 0, &self.sweeping)
+        };
         let known = Evaluated {
             group: Rc::clone(&group),
             addresses,
@@ -91,6 +102,18 @@ impl<E: Engine> WorkerUpstreams<E> {
         };
         all.insert(key, known);
         group
+    }
+
+    fn has_idle(&self) -> bool {
+        let is_used = |group: &Rc<WorkerGroup<E>>| !group.idle.borrow().is_empty();
+        self.groups.borrow().iter().any(is_used)
+            || (self.evaluated.borrow().values()).any(|known| is_used(&known.group))
+    }
+
+    fn expire_idle(&self, now: Instant) {
+        let expire = |group: &Rc<WorkerGroup<E>>| group.idle.borrow_mut().expire(now);
+        self.groups.borrow().iter().for_each(expire);
+        (self.evaluated.borrow().values()).for_each(|known| expire(&known.group));
     }
 
     /// Forgets groups of configurations that nothing else holds any more; their idle connections close.
@@ -101,8 +124,9 @@ impl<E: Engine> WorkerUpstreams<E> {
 }
 
 impl<E: Engine> WorkerGroup<E> {
-    fn new(group: &Arc<Group>, seed: u64) -> Rc<Self> {
+    fn new(group: &Arc<Group>, seed: u64, sweeping: &Rc<Sweeping>) -> Rc<Self> {
         Rc::new(Self {
+            sweeping: Rc::clone(sweeping),
             selector: RefCell::new(Selector::new(group, seed)),
             idle: RefCell::new(IdleConnections::new(&group.config().keepalive)),
             group: Arc::clone(group),
@@ -117,6 +141,7 @@ impl<E: Engine> WorkerGroup<E> {
     /// Keeps a connection whose answer is whole.
     pub(crate) fn keep(&self, peer: &Arc<Peer>, stream: E::Stream, reuse: Reuse, now: Instant) {
         self.idle.borrow_mut().keep(peer, stream, reuse, now);
+        self.sweeping.notice();
     }
 }
 

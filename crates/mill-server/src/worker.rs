@@ -123,10 +123,12 @@ where
             reports,
             closing: Vec::new(),
             following: Vec::new(),
+            sweeper: None,
             limit_logged_at: 0,
             drain_until: None,
             ended: false,
         };
+        run.sweeper = upstreams::sweeping::start(&run.local);
         run.adopt(&site, &assigned);
         run
     });
@@ -136,6 +138,9 @@ where
         if let Some(place) = board.place(index) {
             let now = run.local.scheduler.now().as_nanos();
             place.show_turn(now, is_busy, &run.local.counters.borrow());
+        }
+        if run.ended {
+            run.end_background();
         }
         !run.ended
     }
@@ -160,6 +165,8 @@ struct Run<E: Engine, F, Accepted> {
     closing: Vec<ListenerId>,
     /// The tasks that follow the names of the site's servers.
     following: Vec<TaskId>,
+    /// The task that closes idle connections to upstream servers.
+    sweeper: Option<TaskId>,
     /// The second in which the log last reported that the maximum of connections is reached.
     limit_logged_at: i64,
     /// Set while draining: the latest end.
@@ -265,6 +272,13 @@ where
             index: self.index,
             generation: site.generation,
         });
+    }
+
+    /// Ends the tasks that would keep the worker's state alive.
+    fn end_background(&mut self) {
+        for task in self.following.drain(..).chain(self.sweeper.take()) {
+            self.local.scheduler.end(task);
+        }
     }
 
     /// One worker follows the names of servers for all workers.

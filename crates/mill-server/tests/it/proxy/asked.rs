@@ -1,8 +1,9 @@
 //! The request that the origin gets.
 
-use super::origin::ok;
+use super::origin::{Act, ok};
 use super::{KEPT, Proxy, content, get};
 use crate::answer::answers;
+use crate::server::SECOND;
 
 /// The request that the origin gets for `request`.
 fn asked(directives: &str, request: &str) -> String {
@@ -105,4 +106,21 @@ fn a_kept_connection_carries_the_next_request() {
     assert_eq!(content(&proxy.ask(&get("/"))), "3");
     assert_eq!(answers(&client.received()).len(), 3);
     assert_eq!(*proxy.seen.connections.borrow(), 1);
+}
+
+#[test]
+fn idle_connections_close_after_their_timeout_and_when_the_server_closes_them() {
+    let upstream = format!(
+        "server {}; keepalive 4; keepalive_timeout 10s;",
+        super::ORIGIN
+    );
+    for (act, closed_after) in [(None, 11), (Some(Act::Close), 2)] {
+        let mut proxy = Proxy::with_upstream(&upstream, KEPT, move |_, _| {
+            [ok("x")].into_iter().chain(act.clone()).collect()
+        });
+        proxy.ask(&get("/"));
+        let streams = proxy.server.streams();
+        proxy.server.run_to(closed_after * SECOND);
+        assert_eq!(proxy.server.streams(), streams - 1);
+    }
 }
