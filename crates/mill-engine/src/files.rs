@@ -6,6 +6,9 @@
 //! one that waits, but for `Files::metadata`, which takes three instead of one. A directory is always listed by a
 //! helper thread: no call lists only what is in memory. `Files::real_path` waits.
 //!
+//! Temporary files are made and written by the worker: writes go to the page cache. They wait for the disk where the
+//! kernel has too many unwritten pages already, as with nginx without `aio_write`.
+//!
 //! Where the kernel cannot tell whether a path or a file is in memory (before Linux 5.12, in some sandboxes, on overlayfs),
 //! the worker waits, as nginx's does. A file system that is neither in memory nor able to tell (FUSE, for one)
 //! is read by helper threads alone.
@@ -24,7 +27,7 @@ mod walk;
 use error::{failed, is_cold};
 use mill_bypass::FileBytes;
 use mill_runtime::files::{
-    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks,
+    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks, Visibility,
 };
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
@@ -270,6 +273,24 @@ impl Files for KernelFiles {
         let path = Path::new(OsStr::from_bytes(path));
         let real = std::fs::canonicalize(path).map_err(failed("realpath()"))?;
         Ok(real.into_os_string().into_vec())
+    }
+
+    fn create(
+        &self,
+        path: &[u8],
+        levels: usize,
+        visibility: Visibility,
+    ) -> Result<KernelFile, FileError> {
+        let created = calls::create(path, levels, visibility)?;
+        Ok(self.opened(created).0)
+    }
+
+    fn write_at(&self, file: &KernelFile, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        calls::write(file.as_fd(), offset, bytes)
+    }
+
+    fn remove(&self, path: &[u8]) -> Result<(), FileError> {
+        std::fs::remove_file(OsStr::from_bytes(path)).map_err(failed("unlink()"))
     }
 }
 

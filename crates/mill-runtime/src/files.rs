@@ -6,9 +6,9 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::future::Future;
 
-/// Files to serve. Paths are bytes without NUL, absolute. Every call may have to wait for a disk, so each
-/// is a future: other tasks run meanwhile. It is resolved at its first poll where nothing has to be waited for. Dropping it
-/// cancels the call.
+/// Files to serve, and temporary ones. Paths are bytes without NUL, absolute. Reading may have to wait for a disk, so
+/// each call that reads is a future: other tasks run meanwhile. It is resolved at its first poll where nothing has to be
+/// waited for. Dropping it cancels the call. Calls that write return at once: the system writes to the disk later.
 pub trait Files: 'static {
     /// An open file; clones refer to the same opening, the last one closes it.
     type File: Clone + 'static;
@@ -58,6 +58,30 @@ pub trait Files: 'static {
     /// The path with all symbolic links resolved. Unlike the other calls it returns at once, so that a variable can
     /// be evaluated where nothing waits; like realpath(3) it takes a system call for each component.
     fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError>;
+
+    /// Makes a file for reading and writing where none is, and the directory that it is in, if its parent exists or can be
+    /// made in the same way, for at most `levels` directories. Only the user of the process may use them.
+    fn create(
+        &self,
+        path: &[u8],
+        levels: usize,
+        visibility: Visibility,
+    ) -> Result<Self::File, FileError>;
+
+    /// Writes all of `bytes` at `offset`, to memory: it waits for a disk only if the system has to make room first.
+    fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<(), FileError>;
+
+    /// Takes a file out of its directory.
+    fn remove(&self, path: &[u8]) -> Result<(), FileError>;
+}
+
+/// Whether a new file has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// It has none, and vanishes when it is closed, however the process ends. Its path says only in which directory its
+    /// bytes are.
+    Unnamed,
+    Named,
 }
 
 /// The limits of a worker's helper threads, in the words and with the defaults of nginx's `thread_pool`.

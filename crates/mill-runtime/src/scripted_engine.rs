@@ -6,7 +6,7 @@ use crate::engine::{
     Listening, Park,
 };
 use crate::files::{
-    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks,
+    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks, Visibility,
 };
 use crate::payload::Payload;
 use crate::scheduler::Scheduler;
@@ -262,6 +262,18 @@ impl Files for NoFiles {
     }
 
     fn real_path(&self, _: &[u8]) -> Result<Vec<u8>, FileError> {
+        Err(NOT_FOUND)
+    }
+
+    fn create(&self, _: &[u8], _: usize, _: Visibility) -> Result<(), FileError> {
+        Err(NOT_FOUND)
+    }
+
+    fn write_at(&self, (): &(), _: u64, _: &[u8]) -> Result<(), FileError> {
+        Err(NOT_FOUND)
+    }
+
+    fn remove(&self, _: &[u8]) -> Result<(), FileError> {
         Err(NOT_FOUND)
     }
 }

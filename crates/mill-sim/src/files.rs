@@ -1,5 +1,7 @@
 //! Files in memory, changed by the test while the server runs.
 
+/// Files that a server writes.
+mod temporary;
 /// Directories, files, links, and how a path leads to them.
 mod tree;
 
@@ -7,7 +9,7 @@ use crate::agenda::Event;
 use crate::network::Net;
 use mill_bypass::FileBytes;
 use mill_runtime::files::{
-    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks,
+    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks, Visibility,
 };
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::StreamError;
@@ -16,6 +18,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
+use temporary::Disk;
 use tree::{Content, Node, Tree};
 
 /// The file system of a world, for the server through [`Files`] and for the test through the methods here.
@@ -36,6 +39,7 @@ struct State {
     open_max: Cell<usize>,
     open: Rc<Cell<usize>>,
     calls: Cell<FileCalls>,
+    disk: Rc<Disk>,
 }
 
 /// How often each call was made.
@@ -47,6 +51,9 @@ pub struct FileCalls {
     pub load: usize,
     pub list: usize,
     pub real_path: usize,
+    pub create: usize,
+    pub write_at: usize,
+    pub remove: usize,
 }
 
 /// An open file: whatever becomes of its path, it is this file.
@@ -57,6 +64,8 @@ pub struct SimFile(Rc<Opening>);
 struct Opening {
     node: Rc<Node>,
     open: Rc<Cell<usize>>,
+    /// Of a file without a name, whose bytes are free once it is closed.
+    disk: Option<Rc<Disk>>,
 }
 
 /// What the test does to the files.
@@ -72,6 +81,7 @@ impl SimFiles {
                 open_max: Cell::new(usize::MAX),
                 open: Rc::new(Cell::new(0)),
                 calls: Cell::new(FileCalls::default()),
+                disk: Rc::default(),
             }),
         }
     }
@@ -187,6 +197,12 @@ impl SimFiles {
 
 /// What the calls have in common.
 impl SimFiles {
+    fn opened(&self, node: Rc<Node>, disk: Option<Rc<Disk>>) -> SimFile {
+        self.state.open.set(self.state.open.get() + 1);
+        let open = Rc::clone(&self.state.open);
+        SimFile(Rc::new(Opening { node, open, disk }))
+    }
+
     fn count(&self, count: impl FnOnce(&mut FileCalls)) {
         let mut calls = self.state.calls.get();
         count(&mut calls);
@@ -267,9 +283,7 @@ impl Files for SimFiles {
             return Err(error(call, EMFILE));
         }
         let metadata = node.metadata();
-        self.state.open.set(self.state.open.get() + 1);
-        let open = Rc::clone(&self.state.open);
-        Ok((SimFile(Rc::new(Opening { node, open })), metadata))
+        Ok((self.opened(node, None), metadata))
     }
 
     async fn metadata(&self, path: &[u8], symlinks: Symlinks) -> Result<Metadata, FileError> {
@@ -330,6 +344,26 @@ impl Files for SimFiles {
             found.path
         })
     }
+
+    fn create(
+        &self,
+        path: &[u8],
+        levels: usize,
+        visibility: Visibility,
+    ) -> Result<SimFile, FileError> {
+        self.count(|calls| calls.create += 1);
+        self.create_file(path, levels, visibility)
+    }
+
+    fn write_at(&self, file: &SimFile, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.count(|calls| calls.write_at += 1);
+        self.write_file(file, offset, bytes)
+    }
+
+    fn remove(&self, path: &[u8]) -> Result<(), FileError> {
+        self.count(|calls| calls.remove += 1);
+        self.remove_file(path)
+    }
 }
 
 impl SimFile {
@@ -374,6 +408,9 @@ impl FileBytes for SimFile {
 impl Drop for Opening {
     fn drop(&mut self) {
         self.open.set(self.open.get() - 1);
+        if let Some(disk) = &self.disk {
+            disk.free(self.node.bytes().len());
+        }
     }
 }
 
@@ -400,10 +437,13 @@ fn error(call: &'static str, code: i32) -> FileError {
 
 /// Linux's error numbers (include/uapi/asm-generic/errno-base.h and errno.h).
 const ENOENT: i32 = 2;
+const EBADF: i32 = 9;
 const EACCES: i32 = 13;
+const EEXIST: i32 = 17;
 const ENOTDIR: i32 = 20;
 const EISDIR: i32 = 21;
 const EINVAL: i32 = 22;
 const EMFILE: i32 = 24;
+const ENOSPC: i32 = 28;
 const ENAMETOOLONG: i32 = 36;
 const ELOOP: i32 = 40;

@@ -117,6 +117,27 @@ pub fn read_at(file: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]) -> io::Resu
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
+/// Opens a file without a name in `directory` for reading and writing; only its owner may open it. EOPNOTSUPP, EISDIR or
+/// EINVAL where there are no such files.
+pub fn create_unnamed(directory: &[u8]) -> io::Result<OwnedFd> {
+    let path = c_string(directory)?;
+    let flags = libc::O_TMPFILE | libc::O_RDWR | libc::O_EXCL | libc::O_CLOEXEC;
+    // SAFETY: the path is NUL-terminated and lives through the call.
+    let descriptor = unsafe { libc::open(path.as_ptr(), flags, 0o600) };
+    check(descriptor)?;
+    // SAFETY: the descriptor was just opened and belongs to nothing else.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Writes at `offset`; returns how many bytes.
+pub fn write_at(file: BorrowedFd<'_>, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+    let offset = offset_of(offset)?;
+    // SAFETY: pointer and length describe `bytes`, which live through the call.
+    let count =
+        unsafe { libc::pwrite(file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), offset) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
 fn offset_of(offset: u64) -> io::Result<i64> {
     i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))
 }

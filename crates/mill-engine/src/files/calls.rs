@@ -2,13 +2,16 @@
 
 use super::error::{self, failed};
 use super::walk;
-use mill_runtime::files::{DirectoryEntry, FileError, FileKind, Metadata, Symlinks};
+use mill_runtime::files::{DirectoryEntry, FileError, FileKind, Metadata, Symlinks, Visibility};
 use mill_runtime::time::UnixTime;
 use mill_sys::file::{self, IfCold, Status};
 use std::ffi::OsStr;
+use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
 
 /// Opens what is at `path` and says what it is.
 pub(super) fn open(
@@ -70,6 +73,75 @@ pub(super) fn load(file: BorrowedFd<'_>, offset: u64, len: u64) -> Result<u64, F
         }
     }
     Ok(len)
+}
+
+/// Makes a file, and up to `levels` directories for it.
+pub(super) fn create(
+    path: &[u8],
+    levels: usize,
+    visibility: Visibility,
+) -> Result<(OwnedFd, Metadata), FileError> {
+    let path = Path::new(OsStr::from_bytes(path));
+    let created = match create_in_directory(path, visibility) {
+        Err(error) if error.raw_os_error() == Some(ENOENT) && levels > 0 => {
+            create_directories(path, levels).map_err(failed("mkdir()"))?;
+            create_in_directory(path, visibility)
+        }
+        created => created,
+    };
+    let created = created.map_err(failed("open()"))?;
+    let status = file::status_of(created.as_fd()).map_err(failed("fstat()"))?;
+    Ok((created, metadata(&status)))
+}
+
+fn create_in_directory(path: &Path, visibility: Visibility) -> io::Result<OwnedFd> {
+    if visibility == Visibility::Named {
+        return create_named(path);
+    }
+    let directory = path.parent().unwrap_or(path);
+    match file::create_unnamed(directory.as_os_str().as_bytes()) {
+        Err(error) if is_unnamed_unsupported(&error) => {
+            let created = create_named(path)?;
+            std::fs::remove_file(path)?;
+            Ok(created)
+        }
+        created => created,
+    }
+}
+
+/// The file system, or the kernel, knows no files without names.
+fn is_unnamed_unsupported(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EOPNOTSUPP | EISDIR | EINVAL))
+}
+
+fn create_named(path: &Path) -> io::Result<OwnedFd> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    Ok(options.open(path)?.into())
+}
+
+/// Makes the directories above `path` that are missing, the `levels` lowest at most.
+fn create_directories(path: &Path, levels: usize) -> io::Result<()> {
+    let above: Vec<&Path> = path.ancestors().skip(1).take(levels).collect();
+    for directory in above.into_iter().rev() {
+        match DirBuilder::new().mode(0o700).create(directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes`.
+pub(super) fn write(file: BorrowedFd<'_>, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+    let mut done = 0;
+    while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+        match file::write_at(file, offset + done as u64, rest) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            written => done += written.map_err(failed("pwrite()"))?,
+        }
+    }
+    Ok(())
 }
 
 /// The entries of a directory. Waits for the disk.
@@ -141,7 +213,10 @@ const LOADED_MAX: u64 = 512 * 1024;
 
 /// Linux's error numbers (asm-generic/errno.h).
 const ENOENT: i32 = 2;
+const EISDIR: i32 = 21;
+const EINVAL: i32 = 22;
 const ELOOP: i32 = 40;
+const EOPNOTSUPP: i32 = 95;
 
 #[cfg(test)]
 mod tests {

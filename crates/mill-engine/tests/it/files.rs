@@ -81,7 +81,7 @@ impl Drop for Directory {
 const STRANGER: u32 = 54_321;
 
 /// Without a scheduler all calls complete at the first poll.
-fn now<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("a call of the kernel's files returns at once"),

@@ -18,3 +18,4 @@ mod narrow_paths;
 mod server;
 mod slots;
 mod sources;
+mod temporary_files;

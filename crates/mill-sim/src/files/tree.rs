@@ -223,7 +223,7 @@ impl Walk {
 }
 
 impl Node {
-    const fn new(inode: u64, content: Content, modified: UnixTime) -> Self {
+    pub(super) const fn new(inode: u64, content: Content, modified: UnixTime) -> Self {
         Self {
             inode,
             content,

@@ -1,7 +1,7 @@
 //! What a server sees of files that the test changes.
 
 use mill_runtime::engine::Engine;
-use mill_runtime::files::{FileError, FileErrorKind, FileKind, Files, Symlinks};
+use mill_runtime::files::{FileError, FileErrorKind, FileKind, Files, Symlinks, Visibility};
 use mill_runtime::time::UnixTime;
 use mill_sim::engine::SimEngine;
 use mill_sim::files::{FileCalls, SimFiles};
@@ -193,6 +193,28 @@ fn a_directory_lists_its_entries_and_the_broken_ones_without_metadata() {
 }
 
 #[test]
+fn a_disk_is_full_until_a_file_without_a_name_is_closed_or_another_one_removed() {
+    let world = World::new(1);
+    let (files, _engine) = files(&world);
+    files.create_directory("/temp");
+    files.set_disk_bytes_max(10);
+    let unnamed = files.create(b"/temp/1", 0, Visibility::Unnamed).unwrap();
+    let named = files.create(b"/temp/2/2", 1, Visibility::Named).unwrap();
+    let full = |written: Result<(), FileError>| written.err().map(|error| error.code);
+    assert_eq!(files.write_at(&unnamed, 0, b"123456"), Ok(()));
+    assert_eq!(files.write_at(&unnamed, 2, b"xy"), Ok(()));
+    assert_eq!(full(files.write_at(&named, 0, b"12345")), Some(28));
+    drop(unnamed);
+    assert_eq!(files.write_at(&named, 0, b"1234567"), Ok(()));
+    assert_eq!(full(files.write_at(&named, 7, b"1234")), Some(28));
+    assert_eq!(Files::remove(&files, b"/temp/2/2"), Ok(()));
+    assert_eq!(files.names("/temp"), ["2"]);
+    assert_eq!(files.disk_bytes_peak(), 7);
+    let again = files.create(b"/none/3", 0, Visibility::Named);
+    assert_eq!(full(again.map(drop)), Some(2));
+}
+
+#[test]
 fn calls_are_counted() {
     let world = World::new(1);
     let (files, _engine) = files(&world);
@@ -201,6 +223,11 @@ fn calls_are_counted() {
     let _ = now(files.metadata(b"/none", Symlinks::Follow));
     let _ = now(files.list(b"/"));
     let _ = files.real_path(b"/f");
+    let made = files
+        .create(b"/g", 0, Visibility::Named)
+        .expect("a new name");
+    files.write_at(&made, 0, b"g").expect("there is room");
+    Files::remove(&files, b"/g").expect("it exists");
     let once = FileCalls {
         open: 1,
         metadata: 1,
@@ -208,6 +235,9 @@ fn calls_are_counted() {
         load: 0,
         list: 1,
         real_path: 1,
+        create: 1,
+        write_at: 1,
+        remove: 1,
     };
     assert_eq!(files.calls(), once);
 }

@@ -1,0 +1,51 @@
+//! Files that a worker makes.
+
+use crate::files::{Directory, now};
+use mill_conformance::Directory as _;
+use mill_engine::KernelFiles;
+use mill_runtime::files::{FileError, Files, Visibility};
+
+fn code<T>(result: Result<T, FileError>) -> Option<(&'static str, i32)> {
+    result.err().map(|error| (error.call, error.code))
+}
+
+#[test]
+fn a_file_without_a_name_keeps_what_is_written_and_leaves_directories_only() {
+    let directory = Directory::new("unnamed");
+    let files = KernelFiles::default();
+    let path = directory.path("temp/1/00/0000000001");
+    assert_eq!(
+        code(files.create(&path, 2, Visibility::Unnamed)),
+        Some(("mkdir()", 2)),
+        "two of three directories may be made"
+    );
+    let file = files.create(&path, 3, Visibility::Unnamed).unwrap();
+    files.write_at(&file, 0, b"abc").unwrap();
+    files.write_at(&file, 3, b"def").unwrap();
+    let mut buffer = [0; 8];
+    assert_eq!(now(files.read_at(&file, 1, &mut buffer)), Ok(5));
+    assert_eq!(&buffer[..5], b"bcdef");
+    let listed = now(files.list(&directory.path("temp/1/00"))).unwrap();
+    assert_eq!(listed, []);
+    assert_eq!(code(files.remove(&path)), Some(("unlink()", 2)));
+}
+
+#[test]
+fn a_file_with_a_name_is_made_once_and_stays_until_it_is_removed() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = Directory::new("named");
+    let files = KernelFiles::default();
+    let path = directory.path("0000000001");
+    let file = files.create(&path, 0, Visibility::Named).unwrap();
+    files.write_at(&file, 0, b"abc").unwrap();
+    drop(file);
+    let stored = std::str::from_utf8(&path).unwrap();
+    assert_eq!(std::fs::read(stored).unwrap(), b"abc");
+    let mode = std::fs::metadata(stored).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let again = files.create(&path, 0, Visibility::Named);
+    assert_eq!(code(again), Some(("open()", 17)));
+    assert_eq!(files.remove(&path), Ok(()));
+    assert!(!std::fs::exists(stored).unwrap());
+}
