@@ -86,6 +86,8 @@ pub(crate) async fn respond<X: Exchange>(
         Ok(target) => target,
         Err(status) => return Answer::Status(status),
     };
+    let trace = Rc::clone(request.upstream.get_or_insert_default());
+    trace.set_host(&target);
     let settings = Arc::clone(&request.location.proxy);
     let buffers = settings.request_buffering;
     let content = match RequestContent::gather(buffers, exchange, request).await {
@@ -124,7 +126,6 @@ impl<'a, E: Engine> Proxying<'a, E> {
         local: &'a Local<E>,
     ) -> Self {
         let trace = Rc::clone(request.upstream.get_or_insert_default());
-        trace.set_host(&target);
         let tries_max = settings.next_upstream_tries;
         let servers = group.selector.borrow_mut().tries();
         Self {

@@ -38,5 +38,13 @@ mod directory;
 /// Logs that cannot be written to.
 mod logs;
 
+/// Names that are resolved while the server runs.
+mod names;
+
+/// What a DNS server says.
+#[expect(dead_code, reason = "mill-upstream's tests use all of it")]
+#[path = "../../../mill-upstream/tests/it/zone.rs"]
+mod zone;
+
 /// Files on a disk that is slow, or does not answer.
 mod slow_disk;

@@ -153,6 +153,18 @@ fn the_host_and_port_of_a_name_are_variables() {
 }
 
 #[test]
+fn the_access_log_names_a_host_that_was_not_found() {
+    let http = "log_format up '$status $upstream_addr $proxy_host $proxy_port';";
+    let location = format!(
+        "access_log /access.log up; resolver {NAME_SERVER}; location / {{ proxy_pass http://$arg_to; }}"
+    );
+    let mut proxy = proxy(http, &location, one_address);
+    assert_eq!(proxy.get("/?to=c.example:81").0, 502);
+    let log = proxy.server.logs.lines("/access.log");
+    assert_eq!(log, ["502 - c.example:81 81"]);
+}
+
+#[test]
 fn names_that_fail_are_502_with_nginx_words() {
     let check = |to: &str, script: Script, status, text: &str| {
         let mut proxy = proxy_to_argument("resolver_timeout 3s;", script);
