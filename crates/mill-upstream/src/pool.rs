@@ -104,3 +104,6 @@ impl<S: Stream> IdleConnections<S> {
 fn is_usable<S: Stream>(idle: &Idle<S>, limits: &UpstreamKeepalive, now: Instant) -> bool {
     now.since(idle.since) < limits.timeout && matches!(idle.stream.poll_readable(1), Poll::Pending)
 }
+
+#[cfg(test)]
+mod tests;
