@@ -258,6 +258,15 @@ fn a_limit_of_connections_counts_for_all_workers() {
 }
 
 #[test]
+fn the_last_connection_is_not_taken_twice_after_both_workers_saw_it_free() {
+    let peer = World::new("", "1 2").peer(0);
+    let now = Instant::from_nanos(1);
+    let begin = |max| peer.load().begin(max, now);
+    assert_eq!((begin(1), begin(1), begin(0)), (true, false, true));
+    assert_eq!(peer.active(), 2);
+}
+
+#[test]
 fn servers_that_are_down_are_not_waited_for() {
     let mut world = World::new("", "1,down 2,down");
     let refused = world.select("", None, &Tried::default());
