@@ -45,6 +45,9 @@ mod nginx;
 /// Load over the stack.
 mod load;
 
+/// A proxy between kernel and stack.
+mod proxy;
+
 /// Errors as users see them.
 mod errors;
 
