@@ -80,6 +80,9 @@ mod errors;
 /// Load over the stack.
 mod load;
 
+/// A proxy between both sides of the interface.
+mod proxy;
+
 /// Several worker threads on several queues.
 mod workers;
 

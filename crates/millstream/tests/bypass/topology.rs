@@ -16,6 +16,9 @@ pub(crate) const FAR: &str = "mill1";
 /// The server's addresses, as hosts of URLs.
 pub(crate) const HOSTS: [&str; 2] = ["10.50.0.1", "[fd50::1]"];
 
+/// An address of the clients' side.
+pub(crate) const FAR_ADDRESS: &str = "10.50.0.2";
+
 /// The server's namespace, in which the test's thread is, and that of its clients.
 pub(crate) struct Topology {
     server: File,
