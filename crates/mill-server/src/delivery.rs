@@ -12,6 +12,7 @@ pub(crate) mod account;
 use crate::exchange::{Exchange, SendError};
 use crate::local::{Local, OutcomeOf, ResponseOf};
 use crate::log;
+use crate::proxy;
 use crate::request::{Outcome, Request};
 use keep::Kept;
 use mill_http::status::Status;
@@ -38,6 +39,7 @@ pub(crate) async fn deliver<X: Exchange>(
     let Some(mut request) = exchange.keep_open(request) else {
         return;
     };
+    proxy::trace::log_notes(&request, local);
     log::access::write(&mut request, local);
     if let Some(kept) = kept {
         kept.insert(request, local);

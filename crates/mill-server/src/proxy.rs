@@ -1,9 +1,9 @@
-//! `proxy_pass`: the request goes to a server of a group, and its answer to the client.
+//! `proxy_pass` and its like: the request goes to a server of a group, and its answer to the client.
 //!
 //! The way: [`target`] (which group, which URI) → [`content`] (the request's content) → [`named`] (a name that variables
 //! have made is resolved) → tries, each at another server:
-//! [`connection`] kept or new, [`http`] spells the request, [`attempt`] sends it and reads the head of the answer →
-//! [`answer`] makes it ours → [`source`] brings its content, while the exchange sends it.
+//! [`connection`] kept or new, [`http`] or [`gateway`] spells the request, [`attempt`] sends it and reads the head of the
+//! answer ([`scan`]) → [`answer`] makes it ours → [`source`] brings its content ([`body`]), while the exchange sends it.
 //!
 //! All of it runs in the task of the client's connection: the events of both streams wake that.
 
@@ -25,8 +25,17 @@ pub(crate) mod tunnel;
 /// The request's spelling.
 mod http;
 
+/// The same in the protocols that are not HTTP.
+mod gateway;
+
 /// One try.
 mod attempt;
+
+/// The head of the answer while it arrives.
+mod scan;
+
+/// What ends the content of the answer.
+mod body;
 
 /// The head of the answer.
 mod answer;
@@ -48,6 +57,7 @@ use crate::content::Content;
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
+use crate::static_file::media_type;
 use crate::upstreams::WorkerGroup;
 use answer::AnswerHead;
 use attempt::Attempt;
@@ -57,14 +67,14 @@ use fault::{Fault, Step};
 use mill_config::config::Location;
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::{NextUpstream, PassSettings};
-use mill_http::h1::response::{Framing, RequestKind, ResponseBody};
-use mill_http::limits::ResponseRules;
+use mill_http::h1::response::{Framing, RequestKind};
 use mill_http::status::Status;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
 use mill_runtime::stream::Stream;
 use mill_runtime::time::Instant;
 use mill_upstream::select::{Outcome, Selected, Selection, Tried};
+use scan::HeadScan;
 use source::{Limits, UpstreamContent};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -88,9 +98,8 @@ pub(crate) async fn respond<X: Exchange>(
     };
     let trace = Rc::clone(request.upstream.get_or_insert_default());
     trace.set_host(&target);
-    let settings = Arc::clone(&request.location.proxy);
-    let buffers = settings.request_buffering;
-    let content = match RequestContent::gather(buffers, exchange, request).await {
+    let settings = settings_of(&request.location, pass.protocol);
+    let content = match content::read(pass.protocol, &settings, exchange, request).await {
         Ok(content) => content,
         Err(error) => return Answer::without_content(error, request, local),
     };
@@ -162,7 +171,10 @@ impl<'a, E: Engine> Proxying<'a, E> {
                 Err(failed) => failed,
             };
             self.report(selected, fault, request);
-            if matches!(fault, Fault::ClientGone(_) | Fault::Content(_)) {
+            if matches!(
+                fault,
+                Fault::ClientGone(_) | Fault::Content(_) | Fault::NotSpelled
+            ) {
                 return self.give_up(fault, request);
             }
             if was_reused && fault.is_of_connection() {
@@ -223,14 +235,24 @@ impl<E: Engine> Proxying<'_, E> {
             settings: &settings,
             trace: &trace,
             kind: RequestKind::of(request.method),
+            pieces: self.content.pieces(self.target.pass.protocol, request),
+        };
+        let mut head = local.take_buffer();
+        let scan = match self.emit_request(attempt.kind, request, &mut head) {
+            Ok(scan) => scan,
+            Err(fault) => return Err((fault, selected, false)),
         };
         let mut connection = self.connect(&attempt, selected).await?;
         trace.connected(local.scheduler.now());
-        let mut head = local.take_buffer();
-        let framing = self.content.framing(request);
-        http::emit_request(&self.target, framing, request, local, &mut head);
         let answered = attempt
-            .exchange(&mut connection, &head, &mut self.content, exchange, request)
+            .exchange(
+                &mut connection,
+                &head,
+                &mut self.content,
+                exchange,
+                scan,
+                request,
+            )
             .await;
         local.put_buffer(head);
         match answered {
@@ -245,6 +267,25 @@ impl<E: Engine> Proxying<'_, E> {
                 Err((fault, connection.into_selected(), was_reused))
             }
         }
+    }
+
+    /// Appends the head of the request in the protocol of the location; returns what reads its answer's.
+    fn emit_request(
+        &self,
+        kind: RequestKind,
+        request: &mut Request,
+        out: &mut Vec<u8>,
+    ) -> Result<HeadScan, Fault> {
+        let (protocol, framing) = (self.target.pass.protocol, self.content.framing(request));
+        let key = match protocol {
+            PassProtocol::Http => {
+                http::emit_request(&self.target, framing, request, self.local, out);
+                0..0
+            }
+            _ => gateway::emit_request(protocol, framing, request, self.local, out)?,
+        };
+        let key = out.get(key).unwrap_or_default();
+        Ok(HeadScan::new(protocol, kind, &request.location, key))
     }
 
     /// A kept connection, or a new one.
@@ -289,7 +330,7 @@ impl<E: Engine> Proxying<'_, E> {
         let now = self.local.scheduler.now();
         let blames_server = !matches!(
             fault,
-            Fault::ClientGone(_) | Fault::Content(_) | Fault::Status(403 | 404)
+            Fault::ClientGone(_) | Fault::Content(_) | Fault::NotSpelled | Fault::Status(403 | 404)
         );
         selected.report(
             if blames_server {
@@ -299,8 +340,13 @@ impl<E: Engine> Proxying<'_, E> {
             },
             now,
         );
-        self.trace.ended(Some(fault.status().0), 0, now);
-        if !matches!(fault, Fault::Content(_) | Fault::Status(_)) {
+        // nginx knows no status of a server whose client has gone.
+        let status = Some(fault.status().0).filter(|_| !matches!(fault, Fault::ClientGone(_)));
+        self.trace.ended(status, 0, now);
+        if !matches!(
+            fault,
+            Fault::Content(_) | Fault::Status(_) | Fault::Logged | Fault::NotSpelled
+        ) {
             self.local
                 .log_error(Some(request), fault.level(), format_args!("{fault}"));
         }
@@ -376,12 +422,22 @@ impl<E: Engine> Proxying<'_, E> {
         connection.selected().answered(head.head.status, now);
         let location = Arc::clone(&request.location);
         let status = head.head.status;
+        if self.target.pass.protocol == PassProtocol::Memcached && status == 404 {
+            // The page is ours. Nothing follows on the connection.
+            self.trace.ended(None, connection.sent(), now);
+            connection.release(now);
+            return Answer::Status(Status::NOT_FOUND);
+        }
         if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {
             return Answer::Status(Status(status));
         }
         let (mut response, accel) = head.respond(&self.settings, self.target.pass.protocol);
-        if let PassProtocol::Http = self.target.pass.protocol {
-            rewriting::apply(&mut response, request, self.local);
+        match self.target.pass.protocol {
+            PassProtocol::Http => rewriting::apply(&mut response, request, self.local),
+            PassProtocol::Memcached => {
+                response.content_type = media_type::of(&request.uri, &request.location.mime);
+            }
+            _ => {}
         }
         if accel.limit_rate.is_some() {
             request.limit_rate = accel.limit_rate;
@@ -392,8 +448,6 @@ impl<E: Engine> Proxying<'_, E> {
             self.local.put_buffer(head.bytes);
             return Answer::Response(response);
         }
-        let rules = ResponseRules::default();
-        let body = ResponseBody::new(head.head.framing, &rules);
         let limits = Limits {
             ahead_bytes_max: match accel.buffering.unwrap_or(self.settings.buffering) {
                 true => usize::try_from(self.settings.buffers.count * self.settings.buffers.size)
@@ -408,7 +462,8 @@ impl<E: Engine> Proxying<'_, E> {
             Framing::Chunked | Framing::UntilClose => None,
         };
         let scheduler = Rc::clone(&self.local.scheduler);
-        let content = UpstreamContent::new(connection, scheduler, self.trace, body, len, limits);
+        let content =
+            UpstreamContent::new(connection, scheduler, self.trace, head.body, len, limits);
         self.local.put_buffer(head.bytes);
         if !response.status.has_no_content() {
             response.content = Content::source(Box::new(content));
@@ -417,12 +472,14 @@ impl<E: Engine> Proxying<'_, E> {
     }
 }
 
-/// Logs why the content of an answer has ended early.
-pub(crate) fn log_cut<E: Engine>(request: &Request, local: &Local<E>) {
-    let cut = request.upstream.as_ref().and_then(|trace| trace.cut());
-    if let Some(fault) = cut {
-        local.log_error(Some(request), fault.level(), format_args!("{fault}"));
-    }
+fn settings_of(location: &Location, protocol: PassProtocol) -> Arc<PassSettings> {
+    Arc::clone(match protocol {
+        PassProtocol::Http => &location.proxy,
+        PassProtocol::Fastcgi => &location.fastcgi,
+        PassProtocol::Uwsgi => &location.uwsgi,
+        PassProtocol::Scgi => &location.scgi,
+        PassProtocol::Memcached => &location.memcached,
+    })
 }
 
 fn has_error_page(status: u16, location: &Location) -> bool {

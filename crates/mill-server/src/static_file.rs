@@ -1,7 +1,7 @@
 //! Files: the answer to GET and HEAD for a path that does not end in a slash.
 
 /// The type of a file.
-mod media_type;
+pub(crate) mod media_type;
 /// The compressed file beside the file (`gzip_static`).
 mod precompressed;
 

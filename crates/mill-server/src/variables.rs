@@ -30,6 +30,9 @@ mod answer;
 /// Upstream servers.
 mod upstream;
 
+/// What `fastcgi_split_path_info` tells.
+mod fastcgi;
+
 use crate::local::Local;
 use crate::product;
 use crate::request::Request;
@@ -161,8 +164,6 @@ fn plain<'a, E: Engine>(
         // Request content is not stored yet; the PROXY protocol is not supported yet; the answer's trailers are
         // evaluated after everything else.
         Variable::RequestBody
-        | Variable::FastcgiScriptName
-        | Variable::FastcgiPathInfo
         | Variable::RequestBodyFile
         | Variable::ProxyProtocolAddr
         | Variable::ProxyProtocolPort
@@ -173,6 +174,8 @@ fn plain<'a, E: Engine>(
         | Variable::RealipRemotePort
         | Variable::SentTrailer(_)
         | Variable::Absent(_) => return None,
+        Variable::FastcgiScriptName => fastcgi::script_name(request),
+        Variable::FastcgiPathInfo => fastcgi::path_info(request).into(),
         Variable::UpstreamAddr
         | Variable::UpstreamStatus
         | Variable::UpstreamConnectTime

@@ -155,6 +155,7 @@ fn defaults(resolver: &Resolver<'_>, main: &Main) -> Settings {
     draft.memcached.buffering = Some(false);
     draft.memcached.max_temp_file_size = Some(0);
     draft.memcached.intercept_errors = Some(true);
+    draft.memcached.force_ranges = Some(true);
     draft.memcached.pass_request_headers = Some(false);
     draft.memcached.pass_request_body = Some(false);
     draft.inherit(&Settings::default())

@@ -34,7 +34,7 @@ pub(super) fn not_sent_whole<E: Engine>(error: SendError, request: &Request, loc
     *counter += 1;
     drop(counters);
     match error {
-        SendError::Incomplete => proxy::log_cut(request, local),
+        SendError::Incomplete => proxy::trace::log_cut(request, local),
         SendError::TimedOut => local.log_error(
             Some(request),
             LogLevel::Info,

@@ -1,5 +1,6 @@
 //! The head of an upstream server's answer, as the head of ours.
 
+use super::body::AnswerBody;
 use crate::response::{FieldLine, Response};
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::{IgnoredFields, PassSettings};
@@ -12,6 +13,8 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(super) struct AnswerHead {
     pub(super) head: ResponseHead,
+    /// Reads what follows.
+    pub(super) body: AnswerBody,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -36,7 +39,6 @@ enum Treatment {
     ContentType,
     LastModified,
     ETag,
-    Location,
     Passed,
 }
 
@@ -48,7 +50,9 @@ impl AnswerHead {
         protocol: PassProtocol,
     ) -> (Response<File>, Accel) {
         let mut response = Response::empty(Status(self.head.status));
-        response.reason = self.reason();
+        // nginx passes the phrase on.
+        let reason = self.head.reason(&self.bytes);
+        response.reason = Some(reason.to_vec()).filter(|reason| !reason.is_empty());
         let mut accel = Accel::default();
         for (name, value) in self.head.fields(&self.bytes) {
             accel.read(settings, name, value);
@@ -63,18 +67,10 @@ impl AnswerHead {
                     response.fields.push(line(name, value));
                 }
                 Treatment::ETag => response.etag = Some(value.to_vec()),
-                Treatment::Location => response.location = Some(value.to_vec()),
                 Treatment::Passed => response.fields.push(line(name, value)),
             }
         }
         (response, accel)
-    }
-
-    /// The reason phrase, which is passed on as nginx does.
-    fn reason(&self) -> Option<Vec<u8>> {
-        let line = self.bytes.split(|byte| *byte == b'\r').next()?;
-        let reason = line.splitn(3, |byte| *byte == b' ').nth(2)?;
-        Some(reason.to_vec())
     }
 
     /// Names and values, in their order.
@@ -123,7 +119,6 @@ fn treatment(name: &[u8]) -> Treatment {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     match name.len() {
         4 if is("ETag") => Treatment::ETag,
-        8 if is("Location") => Treatment::Location,
         10 if is("Connection") || is("Keep-Alive") => Treatment::Dropped,
         12 if is("Content-Type") => Treatment::ContentType,
         13 if is("Last-Modified") => Treatment::LastModified,

@@ -1,16 +1,17 @@
 //! One try at one server: connect, send the request, read the head of the answer.
 
 use super::answer::AnswerHead;
+use super::body::AnswerBody;
 use super::connection::UpstreamConnection;
-use super::content::RequestContent;
+use super::content::{PieceFraming, RequestContent};
 use super::fault::{Fault, Step};
+use super::scan::HeadScan;
 use super::trace::UpstreamTrace;
 use crate::exchange::Exchange;
 use crate::local::Local;
 use crate::request::Request;
 use mill_config::config::settings::PassSettings;
-use mill_http::h1::response::{RequestKind, ResponseFault, ResponseHead, ResponseScan};
-use mill_http::limits::ResponseRules;
+use mill_http::h1::response::{RequestKind, ResponseHead};
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::race::{Either, race};
@@ -25,6 +26,7 @@ pub(super) struct Attempt<'a, E: Engine> {
     pub(super) settings: &'a PassSettings,
     pub(super) trace: &'a UpstreamTrace,
     pub(super) kind: RequestKind,
+    pub(super) pieces: PieceFraming,
 }
 
 impl<E: Engine> Attempt<'_, E> {
@@ -47,10 +49,14 @@ impl<E: Engine> Attempt<'_, E> {
         head: &[u8],
         content: &mut RequestContent<E>,
         exchange: &mut X,
+        scan: HeadScan,
         request: &Request,
     ) -> Result<AnswerHead, Fault> {
         connection.stream().write(Payload::Copy(head));
-        let mut reading = HeadReading::new(self);
+        let mut reading = HeadReading {
+            attempt: self,
+            scan,
+        };
         let is_sent_whole = {
             let sending = self.send_content(connection, content, exchange, request);
             match race(sending, reading.wait(connection)).await {
@@ -62,7 +68,9 @@ impl<E: Engine> Attempt<'_, E> {
             }
         };
         let deadline_from = self.local.scheduler.now();
-        let answer = reading.read(connection, exchange, deadline_from).await?;
+        let answer = reading
+            .read(connection, exchange, request, deadline_from)
+            .await?;
         connection.may_be_kept =
             is_sent_whole && answer.head.keep_alive && connection.stream().queued() == 0;
         Ok(answer)
@@ -80,7 +88,7 @@ impl<E: Engine> Attempt<'_, E> {
         content.rewind();
         loop {
             let more = content
-                .send_piece(stream, self.local, exchange, request)
+                .send_piece(stream, self.local, exchange, request, self.pieces)
                 .await?;
             if !more {
                 return Ok(());
@@ -113,23 +121,10 @@ impl<E: Engine> Attempt<'_, E> {
 /// The head of an answer while it arrives.
 struct HeadReading<'a, E: Engine> {
     attempt: &'a Attempt<'a, E>,
-    rules: ResponseRules,
-    scan: ResponseScan,
+    scan: HeadScan,
 }
 
-impl<'a, E: Engine> HeadReading<'a, E> {
-    fn new(attempt: &'a Attempt<'a, E>) -> Self {
-        let rules = ResponseRules {
-            head_bytes_max: u32::try_from(attempt.settings.buffer_size).unwrap_or(u32::MAX),
-            ..ResponseRules::default()
-        };
-        Self {
-            attempt,
-            rules,
-            scan: ResponseScan::new(attempt.kind, &rules),
-        }
-    }
-
+impl<E: Engine> HeadReading<'_, E> {
     /// Ready when something of the answer, or an end, is there.
     async fn wait(&self, connection: &UpstreamConnection<E>) {
         // The error itself is found by `read`.
@@ -141,6 +136,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
         &mut self,
         connection: &UpstreamConnection<E>,
         exchange: &X,
+        request: &Request,
         since: Instant,
     ) -> Result<AnswerHead, Fault> {
         let attempt = self.attempt;
@@ -153,13 +149,15 @@ impl<'a, E: Engine> HeadReading<'a, E> {
                 match connection.stream().poll_readable(unread + 1) {
                     Poll::Ready(Ok(readable)) if readable.unread > unread => {
                         deadline = scheduler.now() + attempt.settings.read_timeout;
-                        match self.take(connection, &mut bytes) {
-                            Ok(Some(head)) if head.is_interim() => {
-                                self.scan = ResponseScan::new(attempt.kind, &self.rules);
+                        match self.take(connection, request, &mut bytes) {
+                            Ok((_, Some(head))) if head.is_interim() => {
+                                if let Err(fault) = self.scan.restart() {
+                                    return Poll::Ready(Err(fault));
+                                }
                                 (unread, _) = (0, bytes.clear());
                             }
-                            Ok(Some(head)) => return Poll::Ready(Ok(head)),
-                            Ok(None) => unread = readable.unread,
+                            Ok((_, Some(head))) => return Poll::Ready(Ok(head)),
+                            Ok((taken, None)) => unread = readable.unread.saturating_sub(taken),
                             Err(fault) => return Poll::Ready(Err(fault)),
                         }
                     }
@@ -179,30 +177,35 @@ impl<'a, E: Engine> HeadReading<'a, E> {
             expired.map(|_| Err(Fault::TimedOut(Step::ReadingHead)))
         })
         .await
-        .map(|head| AnswerHead { head, bytes })
+        .map(|head| AnswerHead {
+            body: AnswerBody::new(&self.scan, &head),
+            head,
+            bytes,
+        })
     }
 
-    /// Looks at what has arrived; a whole head is taken off the stream, into `into`.
+    /// Looks at what has arrived; what belongs to the head is taken off the stream. Returns how many bytes that were,
+    /// and the head once it is whole.
     fn take(
         &mut self,
         connection: &UpstreamConnection<E>,
+        request: &Request,
         into: &mut Vec<u8>,
-    ) -> Result<Option<ResponseHead>, Fault> {
-        let scan = &mut self.scan;
-        let parsed = connection.stream().read(|bytes| match scan.parse(bytes) {
-            Ok(Some(head)) => {
-                into.extend_from_slice(bytes.get(..head.len).unwrap_or_default());
-                (head.len, Ok(Some(head)))
-            }
-            other => (0, other),
+    ) -> Result<(usize, Option<ResponseHead>), Fault> {
+        let (scan, local) = (&mut self.scan, self.attempt.local);
+        let mut is_caught = false;
+        let (taken, found) = connection.stream().read(|bytes| {
+            let (taken, found) = scan.take(bytes, into, |notice| {
+                is_caught |= notice.is_caught(request);
+                local.log_error(Some(request), notice.level(), format_args!("{notice}"));
+            });
+            (taken, (taken, found))
         });
-        let head = parsed.map_err(|fault| match fault {
-            ResponseFault::HeadTooLong { .. } => Fault::HeadTooBig,
-            fault => Fault::InvalidHead(fault),
-        })?;
-        if let Some(head) = &head {
-            self.attempt.trace.received(head.len as u64, 0);
+        self.attempt.trace.received(taken as u64, 0);
+        let head = found?;
+        if is_caught {
+            return Err(Fault::Logged);
         }
-        Ok(head)
+        Ok((taken, head))
     }
 }

@@ -5,12 +5,26 @@ use super::http::ContentFraming;
 use crate::exchange::{ContentError, Exchange};
 use crate::local::Local;
 use crate::request::Request;
+use mill_config::config::settings::PassSettings;
+use mill_config::config::{PassProtocol, Variable};
+use mill_http::decimal::emit_decimal;
 use mill_http::h1::emit::{CHUNK_END, LAST_CHUNK, emit_chunk_head};
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
+use mill_upstream::fastcgi;
 use std::fmt;
 use std::marker::PhantomData;
+
+/// What stands around the pieces of content on the way to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PieceFraming {
+    None,
+    /// The chunked coding of HTTP/1.1.
+    Chunks,
+    /// FastCGI's standard input, which is ended even without content.
+    Records,
+}
 
 /// The content, read whole before the first try (`proxy_request_buffering on`), or passed on as it arrives.
 pub(super) enum RequestContent<E: Engine> {
@@ -20,11 +34,37 @@ pub(super) enum RequestContent<E: Engine> {
         sent: usize,
     },
     Streamed {
-        chunked: bool,
         /// Something was read from the client: it cannot be sent to another server.
         begun: bool,
         engine: PhantomData<E>,
     },
+}
+
+/// The request's content, as far as the protocol and the settings want it before a server is chosen.
+pub(super) async fn read<X: Exchange>(
+    protocol: PassProtocol,
+    settings: &PassSettings,
+    exchange: &mut X,
+    request: &mut Request,
+) -> Result<RequestContent<X::Engine>, ContentError> {
+    if !settings.pass_request_body {
+        return Ok(RequestContent::None);
+    }
+    let has_length = request.message.head.content_length.is_some();
+    // Only HTTP and FastCGI carry content of unknown length.
+    let needs_length =
+        !has_length && !matches!(protocol, PassProtocol::Http | PassProtocol::Fastcgi);
+    let buffers = settings.request_buffering || needs_length;
+    let content = RequestContent::gather(buffers, exchange, request).await?;
+    if let ContentFraming::Length(len) = content.framing(request)
+        && !has_length
+    {
+        // The parameters tell programs how much they may read.
+        let mut digits = Vec::new();
+        emit_decimal(len, &mut digits);
+        request.overrides.push((Variable::ContentLength, digits));
+    }
+    Ok(content)
 }
 
 impl<E: Engine> RequestContent<E> {
@@ -40,7 +80,6 @@ impl<E: Engine> RequestContent<E> {
         }
         if !buffers {
             return Ok(Self::Streamed {
-                chunked: head.content_length.is_none(),
                 begun: false,
                 engine: PhantomData,
             });
@@ -64,6 +103,17 @@ impl<E: Engine> RequestContent<E> {
                 Some(len) => ContentFraming::Length(len),
                 None => ContentFraming::Chunked,
             },
+        }
+    }
+
+    /// What stands around its pieces.
+    pub(super) const fn pieces(&self, protocol: PassProtocol, request: &Request) -> PieceFraming {
+        match (self, protocol) {
+            (_, PassProtocol::Fastcgi) => PieceFraming::Records,
+            (Self::Streamed { .. }, _) if request.message.head.content_length.is_none() => {
+                PieceFraming::Chunks
+            }
+            _ => PieceFraming::None,
         }
     }
 
@@ -94,17 +144,22 @@ impl<E: Engine> RequestContent<E> {
         local: &Local<E>,
         exchange: &mut X,
         request: &Request,
+        pieces: PieceFraming,
     ) -> Result<bool, Fault> {
         match self {
             Self::None => Ok(false),
             Self::Buffered { bytes, sent } => {
                 let rest = bytes.get(*sent..).unwrap_or_default();
                 let piece = rest.get(..PIECE_BYTES).unwrap_or(rest);
-                stream.write(Payload::Copy(piece));
+                pieces.write(stream, local, piece);
                 *sent += piece.len();
-                Ok(*sent < bytes.len())
+                let more = *sent < bytes.len();
+                if !more {
+                    pieces.write_end(stream);
+                }
+                Ok(more)
             }
-            Self::Streamed { chunked, begun, .. } => {
+            Self::Streamed { begun, .. } => {
                 *begun = true;
                 let mut piece = local.take_buffer();
                 let filled = &mut piece;
@@ -114,9 +169,9 @@ impl<E: Engine> RequestContent<E> {
                     })
                     .await;
                 if let Ok(true) = more {
-                    write_piece(stream, local, *chunked, &piece);
-                } else if *chunked && more == Ok(false) {
-                    stream.write(Payload::Copy(LAST_CHUNK));
+                    pieces.write(stream, local, &piece);
+                } else if more == Ok(false) {
+                    pieces.write_end(stream);
                 }
                 local.put_buffer(piece);
                 more.map_err(Fault::Content)
@@ -125,16 +180,40 @@ impl<E: Engine> RequestContent<E> {
     }
 }
 
-fn write_piece<E: Engine>(stream: &E::Stream, local: &Local<E>, chunked: bool, piece: &[u8]) {
-    if !chunked {
-        return stream.write(Payload::Copy(piece));
+impl PieceFraming {
+    fn write<E: Engine>(self, stream: &E::Stream, local: &Local<E>, piece: &[u8]) {
+        if piece.is_empty() {
+            return;
+        }
+        let mut begin = local.take_buffer();
+        match self {
+            Self::None => stream.write(Payload::Copy(piece)),
+            Self::Chunks => {
+                emit_chunk_head(piece.len() as u64, &mut begin);
+                stream.write(Payload::Copy(&begin));
+                stream.write(Payload::Copy(piece));
+                stream.write(Payload::Copy(CHUNK_END));
+            }
+            Self::Records => {
+                for content in piece.chunks(fastcgi::STDIN_CONTENT_BYTES_MAX) {
+                    begin.clear();
+                    fastcgi::emit_stdin_begin(content.len(), &mut begin);
+                    stream.write(Payload::Copy(&begin));
+                    stream.write(Payload::Copy(content));
+                    stream.write(Payload::Copy(fastcgi::stdin_padding(content.len())));
+                }
+            }
+        }
+        local.put_buffer(begin);
     }
-    let mut size = local.take_buffer();
-    emit_chunk_head(piece.len() as u64, &mut size);
-    stream.write(Payload::Copy(&size));
-    stream.write(Payload::Copy(piece));
-    stream.write(Payload::Copy(CHUNK_END));
-    local.put_buffer(size);
+
+    fn write_end(self, stream: &impl Stream) {
+        match self {
+            Self::None => {}
+            Self::Chunks => stream.write(Payload::Copy(LAST_CHUNK)),
+            Self::Records => stream.write(Payload::Copy(&fastcgi::STDIN_END)),
+        }
+    }
 }
 
 impl<E: Engine> fmt::Debug for RequestContent<E> {

@@ -8,6 +8,7 @@ use mill_config::config::settings::NextUpstream;
 use mill_http::h1::response::ResponseFault;
 use mill_http::status::Status;
 use mill_runtime::stream::StreamError;
+use mill_upstream::fastcgi::FastcgiFault;
 use std::fmt;
 
 /// A failed try, or content of an answer that ended early.
@@ -25,6 +26,12 @@ pub(crate) enum Fault {
     InvalidContent(ResponseFault),
     /// The head is longer than `proxy_buffer_size`.
     HeadTooBig,
+    /// Records of FastCGI that are not an answer.
+    Fastcgi(FastcgiFault, Step),
+    /// The head of the answer is not one, and the log says why.
+    Logged,
+    /// The request cannot be said in the server's protocol, and the log says why.
+    NotSpelled,
     /// The group has no server that may be tried.
     NoPeer,
     /// An answer with a status that `proxy_next_upstream` names.
@@ -46,7 +53,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    const fn words(self) -> &'static str {
+    pub(super) const fn words(self) -> &'static str {
         match self {
             Self::Connecting => "connecting to upstream",
             Self::Sending => "sending request to upstream",
@@ -70,6 +77,7 @@ impl Fault {
     pub(crate) const fn status(self) -> Status {
         match self {
             Self::TimedOut(_) => Status::GATEWAY_TIMEOUT,
+            Self::NotSpelled => Status::INTERNAL_SERVER_ERROR,
             Self::Status(status) => Status(status),
             Self::ClientGone(_) => CLIENT_CLOSED_REQUEST,
             _ => Status::BAD_GATEWAY,
@@ -81,11 +89,15 @@ impl Fault {
         Some(match self {
             Self::TimedOut(_) => NextUpstream::TIMEOUT,
             Self::Failed(..) | Self::ClosedEarly(_) => NextUpstream::ERROR,
-            Self::InvalidHead(_) | Self::HeadTooBig => NextUpstream::INVALID_HEADER,
-            Self::Status(status) => NextUpstream::status(status),
-            Self::NoPeer | Self::InvalidContent(_) | Self::ClientGone(_) | Self::Content(_) => {
-                return None;
+            Self::InvalidHead(_) | Self::HeadTooBig | Self::Logged | Self::Fastcgi(..) => {
+                NextUpstream::INVALID_HEADER
             }
+            Self::Status(status) => NextUpstream::status(status),
+            Self::NoPeer
+            | Self::NotSpelled
+            | Self::InvalidContent(_)
+            | Self::ClientGone(_)
+            | Self::Content(_) => return None,
         })
     }
 
@@ -145,6 +157,9 @@ impl fmt::Display for Fault {
                 "epoll_wait() reported that client prematurely closed connection, so upstream connection is closed too while {}",
                 step.words()
             ),
+            Self::Fastcgi(fault, step) => write!(out, "{fault} while {}", step.words()),
+            Self::Logged => out.write_str("upstream sent invalid header"),
+            Self::NotSpelled => out.write_str("the request cannot be passed on"),
             Self::Content(_) => out.write_str("the request's content has not arrived"),
         }
     }

@@ -23,6 +23,16 @@ pub(super) enum ContentFraming {
     Chunked,
 }
 
+impl ContentFraming {
+    /// Bytes of content, where the length is known.
+    pub(super) const fn len(self) -> u64 {
+        match self {
+            Self::Length(len) => len,
+            Self::None | Self::Chunked => 0,
+        }
+    }
+}
+
 /// Appends the request's head.
 pub(super) fn emit_request<E: Engine>(
     target: &Target,

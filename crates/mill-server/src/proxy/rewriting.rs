@@ -19,8 +19,16 @@ pub(super) fn apply<E: Engine, File>(
     let location = Arc::clone(&request.location);
     let http = &*location.proxy_http;
     if let ProxyRedirect::Rules(rules) = &http.redirect {
-        if let Some(value) = &mut response.location {
-            first_of(rules, value, request, local);
+        let mut lines = response.fields.iter();
+        let redirect = lines.position(|line| line.name.eq_ignore_ascii_case(b"Location"));
+        if let Some(line) = redirect.and_then(|at| response.fields.get_mut(at))
+            && first_of(rules, &mut line.value, request, local)
+        {
+            // As in nginx a rewritten one is made absolute, like those of this server's own.
+            response.location = Some(std::mem::take(&mut line.value));
+            response
+                .fields
+                .retain(|line| !line.name.eq_ignore_ascii_case(b"Location"));
         }
         for line in &mut response.fields {
             if line.name.eq_ignore_ascii_case(b"Refresh") {

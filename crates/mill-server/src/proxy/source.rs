@@ -1,11 +1,14 @@
 //! The content of an upstream server's answer, on its way to the client.
 
+use super::body::AnswerBody;
 use super::connection::UpstreamConnection;
 use super::fault::{Fault, Step};
+use super::scan::Stderr;
 use super::trace::UpstreamTrace;
 use crate::content::source::Source;
 use crate::exchange::SendError;
-use mill_http::h1::response::{BodyStep, ResponseBody, ResponseFault};
+use mill_config::config::LogLevel;
+use mill_http::h1::response::BodyStep;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::Stream;
@@ -21,7 +24,7 @@ pub(super) struct UpstreamContent<E: Engine> {
     connection: Option<UpstreamConnection<E>>,
     scheduler: Rc<Scheduler>,
     trace: Rc<UpstreamTrace>,
-    body: ResponseBody,
+    body: AnswerBody,
     /// Bytes that are still to be given out, if the head has said how many.
     len: Option<u64>,
     /// Read ahead of the client; `given` bytes of it were given out.
@@ -47,7 +50,7 @@ impl<E: Engine> UpstreamContent<E> {
         connection: UpstreamConnection<E>,
         scheduler: Rc<Scheduler>,
         trace: Rc<UpstreamTrace>,
-        body: ResponseBody,
+        body: AnswerBody,
         len: Option<u64>,
         limits: Limits,
     ) -> Self {
@@ -79,26 +82,28 @@ impl<E: Engine> UpstreamContent<E> {
                     return Poll::Ready(Err(Fault::Failed(Step::Reading, error)));
                 }
                 Poll::Ready(Ok(readable)) if readable.unread == 0 => {
-                    let ended = self.body.on_end_of_stream();
-                    return Poll::Ready(match ended {
-                        Ok(()) => {
-                            self.complete();
-                            Ok(())
-                        }
-                        Err(_) => Err(Fault::ClosedEarly(Step::Reading)),
+                    return Poll::Ready(if self.body.is_completed_by_end() {
+                        self.complete();
+                        Ok(())
+                    } else {
+                        Err(Fault::ClosedEarly(Step::Reading))
                     });
                 }
                 Poll::Ready(Ok(_)) => {}
             }
             self.deadline = None;
-            let body = &mut self.body;
+            let (body, trace) = (&mut self.body, &self.trace);
             let step = stream.read(|bytes| {
                 let bytes = bytes.get(..most).unwrap_or(bytes);
-                let step = body.on_bytes_with(bytes, |content| out.extend_from_slice(content));
-                (step.map_or(0, |step| step.consumed), step)
+                let step = body.on_bytes(
+                    bytes,
+                    |content| out.extend_from_slice(content),
+                    |text| trace.note(format_args!("{}", Stderr(text)), LogLevel::Error),
+                );
+                (step.as_ref().map_or(0, |step| step.consumed), step)
             });
             if let Err(fault) = self.count(step) {
-                return Poll::Ready(Err(Fault::InvalidContent(fault)));
+                return Poll::Ready(Err(fault));
             }
             if out.len() > start {
                 break;
@@ -107,7 +112,7 @@ impl<E: Engine> UpstreamContent<E> {
         Poll::Ready(Ok(()))
     }
 
-    fn count(&mut self, step: Result<BodyStep, ResponseFault>) -> Result<(), ResponseFault> {
+    fn count(&mut self, step: Result<BodyStep, Fault>) -> Result<(), Fault> {
         let step = step?;
         self.trace
             .received(step.consumed as u64, step.content as u64);
@@ -130,9 +135,13 @@ impl<E: Engine> UpstreamContent<E> {
 
     /// All of it is here: the connection is free.
     fn complete(&mut self) {
-        if let Some(connection) = self.connection.take() {
+        if let Some(mut connection) = self.connection.take() {
             self.trace
                 .ended(None, connection.sent(), self.scheduler.now());
+            connection.may_be_kept &= self.body.allows_reuse();
+            if let Some((surplus, level)) = self.body.surplus() {
+                self.trace.note(format_args!("{surplus}"), level);
+            }
             connection.release(self.scheduler.now());
         }
     }

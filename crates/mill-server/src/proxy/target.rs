@@ -5,7 +5,7 @@ use super::named;
 use crate::local::Local;
 use crate::request::Request;
 use crate::variables;
-use mill_config::config::pass::{Pass, PassTarget};
+use mill_config::config::pass::{Pass, PassProtocol, PassTarget};
 use mill_config::config::{Balancing, LogLevel, Upstream, UpstreamAddress};
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
@@ -80,9 +80,15 @@ pub(super) fn key<E: Engine>(
 impl Target {
     /// The URL at this server, for error logs.
     pub(super) fn url(&self, peer: &[u8], request: &Request) -> Vec<u8> {
-        let mut url = b"http://".to_vec();
-        url.extend_from_slice(peer);
-        emit_uri(self, request, &mut url);
+        let protocol = self.pass.protocol;
+        let scheme = match protocol {
+            PassProtocol::Http => "http",
+            other => other.prefix(),
+        };
+        let mut url = [scheme.as_bytes(), b"://", peer].concat();
+        if protocol == PassProtocol::Http {
+            emit_uri(self, request, &mut url);
+        }
         url
     }
 }

@@ -2,8 +2,13 @@
 
 use super::fault::Fault;
 use super::target::Target;
+use crate::local::Local;
+use crate::request::Request;
+use mill_config::config::LogLevel;
+use mill_runtime::engine::Engine;
 use mill_runtime::time::{Duration, Instant};
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::rc::Rc;
 
 /// The tries of one request, shared by the request and the content that still arrives while it is sent.
@@ -16,6 +21,8 @@ pub struct UpstreamTrace {
     host: RefCell<Option<(Vec<u8>, Vec<u8>)>>,
     /// Why the content that was being sent has ended early; logged once the request is.
     pub(super) cut: Cell<Option<Fault>>,
+    /// What is to be logged of the content, once the request is.
+    notes: RefCell<Vec<(LogLevel, String)>>,
     /// The field lines of the last answer, if the configuration mentions them.
     fields: RefCell<Vec<(Vec<u8>, Vec<u8>)>>,
 }
@@ -136,6 +143,20 @@ impl UpstreamTrace {
         });
     }
 
+    /// Keeps a line for the error log; of many, the first ones.
+    pub(super) fn note(&self, line: fmt::Arguments<'_>, level: LogLevel) {
+        let mut notes = self.notes.borrow_mut();
+        if notes.len() < NOTES_MAX {
+            let line = line.to_string().chars().take(NOTE_CHARS_MAX).collect();
+            notes.push((level, line));
+        }
+    }
+
+    /// The lines that were kept.
+    pub(super) fn take_notes(&self) -> Vec<(LogLevel, String)> {
+        self.notes.take()
+    }
+
     pub(super) fn cut(&self) -> Option<Fault> {
         self.cut.get()
     }
@@ -162,6 +183,29 @@ impl UpstreamTrace {
         (!tries.is_empty()).then_some(joined)
     }
 }
+
+/// Logs why the content of an answer has ended early.
+pub(crate) fn log_cut<E: Engine>(request: &Request, local: &Local<E>) {
+    let cut = request.upstream.as_ref().and_then(|trace| trace.cut());
+    if let Some(fault) = cut {
+        local.log_error(Some(request), fault.level(), format_args!("{fault}"));
+    }
+}
+
+/// Logs what was noted while the content was sent.
+pub(crate) fn log_notes<E: Engine>(request: &Request, local: &Local<E>) {
+    let Some(trace) = &request.upstream else {
+        return;
+    };
+    for (level, note) in trace.take_notes() {
+        let message = format_args!("{note} while reading upstream");
+        local.log_error(Some(request), level, message);
+    }
+}
+
+/// Lines that are kept of one request, and characters of each: the bytes of nginx's longest line in the error log.
+const NOTES_MAX: usize = 32;
+const NOTE_CHARS_MAX: usize = 2048;
 
 /// Seconds with three decimals, or `-`.
 pub fn emit_seconds(duration: Option<Duration>, out: &mut Vec<u8>) {

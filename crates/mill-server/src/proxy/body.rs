@@ -1,0 +1,90 @@
+//! The content of an answer in the protocol of the location.
+
+use super::fault::{Fault, Step};
+use super::scan::HeadScan;
+use mill_config::config::LogLevel;
+use mill_http::h1::response::{BodyStep, ResponseBody, ResponseHead};
+use mill_http::limits::ResponseRules;
+use mill_upstream::{fastcgi, memcached};
+
+/// Follows the content to its end.
+#[derive(Debug)]
+pub(super) enum AnswerBody {
+    /// Of HTTP, uwsgi and SCGI.
+    Http(ResponseBody),
+    Fastcgi(fastcgi::AnswerBody),
+    Memcached(memcached::Value),
+}
+
+impl AnswerBody {
+    /// The content behind a head that `scan` has read.
+    pub(super) fn new(scan: &HeadScan, head: &ResponseHead) -> Self {
+        match scan {
+            HeadScan::Fastcgi { scan, keep_conn } => {
+                Self::Fastcgi(scan.into_body(head, *keep_conn))
+            }
+            HeadScan::Memcached {
+                value: Some(value), ..
+            } => Self::Memcached(memcached::Value::new(value)),
+            _ => Self::Http(ResponseBody::new(head.framing, &ResponseRules::default())),
+        }
+    }
+
+    /// Takes bytes, each once, and passes on the content and what a FastCGI program writes to standard error.
+    pub(super) fn on_bytes(
+        &mut self,
+        bytes: &[u8],
+        on_content: impl FnMut(&[u8]),
+        on_stderr: impl FnMut(&[u8]),
+    ) -> Result<BodyStep, Fault> {
+        match self {
+            Self::Http(body) => body
+                .on_bytes_with(bytes, on_content)
+                .map_err(Fault::InvalidContent),
+            Self::Fastcgi(body) => body
+                .on_bytes(bytes, on_content, on_stderr)
+                .map_err(|fault| Fault::Fastcgi(fault, Step::Reading)),
+            Self::Memcached(value) => Ok(value.on_bytes(bytes, on_content)),
+        }
+    }
+
+    pub(super) const fn is_complete(&self) -> bool {
+        match self {
+            Self::Http(body) => body.is_complete(),
+            Self::Fastcgi(body) => body.is_complete(),
+            Self::Memcached(value) => value.is_complete(),
+        }
+    }
+
+    /// Whether the end of the stream completes the content.
+    pub(super) const fn is_completed_by_end(&mut self) -> bool {
+        match self {
+            Self::Http(body) => body.on_end_of_stream().is_ok(),
+            Self::Fastcgi(body) => body.on_end_of_stream().is_ok(),
+            Self::Memcached(value) => value.has_content(),
+        }
+    }
+
+    /// Whether what was read of the content leaves the connection ready for another request.
+    pub(super) const fn allows_reuse(&self) -> bool {
+        match self {
+            Self::Http(_) => true,
+            Self::Fastcgi(body) => body.may_be_kept(),
+            Self::Memcached(value) => value.has_trailer(),
+        }
+    }
+
+    /// What nginx logs of a complete answer that is followed by what should not be there.
+    pub(super) const fn surplus(&self) -> Option<(&'static str, LogLevel)> {
+        match self {
+            Self::Fastcgi(body) if body.has_surplus() => Some((
+                "upstream sent more data than specified in \"Content-Length\" header",
+                LogLevel::Warn,
+            )),
+            Self::Memcached(value) if value.is_complete() && !value.has_trailer() => {
+                Some(("memcached sent invalid trailer", LogLevel::Error))
+            }
+            _ => None,
+        }
+    }
+}
