@@ -111,7 +111,7 @@ impl<E: Engine> WorkerUpstreams<E> {
     }
 
     fn expire_idle(&self, now: Instant) {
-        let expire = |group: &Rc<WorkerGroup<E>>| group.idle.borrow_mut().expire(now);
+        let expire = |group: &Rc<WorkerGroup<E>>| group.expire_idle(now);
         self.groups.borrow().iter().for_each(expire);
         (self.evaluated.borrow().values()).for_each(|known| expire(&known.group));
     }
@@ -142,6 +142,15 @@ impl<E: Engine> WorkerGroup<E> {
     pub(crate) fn keep(&self, peer: &Arc<Peer>, stream: E::Stream, reuse: Reuse, now: Instant) {
         self.idle.borrow_mut().keep(peer, stream, reuse, now);
         self.sweeping.notice();
+    }
+
+    fn expire_idle(&self, now: Instant) {
+        let mut idle = self.idle.borrow_mut();
+        idle.expire(now);
+        // The peers have changed since the group was made.
+        if self.group.generation() > 0 {
+            idle.close_gone(&self.group.peers());
+        }
     }
 }
 

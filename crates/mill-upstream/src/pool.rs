@@ -1,5 +1,6 @@
 //! Idle connections of one worker to the servers of one group.
 
+use crate::group::PeerSet;
 use crate::peer::Peer;
 use mill_config::config::upstream::UpstreamKeepalive;
 use mill_runtime::stream::Stream;
@@ -85,6 +86,12 @@ impl<S: Stream> IdleConnections<S> {
     pub fn expire(&mut self, now: Instant) {
         let limits = &self.limits;
         self.kept.retain(|idle| is_usable(idle, limits, now));
+    }
+
+    /// Closes connections to servers that the group no longer has.
+    pub fn close_gone(&mut self, peers: &PeerSet) {
+        let has = |peer: &Arc<Peer>| peers.all().any(|known| Arc::ptr_eq(known, peer));
+        self.kept.retain(|idle| has(&idle.peer));
     }
 
     pub fn len(&self) -> usize {

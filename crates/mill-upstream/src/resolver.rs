@@ -148,7 +148,7 @@ impl Resolver {
 
     /// When a name that does not exist may be asked for again by what asks at intervals: nginx's 10 seconds, or
     /// `valid=`.
-    pub fn retry_missing_after(&self) -> Duration {
+    fn retry_missing_after(&self) -> Duration {
         self.options.valid.unwrap_or(RETRY_MISSING_AFTER)
     }
 

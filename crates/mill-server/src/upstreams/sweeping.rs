@@ -1,5 +1,5 @@
-//! Closing idle connections to upstream servers: those that have waited for `keepalive_timeout`, and those that their
-//! servers have closed.
+//! Closing idle connections to upstream servers: those that have waited for `keepalive_timeout`, those that their servers
+//! have closed, and those to servers that the group no longer has.
 
 use crate::local::Local;
 use mill_runtime::engine::Engine;

@@ -113,6 +113,21 @@ fn a_name_in_a_variable_is_resolved_once_for_its_time_to_live() {
 }
 
 #[test]
+fn requests_take_turns_at_the_addresses_of_a_name_until_these_change() {
+    let mut proxy = proxy_to_argument("", |asked, at| match at.as_secs() {
+        0..10 => addresses(asked, &[1, 2]),
+        10..20 => addresses(asked, &[2, 1]),
+        _ => addresses(asked, &[2]),
+    });
+    for (at, expected) in [(0, 1), (1, 2), (11, 1), (12, 2), (13, 1), (22, 2), (23, 2)] {
+        proxy.run_until(Until::At(at * SECOND));
+        let (_, content) = proxy.get("/?to=b.example");
+        let origin = format!("10.0.1.{expected}:80 ");
+        assert!(content.starts_with(&origin), "{at}: {content}");
+    }
+}
+
+#[test]
 fn a_variable_may_name_a_group_an_address_and_a_port() {
     let mut proxy = proxy_to_argument("", one_address);
     let line = "GET /?to=known HTTP/1.0 known";
@@ -267,6 +282,8 @@ fn a_server_that_is_resolved_follows_its_name() {
         },
     );
     proxy.run_until(Until::At(SECOND));
+    // One worker of two asks for both families.
+    assert_eq!(proxy.asked.borrow().len(), 2);
     check(&mut proxy, "/", "10.0.1.1:80 GET / HTTP/1.0 g");
     proxy.run_until(Until::At(11 * SECOND));
     check(&mut proxy, "/", "10.0.1.2:80 GET / HTTP/1.0 g");
@@ -281,8 +298,26 @@ fn a_server_that_is_resolved_follows_its_name() {
             .has_logged("b.example could not be resolved (2: Server failure)")
     );
     assert!(proxy.server.has_logged("no live upstreams"));
-    // One worker of two has asked for all.
-    assert!(proxy.server.workers.len() == 2 && proxy.asked().len() == 1);
+}
+
+#[test]
+fn idle_connections_to_a_server_that_has_vanished_close() {
+    let http =
+        format!("resolver {NAME_SERVER}; upstream g {{ server b.example resolve; keepalive 4; }}");
+    let location = "location / { proxy_pass http://g; proxy_http_version 1.1; proxy_set_header Connection ''; }";
+    let mut proxy = proxy(&http, location, |asked, at| {
+        addresses(asked, if at < 10 * SECOND { &[1, 2] } else { &[2] })
+    });
+    proxy.run_until(Until::At(SECOND));
+    for _ in 0..2 {
+        assert_eq!(proxy.get("/").0, 200);
+    }
+    let check = |proxy: &mut Proxy, at, streams| {
+        proxy.run_until(Until::At(at * SECOND));
+        assert_eq!(proxy.server.streams(), streams, "{at}");
+    };
+    check(&mut proxy, 9, 2);
+    check(&mut proxy, 12, 1);
 }
 
 #[test]
