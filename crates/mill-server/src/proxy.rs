@@ -1,9 +1,9 @@
 //! `proxy_pass` and its like: the request goes to a server of a group, and its answer to the client.
 //!
-//! The way: [`target`] (which group, which URI) → [`content`] (the request's content) → [`named`] (a name that variables
+//! The way: `target` (which group, which URI) → `content` (the request's content) → `named` (a name that variables
 //! have made is resolved) → tries, each at another server:
-//! [`connection`] kept or new, [`http`] or [`gateway`] spells the request, [`attempt`] sends it and reads the head of the
-//! answer ([`scan`]) → [`answer`] makes it ours → [`source`] brings its content ([`body`]), while the exchange sends it.
+//! `connection` kept or new, `http` or `gateway` spells the request, `attempt` sends it and reads the head of the
+//! answer (`scan`) → `answer` makes it ours → `source` brings its content (`body`), while the exchange sends it.
 //!
 //! All of it runs in the task of the client's connection: the events of both streams wake that.
 

@@ -1,6 +1,6 @@
 //! The PROXY protocol, versions 1 and 2: what a proxy says of a connection's two ends before the connection's own bytes.
 //!
-//! Both begin so that they cannot be taken for each other, nor for HTTP. [`parse`] reads either; a receiver must know
+//! Both begin so that they cannot be taken for each other, nor for HTTP. `parse` reads either; a receiver must know
 //! that its peer sends one, and must not guess. (haproxy, doc/proxy-protocol.txt.)
 //!
 //! Read strictly: what another reader might take for something else, or what the specification tells to drop, is a

@@ -20,7 +20,7 @@
 //! - control bytes other than CR, LF and NUL in values (RFC 9110 5.5);
 //! - folded field lines, each fold read as blanks (5.2).
 //!
-//! The heads of CGI programs have a scan of their own, [`CgiScan`].
+//! The heads of CGI programs have a scan of their own, `CgiScan`.
 
 mod body;
 mod cgi;

@@ -9,7 +9,7 @@ use mill_upstream::select::Selected;
 use std::fmt;
 use std::rc::Rc;
 
-/// A connection that belongs to one request. Dropping it closes it; [`Self::release`] keeps it for another request if it
+/// A connection that belongs to one request. Dropping it closes it; `release` keeps it for another request if it
 /// may be kept. The server counts as in use until then.
 pub struct UpstreamConnection<E: Engine> {
     stream: E::Stream,
