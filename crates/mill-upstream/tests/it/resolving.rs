@@ -413,6 +413,23 @@ fn a_request_that_goes_leaves_the_look_up_to_the_others() {
 }
 
 #[test]
+fn ten_thousand_requests_for_a_name_without_answer_do_not_delay_another() {
+    let mut world = DnsWorld::new(ipv4_only(&[1]), |heard| match heard.asked.name.as_str() {
+        NAME => Vec::new(),
+        _ => one_address(heard),
+    });
+    for _ in 0..10_000 {
+        world.ask_at(START, NAME, seconds(6));
+    }
+    world.ask_at(START, "other.example", TIMEOUT);
+    let ended = world.run();
+    assert_eq!(ended[0], found(START, &["10.0.0.1"]));
+    let timed_out = failed(seconds(6), ResolveError::TimedOut);
+    assert!(ended.len() == 10_001 && ended[1..].iter().all(|one| *one == timed_out));
+    assert_eq!(course(&world.heard()), [(0, 1), (0, 1), (5, 1)]);
+}
+
+#[test]
 fn no_more_names_are_looked_up_at_once_than_may_be() {
     let mut world = DnsWorld::new(ipv4_only(&[1]), |_| Vec::new());
     for number in 0..513 {
