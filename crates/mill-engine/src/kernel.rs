@@ -53,11 +53,12 @@ use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use mill_sys::address::Peer;
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
-use mill_sys::{clock, descriptor, random, socket};
+use mill_sys::{clock, descriptor, socket};
 use outbound::Outbound;
 use precision::Precision;
 use slot::{Slot, Slots};
 use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -107,7 +108,8 @@ struct Inner {
     /// Tokens of slots that sent their share of this turn and have more, or have another task: reported in the next one
     /// without epoll.
     resumed: RefCell<Vec<u64>>,
-    random: Cell<u64>,
+    random_numbers: Cell<u64>,
+    random_key: RandomState,
     wall_clock: WallClock,
 }
 
@@ -137,7 +139,8 @@ impl KernelEngine {
             spare_queues: RefCell::default(),
             unsent: RefCell::default(),
             resumed: RefCell::default(),
-            random: Cell::new(random::seed()? | 1),
+            random_numbers: Cell::new(0),
+            random_key: RandomState::new(),
             wall_clock: WallClock::default(),
         })))
     }
@@ -218,13 +221,12 @@ impl Engine for KernelEngine {
     }
 
     /// xorshift64* (Vigna 2016), seeded by the kernel.
+    /// A keyed hash (SipHash) of how many were drawn before: clients see some of these numbers, in `$request_id` and in
+    /// boundaries, and must not know others from them, such as identifiers of questions to name servers.
     fn random(&self) -> u64 {
-        let mut state = self.0.random.get();
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        self.0.random.set(state);
-        state.wrapping_mul(0x2545_F491_4F6C_DD1D)
+        let number = self.0.random_numbers.get();
+        self.0.random_numbers.set(number.wrapping_add(1));
+        self.0.random_key.hash_one(number)
     }
 
     fn listen(&self, options: &ListenOptions) -> Result<Listening, ListenError> {
