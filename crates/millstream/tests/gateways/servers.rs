@@ -81,7 +81,8 @@ impl Servers {
         }
     }
 
-    fn ask(&self, program: Program, head: &str, content: &str) -> String {
+    /// The answer of one, without what may differ.
+    pub(crate) fn ask(&self, program: Program, head: &str, content: &str) -> String {
         let mut stream = UnixStream::connect(self.directory.join(program.name())).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let request = format!("{head}Host: a\r\nConnection: close\r\n\r\n{content}");
