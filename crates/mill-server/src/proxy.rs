@@ -64,11 +64,13 @@ use attempt::Attempt;
 use connection::UpstreamConnection;
 use content::RequestContent;
 use fault::{Fault, Step};
-use mill_config::config::Location;
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::{NextUpstream, PassSettings};
+use mill_config::config::{Location, LogLevel};
+use mill_http::field::KnownField;
 use mill_http::h1::response::{Framing, RequestKind};
 use mill_http::status::Status;
+use mill_http::version::Version;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
 use mill_runtime::stream::Stream;
@@ -256,6 +258,9 @@ impl<E: Engine> Proxying<'_, E> {
             .await;
         local.put_buffer(head);
         match answered {
+            Ok(head) if head.head.status == SWITCHING && !self.may_switch(request) => {
+                Err((Fault::InvalidSwitch, connection.into_selected(), false))
+            }
             Ok(head) if self.is_unwanted(head.head.status, request) => Err((
                 Fault::Status(head.head.status),
                 connection.into_selected(),
@@ -332,14 +337,18 @@ impl<E: Engine> Proxying<'_, E> {
             fault,
             Fault::ClientGone(_) | Fault::Content(_) | Fault::NotSpelled | Fault::Status(403 | 404)
         );
-        selected.report(
-            if blames_server {
-                Outcome::Failed
-            } else {
-                Outcome::Unknown
-            },
-            now,
-        );
+        let outcome = if blames_server {
+            Outcome::Failed
+        } else {
+            Outcome::Unknown
+        };
+        if selected.report(outcome, now) {
+            let text = format_args!(
+                "upstream server temporarily disabled while {}",
+                fault.during()
+            );
+            self.local.log_error(Some(request), LogLevel::Warn, text);
+        }
         // nginx knows no status of a server whose client has gone.
         let status = Some(fault.status().0).filter(|_| !matches!(fault, Fault::ClientGone(_)));
         self.trace.ended(status, 0, now);
@@ -350,6 +359,15 @@ impl<E: Engine> Proxying<'_, E> {
             self.local
                 .log_error(Some(request), fault.level(), format_args!("{fault}"));
         }
+    }
+
+    /// Whether the client asked for another protocol: without it, what follows 101 could be anything, and the client would
+    /// read it as answers.
+    fn may_switch(&self, request: &Request) -> bool {
+        let head = &request.message.head;
+        self.target.pass.protocol == PassProtocol::Http
+            && head.version == Version::Http11
+            && head.has(KnownField::Upgrade)
     }
 
     /// Whether `proxy_next_upstream` names the status, and there is another server.
@@ -372,7 +390,7 @@ impl<E: Engine> Proxying<'_, E> {
             || settings
                 .next_upstream
                 .contains(NextUpstream::NON_IDEMPOTENT)
-            || !matches!(request.method_name(), b"POST" | b"LOCK" | b"PATCH");
+            || is_idempotent(request.method_name());
         is_in_time
             && self.tries_left > 0
             && may_be_repeated
@@ -472,6 +490,9 @@ impl<E: Engine> Proxying<'_, E> {
     }
 }
 
+/// RFC 9110 15.2.2.
+const SWITCHING: u16 = Status::SWITCHING_PROTOCOLS.0;
+
 fn settings_of(location: &Location, protocol: PassProtocol) -> Arc<PassSettings> {
     Arc::clone(match protocol {
         PassProtocol::Http => &location.proxy,
@@ -485,6 +506,26 @@ fn settings_of(location: &Location, protocol: PassProtocol) -> Arc<PassSettings>
 fn has_error_page(status: u16, location: &Location) -> bool {
     let pages = &location.error_page.pages;
     pages.iter().any(|page| page.status == status)
+}
+
+/// Whether a request may be sent a second time although the first may have been acted on: RFC 9110 9.2.2, RFC 4918 9.
+/// Nothing is known of other methods.
+fn is_idempotent(method: &[u8]) -> bool {
+    const IDEMPOTENT: [&[u8]; 12] = [
+        b"GET",
+        b"HEAD",
+        b"PUT",
+        b"DELETE",
+        b"OPTIONS",
+        b"TRACE",
+        b"PROPFIND",
+        b"PROPPATCH",
+        b"MKCOL",
+        b"COPY",
+        b"MOVE",
+        b"UNLOCK",
+    ];
+    IDEMPOTENT.contains(&method)
 }
 
 fn client_ip(request: &Request) -> Option<IpAddr> {

@@ -1,7 +1,7 @@
 //! A request's content on its way to an upstream server.
 
 use super::fault::Fault;
-use super::http::ContentFraming;
+use super::http::{self, ContentFraming};
 use crate::exchange::{ContentError, Exchange};
 use crate::local::Local;
 use crate::request::Request;
@@ -51,9 +51,12 @@ pub(super) async fn read<X: Exchange>(
         return Ok(RequestContent::None);
     }
     let has_length = request.message.head.content_length.is_some();
-    // Only HTTP and FastCGI carry content of unknown length.
-    let needs_length =
-        !has_length && !matches!(protocol, PassProtocol::Http | PassProtocol::Fastcgi);
+    // Only HTTP/1.1 and FastCGI carry content of unknown length.
+    let takes_any_length = match protocol {
+        PassProtocol::Http => http::is_http11(&request.location.proxy_http),
+        protocol => protocol == PassProtocol::Fastcgi,
+    };
+    let needs_length = !has_length && !takes_any_length;
     let buffers = settings.request_buffering || needs_length;
     let content = RequestContent::gather(buffers, exchange, request).await?;
     if let ContentFraming::Length(len) = content.framing(request)

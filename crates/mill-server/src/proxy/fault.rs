@@ -24,6 +24,8 @@ pub(crate) enum Fault {
     InvalidHead(ResponseFault),
     /// The content of the answer is framed wrongly.
     InvalidContent(ResponseFault),
+    /// 101 where the client has not asked for another protocol.
+    InvalidSwitch,
     /// The head is longer than `proxy_buffer_size`.
     HeadTooBig,
     /// Records of FastCGI that are not an answer.
@@ -89,9 +91,11 @@ impl Fault {
         Some(match self {
             Self::TimedOut(_) => NextUpstream::TIMEOUT,
             Self::Failed(..) | Self::ClosedEarly(_) => NextUpstream::ERROR,
-            Self::InvalidHead(_) | Self::HeadTooBig | Self::Logged | Self::Fastcgi(..) => {
-                NextUpstream::INVALID_HEADER
-            }
+            Self::InvalidHead(_)
+            | Self::InvalidSwitch
+            | Self::HeadTooBig
+            | Self::Logged
+            | Self::Fastcgi(..) => NextUpstream::INVALID_HEADER,
             Self::Status(status) => NextUpstream::status(status),
             Self::NoPeer
             | Self::NotSpelled
@@ -99,6 +103,18 @@ impl Fault {
             | Self::ClientGone(_)
             | Self::Content(_) => return None,
         })
+    }
+
+    /// The step in which a server failed, in the words of nginx's log.
+    pub(super) const fn during(self) -> &'static str {
+        match self {
+            Self::TimedOut(step)
+            | Self::Failed(step, _)
+            | Self::ClosedEarly(step)
+            | Self::Fastcgi(_, step) => step.words(),
+            Self::InvalidContent(_) => Step::Reading.words(),
+            _ => Step::ReadingHead.words(),
+        }
     }
 
     pub(crate) const fn level(self) -> LogLevel {
@@ -144,6 +160,11 @@ impl fmt::Display for Fault {
                 out,
                 "upstream sent invalid response: {fault} while {}",
                 Step::Reading.words()
+            ),
+            Self::InvalidSwitch => write!(
+                out,
+                "upstream switched protocols without being asked while {}",
+                Step::ReadingHead.words()
             ),
             Self::HeadTooBig => write!(
                 out,

@@ -124,3 +124,16 @@ fn idle_connections_close_after_their_timeout_and_when_the_server_closes_them() 
         assert_eq!(proxy.server.streams(), streams - 1);
     }
 }
+
+#[test]
+fn chunks_are_read_whole_for_a_server_of_http_1_0() {
+    let directives = "location / { proxy_pass http://app; proxy_request_buffering off; }";
+    let request =
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    let asked = asked(directives, request);
+    assert!(asked.starts_with("POST / HTTP/1.0\r\n"), "{asked}");
+    assert!(
+        asked.contains("\r\nContent-Length: 3\r\n") && asked.ends_with("\r\n\r\nabc"),
+        "{asked}"
+    );
+}

@@ -188,3 +188,35 @@ fn a_status_that_next_upstream_names_tries_another_server() {
         ["200 10.0.0.2:80, 10.0.0.2:80 503, 200 0, 1"]
     );
 }
+
+#[test]
+fn a_switch_of_protocols_without_a_request_for_it_is_502() {
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
+    let mut proxy = Proxy::new(KEPT, move |_, _| vec![send(switch), Act::Hang]);
+    assert_eq!(status(&proxy.ask(&get("/"))), "502");
+    assert!(
+        proxy
+            .server
+            .has_logged("upstream switched protocols without being asked")
+    );
+}
+
+#[test]
+fn a_method_that_is_not_known_to_be_idempotent_is_not_sent_again() {
+    for (method, requests) in [("GET", 2), ("PROPFIND", 2), ("ORDER", 1), ("PATCH", 1)] {
+        let upstream = format!("server {ORIGIN}; server {ORIGIN};");
+        let mut proxy = Proxy::with_upstream(&upstream, KEPT, |_, _| vec![Act::Close]);
+        let answer = proxy.ask(&format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_eq!(status(&answer), "502", "{method}");
+        assert_eq!(proxy.asked().len(), requests, "{method}");
+    }
+}
+
+#[test]
+fn a_server_that_fails_too_often_is_logged_as_disabled() {
+    let upstream = format!("server {OTHER}; server {ORIGIN};");
+    let mut proxy = Proxy::with_upstream(&upstream, KEPT, |_, _| vec![ok("b")]);
+    assert_eq!(content(&proxy.ask(&get("/"))), "b");
+    let line = "upstream server temporarily disabled while connecting to upstream";
+    assert!(proxy.server.has_logged(line));
+}
