@@ -208,9 +208,16 @@ const fn by_hash() -> [u8; SLOTS] {
 }
 
 /// RFC 9110 5.6.2: a token's bytes.
+#[inline]
 pub const fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
+    TOKEN_BYTES[byte as usize]
+}
+
+const TOKEN_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 0x80 {
+        let is_mark = matches!(
             byte,
             b'!' | b'#'
                 | b'$'
@@ -226,8 +233,12 @@ pub const fn is_token_byte(byte: u8) -> bool {
                 | b'`'
                 | b'|'
                 | b'~'
-        )
-}
+        );
+        table[byte as usize] = is_mark || byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    table
+};
 
 /// RFC 9110 5.5: bytes of a field value; obs-text is accepted, as in nginx.
 pub const fn is_value_byte(byte: u8) -> bool {

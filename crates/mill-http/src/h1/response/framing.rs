@@ -176,5 +176,5 @@ fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Most names have another length, which is quicker to compare than their letters.
 const CONNECTION_LEN: usize = "connection".len();
-const CONTENT_LENGTH_LEN: usize = "content-length".len();
-const TRANSFER_ENCODING_LEN: usize = "transfer-encoding".len();
+pub(super) const CONTENT_LENGTH_LEN: usize = "content-length".len();
+pub(super) const TRANSFER_ENCODING_LEN: usize = "transfer-encoding".len();

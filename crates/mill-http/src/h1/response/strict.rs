@@ -2,8 +2,10 @@
 //! Checked once, when the head is complete. For programs that pass answers on.
 
 use super::{ResponseFault, ResponseHead};
-use crate::field::{KnownField, is_token_byte, is_value_byte};
+use crate::field::{KnownField, is_token_byte};
 use crate::field_meaning::parse_content_length;
+use crate::h1::response::framing::{CONTENT_LENGTH_LEN, TRANSFER_ENCODING_LEN};
+use crate::h1::scan::{find_control, find_line_stop};
 use crate::status::Status;
 use crate::version::Version;
 
@@ -30,8 +32,11 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn next(&mut self) -> Result<&'a [u8], ResponseFault> {
-        let end = self.rest.iter().position(|byte| *byte == b'\n');
-        let (line, rest) = self.rest.split_at(end.map_or(self.rest.len(), |at| at + 1));
+        let mut end = find_line_stop(self.rest, 0);
+        while !matches!(self.rest.get(end), Some(b'\n') | None) {
+            end = find_line_stop(self.rest, end + 1);
+        }
+        let (line, rest) = self.rest.split_at(self.rest.len().min(end + 1));
         self.rest = rest;
         line.strip_suffix(b"\r\n").ok_or(ResponseFault::BareLf)
     }
@@ -54,10 +59,25 @@ pub(super) fn status_line(line: &[u8]) -> Result<(), ResponseFault> {
 
 /// RFC 9110 5.5: no control bytes but tabs.
 fn value(text: &[u8]) -> Result<(), ResponseFault> {
-    if text.iter().copied().all(is_value_byte) {
+    let mut at = find_control(text, 0);
+    while text.get(at) == Some(&b'\t') {
+        at = find_control(text, at + 1);
+    }
+    if at == text.len() {
         Ok(())
     } else {
         Err(ResponseFault::Control)
+    }
+}
+
+/// Why a line does not begin with a valid name and a colon.
+#[cold]
+fn name_fault(line: &[u8]) -> ResponseFault {
+    let colon = line.iter().position(|byte| *byte == b':');
+    match colon.and_then(|colon| line.get(..colon)) {
+        // RFC 9112 5.1: a proxy must remove it.
+        Some([.., b' ' | b'\t']) => ResponseFault::Blank,
+        _ => ResponseFault::FieldLine,
     }
 }
 
@@ -83,16 +103,15 @@ impl FramingChecks {
         if let [b' ' | b'\t', ..] = line {
             return Err(ResponseFault::Fold);
         }
-        let colon = line.iter().position(|byte| *byte == b':');
-        let (name, rest) = line.split_at(colon.ok_or(ResponseFault::FieldLine)?);
-        let rest = rest.get(1..).unwrap_or_default();
-        match name {
-            // RFC 9112 5.1: a proxy must remove it.
-            [.., b' ' | b'\t'] => return Err(ResponseFault::Blank),
-            name if name.is_empty() || !name.iter().copied().all(is_token_byte) => {
-                return Err(ResponseFault::FieldLine);
-            }
-            _ => value(rest)?,
+        let name_end = line.iter().position(|byte| !is_token_byte(*byte));
+        let (name, rest) = line.split_at(name_end.unwrap_or(line.len()));
+        let rest = match rest {
+            [b':', rest @ ..] if !name.is_empty() => rest,
+            _ => return Err(name_fault(line)),
+        };
+        value(rest)?;
+        if !matches!(name.len(), CONTENT_LENGTH_LEN | TRANSFER_ENCODING_LEN) {
+            return Ok(());
         }
         match KnownField::parse_valid(name) {
             KnownField::ContentLength => {
