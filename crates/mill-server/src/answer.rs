@@ -10,15 +10,11 @@ use mill_runtime::engine::Engine;
 
 /// How a request goes on.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one exists per request, and nearly all respond"
-)]
 pub enum Answer<File> {
     /// Not handled: the next handler or phase gets the request.
     Declined,
     /// This answer; the filters still see it.
-    Response(Response<File>),
+    Response(Box<Response<File>>),
     /// This status with its built-in page, unless an `error_page` answers for it.
     Status(Status),
     /// The same request for another path, looked up anew.

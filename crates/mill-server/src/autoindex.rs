@@ -76,7 +76,7 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
         // XML without an encoding declaration is in UTF-8.
         response.charset = Some(b"utf-8".to_vec());
     }
-    Answer::Response(response)
+    Answer::Response(Box::new(response))
 }
 
 /// The type of a page; also the type by which `charset` decides whether names are in UTF-8.

@@ -23,7 +23,7 @@ use mill_runtime::stream::StreamError;
 pub(crate) async fn deliver<X: Exchange>(
     outcome: OutcomeOf<X::Engine>,
     exchange: &mut X,
-    mut request: Request,
+    mut request: Box<Request>,
     local: &Local<X::Engine>,
 ) {
     let kept = match outcome {
@@ -43,12 +43,14 @@ pub(crate) async fn deliver<X: Exchange>(
     log::access::write(&mut request, local);
     if let Some(kept) = kept {
         kept.insert(request, local);
+    } else {
+        local.put_message(std::mem::take(&mut request.message));
     }
 }
 
 /// Sends the answer, and returns it in the form in which it is kept.
 async fn send<X: Exchange>(
-    mut response: ResponseOf<X::Engine>,
+    mut response: Box<ResponseOf<X::Engine>>,
     exchange: &mut X,
     request: &mut Request,
     local: &Local<X::Engine>,

@@ -45,11 +45,11 @@ pub fn answer<E: Engine>(
     if matches!(status, Status::MOVED_PERMANENTLY | Status::FOUND)
         && let Some(response) = refresh(request)
     {
-        return Answer::Response(response);
+        return Answer::Response(Box::new(response));
     }
     let shown = status.on_the_wire();
     request.error_status = Some(shown.0);
-    Answer::Response(built_in(status, request))
+    Answer::Response(Box::new(built_in(status, request)))
 }
 
 /// The answer that an `error_page` gives: another path as GET, a named location, or a redirect.
@@ -89,7 +89,7 @@ fn redirect<File>(answer: ErrorPageStatus, target: Vec<u8>, request: &mut Reques
     request.error_status = Some(status.0);
     request.redirect_target = Some(target);
     let response = refresh(request).unwrap_or_else(|| built_in(status, request));
-    Answer::Response(response)
+    Answer::Response(Box::new(response))
 }
 
 /// The page that stands for a redirect: `msie_refresh`, for Internet Explorer.

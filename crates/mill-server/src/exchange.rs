@@ -49,7 +49,7 @@ pub trait Exchange {
     fn respond(
         &mut self,
         request: &mut Request,
-        response: ResponseOf<Self::Engine>,
+        response: Box<ResponseOf<Self::Engine>>,
     ) -> impl Future<Output = Result<(), SendError>>;
 
     /// Discards the rest of the content after the answer: HTTP/1 reads it, for at most `lingering_time` and
@@ -65,7 +65,7 @@ pub trait Exchange {
     fn upgrade(&mut self, far: UpstreamConnection<Self::Engine>, timeout: Duration);
 
     /// Takes the request that is not over with its answer: the exchange is upgraded. It is given back otherwise.
-    fn keep_open(&mut self, request: Request) -> Option<Request>;
+    fn keep_open(&mut self, request: Box<Request>) -> Option<Box<Request>>;
 
     /// Resets the connection, so that the client does not take its end for the end of the content.
     fn abort(&mut self);

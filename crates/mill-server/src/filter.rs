@@ -27,29 +27,29 @@ use mill_runtime::engine::Engine;
 /// built-in page; that answer passes through here too.
 pub fn apply<E: Engine>(
     request: &mut Request,
-    mut response: Response<FileOf<E>>,
+    response: &mut Response<FileOf<E>>,
     local: &Local<E>,
-) -> Result<Response<FileOf<E>>, Status> {
+) -> Result<(), Status> {
     if response.status == Status::RANGE_NOT_SATISFIABLE {
-        carry_over(request, &mut response);
+        carry_over(request, response);
     }
-    conditional::apply(request, &mut response)?;
-    headers::apply(request, &mut response, local);
-    charset::apply(request, &mut response, local);
-    gzip::apply(request, &mut response, local);
+    conditional::apply(request, response)?;
+    headers::apply(request, response, local);
+    charset::apply(request, response, local);
+    gzip::apply(request, response, local);
     // Until here the type has no character set: `charset_types` and `gzip_types` match it without.
     if response.charset.is_some() {
         response.content_type = response.full_content_type();
         response.charset = None;
     }
-    range::apply(request, &mut response, local)?;
-    trailers::apply(request, &mut response, local);
+    range::apply(request, response, local)?;
+    trailers::apply(request, response, local);
     response.vary = request.varies_by_encoding && request.location.gzip.vary;
     // A line of `add_header` replaces the date, which the filters still needed.
     if !says_last_modified(response.status) || response.fields.iter().any(is_last_modified) {
         response.last_modified = None;
     }
-    Ok(response)
+    Ok(())
 }
 
 /// The 416 has the field lines of the answer that it replaces, except `Last-Modified`.

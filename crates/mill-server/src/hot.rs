@@ -77,7 +77,7 @@ pub struct HotAnswer {
 /// [`LogTemplate::turn_into`] sets.
 #[derive(Debug)]
 pub struct LogTemplate {
-    request: Request,
+    request: Box<Request>,
     /// Their values when the answer was made, before a log evaluated more of them.
     variables: Vec<Option<Vec<u8>>>,
 }
@@ -113,6 +113,10 @@ impl HotAnswers {
             let answer = Rc::clone(answer);
             let more = false;
             return (bytes.len(), Looked::Found { answer, keep, more });
+        }
+        // Where nothing is kept, such as without `open_file_cache`, the request is not parsed twice.
+        if self.answers.is_empty() {
+            return (0, Looked::Missed);
         }
         let head = &mut self.head;
         head.clear();
@@ -221,7 +225,7 @@ impl HotAnswer {
 
 impl LogTemplate {
     /// `request` has been answered and logged; `variables` are its values before it was logged.
-    pub fn new(request: Request, variables: Vec<Option<Vec<u8>>>) -> RefCell<Self> {
+    pub fn new(request: Box<Request>, variables: Vec<Option<Vec<u8>>>) -> RefCell<Self> {
         RefCell::new(Self { request, variables })
     }
 

@@ -6,7 +6,7 @@ use crate::gzip::Encoder;
 use crate::hot::HotAnswers;
 use crate::log::{LogSender, WorkerLog};
 use crate::open_files::OpenFiles;
-use crate::request::{Outcome, Phase};
+use crate::request::{Message, Outcome, Phase};
 use crate::resolvers::WorkerResolvers;
 use crate::response::Response;
 use crate::site::Site;
@@ -77,6 +77,8 @@ pub struct Local<E: Engine> {
     date: Cell<(i64, [u8; 29])>,
     /// Emptied buffers, kept for reuse.
     buffers: RefCell<Vec<Vec<u8>>>,
+    /// Messages of requests that are over, kept for their memory.
+    messages: RefCell<Vec<Message>>,
     /// The worker's number.
     index: u32,
     pub compressed: RefCell<CompressedContents>,
@@ -126,6 +128,7 @@ impl<E: DatagramEngine> Local<E> {
             site: RefCell::new(site),
             date: Cell::new((0, imf_fixdate(0))),
             buffers: RefCell::default(),
+            messages: RefCell::default(),
             index: shared.index,
             compressed: RefCell::default(),
             upstreams,
@@ -201,6 +204,20 @@ impl<E: Engine> Local<E> {
         }
     }
 
+    /// An empty message. Return it by [`Self::put_message`] when its request is over.
+    pub(crate) fn take_message(&self) -> Message {
+        self.messages.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub(crate) fn put_message(&self, mut message: Message) {
+        let mut messages = self.messages.borrow_mut();
+        if messages.len() < BUFFERS_MAX && message.bytes.capacity() <= BUFFER_BYTES_MAX {
+            message.bytes.clear();
+            message.head.clear();
+            messages.push(message);
+        }
+    }
+
     /// `$connection`: unique within the process. A worker reserves numbers in blocks, so that a connection costs no
     /// atomic operation.
     pub fn next_connection_number(&self) -> u64 {
@@ -248,7 +265,7 @@ impl fmt::Debug for Environment {
 /// Boxes kept for requests that go the whole way; so many concurrent ones need no allocation.
 const POOLED_MAX: usize = 1024;
 
-/// Buffers that are kept, their initial size, and the size above which one is freed, in bytes.
+/// Buffers and messages that are kept, a buffer's initial size, and the size above which one is freed, in bytes.
 const BUFFERS_MAX: usize = 64;
 const BUFFER_BYTES: usize = 2048;
 const BUFFER_BYTES_MAX: usize = 128 * 1024;

@@ -18,9 +18,9 @@ pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<Fil
     local.show_counters();
     let workers: Vec<WorkerFigures> = local.board.workers().collect();
     let text = prometheus::render(&workers, local.scheduler.now().as_nanos());
-    Answer::Response(Response::with_bytes(
+    Answer::Response(Box::new(Response::with_bytes(
         Status::OK,
         prometheus::CONTENT_TYPE.as_bytes(),
         text.into_bytes(),
-    ))
+    )))
 }

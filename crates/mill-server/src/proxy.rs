@@ -82,7 +82,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use target::Target;
-use trace::UpstreamTrace;
+use trace::{TriedServer, UpstreamTrace};
 
 /// Passes the request on, if its location says so.
 pub(crate) async fn respond<X: Exchange>(
@@ -212,12 +212,12 @@ impl<E: Engine> Proxying<'_, E> {
             now,
         };
         let selected = self.group.selector.borrow_mut().select(&selection);
-        let name: Rc<[u8]> = match &selected {
-            Ok(selected) => Rc::from(selected.peer().name.as_bytes()),
-            Err(_) => Rc::from(self.group.group.config().name.as_bytes()),
+        let server = match &selected {
+            Ok(selected) => TriedServer::Peer(Arc::clone(selected.peer())),
+            Err(_) => TriedServer::NoneOf(Arc::clone(&self.group.group)),
         };
-        self.trace.set_url(self.target.url(&name, request));
-        self.trace.begin(name, follows_redirect, now);
+        self.trace.set_url(self.target.url(server.name(), request));
+        self.trace.begin(server, follows_redirect, now);
         let selected = selected.ok()?;
         self.tried.add(&selected);
         Some(selected)
@@ -464,7 +464,7 @@ impl<E: Engine> Proxying<'_, E> {
         if response.status == Status::SWITCHING_PROTOCOLS {
             exchange.upgrade(connection, self.settings.read_timeout);
             self.local.put_buffer(head.bytes);
-            return Answer::Response(response);
+            return Answer::Response(Box::new(response));
         }
         let limits = Limits {
             ahead_bytes_max: match accel.buffering.unwrap_or(self.settings.buffering) {
@@ -486,7 +486,7 @@ impl<E: Engine> Proxying<'_, E> {
         if !response.status.has_no_content() {
             response.content = Content::source(Box::new(content));
         }
-        Answer::Response(response)
+        Answer::Response(Box::new(response))
     }
 }
 

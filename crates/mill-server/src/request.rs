@@ -137,13 +137,9 @@ pub struct Request {
 
 /// The end of a request.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one exists per request, and nearly all respond"
-)]
 pub enum Outcome<File> {
     /// Send this.
-    Respond(Response<File>),
+    Respond(Box<Response<File>>),
     /// Close the connection without an answer (444).
     Close,
 }
@@ -152,7 +148,11 @@ pub enum Outcome<File> {
 pub type Phase<File> = ControlFlow<Answer<File>>;
 
 /// Leads a request to its answer, and the answer to the client and into the logs.
-pub async fn handle<X: Exchange>(exchange: &mut X, mut request: Request, local: &Local<X::Engine>) {
+pub async fn handle<X: Exchange>(
+    exchange: &mut X,
+    mut request: Box<Request>,
+    local: &Local<X::Engine>,
+) {
     let answer = match arrival::check(&mut request, local) {
         ControlFlow::Continue(()) => from_server(exchange, &mut request, local).await,
         ControlFlow::Break(answer) => answer,
@@ -165,7 +165,7 @@ pub async fn handle<X: Exchange>(exchange: &mut X, mut request: Request, local: 
 /// The way of a request whose head was refused: the page of `status`, or its `error_page`.
 pub async fn refuse<X: Exchange>(
     exchange: &mut X,
-    mut request: Request,
+    mut request: Box<Request>,
     status: Status,
     local: &Local<X::Engine>,
 ) {
@@ -231,8 +231,8 @@ async fn conclude<X: Exchange>(
 ) -> OutcomeOf<X::Engine> {
     loop {
         answer = match answer {
-            Answer::Response(response) => match finish(response, request, local).await {
-                Ok(response) => return Outcome::Respond(response),
+            Answer::Response(mut response) => match finish(&mut response, request, local) {
+                Ok(()) => return Outcome::Respond(response),
                 Err(status) => error_page::answer(status, request, local),
             },
             Answer::Close => return Outcome::Close,
@@ -257,11 +257,11 @@ async fn conclude<X: Exchange>(
 
 /// Completes every answer: the status of the error whose page it is, the filters, an absolute `Location`. The error is
 /// the status with which a filter replaces the answer: a condition or a range does not hold.
-async fn finish<E: Engine>(
-    mut response: Response<FileOf<E>>,
+fn finish<E: Engine>(
+    response: &mut Response<FileOf<E>>,
     request: &mut Request,
     local: &Local<E>,
-) -> Result<Response<FileOf<E>>, Status> {
+) -> Result<(), Status> {
     if let Some(status) = request.error_status {
         response.status = Status(status);
         response.reason = None;
@@ -270,8 +270,11 @@ async fn finish<E: Engine>(
         response.location = request.redirect_target.take();
     }
     rate::resolve(request, local);
-    request.sent.announce(&response);
-    let mut response = filter::apply(request, response, local)?;
+    request.sent.status = response.status.0;
+    if request.site.mentions.sent_fields {
+        request.sent.announce(response);
+    }
+    filter::apply(request, response, local)?;
     request.sent.fields.clear();
     response.close |= request.closing;
     if response.status == Status::NO_CONTENT {
@@ -279,10 +282,10 @@ async fn finish<E: Engine>(
         response.content_type = None;
         response.last_modified = None;
     }
-    response.location = response
-        .location
-        .map(|location| redirect::absolute(location, request));
-    Ok(response)
+    if let Some(location) = response.location.take() {
+        response.location = Some(redirect::absolute(location, request));
+    }
+    Ok(())
 }
 
 /// Facts about a connection that do not change.
@@ -383,9 +386,8 @@ impl Request {
 }
 
 impl Sent {
-    /// Makes `$sent_http_…` and `$status` available before the answer is sent, for the filters' own settings.
+    /// Makes `$sent_http_…` available before the answer is sent, for the filters' own settings.
     pub(crate) fn announce<File>(&mut self, response: &Response<File>) {
-        self.status = response.status.0;
         self.fields.clear();
         let mut add = |name: &'static str, value: Option<Vec<u8>>| {
             let name = Cow::Borrowed(name.as_bytes());

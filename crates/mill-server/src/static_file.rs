@@ -169,7 +169,7 @@ fn content<File: Clone>(found: &OpenFile<File>, request: &Request) -> Answer<Fil
         0 => Content::bytes([]),
         len => Content::file(file.clone(), 0, len),
     };
-    Answer::Response(Response {
+    Answer::Response(Box::new(Response {
         content_type: media_type::of(&request.uri, &request.location.mime),
         last_modified: Some(modified),
         etag,
@@ -182,7 +182,7 @@ fn content<File: Clone>(found: &OpenFile<File>, request: &Request) -> Answer<Fil
             len,
         }),
         ..Response::empty(Status::OK)
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
     }
     request.pure = false;
     let text = local.all_counters().render_stub_status();
-    Answer::Response(Response::with_bytes(
+    Answer::Response(Box::new(Response::with_bytes(
         Status::OK,
         b"text/plain",
         text.into_bytes(),
-    ))
+    )))
 }

@@ -6,7 +6,7 @@ use super::head::{self, Head};
 use crate::exchange::h1::{Fate, H1Exchange};
 use crate::local::Local;
 use crate::log::{self, Text};
-use crate::request::{self, Arrival, Message, Request};
+use crate::request::{self, Arrival, Request};
 use mill_config::config::LogLevel;
 use mill_http::refusal::Refusal;
 use mill_http::status::Status;
@@ -19,7 +19,7 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
     let local = Rc::clone(&connection.local);
     let mut stage = Stage::reading(&local);
     let (started, started_wall_clock) = (local.scheduler.now(), local.scheduler.wall_clock());
-    let mut message = Message::default();
+    let mut message = local.take_message();
     let head = head::read(&connection, &mut message).await;
     if let Head::NotBegun = head {
         return None;
@@ -78,7 +78,7 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
 /// Has the request answered. Returns the fate of the connection.
 async fn answer<E: Engine>(
     connection: &Connection<E>,
-    request: Request,
+    request: Box<Request>,
     refusal: Option<Refusal>,
 ) -> Fate<E> {
     let (stream, listener) = (&connection.stream, &*connection.listener);

@@ -27,7 +27,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Adds it to the hot answers, unless the configuration has changed since. `request` is the one it was made for.
-    pub(super) fn insert<E: Engine>(self, request: Request, local: &Local<E>) {
+    pub(super) fn insert<E: Engine>(self, request: Box<Request>, local: &Local<E>) {
         let Self {
             key,
             mut answer,

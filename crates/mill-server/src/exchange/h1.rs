@@ -296,7 +296,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
     async fn respond(
         &mut self,
         request: &mut Request,
-        response: Response<FileOf<E>>,
+        response: Box<Response<FileOf<E>>>,
     ) -> Result<(), SendError> {
         let location = Arc::clone(&request.location);
         let plan = HeadPlan::new(request, &response, self.keep_alive);
@@ -307,7 +307,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
             mut content,
             trailers,
             ..
-        } = response;
+        } = *response;
         let is_bare = request.message.head.method == Method::Head || plan.framing == Framing::None;
         let mut result = Ok(());
         if !is_bare {
@@ -360,7 +360,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         self.upgraded = Some(Upgraded::Soon(far, timeout));
     }
 
-    fn keep_open(&mut self, request: Request) -> Option<Request> {
+    fn keep_open(&mut self, request: Box<Request>) -> Option<Box<Request>> {
         match self.upgraded.take() {
             Some(Upgraded::Soon(far, timeout)) if self.answered.is_some() => {
                 let tunnel = Tunnel::new(far, request, timeout);

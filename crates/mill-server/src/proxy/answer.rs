@@ -52,7 +52,10 @@ impl AnswerHead {
         let mut response = Response::empty(Status(self.head.status));
         // nginx passes the phrase on.
         let reason = self.head.reason(&self.bytes);
-        response.reason = Some(reason.to_vec()).filter(|reason| !reason.is_empty());
+        let usual = response.status.reason().unwrap_or_default();
+        if !reason.is_empty() && reason != usual.as_bytes() {
+            response.reason = Some(reason.to_vec());
+        }
         let mut accel = Accel::default();
         for (name, value) in self.head.fields(&self.bytes) {
             accel.read(settings, name, value);

@@ -133,7 +133,7 @@ fn emit_set_fields<E: Engine>(
         out.extend_from_slice(b"\r\n");
     }
     if !is_set(http, b"Host") {
-        emit_field(b"Host", &target.host, out);
+        emit_field(b"Host", target.host(), out);
     }
     if !is_set(http, b"Connection") {
         emit_field(b"Connection", b"close", out);

@@ -61,12 +61,10 @@ pub(super) fn target<'a, E: Engine>(
             address: url.address.clone(),
         },
     };
-    let (shown_host, shown_port) = proxy_host(&url);
     Ok(Target {
         pass: Arc::clone(pass),
         servers,
-        host: shown_host,
-        port: shown_port,
+        evaluated: Some(proxy_host(&url)),
         whole_uri: Some(whole_uri(url.uri)),
         key: upstream.map_or_else(Vec::new, |upstream| key(upstream, request, local)),
     })

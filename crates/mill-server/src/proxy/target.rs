@@ -17,9 +17,8 @@ use std::sync::Arc;
 pub(super) struct Target {
     pub(super) pass: Arc<Pass>,
     pub(super) servers: Servers,
-    /// `$proxy_host` and `$proxy_port`.
-    pub(super) host: Vec<u8>,
-    pub(super) port: Vec<u8>,
+    /// `$proxy_host` and `$proxy_port` where variables have made them.
+    pub(super) evaluated: Option<(Vec<u8>, Vec<u8>)>,
     /// Made from variables: replaces the whole target unless it is empty.
     pub(super) whole_uri: Option<Vec<u8>>,
     /// What the choice of a server depends on, if the group's method has a key.
@@ -58,8 +57,7 @@ pub(super) fn evaluate<E: Engine>(
     Ok(Target {
         pass: Arc::clone(pass),
         servers: Servers::Group(Arc::clone(group.ok_or(Status::INTERNAL_SERVER_ERROR)?)),
-        host: pass.host.to_vec(),
-        port: pass.port.to_vec(),
+        evaluated: None,
         whole_uri: None,
         key: key(upstream, request, local),
     })
@@ -78,17 +76,29 @@ pub(super) fn key<E: Engine>(
 }
 
 impl Target {
+    /// `$proxy_host`.
+    pub(super) fn host(&self) -> &[u8] {
+        let evaluated = self.evaluated.as_ref();
+        evaluated.map_or(&*self.pass.host, |(host, _)| host)
+    }
+
     /// The URL at this server, for error logs.
-    pub(super) fn url(&self, peer: &[u8], request: &Request) -> Vec<u8> {
+    pub(super) fn url(&self, server: &[u8], request: &Request) -> Vec<u8> {
         let protocol = self.pass.protocol;
         let scheme = match protocol {
             PassProtocol::Http => "http",
             other => other.prefix(),
         };
-        let mut url = [scheme.as_bytes(), b"://", peer].concat();
+        let mut url = Vec::with_capacity(URL_BYTES);
+        for part in [scheme.as_bytes(), b"://", server] {
+            url.extend_from_slice(part);
+        }
         if protocol == PassProtocol::Http {
             emit_uri(self, request, &mut url);
         }
         url
     }
 }
+
+/// Nearly all URLs are shorter.
+const URL_BYTES: usize = 120;

@@ -7,9 +7,11 @@ use crate::request::Request;
 use mill_config::config::LogLevel;
 use mill_runtime::engine::Engine;
 use mill_runtime::time::{Duration, Instant};
+use mill_upstream::group::Group;
+use mill_upstream::peer::Peer;
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The tries of one request, shared by the request and the content that still arrives while it is sent.
 #[derive(Debug, Default)]
@@ -30,8 +32,7 @@ pub struct UpstreamTrace {
 /// One try at one server.
 #[derive(Clone, Debug)]
 pub struct Try {
-    /// `address:port`, a path behind `unix:`, or the group's name where it has no server to try.
-    pub peer: Rc<[u8]>,
+    server: TriedServer,
     /// Set by an internal redirect between this try and the one before: `:` in place of `,`.
     pub follows_redirect: bool,
     started: Instant,
@@ -47,11 +48,35 @@ pub struct Try {
     pub sent: u64,
 }
 
+/// Which server a try was at.
+#[derive(Clone, Debug)]
+pub(super) enum TriedServer {
+    Peer(Arc<Peer>),
+    /// The group has no server to try.
+    NoneOf(Arc<Group>),
+}
+
+impl Try {
+    /// `address:port`, a path behind `unix:`, or the group's name where it has no server to try.
+    pub fn server(&self) -> &[u8] {
+        self.server.name()
+    }
+}
+
+impl TriedServer {
+    pub(super) fn name(&self) -> &[u8] {
+        match self {
+            Self::Peer(peer) => peer.name.as_bytes(),
+            Self::NoneOf(group) => group.config().name.as_bytes(),
+        }
+    }
+}
+
 impl UpstreamTrace {
     /// Begins a try. The first one of another location follows an internal redirect.
-    pub(super) fn begin(&self, peer: Rc<[u8]>, follows_redirect: bool, now: Instant) {
+    pub(super) fn begin(&self, server: TriedServer, follows_redirect: bool, now: Instant) {
         self.tries.borrow_mut().push(Try {
-            peer,
+            server,
             follows_redirect,
             started: now,
             status: 0,
@@ -65,9 +90,7 @@ impl UpstreamTrace {
     }
 
     pub(super) fn set_host(&self, target: &Target) {
-        let is_evaluated = target.whole_uri.is_some();
-        let host = is_evaluated.then(|| (target.host.clone(), target.port.clone()));
-        *self.host.borrow_mut() = host;
+        self.host.borrow_mut().clone_from(&target.evaluated);
     }
 
     /// `$proxy_host` and `$proxy_port`, where variables have made them.

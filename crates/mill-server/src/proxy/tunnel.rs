@@ -18,7 +18,7 @@ use std::task::Poll;
 /// An idle tunnel holds no buffer: bytes go from stream to stream through one of the worker's.
 pub(crate) struct Tunnel<E: Engine> {
     far: UpstreamConnection<E>,
-    request: Request,
+    request: Box<Request>,
     /// Ends after so long without a byte: `proxy_read_timeout`.
     timeout: Duration,
 }
@@ -45,7 +45,7 @@ struct Direction {
 impl<E: Engine> Tunnel<E> {
     pub(crate) const fn new(
         far: UpstreamConnection<E>,
-        request: Request,
+        request: Box<Request>,
         timeout: Duration,
     ) -> Self {
         Self {

@@ -35,18 +35,22 @@ pub struct Arrival {
 impl Request {
     /// A request of the configuration in force, with the server of its host. A refused head may have no host; it gets
     /// the default server. `None`: the configuration has no such listener.
-    pub fn new<E: Engine>(arrival: Arrival, local: &Local<E>) -> Option<Self> {
+    pub fn new<E: Engine>(arrival: Arrival, local: &Local<E>) -> Option<Box<Self>> {
         Self::of_site(arrival, local.site(), local)
     }
 
     /// The same for a configuration that may not be in force any more.
-    pub fn of_site<E: Engine>(arrival: Arrival, site: Arc<Site>, local: &Local<E>) -> Option<Self> {
+    pub fn of_site<E: Engine>(
+        arrival: Arrival,
+        site: Arc<Site>,
+        local: &Local<E>,
+    ) -> Option<Box<Self>> {
         let http = site.config.http.as_ref()?;
         let listener = http.listeners.get(arrival.listener)?;
         let peer_reached = ip(&arrival.connection.local);
         let hosts = listener.hosts_for(peer_reached);
         let server = Arc::clone(&hosts.default);
-        let mut request = Self {
+        let mut request = Box::new(Self {
             location: Arc::clone(&server.location),
             server,
             connection: arrival.connection,
@@ -84,7 +88,7 @@ impl Request {
             upstream: None,
             sent: Sent::default(),
             site: Arc::clone(&site),
-        };
+        });
         request.read_target();
         log_ignored_fields(&request, false, local);
         if !request.path_is_invalid {

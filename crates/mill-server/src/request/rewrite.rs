@@ -71,6 +71,9 @@ async fn run<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
 ) -> ControlFlow<Answer<FileOf<E>>, Path> {
+    if request.location.instructions.is_empty() {
+        return ControlFlow::Continue(Path::Kept);
+    }
     let location = Arc::clone(&request.location);
     let mut run = Run {
         path: Path::Kept,

@@ -50,16 +50,18 @@ pub(super) async fn respond<E: Engine>(
         return refuse_kind(&path, request, local);
     }
     match content(&found, request) {
-        Answer::Response(response) => Answer::Response(encoded(response)),
+        Answer::Response(mut response) => {
+            encoded(&mut response);
+            Answer::Response(response)
+        }
         answer => answer,
     }
 }
 
 /// The answer names its coding; ranges of it would be ranges of the compressed file.
-fn encoded<File>(mut response: Response<File>) -> Response<File> {
+fn encoded<File>(response: &mut Response<File>) {
     response.ranges = false;
     response.push_field("Content-Encoding", *b"gzip");
-    response
 }
 
 /// A missing file is expected and not logged.

@@ -12,7 +12,9 @@ use std::borrow::Cow;
 pub(super) fn value<'a>(variable: &Variable, request: &'a Request) -> Option<Cow<'a, [u8]>> {
     let pass = || request.location.pass.as_deref();
     Some(match variable {
-        Variable::UpstreamAddr => of_tries(request, |one, out| out.extend_from_slice(&one.peer))?,
+        Variable::UpstreamAddr => {
+            of_tries(request, |one, out| out.extend_from_slice(one.server()))?
+        }
         Variable::UpstreamStatus => of_tries(request, |one, out| match one.status {
             0 => out.push(b'-'),
             status => emit_decimal(status.into(), out),

@@ -191,7 +191,7 @@ async fn echo<X: Exchange<Engine = SimEngine>>(
     response.close = request.closing;
     let framed = exchange.discard_present(request, response.close);
     assert_eq!(framed, Ok(()));
-    exchange.respond(request, response).await.is_ok()
+    exchange.respond(request, Box::new(response)).await.is_ok()
         && exchange.discard_rest(request).await.is_ok()
         && read.is_ok()
 }

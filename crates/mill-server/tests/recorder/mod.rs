@@ -49,14 +49,14 @@ impl Exchange for Recorder {
     async fn respond(
         &mut self,
         request: &mut Request,
-        response: ResponseOf<SimEngine>,
+        response: Box<ResponseOf<SimEngine>>,
     ) -> Result<(), SendError> {
         request.sent.status = response.status.0;
         // These bytes are not counted; a log only tests whether they are zero.
         request.sent.bytes = 1;
         self.pure = request.pure;
         self.is_head = request.message.head.method == mill_http::method::Method::Head;
-        self.answer = Some(response);
+        self.answer = Some(*response);
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl Exchange for Recorder {
 
     fn upgrade(&mut self, _: UpstreamConnection<SimEngine>, _: Duration) {}
 
-    fn keep_open(&mut self, request: Request) -> Option<Request> {
+    fn keep_open(&mut self, request: Box<Request>) -> Option<Box<Request>> {
         Some(request)
     }
 

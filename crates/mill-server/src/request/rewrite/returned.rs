@@ -41,5 +41,5 @@ pub(super) fn answer<E: Engine>(
     let mut response = Response::empty(status);
     response.content_type = Some(kind.to_vec()).filter(|kind| !kind.is_empty());
     response.content = Content::bytes(text);
-    Answer::Response(response)
+    Answer::Response(Box::new(response))
 }
