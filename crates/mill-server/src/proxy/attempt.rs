@@ -16,7 +16,6 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::race::{Either, race};
 use mill_runtime::stream::Stream;
-use mill_runtime::time::Instant;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -29,7 +28,7 @@ pub(super) struct Attempt<'a, E: Engine> {
     pub(super) pieces: PieceFraming,
 }
 
-impl<E: Engine> Attempt<'_, E> {
+impl<'a, E: Engine> Attempt<'a, E> {
     /// Waits until a new connection is established.
     pub(super) async fn establish(&self, stream: &E::Stream) -> Result<(), Fault> {
         let scheduler = &self.local.scheduler;
@@ -41,8 +40,8 @@ impl<E: Engine> Attempt<'_, E> {
         }
     }
 
-    /// Sends the request and waits for the head of its answer. The answer may come before the request was sent whole:
-    /// then the rest is not sent, and the connection not kept.
+    /// Sends the request and waits for the head of its answer. The final answer may come before the request was
+    /// sent whole: then the rest is not sent, and the connection not kept.
     pub(super) async fn exchange<X: Exchange<Engine = E>>(
         &self,
         connection: &mut UpstreamConnection<E>,
@@ -53,27 +52,48 @@ impl<E: Engine> Attempt<'_, E> {
         request: &Request,
     ) -> Result<AnswerHead, Fault> {
         connection.stream().write(Payload::Copy(head));
-        let mut reading = HeadReading {
-            attempt: self,
-            scan,
-        };
-        let is_sent_whole = {
-            let sending = self.send_content(connection, content, exchange, request);
-            match race(sending, reading.wait(connection)).await {
-                Either::First(sent) => {
-                    sent?;
-                    true
-                }
-                Either::Second(()) => false,
+        let mut reading = HeadReading::new(self, scan);
+        let sending = self.send_content(connection, content, exchange, request);
+        let answering = poll_fn(|_| reading.poll_head(connection, request));
+        let (found, is_sent_whole) = match race(sending, answering).await {
+            Either::First(sent) => {
+                sent?;
+                let found = self.wait(&mut reading, connection, exchange, request).await;
+                (found, true)
             }
+            Either::Second(found) => (found, false),
         };
-        let deadline_from = self.local.scheduler.now();
-        let answer = reading
-            .read(connection, exchange, request, deadline_from)
-            .await?;
+        let answer = reading.into_answer(found?);
         connection.may_be_kept =
             is_sent_whole && answer.head.keep_alive && connection.stream().queued() == 0;
         Ok(answer)
+    }
+
+    /// Waits for the head, as long as something of it comes every `proxy_read_timeout`, and the client is there.
+    async fn wait<X: Exchange<Engine = E>>(
+        &self,
+        reading: &mut HeadReading<'a, E>,
+        connection: &UpstreamConnection<E>,
+        exchange: &X,
+        request: &Request,
+    ) -> Result<ResponseHead, Fault> {
+        let (scheduler, timeout) = (&self.local.scheduler, self.settings.read_timeout);
+        let mut deadline = scheduler.now() + timeout;
+        poll_fn(|_| {
+            let before = reading.arrivals;
+            if let Poll::Ready(found) = reading.poll_head(connection, request) {
+                return Poll::Ready(found);
+            }
+            if reading.arrivals != before {
+                deadline = scheduler.now() + timeout;
+            }
+            if !self.settings.ignore_client_abort && exchange.is_abandoned() {
+                return Poll::Ready(Err(Fault::ClientGone(Step::ReadingHead)));
+            }
+            let expired = scheduler.poll_deadline(deadline);
+            expired.map(|_| Err(Fault::TimedOut(Step::ReadingHead)))
+        })
+        .await
     }
 
     /// Sends the request's content, piece by piece, as the server takes it.
@@ -120,68 +140,65 @@ impl<E: Engine> Attempt<'_, E> {
 
 /// The head of an answer while it arrives.
 struct HeadReading<'a, E: Engine> {
-    attempt: &'a Attempt<'a, E>,
+    local: &'a Local<E>,
+    trace: &'a UpstreamTrace,
     scan: HeadScan,
+    /// Bytes of the stream that were looked at, and do not complete a head.
+    unread: usize,
+    /// How often something has arrived.
+    arrivals: u64,
+    bytes: Vec<u8>,
 }
 
-impl<E: Engine> HeadReading<'_, E> {
-    /// Ready when something of the answer, or an end, is there.
-    async fn wait(&self, connection: &UpstreamConnection<E>) {
-        // The error itself is found by `read`.
-        let _ = connection.stream().readable(1).await;
+impl<'a, E: Engine> HeadReading<'a, E> {
+    fn new(attempt: &Attempt<'a, E>, scan: HeadScan) -> Self {
+        Self {
+            local: attempt.local,
+            trace: attempt.trace,
+            scan,
+            unread: 0,
+            arrivals: 0,
+            bytes: attempt.local.take_buffer(),
+        }
     }
 
-    /// Reads the head of the final answer; interim ones before it are passed over.
-    async fn read<X: Exchange<Engine = E>>(
+    /// Ready with the head of the final answer; interim ones before it are passed over.
+    fn poll_head(
         &mut self,
         connection: &UpstreamConnection<E>,
-        exchange: &X,
         request: &Request,
-        since: Instant,
-    ) -> Result<AnswerHead, Fault> {
-        let attempt = self.attempt;
-        let scheduler = &attempt.local.scheduler;
-        let mut deadline = since + attempt.settings.read_timeout;
-        let mut unread = 0;
-        let mut bytes = attempt.local.take_buffer();
-        poll_fn(|_| {
-            loop {
-                match connection.stream().poll_readable(unread + 1) {
-                    Poll::Ready(Ok(readable)) if readable.unread > unread => {
-                        deadline = scheduler.now() + attempt.settings.read_timeout;
-                        match self.take(connection, request, &mut bytes) {
-                            Ok((_, Some(head))) if head.is_interim() => {
-                                if let Err(fault) = self.scan.restart() {
-                                    return Poll::Ready(Err(fault));
-                                }
-                                (unread, _) = (0, bytes.clear());
-                            }
-                            Ok((_, Some(head))) => return Poll::Ready(Ok(head)),
-                            Ok((taken, None)) => unread = readable.unread.saturating_sub(taken),
-                            Err(fault) => return Poll::Ready(Err(fault)),
-                        }
-                    }
-                    Poll::Ready(Ok(_)) => {
-                        return Poll::Ready(Err(Fault::ClosedEarly(Step::ReadingHead)));
-                    }
-                    Poll::Ready(Err(error)) => {
-                        return Poll::Ready(Err(Fault::Failed(Step::ReadingHead, error)));
-                    }
-                    Poll::Pending => break,
+    ) -> Poll<Result<ResponseHead, Fault>> {
+        loop {
+            let unread = self.unread;
+            let readable = match connection.stream().poll_readable(unread + 1) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(readable)) if readable.unread > unread => readable,
+                Poll::Ready(Ok(_)) => {
+                    return Poll::Ready(Err(Fault::ClosedEarly(Step::ReadingHead)));
                 }
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready(Err(Fault::Failed(Step::ReadingHead, error)));
+                }
+            };
+            self.arrivals += 1;
+            match self.take(connection, request)? {
+                (_, Some(head)) if head.is_interim() => {
+                    self.scan.restart()?;
+                    self.unread = 0;
+                    self.bytes.clear();
+                }
+                (_, Some(head)) => return Poll::Ready(Ok(head)),
+                (taken, None) => self.unread = readable.unread.saturating_sub(taken),
             }
-            if !attempt.settings.ignore_client_abort && exchange.is_abandoned() {
-                return Poll::Ready(Err(Fault::ClientGone(Step::ReadingHead)));
-            }
-            let expired = scheduler.poll_deadline(deadline);
-            expired.map(|_| Err(Fault::TimedOut(Step::ReadingHead)))
-        })
-        .await
-        .map(|head| AnswerHead {
+        }
+    }
+
+    fn into_answer(self, head: ResponseHead) -> AnswerHead {
+        AnswerHead {
             body: AnswerBody::new(&self.scan, &head),
             head,
-            bytes,
-        })
+            bytes: self.bytes,
+        }
     }
 
     /// Looks at what has arrived; what belongs to the head is taken off the stream. Returns how many bytes that were,
@@ -190,9 +207,8 @@ impl<E: Engine> HeadReading<'_, E> {
         &mut self,
         connection: &UpstreamConnection<E>,
         request: &Request,
-        into: &mut Vec<u8>,
     ) -> Result<(usize, Option<ResponseHead>), Fault> {
-        let (scan, local) = (&mut self.scan, self.attempt.local);
+        let (scan, into, local) = (&mut self.scan, &mut self.bytes, self.local);
         let mut is_caught = false;
         let (taken, found) = connection.stream().read(|bytes| {
             let (taken, found) = scan.take(bytes, into, |notice| {
@@ -201,7 +217,7 @@ impl<E: Engine> HeadReading<'_, E> {
             });
             (taken, (taken, found))
         });
-        self.attempt.trace.received(taken as u64, 0);
+        self.trace.received(taken as u64, 0);
         let head = found?;
         if is_caught {
             return Err(Fault::Logged);

@@ -57,6 +57,11 @@ impl Proxy {
         String::from_utf8_lossy(&self.server.ask(request)).into_owned()
     }
 
+    /// Has the origin send this as soon as a request begins to arrive.
+    fn hint(&self, text: &str) {
+        text.clone_into(&mut self.seen.hint.borrow_mut());
+    }
+
     fn asked(&self) -> Vec<String> {
         self.seen.requests.borrow().clone()
     }

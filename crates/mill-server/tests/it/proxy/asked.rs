@@ -137,3 +137,18 @@ fn chunks_are_read_whole_for_a_server_of_http_1_0() {
         "{asked}"
     );
 }
+
+#[test]
+fn content_is_sent_on_while_interim_answers_come() {
+    let directives = "location / { proxy_pass http://app; proxy_http_version 1.1; proxy_request_buffering off; }";
+    let mut proxy = Proxy::new(directives, |_, _| vec![ok("x")]);
+    proxy.hint("HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n");
+    let client = proxy.server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+    proxy.server.run();
+    client.send("def");
+    proxy.server.run();
+    let answer = String::from_utf8_lossy(&client.received()).into_owned();
+    assert_eq!(content(&answer), "x", "{answer}");
+    assert!(proxy.asked()[0].ends_with("\r\n\r\nabcdef"));
+}

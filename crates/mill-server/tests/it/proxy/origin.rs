@@ -30,6 +30,8 @@ pub(crate) enum Act {
 pub(crate) struct Seen {
     pub(crate) requests: RefCell<Vec<String>>,
     pub(crate) connections: RefCell<usize>,
+    /// Sent on each connection as soon as something arrives.
+    pub(crate) hint: RefCell<String>,
 }
 
 type Script = Rc<dyn Fn(usize, &str) -> Vec<Act>>;
@@ -88,6 +90,10 @@ async fn serve(
     seen: Rc<Seen>,
     scheduler: Rc<Scheduler>,
 ) {
+    let hint = seen.hint.borrow().clone();
+    if !hint.is_empty() && stream.readable(1).await.is_ok() {
+        stream.write(Payload::Copy(hint.as_bytes()));
+    }
     while let Some(request) = read_request(&stream).await {
         let number = seen.requests.borrow().len();
         seen.requests.borrow_mut().push(request.clone());
