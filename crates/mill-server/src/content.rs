@@ -4,6 +4,8 @@
 //! Transformations have a fixed order, as nginx's filters have: the origin gives bytes, gzip compresses them. A content
 //! without any gives its memory and its file ranges as they are, so that a file still goes out by `sendfile`.
 
+/// What was read ahead of a slow client.
+pub mod awaited;
 /// Compression while it is sent.
 mod gzip;
 /// Content that arrives while it is sent.
@@ -11,14 +13,13 @@ pub mod source;
 
 use crate::exchange::SendError;
 use crate::local::{FileOf, Local};
+use awaited::Awaited;
 use gzip::Deflating;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::StreamError;
-use source::Source;
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::ops::Range;
 
 /// Content that is being sent. Owned by the response; its memory goes back to the worker in [`Content::release`].
@@ -42,7 +43,7 @@ pub enum Origin<File> {
     /// One after the other: multipart/byteranges.
     Parts(VecDeque<Part<File>>),
     /// Awaited: an upstream's answer.
-    Source(Box<dyn Source>),
+    Source(Box<Awaited<File>>),
 }
 
 /// Bytes in memory, or a range of a file.
@@ -93,7 +94,7 @@ impl<File> Content<File> {
         Self::of(Origin::Parts(parts.into()))
     }
 
-    pub fn source(source: Box<dyn Source>) -> Self {
+    pub fn source(source: Box<Awaited<File>>) -> Self {
         Self::of(Origin::Source(source))
     }
 
@@ -180,13 +181,6 @@ impl<File> Content<File> {
         }
     }
 
-    /// Lets a content that is awaited arrive, as far as it may be buffered, while the client takes nothing.
-    pub fn read_ahead(&mut self) {
-        if let Origin::Source(source) = &mut self.origin {
-            source.read_ahead();
-        }
-    }
-
     /// Gives the buffer of the last piece back to the worker: the piece was sent or queued.
     pub fn put_back_buffer<E: Engine>(&mut self, local: &Local<E>) {
         put_back(&mut self.buffer, local);
@@ -202,6 +196,13 @@ impl<File> Content<File> {
 }
 
 impl<File: Clone> Content<File> {
+    /// Lets a content that is awaited arrive, as far as it may be buffered, while the client takes nothing.
+    pub fn read_ahead<E: Engine<Files: Files<File = File>>>(&mut self, local: &Local<E>) {
+        if let Origin::Source(source) = &mut self.origin {
+            source.read_ahead(local);
+        }
+    }
+
     /// The next piece, lent until the next call; `None` at the end. If the future is dropped early, bytes already read
     /// are kept. A file that has become shorter is [`StreamError::Truncated`].
     ///
@@ -256,7 +257,7 @@ impl<File: Clone> Origin<File> {
                     None => return Ok(None),
                 }
             }
-            Self::Source(source) => return next_of(&mut **source, pull, buffer).await,
+            Self::Source(source) => return source.next(pull, buffer).await,
         };
         if part.is_empty() {
             return Ok(None);
@@ -336,21 +337,6 @@ async fn read<E: Engine>(
         Ok(0) => Err(SendError::Lost(StreamError::Truncated)),
         read => read.map_err(SendError::Unreadable),
     }
-}
-
-/// Waits for the next piece of a source, in `buffer`, which is one of the worker's.
-async fn next_of<'b, File, E: Engine>(
-    source: &mut dyn Source,
-    pull: &Pull<'_, E>,
-    buffer: &'b mut Vec<u8>,
-) -> Result<Option<Payload<'b, File>>, SendError> {
-    if buffer.capacity() == 0 {
-        *buffer = pull.local.take_buffer();
-    }
-    buffer.clear();
-    let most = clamp(pull.most.min(PIECE_BYTES));
-    let more = poll_fn(|_| source.poll_piece(most, buffer)).await?;
-    Ok(more.then_some(Payload::Copy(buffer)))
 }
 
 fn put_back<E: Engine>(buffer: &mut Vec<u8>, local: &Local<E>) {

@@ -13,9 +13,13 @@ use crate::exchange::{Exchange, SendError};
 use crate::local::{Local, OutcomeOf, ResponseOf};
 use crate::log;
 use crate::proxy;
-use crate::request::{Outcome, Request};
+use crate::request::{Outcome, Request, StoredContent};
+use crate::temporary_file::TemporaryFileError;
 use keep::Kept;
+use mill_config::config::LogLevel;
 use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use mill_runtime::files::Files;
 use mill_runtime::stream::StreamError;
 
 /// Sends the answer and discards the rest of the request's content; then the request is logged, and its answer kept if
@@ -41,10 +45,27 @@ pub(crate) async fn deliver<X: Exchange>(
     };
     proxy::trace::log_notes(&request, local);
     log::access::write(&mut request, local);
+    remove_content(&request, local);
     if let Some(kept) = kept {
         kept.insert(request, local);
     } else {
         local.put_message(std::mem::take(&mut request.message));
+    }
+}
+
+/// `client_body_in_file_only clean`.
+fn remove_content<E: Engine>(request: &Request, local: &Local<E>) {
+    let Some(StoredContent::File {
+        path,
+        is_removed: true,
+    }) = request.stored_content.as_deref()
+    else {
+        return;
+    };
+    if let Err(error) = local.engine.files().remove(path) {
+        let path = path.clone();
+        let error = TemporaryFileError { path, error };
+        local.log_error(Some(request), LogLevel::Crit, format_args!("{error}"));
     }
 }
 

@@ -35,6 +35,9 @@ pub mod delivery;
 /// A whole file's content in memory.
 pub mod whole_file;
 
+/// Temporary files.
+pub(crate) mod temporary_file;
+
 /// A request and its answer, independent of the HTTP version.
 pub mod exchange;
 

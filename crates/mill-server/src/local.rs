@@ -88,6 +88,8 @@ pub struct Local<E: Engine> {
     pub(crate) resolvers: WorkerResolvers,
     /// Numbers that this worker has reserved and not used yet: the next one, and how many.
     connection_numbers: Cell<(u64, u64)>,
+    /// The number in the name of the last temporary file.
+    temporary_number: Cell<u64>,
     /// Encoders to be reused, with their levels.
     encoders: RefCell<Vec<(u8, Encoder)>>,
 }
@@ -134,6 +136,7 @@ impl<E: DatagramEngine> Local<E> {
             upstreams,
             resolvers,
             connection_numbers: Cell::new((0, 0)),
+            temporary_number: Cell::new(u64::from(shared.index) * TEMPORARY_NUMBERS),
             encoders: RefCell::default(),
         })
     }
@@ -231,6 +234,20 @@ impl<E: Engine> Local<E> {
         next
     }
 
+    /// The number of the next temporary file.
+    pub(crate) fn next_temporary_number(&self) -> u64 {
+        let number = self.temporary_number.get() + 1;
+        self.temporary_number.set(number);
+        number
+    }
+
+    /// The numbers from here on are taken.
+    pub(crate) fn skip_temporary_numbers(&self) {
+        let skipped = self.engine.random() % TEMPORARY_NUMBERS;
+        self.temporary_number
+            .set(self.temporary_number.get() + skipped);
+    }
+
     /// An encoder of `level`. Return it: a new one costs 300 KB of fresh memory.
     pub fn take_encoder(&self, level: u8) -> Encoder {
         let mut encoders = self.encoders.borrow_mut();
@@ -275,3 +292,6 @@ const ENCODERS_MAX: usize = 8;
 
 /// Connection numbers that a worker reserves at once.
 const CONNECTION_NUMBERS: u64 = 64;
+
+/// How far the numbers of two workers' first temporary files are apart.
+const TEMPORARY_NUMBERS: u64 = 1_000_000;

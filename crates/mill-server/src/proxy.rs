@@ -54,6 +54,7 @@ pub mod trace;
 
 use crate::answer::Answer;
 use crate::content::Content;
+use crate::content::awaited::{Awaited, Room};
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
@@ -77,7 +78,7 @@ use mill_runtime::stream::Stream;
 use mill_runtime::time::Instant;
 use mill_upstream::select::{Outcome, Selected, Selection, Tried};
 use scan::HeadScan;
-use source::{Limits, UpstreamContent};
+use source::UpstreamContent;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -101,9 +102,9 @@ pub(crate) async fn respond<X: Exchange>(
     let trace = Rc::clone(request.upstream.get_or_insert_default());
     trace.set_host(&target);
     let settings = settings_of(&request.location, pass.protocol);
-    let content = match content::read(pass.protocol, &settings, exchange, request).await {
+    let content = match content::read(pass.protocol, &settings, exchange, request, local).await {
         Ok(content) => content,
-        Err(error) => return Answer::without_content(error, request, local),
+        Err(answer) => return answer,
     };
     let group = match named::group(&target.servers, exchange, request, local).await {
         Ok(group) => group,
@@ -466,25 +467,19 @@ impl<E: Engine> Proxying<'_, E> {
             self.local.put_buffer(head.bytes);
             return Answer::Response(Box::new(response));
         }
-        let limits = Limits {
-            ahead_bytes_max: match accel.buffering.unwrap_or(self.settings.buffering) {
-                true => usize::try_from(self.settings.buffers.count * self.settings.buffers.size)
-                    .unwrap_or(usize::MAX),
-                false => 0,
-            },
-            read_timeout: self.settings.read_timeout,
-        };
         let len = match head.head.framing {
             Framing::None => head.announced_length(),
             Framing::Length(len) => Some(len),
             Framing::Chunked | Framing::UntilClose => None,
         };
         let scheduler = Rc::clone(&self.local.scheduler);
+        let timeout = self.settings.read_timeout;
         let content =
-            UpstreamContent::new(connection, scheduler, self.trace, head.body, len, limits);
+            UpstreamContent::new(connection, scheduler, self.trace, head.body, len, timeout);
         self.local.put_buffer(head.bytes);
         if !response.status.has_no_content() {
-            response.content = Content::source(Box::new(content));
+            let room = Room::of(self.settings, accel.buffering);
+            response.content = Content::source(Box::new(Awaited::new(content, room)));
         }
         Answer::Response(Box::new(response))
     }

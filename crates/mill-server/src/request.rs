@@ -130,9 +130,23 @@ pub struct Request {
     pub varies_by_encoding: bool,
     /// The field lines of an answer whose ranges could not be satisfied: they are sent with the 416, as in nginx.
     pub refused_range: Vec<FieldLine>,
+    /// Its content, once a handler has read it whole.
+    pub stored_content: Option<Box<StoredContent>>,
     /// What upstream servers did for it.
     pub upstream: Option<Rc<UpstreamTrace>>,
     pub sent: Sent,
+}
+
+/// Where the content of a request is.
+#[derive(Debug)]
+pub enum StoredContent {
+    /// Kept if the configuration mentions `$request_body`.
+    Memory(Vec<u8>),
+    File {
+        path: Vec<u8>,
+        /// It is removed with the request: `client_body_in_file_only clean`.
+        is_removed: bool,
+    },
 }
 
 /// The end of a request.

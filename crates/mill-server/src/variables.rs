@@ -35,8 +35,8 @@ mod fastcgi;
 
 use crate::local::Local;
 use crate::product;
-use crate::request::Request;
 use crate::request::document::{document_path, document_root, real_root};
+use crate::request::{Request, StoredContent};
 use mill_config::config::template::Part;
 use mill_config::config::{Template, Variable};
 use mill_http::decimal::emit_decimal;
@@ -161,11 +161,17 @@ fn plain<'a, E: Engine>(
         Variable::GzipRatio => answer::gzip_ratio(request)?.into(),
         Variable::RequestCompletion => answer::completion(request).into(),
 
-        // Request content is not stored yet; the PROXY protocol is not supported yet; the answer's trailers are
-        // evaluated after everything else.
-        Variable::RequestBody
-        | Variable::RequestBodyFile
-        | Variable::ProxyProtocolAddr
+        Variable::RequestBody => match request.stored_content.as_deref()? {
+            StoredContent::Memory(bytes) => bytes.clone().into(),
+            StoredContent::File { .. } => return None,
+        },
+        Variable::RequestBodyFile => match request.stored_content.as_deref()? {
+            StoredContent::File { path, .. } => path.clone().into(),
+            StoredContent::Memory(_) => return None,
+        },
+
+        // The PROXY protocol is not supported yet; the answer's trailers are evaluated after everything else.
+        Variable::ProxyProtocolAddr
         | Variable::ProxyProtocolPort
         | Variable::ProxyProtocolServerAddr
         | Variable::ProxyProtocolServerPort

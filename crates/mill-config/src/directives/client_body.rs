@@ -52,10 +52,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "16k",
         Apply::Size(|s| &mut s.client_body.buffer_size),
         "Content that stays in memory.",
-    )
-    .unread(
-        "the content of requests is read past, never kept, until something here wants it",
-        Notice::Spared,
     ),
     once(
         "client_body_timeout",
@@ -73,10 +69,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Apply::Flag(|s| &mut s.client_body.in_single_buffer),
         "Keep content in one piece.",
     )
-    .unread(
-        "the content of requests is read past, never kept, until something here wants it",
-        Notice::Spared,
-    ),
+    .unread("content in memory is always in one piece", Notice::Spared),
     once(
         "client_body_in_file_only",
         ANY_LEVEL,
@@ -92,10 +85,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Keep content in files.",
-    )
-    .unread(
-        "the content of requests is read past, never kept, until something here wants it",
-        Notice::Given,
     ),
     once(
         "client_body_temp_path",
@@ -107,9 +96,5 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Directory for contents of requests, and digits of its subdirectories.",
-    )
-    .unread(
-        "the content of requests is read past, never kept, until something here wants it",
-        Notice::Spared,
     ),
 ];

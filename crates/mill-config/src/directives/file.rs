@@ -111,7 +111,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "off",
-        Apply::WithoutEffect(Value::Flag, "no temporary files are written"),
+        Apply::WithoutEffect(
+            Value::Flag,
+            "temporary files are written by the worker, to the page cache",
+        ),
         "Asynchronous writing of files.",
     ),
     once(

@@ -1,22 +1,26 @@
 //! Content that arrives while it is sent.
 
 use crate::exchange::SendError;
+use mill_config::config::LogLevel;
 use std::fmt;
 use std::task::Poll;
 
 /// Content from elsewhere, an upstream's answer for instance: it is awaited, in the task of the request.
 pub trait Source: fmt::Debug {
     /// Appends the next bytes, 1 to `most` of them, to `piece`; `Ok(false)` at the end, where nothing was appended.
-    /// `most` is at least 1. [`SendError::Incomplete`] where the content ends before its end; the source has logged it.
+    /// `most` is at least 1. States with `poll_deadline` how long the task may wait, if the source has a timeout.
+    /// [`SendError::Incomplete`] where the content ends before its end; the source has logged it.
     fn poll_piece(&mut self, most: usize, piece: &mut Vec<u8>) -> Poll<Result<bool, SendError>>;
 
-    /// Takes in what has arrived, as far as it may be buffered. Called each time the task runs while the client does not
-    /// take what was sent; states with `poll_deadline` how long the task may wait, if the source has a timeout then.
-    fn read_ahead(&mut self);
+    /// Nothing is awaited now: there is no room for it. No timeout runs until the next piece is asked for.
+    fn pause(&mut self);
 
     /// Remaining bytes, `None` when only the end will tell.
     fn remaining(&self) -> Option<u64>;
 
     /// All bytes were given out, and no more follow.
     fn is_exhausted(&self) -> bool;
+
+    /// Has a line logged about the content's way, once the request is known again.
+    fn note(&self, line: fmt::Arguments<'_>, level: LogLevel);
 }

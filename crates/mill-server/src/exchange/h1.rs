@@ -194,7 +194,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             let handed_over = outgoing.sent.content_bytes;
             let most = pace
                 .room(stream, local, &location.connection, handed_over, || {
-                    content.read_ahead()
+                    content.read_ahead(local)
                 })
                 .await?;
             let pull = Pull {
@@ -213,7 +213,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             }
             // Waiting flushes the queue: small parts are gathered first.
             if stream.queued() > PIECE_BYTES {
-                let ahead = || content.read_ahead();
+                let ahead = || content.read_ahead(local);
                 drain(stream, local, &location.connection, PIECE_BYTES, ahead).await?;
             }
             // A network that takes all at once makes nothing wait.

@@ -1,20 +1,28 @@
 //! A request's content on its way to an upstream server.
 
+/// Reading it into memory or a file.
+mod store;
+
 use super::fault::Fault;
 use super::http::{self, ContentFraming};
-use crate::exchange::{ContentError, Exchange};
-use crate::local::Local;
+use crate::answer::Answer;
+use crate::content::{Content, Pull};
+use crate::exchange::{Exchange, SendError};
+use crate::local::{AnswerOf, FileOf, Local};
+use crate::log::Text;
 use crate::request::Request;
+use crate::temporary_file::{TemporaryFile, TemporaryFileError};
 use mill_config::config::settings::PassSettings;
-use mill_config::config::{PassProtocol, Variable};
+use mill_config::config::{LogLevel, PassProtocol, Variable};
 use mill_http::decimal::emit_decimal;
 use mill_http::h1::emit::{CHUNK_END, LAST_CHUNK, emit_chunk_head};
+use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use mill_upstream::fastcgi;
 use std::fmt;
-use std::marker::PhantomData;
+use store::NotStored;
 
 /// What stands around the pieces of content on the way to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +41,15 @@ pub(super) enum RequestContent<E: Engine> {
         bytes: Vec<u8>,
         sent: usize,
     },
+    /// Longer than `client_body_buffer_size`.
+    InFile {
+        file: TemporaryFile<FileOf<E>>,
+        /// What is still to be sent in this try.
+        rest: Content<FileOf<E>>,
+    },
     Streamed {
         /// Something was read from the client: it cannot be sent to another server.
         begun: bool,
-        engine: PhantomData<E>,
     },
 }
 
@@ -46,7 +59,8 @@ pub(super) async fn read<X: Exchange>(
     settings: &PassSettings,
     exchange: &mut X,
     request: &mut Request,
-) -> Result<RequestContent<X::Engine>, ContentError> {
+    local: &Local<X::Engine>,
+) -> Result<RequestContent<X::Engine>, AnswerOf<X::Engine>> {
     if !settings.pass_request_body {
         return Ok(RequestContent::None);
     }
@@ -58,7 +72,7 @@ pub(super) async fn read<X: Exchange>(
     };
     let needs_length = !has_length && !takes_any_length;
     let buffers = settings.request_buffering || needs_length;
-    let content = RequestContent::gather(buffers, exchange, request).await?;
+    let content = RequestContent::gather(buffers, exchange, request, local).await?;
     if let ContentFraming::Length(len) = content.framing(request)
         && !has_length
     {
@@ -75,33 +89,40 @@ impl<E: Engine> RequestContent<E> {
     pub(super) async fn gather<X: Exchange<Engine = E>>(
         buffers: bool,
         exchange: &mut X,
-        request: &Request,
-    ) -> Result<Self, ContentError> {
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Result<Self, AnswerOf<E>> {
         let head = &request.message.head;
         if !head.has_body() || request.content_refused {
             return Ok(Self::None);
         }
         if !buffers {
-            return Ok(Self::Streamed {
-                begun: false,
-                engine: PhantomData,
-            });
+            return Ok(Self::Streamed { begun: false });
         }
-        let mut bytes = Vec::new();
-        let gathered = &mut bytes;
-        while exchange
-            .content(request, PIECE_BYTES, |piece| {
-                gathered.extend_from_slice(piece)
-            })
-            .await?
-        {}
-        Ok(Self::Buffered { bytes, sent: 0 })
+        let (bytes, file) = match store::store(exchange, request, local).await {
+            Ok(stored) => stored,
+            Err(NotStored::Missing(error)) => {
+                return Err(Answer::without_content(error, request, local));
+            }
+            Err(NotStored::File(error)) => {
+                local.log_error(Some(request), LogLevel::Crit, format_args!("{error}"));
+                return Err(Answer::Status(Status::INTERNAL_SERVER_ERROR));
+            }
+        };
+        let Some(file) = file else {
+            return Ok(Self::Buffered { bytes, sent: 0 });
+        };
+        Ok(Self::InFile {
+            rest: whole(&file),
+            file,
+        })
     }
 
     pub(super) fn framing(&self, request: &Request) -> ContentFraming {
         match self {
             Self::None => ContentFraming::None,
             Self::Buffered { bytes, .. } => ContentFraming::Length(bytes.len() as u64),
+            Self::InFile { file, .. } => ContentFraming::Length(file.len),
             Self::Streamed { .. } => match request.message.head.content_length {
                 Some(len) => ContentFraming::Length(len),
                 None => ContentFraming::Chunked,
@@ -126,9 +147,11 @@ impl<E: Engine> RequestContent<E> {
     }
 
     /// Makes it ready to be sent from its beginning.
-    pub(super) const fn rewind(&mut self) {
-        if let Self::Buffered { sent, .. } = self {
-            *sent = 0;
+    pub(super) fn rewind(&mut self) {
+        match self {
+            Self::Buffered { sent, .. } => *sent = 0,
+            Self::InFile { file, rest } => *rest = whole(file),
+            Self::None | Self::Streamed { .. } => {}
         }
     }
 
@@ -136,7 +159,9 @@ impl<E: Engine> RequestContent<E> {
     pub(super) const fn queued_bytes_max(&self) -> u64 {
         match self {
             Self::None => 0,
-            Self::Buffered { .. } | Self::Streamed { .. } => PIECE_BYTES as u64,
+            Self::Buffered { .. } | Self::InFile { .. } | Self::Streamed { .. } => {
+                PIECE_BYTES as u64
+            }
         }
     }
 
@@ -153,8 +178,8 @@ impl<E: Engine> RequestContent<E> {
             Self::None => Ok(false),
             Self::Buffered { bytes, sent } => {
                 let rest = bytes.get(*sent..).unwrap_or_default();
-                let piece = rest.get(..PIECE_BYTES).unwrap_or(rest);
-                pieces.write(stream, local, piece);
+                let piece = rest.get(..pieces.bytes_max()).unwrap_or(rest);
+                pieces.write(stream, local, Payload::Copy(piece));
                 *sent += piece.len();
                 let more = *sent < bytes.len();
                 if !more {
@@ -162,17 +187,38 @@ impl<E: Engine> RequestContent<E> {
                 }
                 Ok(more)
             }
-            Self::Streamed { begun, .. } => {
+            Self::InFile { file, rest } => {
+                let pull = Pull {
+                    local,
+                    most: pieces.bytes_max() as u64,
+                    copies: !request.location.files.sendfile,
+                };
+                match rest.next(&pull).await {
+                    Ok(Some(piece)) => pieces.write(stream, local, piece),
+                    Ok(None) => {}
+                    Err(error) => {
+                        log_unreadable(error, file, request, local);
+                        return Err(Fault::NotSpelled);
+                    }
+                }
+                rest.put_back_buffer(local);
+                let more = !rest.is_exhausted();
+                if !more {
+                    pieces.write_end(stream);
+                }
+                Ok(more)
+            }
+            Self::Streamed { begun } => {
                 *begun = true;
                 let mut piece = local.take_buffer();
                 let filled = &mut piece;
                 let more = exchange
-                    .content(request, PIECE_BYTES, |bytes| {
+                    .content(request, pieces.bytes_max(), |bytes| {
                         filled.extend_from_slice(bytes)
                     })
                     .await;
                 if let Ok(true) = more {
-                    pieces.write(stream, local, &piece);
+                    pieces.write(stream, local, Payload::Copy(&piece));
                 } else if more == Ok(false) {
                     pieces.write_end(stream);
                 }
@@ -184,27 +230,34 @@ impl<E: Engine> RequestContent<E> {
 }
 
 impl PieceFraming {
-    fn write<E: Engine>(self, stream: &E::Stream, local: &Local<E>, piece: &[u8]) {
+    const fn bytes_max(self) -> usize {
+        match self {
+            Self::None | Self::Chunks => PIECE_BYTES,
+            Self::Records => fastcgi::STDIN_CONTENT_BYTES_MAX,
+        }
+    }
+
+    /// Writes a piece of at most `bytes_max` bytes.
+    fn write<E: Engine>(self, stream: &E::Stream, local: &Local<E>, piece: Payload<'_, FileOf<E>>) {
         if piece.is_empty() {
             return;
         }
+        let len = piece.len();
         let mut begin = local.take_buffer();
         match self {
-            Self::None => stream.write(Payload::Copy(piece)),
+            Self::None => stream.write(piece),
             Self::Chunks => {
-                emit_chunk_head(piece.len() as u64, &mut begin);
+                emit_chunk_head(len, &mut begin);
                 stream.write(Payload::Copy(&begin));
-                stream.write(Payload::Copy(piece));
+                stream.write(piece);
                 stream.write(Payload::Copy(CHUNK_END));
             }
             Self::Records => {
-                for content in piece.chunks(fastcgi::STDIN_CONTENT_BYTES_MAX) {
-                    begin.clear();
-                    fastcgi::emit_stdin_begin(content.len(), &mut begin);
-                    stream.write(Payload::Copy(&begin));
-                    stream.write(Payload::Copy(content));
-                    stream.write(Payload::Copy(fastcgi::stdin_padding(content.len())));
-                }
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                fastcgi::emit_stdin_begin(len, &mut begin);
+                stream.write(Payload::Copy(&begin));
+                stream.write(piece);
+                stream.write(Payload::Copy(fastcgi::stdin_padding(len)));
             }
         }
         local.put_buffer(begin);
@@ -219,11 +272,33 @@ impl PieceFraming {
     }
 }
 
+fn whole<File: Clone>(file: &TemporaryFile<File>) -> Content<File> {
+    Content::file(file.file.clone(), 0, file.len)
+}
+
+fn log_unreadable<E: Engine>(
+    error: SendError,
+    file: &TemporaryFile<FileOf<E>>,
+    request: &Request,
+    local: &Local<E>,
+) {
+    let log = |line| local.log_error(Some(request), LogLevel::Crit, line);
+    match error {
+        SendError::Unreadable(error) => {
+            let path = file.path.clone();
+            let error = TemporaryFileError { path, error };
+            log(format_args!("{error} while sending request to upstream"));
+        }
+        _ => log(format_args!("\"{}\" got shorter", Text(&file.path))),
+    }
+}
+
 impl<E: Engine> fmt::Debug for RequestContent<E> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => formatter.write_str("no content"),
             Self::Buffered { bytes, .. } => write!(formatter, "{} bytes", bytes.len()),
+            Self::InFile { file, .. } => write!(formatter, "{} bytes in a file", file.len),
             Self::Streamed { .. } => formatter.write_str("streamed content"),
         }
     }

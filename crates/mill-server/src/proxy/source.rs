@@ -27,21 +27,10 @@ pub(super) struct UpstreamContent<E: Engine> {
     body: AnswerBody,
     /// Bytes that are still to be given out, if the head has said how many.
     len: Option<u64>,
-    /// Read ahead of the client; `given` bytes of it were given out.
-    ahead: Vec<u8>,
-    given: usize,
-    limits: Limits,
+    /// Between two reads: `proxy_read_timeout`.
+    read_timeout: Duration,
     /// While it waits for the server: until when.
     deadline: Option<Instant>,
-}
-
-/// How far and how long it reads.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Bytes that are read ahead of a slow client: `proxy_buffers`, or 0 without `proxy_buffering`.
-    pub(super) ahead_bytes_max: usize,
-    /// Between two reads: `proxy_read_timeout`.
-    pub(super) read_timeout: Duration,
 }
 
 impl<E: Engine> UpstreamContent<E> {
@@ -52,7 +41,7 @@ impl<E: Engine> UpstreamContent<E> {
         trace: Rc<UpstreamTrace>,
         body: AnswerBody,
         len: Option<u64>,
-        limits: Limits,
+        read_timeout: Duration,
     ) -> Self {
         let mut content = Self {
             connection: Some(connection),
@@ -60,9 +49,7 @@ impl<E: Engine> UpstreamContent<E> {
             trace,
             body,
             len,
-            ahead: Vec::new(),
-            given: 0,
-            limits,
+            read_timeout,
             deadline: None,
         };
         if content.body.is_complete() {
@@ -124,7 +111,7 @@ impl<E: Engine> UpstreamContent<E> {
 
     /// Waits for the server, but not longer than its timeout.
     fn poll_deadline(&mut self) -> Poll<Result<(), Fault>> {
-        let timeout = self.limits.read_timeout;
+        let timeout = self.read_timeout;
         let deadline = *self
             .deadline
             .get_or_insert_with(|| self.scheduler.now() + timeout);
@@ -154,60 +141,23 @@ impl<E: Engine> UpstreamContent<E> {
         self.trace.cut.set(Some(fault));
         SendError::Incomplete
     }
-
-    fn give_ahead(&mut self, most: usize, piece: &mut Vec<u8>) -> usize {
-        let rest = self.ahead.get(self.given..).unwrap_or_default();
-        let given = rest.get(..most).unwrap_or(rest);
-        piece.extend_from_slice(given);
-        self.given += given.len();
-        let count = given.len();
-        if self.given == self.ahead.len() {
-            self.ahead.clear();
-            self.given = 0;
-        }
-        count
-    }
 }
 
 impl<E: Engine> Source for UpstreamContent<E> {
     fn poll_piece(&mut self, most: usize, piece: &mut Vec<u8>) -> Poll<Result<bool, SendError>> {
         let start = piece.len();
-        if self.give_ahead(most, piece) == 0 {
-            if let Some(fault) = self.trace.cut.get() {
-                return Poll::Ready(Err(self.fail(fault)));
-            }
-            match self.poll_receive(most, piece) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(fault)) => return Poll::Ready(Err(self.fail(fault))),
-                Poll::Ready(Ok(())) => {}
-            }
+        match self.poll_receive(most, piece) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Err(fault)) => return Poll::Ready(Err(self.fail(fault))),
+            Poll::Ready(Ok(())) => {}
         }
         let count = piece.len() - start;
         self.len = self.len.map(|len| len.saturating_sub(count as u64));
         Poll::Ready(Ok(count > 0))
     }
 
-    fn read_ahead(&mut self) {
-        loop {
-            let room = self.limits.ahead_bytes_max.saturating_sub(self.ahead.len());
-            if room == 0 || self.connection.is_none() {
-                // The server is not waited for now.
-                self.deadline = None;
-                return;
-            }
-            let mut ahead = std::mem::take(&mut self.ahead);
-            let received = self.poll_receive(room, &mut ahead);
-            self.ahead = ahead;
-            match received {
-                Poll::Pending => return,
-                Poll::Ready(Ok(())) => {}
-                // What was read before goes out first.
-                Poll::Ready(Err(fault)) => {
-                    self.fail(fault);
-                    return;
-                }
-            }
-        }
+    fn pause(&mut self) {
+        self.deadline = None;
     }
 
     fn remaining(&self) -> Option<u64> {
@@ -215,7 +165,11 @@ impl<E: Engine> Source for UpstreamContent<E> {
     }
 
     fn is_exhausted(&self) -> bool {
-        self.connection.is_none() && self.ahead.is_empty() && self.trace.cut.get().is_none()
+        self.connection.is_none() && self.trace.cut.get().is_none()
+    }
+
+    fn note(&self, line: fmt::Arguments<'_>, level: LogLevel) {
+        self.trace.note(line, level);
     }
 }
 

@@ -85,6 +85,7 @@ impl Request {
             freshness: None,
             varies_by_encoding: false,
             refused_range: Vec::new(),
+            stored_content: None,
             upstream: None,
             sent: Sent::default(),
             site: Arc::clone(&site),

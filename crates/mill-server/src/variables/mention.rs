@@ -21,6 +21,8 @@ pub struct Mentions {
     pub sent_fields: bool,
     /// Any of `$upstream_http_…` and `$upstream_cookie_…`.
     pub upstream_fields: bool,
+    /// `$request_body`.
+    pub request_body: bool,
     /// `$sent_http_connection` or `$sent_http_keep_alive`, which differ from one answer to the next.
     pub sent_connection: bool,
     /// User variables, by index, that some `set` assigns to: nginx warns when one is used before.
@@ -202,6 +204,7 @@ impl Mentions {
             Variable::UpstreamHttp(_) | Variable::UpstreamCookie(_) => {
                 self.upstream_fields = true;
             }
+            Variable::RequestBody => self.request_body = true,
             Variable::TcpinfoRtt
             | Variable::TcpinfoRttvar
             | Variable::TcpinfoSndCwnd

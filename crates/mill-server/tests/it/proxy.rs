@@ -12,6 +12,8 @@ mod name_server;
 mod names;
 /// Origins that do what a test says.
 mod origin;
+/// Contents that memory has no room for.
+mod temporary;
 /// Connections after 101.
 mod tunnels;
 

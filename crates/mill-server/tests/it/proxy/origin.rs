@@ -94,7 +94,8 @@ async fn serve(
     if !hint.is_empty() && stream.readable(1).await.is_ok() {
         stream.write(Payload::Copy(hint.as_bytes()));
     }
-    while let Some(request) = read_request(&stream).await {
+    let mut received = Vec::new();
+    while let Some(request) = read_request(&stream, &mut received).await {
         let number = seen.requests.borrow().len();
         seen.requests.borrow_mut().push(request.clone());
         for act in script(number, &request) {
@@ -121,31 +122,30 @@ async fn serve(
                     }
                     return;
                 }
-                Act::Echo => return echo(&stream).await,
+                Act::Echo => return echo(&stream, &received).await,
             }
         }
     }
 }
 
-/// A head, with the content that its Content-Length or its chunks announce; `None` at the end of the connection.
-async fn read_request(stream: &<SimEngine as Engine>::Stream) -> Option<String> {
-    let mut unread = 0;
+/// A head, with the content that its Content-Length or its chunks announce; `None` at the end of the connection. What
+/// follows it stays in `received`.
+async fn read_request(
+    stream: &<SimEngine as Engine>::Stream,
+    received: &mut Vec<u8>,
+) -> Option<String> {
     loop {
-        let readable = stream.readable(unread + 1).await.ok()?;
-        let found = stream.read(|bytes| match request_len(bytes) {
-            Some(len) => (
-                len,
-                Some(String::from_utf8_lossy(&bytes[..len]).into_owned()),
-            ),
-            None => (0, None),
-        });
-        if found.is_some() {
-            return found;
+        if let Some(len) = request_len(received) {
+            let request = received.drain(..len).collect::<Vec<u8>>();
+            return Some(String::from_utf8_lossy(&request).into_owned());
         }
-        if readable.unread <= unread {
+        if stream.readable(1).await.ok()?.unread == 0 {
             return None;
         }
-        unread = readable.unread;
+        stream.read(|bytes| {
+            received.extend_from_slice(bytes);
+            (bytes.len(), ())
+        });
     }
 }
 
@@ -164,7 +164,8 @@ fn request_len(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= end + length).then_some(end + length)
 }
 
-async fn echo(stream: &<SimEngine as Engine>::Stream) {
+async fn echo(stream: &<SimEngine as Engine>::Stream, received: &[u8]) {
+    stream.write(Payload::Copy(received));
     while let Ok(readable) = stream.readable(1).await {
         if readable.unread == 0 {
             return;

@@ -1,0 +1,102 @@
+//! The content of a request, read whole: in memory, or in a temporary file if it is longer than
+//! `client_body_buffer_size`.
+
+use super::PIECE_BYTES;
+use crate::exchange::{ContentError, Exchange};
+use crate::local::{FileOf, Local};
+use crate::log::Text;
+use crate::request::{Request, StoredContent};
+use crate::temporary_file::{TemporaryFile, TemporaryFileError};
+use mill_config::config::LogLevel;
+use mill_config::config::settings::ClientBodyFile;
+use mill_runtime::engine::Engine;
+use mill_runtime::files::Visibility;
+
+/// Why the content could not be read, or kept.
+pub(super) enum NotStored {
+    Missing(ContentError),
+    File(TemporaryFileError),
+}
+
+/// The content in memory, or all of it in the file.
+type Stored<E> = (Vec<u8>, Option<TemporaryFile<FileOf<E>>>);
+
+/// Reads the content. At most a buffer of it is in memory at any time.
+pub(super) async fn store<X: Exchange>(
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> Result<Stored<X::Engine>, NotStored> {
+    let memory_max = memory_bytes_max(request);
+    let in_file_only = request.location.client_body.in_file_only != ClientBodyFile::Off;
+    let mut bytes = Vec::new();
+    let mut file = None;
+    loop {
+        let most = memory_max.saturating_sub(bytes.len());
+        let read = exchange.content(request, most.clamp(1, PIECE_BYTES), |piece| {
+            bytes.extend_from_slice(piece);
+        });
+        if !read.await.map_err(NotStored::Missing)? {
+            break;
+        }
+        if bytes.len() >= memory_max {
+            flush(&mut bytes, &mut file, request, local)?;
+        }
+    }
+    if file.is_some() || in_file_only {
+        flush(&mut bytes, &mut file, request, local)?;
+        bytes = Vec::new();
+    } else if request.site.mentions.request_body {
+        request.stored_content = Some(Box::new(StoredContent::Memory(bytes.clone())));
+    }
+    Ok((bytes, file))
+}
+
+/// Content of known length that is little longer than the buffer stays in memory, as with nginx.
+fn memory_bytes_max(request: &Request) -> usize {
+    let settings = &request.location.client_body;
+    let buffer = settings.buffer_size.max(1);
+    let in_memory = match request.message.head.content_length {
+        Some(len) if len <= buffer + buffer / 4 => len + 1,
+        _ => buffer,
+    };
+    usize::try_from(in_memory).unwrap_or(usize::MAX)
+}
+
+/// Moves what is in memory to the file.
+fn flush<E: Engine>(
+    bytes: &mut Vec<u8>,
+    file: &mut Option<TemporaryFile<FileOf<E>>>,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Result<(), NotStored> {
+    let file = match file {
+        Some(file) => file,
+        None => file.insert(create(request, local).map_err(NotStored::File)?),
+    };
+    file.append(bytes, local).map_err(NotStored::File)?;
+    bytes.clear();
+    Ok(())
+}
+
+fn create<E: Engine>(
+    request: &mut Request,
+    local: &Local<E>,
+) -> Result<TemporaryFile<FileOf<E>>, TemporaryFileError> {
+    let settings = &request.location.client_body;
+    let (visibility, level) = match settings.in_file_only {
+        ClientBodyFile::Off => (Visibility::Unnamed, LogLevel::Warn),
+        ClientBodyFile::On | ClientBodyFile::Clean => (Visibility::Named, LogLevel::Notice),
+    };
+    let file = TemporaryFile::create(&settings.temp_path, visibility, local)?;
+    let path = Text(&file.path);
+    local.log_error(Some(request), level, format_args!("{BUFFERED} {path}"));
+    request.stored_content = Some(Box::new(StoredContent::File {
+        path: file.path.clone(),
+        is_removed: settings.in_file_only == ClientBodyFile::Clean,
+    }));
+    Ok(file)
+}
+
+/// nginx's line.
+const BUFFERED: &str = "a client request body is buffered to a temporary file";
