@@ -9,6 +9,7 @@ use crate::privileges::Identity;
 use crate::process_log::{ProcessLog, describe};
 use crate::stack;
 use crate::stack_choice;
+use crate::temporary_directories;
 use mill_config::Config;
 use mill_config::bundle::Bundle;
 use mill_config::config::{LogLevel, Main};
@@ -55,6 +56,11 @@ impl Cycle {
             let file = logs.iter().find(|log| log.path == path)?;
             file.file.try_clone().ok()
         });
+        let uid = identity.as_ref().map(|identity| identity.account.uid);
+        for (path, error) in temporary_directories::create_all(&config, uid) {
+            let what = format!("mkdir() \"{path}\" failed {}", describe(&error));
+            log.write(LogLevel::Error, &what);
+        }
         let opening = Opening {
             threads: stack::thread_count(&config.main, launch.stack.as_ref()),
             test: false,

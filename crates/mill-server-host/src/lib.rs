@@ -23,8 +23,14 @@ mod inherited_device;
 /// The listening sockets, from one configuration to the next.
 pub mod listening;
 
+/// All locations of a configuration.
+pub mod locations;
+
 /// The log files that a configuration names.
 pub mod log_files;
+
+/// The directories of temporary files.
+pub mod temporary_directories;
 
 /// The pid file.
 pub mod pid_file;

@@ -1,8 +1,9 @@
 //! The log files of a configuration, opened by the process that has the rights to.
 
+use crate::locations;
 use crate::message::LogFile;
 use mill_config::Config;
-use mill_config::config::{ErrorLogTarget, Instruction, Location, LocationTree, LogPath};
+use mill_config::config::{ErrorLogTarget, Location, LogPath};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -74,22 +75,8 @@ pub fn paths(config: &Config) -> BTreeSet<Vec<u8>> {
     for log in &config.main.error_log {
         add_error_log(&log.target, &mut paths);
     }
-    if let Some(http) = &config.http {
-        for server in &http.servers {
-            add_location(&server.location, &mut paths);
-            add_locations(&server.locations, &mut paths);
-            for (_, location) in &server.named_locations {
-                add_location(location, &mut paths);
-            }
-        }
-    }
+    locations::visit_all(config, &mut |location| add_location(location, &mut paths));
     paths
-}
-
-fn add_locations(tree: &LocationTree, paths: &mut BTreeSet<Vec<u8>>) {
-    for location in tree.iter() {
-        add_location(location, paths);
-    }
 }
 
 fn add_location(location: &Location, paths: &mut BTreeSet<Vec<u8>>) {
@@ -99,22 +86,6 @@ fn add_location(location: &Location, paths: &mut BTreeSet<Vec<u8>>) {
     for log in location.log.access_logs.iter() {
         if let LogPath::File(path) = &log.path {
             paths.insert(path.to_vec());
-        }
-    }
-    add_instructions(&location.instructions, paths);
-    if let Some(limit) = &location.limit_except {
-        add_location(&limit.location, paths);
-    }
-    add_locations(&location.locations, paths);
-}
-
-fn add_instructions(instructions: &[Instruction], paths: &mut BTreeSet<Vec<u8>>) {
-    for instruction in instructions {
-        if let Instruction::If { body, location, .. } = instruction {
-            add_instructions(body, paths);
-            if let Some(location) = location {
-                add_location(location, paths);
-            }
         }
     }
 }
