@@ -50,6 +50,7 @@ pub(crate) async fn deliver<X: Exchange>(
         kept.insert(request, local);
     } else {
         local.put_message(std::mem::take(&mut request.message));
+        local.put_trace(request.upstream.take());
     }
 }
 

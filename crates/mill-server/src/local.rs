@@ -6,6 +6,7 @@ use crate::gzip::Encoder;
 use crate::hot::HotAnswers;
 use crate::log::{LogSender, WorkerLog};
 use crate::open_files::OpenFiles;
+use crate::proxy::trace::UpstreamTrace;
 use crate::request::{Message, Outcome, Phase};
 use crate::resolvers::WorkerResolvers;
 use crate::response::Response;
@@ -79,6 +80,8 @@ pub struct Local<E: Engine> {
     buffers: RefCell<Vec<Vec<u8>>>,
     /// Messages of requests that are over, kept for their memory.
     messages: RefCell<Vec<Message>>,
+    /// Traces of such requests, likewise.
+    traces: RefCell<Vec<Rc<UpstreamTrace>>>,
     /// The worker's number.
     index: u32,
     pub compressed: RefCell<CompressedContents>,
@@ -131,6 +134,7 @@ impl<E: DatagramEngine> Local<E> {
             date: Cell::new((0, imf_fixdate(0))),
             buffers: RefCell::default(),
             messages: RefCell::default(),
+            traces: RefCell::default(),
             index: shared.index,
             compressed: RefCell::default(),
             upstreams,
@@ -221,6 +225,23 @@ impl<E: Engine> Local<E> {
         }
     }
 
+    /// An empty trace. Return it by [`Self::put_trace`] when its request is over.
+    pub(crate) fn take_trace(&self) -> Rc<UpstreamTrace> {
+        self.traces.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes a trace back, unless something else still holds it.
+    pub(crate) fn put_trace(&self, trace: Option<Rc<UpstreamTrace>>) {
+        let mut traces = self.traces.borrow_mut();
+        if let Some(mut trace) = trace
+            && let Some(alone) = Rc::get_mut(&mut trace)
+            && traces.len() < BUFFERS_MAX
+        {
+            alone.clear();
+            traces.push(trace);
+        }
+    }
+
     /// `$connection`: unique within the process. A worker reserves numbers in blocks, so that a connection costs no
     /// atomic operation.
     pub fn next_connection_number(&self) -> u64 {
@@ -282,7 +303,7 @@ impl fmt::Debug for Environment {
 /// Boxes kept for requests that go the whole way; so many concurrent ones need no allocation.
 const POOLED_MAX: usize = 1024;
 
-/// Buffers and messages that are kept, a buffer's initial size, and the size above which one is freed, in bytes.
+/// Buffers, messages and traces that are kept, a buffer's initial size, and the size above which one is freed, in bytes.
 const BUFFERS_MAX: usize = 64;
 const BUFFER_BYTES: usize = 2048;
 const BUFFER_BYTES_MAX: usize = 128 * 1024;

@@ -99,7 +99,7 @@ pub(crate) async fn respond<X: Exchange>(
         Ok(target) => target,
         Err(status) => return Answer::Status(status),
     };
-    let trace = Rc::clone(request.upstream.get_or_insert_default());
+    let trace = Rc::clone(request.upstream.get_or_insert_with(|| local.take_trace()));
     trace.set_host(&target);
     let settings = settings_of(&request.location, pass.protocol);
     let content = match content::read(pass.protocol, &settings, exchange, request, local).await {
@@ -137,7 +137,7 @@ impl<'a, E: Engine> Proxying<'a, E> {
         request: &mut Request,
         local: &'a Local<E>,
     ) -> Self {
-        let trace = Rc::clone(request.upstream.get_or_insert_default());
+        let trace = Rc::clone(request.upstream.get_or_insert_with(|| local.take_trace()));
         let tries_max = settings.next_upstream_tries;
         let servers = group.selector.borrow_mut().tries();
         Self {
@@ -217,7 +217,8 @@ impl<E: Engine> Proxying<'_, E> {
             Ok(selected) => TriedServer::Peer(Arc::clone(selected.peer())),
             Err(_) => TriedServer::NoneOf(Arc::clone(&self.group.group)),
         };
-        self.trace.set_url(self.target.url(server.name(), request));
+        self.trace
+            .set_url(|url| self.target.emit_url(server.name(), request, url));
         self.trace.begin(server, follows_redirect, now);
         let selected = selected.ok()?;
         self.tried.add(&selected);

@@ -65,6 +65,12 @@ fn find(bytes: &[u8], from: usize, word: impl Fn(u64) -> u64, byte: impl Fn(u8) 
         }
         at += 8;
     }
+    if let (Some(eight), [_, ..]) = (rest.last_chunk::<8>(), tail) {
+        // Its first bytes were looked at already, and are no stops.
+        let stops = word(u64::from_le_bytes(*eight));
+        let before = (stops.trailing_zeros() / 8) as usize;
+        return bytes.len() - 8 + before;
+    }
     at + tail.iter().position(|b| byte(*b)).unwrap_or(tail.len())
 }
 

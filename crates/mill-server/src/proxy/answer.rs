@@ -91,7 +91,9 @@ impl AnswerHead {
 
 impl Accel {
     fn read(&mut self, settings: &PassSettings, name: &[u8], value: &[u8]) {
-        let Some(rest) = strip_prefix_of_any_case(name, b"X-Accel-") else {
+        let (Some(b'X' | b'x'), Some(rest)) =
+            (name.first(), strip_prefix_of_any_case(name, b"X-Accel-"))
+        else {
             return;
         };
         let is_heeded = |field| !settings.ignore_headers.contains(field);
@@ -138,7 +140,28 @@ fn strip_prefix_of_any_case<'a>(name: &'a [u8], prefix: &[u8]) -> Option<&'a [u8
 
 fn line(name: &[u8], value: &[u8]) -> FieldLine {
     FieldLine {
-        name: Cow::Owned(name.to_vec()),
+        name: owned_name(name),
         value: value.to_vec(),
     }
 }
+
+/// A copy of the name, except of frequent ones in their usual spelling.
+fn owned_name(name: &[u8]) -> Cow<'static, [u8]> {
+    let known = FREQUENT.iter().find(|known| known.as_bytes() == name);
+    known.map_or_else(
+        || Cow::Owned(name.to_vec()),
+        |known| Cow::Borrowed(known.as_bytes()),
+    )
+}
+
+/// Fields of many answers that are passed on as they are.
+const FREQUENT: &[&str] = &[
+    "Accept-Ranges",
+    "Cache-Control",
+    "Content-Encoding",
+    "Expires",
+    "Last-Modified",
+    "Location",
+    "Set-Cookie",
+    "Vary",
+];

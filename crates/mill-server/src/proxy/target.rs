@@ -83,22 +83,17 @@ impl Target {
     }
 
     /// The URL at this server, for error logs.
-    pub(super) fn url(&self, server: &[u8], request: &Request) -> Vec<u8> {
+    pub(super) fn emit_url(&self, server: &[u8], request: &Request, url: &mut Vec<u8>) {
         let protocol = self.pass.protocol;
         let scheme = match protocol {
             PassProtocol::Http => "http",
             other => other.prefix(),
         };
-        let mut url = Vec::with_capacity(URL_BYTES);
         for part in [scheme.as_bytes(), b"://", server] {
             url.extend_from_slice(part);
         }
         if protocol == PassProtocol::Http {
-            emit_uri(self, request, &mut url);
+            emit_uri(self, request, url);
         }
-        url
     }
 }
-
-/// Nearly all URLs are shorter.
-const URL_BYTES: usize = 120;

@@ -73,6 +73,18 @@ impl TriedServer {
 }
 
 impl UpstreamTrace {
+    /// Makes it ready for another request, and keeps its memory.
+    pub(crate) fn clear(&mut self) {
+        let (mut tries, mut url) = (self.tries.take(), self.url.take());
+        tries.clear();
+        url.clear();
+        *self = Self {
+            tries: RefCell::new(tries),
+            url: RefCell::new(url),
+            ..Self::default()
+        };
+    }
+
     /// Begins a try. The first one of another location follows an internal redirect.
     pub(super) fn begin(&self, server: TriedServer, follows_redirect: bool, now: Instant) {
         self.tries.borrow_mut().push(Try {
@@ -98,8 +110,11 @@ impl UpstreamTrace {
         self.host.borrow().clone()
     }
 
-    pub(super) fn set_url(&self, url: Vec<u8>) {
-        *self.url.borrow_mut() = url;
+    /// `emit` appends the URL of the next try to what it is given.
+    pub(super) fn set_url(&self, emit: impl FnOnce(&mut Vec<u8>)) {
+        let mut url = self.url.borrow_mut();
+        url.clear();
+        emit(&mut url);
     }
 
     /// Passes the URL of the current try to `show`; not called while there is none.
