@@ -242,6 +242,7 @@ fn option(
         }
         (b"proxy_protocol", None) => {
             options.proxy_protocol = true;
+            resolver.note_parameter_not_here_yet(statement, word);
             return Ok(());
         }
         (b"bind", None) => {}

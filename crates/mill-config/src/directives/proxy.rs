@@ -6,7 +6,9 @@ mod rewriting;
 use crate::Text;
 use crate::config::settings::{HttpVersion, group};
 use crate::config::{Pattern, Template};
-use crate::directive::{ANY_LEVEL, Apply, Arity, Contexts, Directive, LOCATION, Value, many, once};
+use crate::directive::{
+    ANY_LEVEL, Apply, Arity, Contexts, Directive, LOCATION, NOT_HERE_YET, Notice, Value, many, once,
+};
 use crate::lexer::Statement;
 use crate::resolve::unsupported::Feature;
 use crate::resolve::{Applied, Resolver};
@@ -137,7 +139,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Content of requests to servers in the place of the client's.",
-    ),
+    ).unread(NOT_HERE_YET, Notice::Given),
     once(
         "proxy_method",
         ANY_LEVEL,
@@ -193,7 +195,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "off",
         Apply::Flag(|s| &mut s.proxy.pass_trailers),
         "Pass on trailers of answers.",
-    ),
+    ).unread(NOT_HERE_YET, Notice::Given),
     once(
         "proxy_send_lowat",
         ANY_LEVEL,
@@ -218,7 +220,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Millstream's own for HTTP: tell servers of proxy_pass the client's address by the PROXY protocol, v1 (on) or v2.",
-    ),
+    ).unread(NOT_HERE_YET, Notice::Given),
     once(
         "proxy_headers_hash_max_size",
         ANY_LEVEL,

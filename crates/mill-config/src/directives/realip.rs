@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::Text;
 use crate::config::Network;
 use crate::config::settings::group;
-use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, many, once};
+use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, NOT_HERE_YET, Notice, many, once};
 use crate::directives::access::network;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
@@ -38,7 +38,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(1),
         Apply::With(set_real_ip_from),
         "Proxies that tell the client's address: an address, a network, a name, or unix:.",
-    ),
+    )
+    .unread(NOT_HERE_YET, Notice::Given),
     once(
         "real_ip_header",
         ANY_LEVEL,
@@ -53,7 +54,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "The field with the client's address, or proxy_protocol.",
-    ),
+    )
+    .unread(NOT_HERE_YET, Notice::Given),
     once(
         "real_ip_recursive",
         ANY_LEVEL,
@@ -61,7 +63,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "off",
         Apply::Flag(|s| &mut s.real_ip.recursive),
         "Of several addresses in the field take the last one that is no such proxy.",
-    ),
+    )
+    .unread(NOT_HERE_YET, Notice::Given),
 ];
 
 fn set_real_ip_from(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

@@ -2,7 +2,9 @@
 
 use crate::Text;
 use crate::config::Api;
-use crate::directive::{Apply, Arity, Contexts, Directive, LOCATION, SERVER_LOCATION, once};
+use crate::directive::{
+    Apply, Arity, Contexts, Directive, LOCATION, NOT_HERE_YET, Notice, SERVER_LOCATION, once,
+};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
 
@@ -14,7 +16,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "",
         Apply::With(api),
         "Millstream's own: answers with its state as JSON, as the API of NGINX Plus; with write=on it changes groups of servers.",
-    ),
+    ).unread(NOT_HERE_YET, Notice::Given),
     once(
         "status_zone",
         SERVER_LOCATION.and(Contexts::IF_IN_LOCATION),
@@ -25,7 +27,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Name under which the API counts the requests of a server or location.",
-    ),
+    ).unread(NOT_HERE_YET, Notice::Given),
 ];
 
 fn api(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

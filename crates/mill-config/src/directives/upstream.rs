@@ -17,7 +17,7 @@ use crate::config::{
     Balancing, NameServers, Sticky, Upstream, UpstreamKeepalive, UpstreamQueue, UpstreamServer,
     UpstreamZone,
 };
-use crate::directive::{Apply, Arity, Contexts, Directive, HTTP, many, once};
+use crate::directive::{Apply, Arity, Contexts, Directive, HTTP, NOT_HERE_YET, Notice, many, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
 use crate::value;
@@ -129,14 +129,14 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "",
         Apply::With(queue::queue),
         "Most requests that wait for a server, and how long: timeout=, 60s if it is not written.",
-    ),
+    ).unread(NOT_HERE_YET, Notice::Given),
     many(
         "sticky",
         UPSTREAM,
         Arity::AtLeast(2),
         Apply::With(sticky::sticky),
         "Requests of a session go to one server: by a cookie, by a route in variables, or as learnt from answers.",
-    ),
+    ).unread(NOT_HERE_YET, Notice::Given),
     once(
         "state",
         UPSTREAM,
@@ -144,7 +144,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "",
         Apply::With(state::state),
         "The file that keeps the group's servers, in the place of server; the API writes it.",
-    ),
+    ).unread(NOT_HERE_YET, Notice::Given),
 ];
 
 /// A block before its end.

@@ -1,7 +1,7 @@
 //! The tables: one text, expanded for each prefix.
 
 use super::value::{self, NEXT_OF_CGI, NEXT_OF_HTTP, NEXT_OF_MEMCACHED};
-use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, many, once};
+use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, NOT_HERE_YET, Notice, many, once};
 
 /// A directive of one argument.
 macro_rules! one {
@@ -79,13 +79,13 @@ macro_rules! connection_table {
                 "off",
                 read!($group.bind = bind),
                 "Local address of connections to servers, with transparent even that of the client.",
-            ),
+            ).unread(NOT_HERE_YET, Notice::Given),
             one!(
                 concat!($prefix, "_socket_keepalive"),
                 "off",
                 Apply::Flag(|s| &mut s.$group.socket_keepalive),
                 "SO_KEEPALIVE on connections to servers."
-            ),
+            ).unread(NOT_HERE_YET, Notice::Given),
         ];
     };
 }
@@ -165,13 +165,15 @@ macro_rules! content_table {
                 "0",
                 read!($group.limit_rate = amount),
                 "Bytes per second of one answer that are read. 0 is no limit."
-            ),
+            )
+            .unread(NOT_HERE_YET, Notice::Given),
             one!(
                 concat!($prefix, "_force_ranges"),
                 "off",
                 Apply::Flag(|s| &mut s.$group.force_ranges),
                 "Answer ranges also where a server does not say Accept-Ranges."
-            ),
+            )
+            .unread(NOT_HERE_YET, Notice::Given),
             one!(
                 concat!($prefix, "_socket_rcvbuf"),
                 "",
@@ -181,7 +183,8 @@ macro_rules! content_table {
                     Ok(())
                 }),
                 "SO_RCVBUF of connections to servers."
-            ),
+            )
+            .unread(NOT_HERE_YET, Notice::Given),
             one!(
                 concat!($prefix, "_socket_sndbuf"),
                 "",
@@ -191,13 +194,15 @@ macro_rules! content_table {
                     Ok(())
                 }),
                 "SO_SNDBUF of connections to servers."
-            ),
+            )
+            .unread(NOT_HERE_YET, Notice::Given),
             one!(
                 concat!($prefix, "_store"),
                 "off",
                 read!($group.store = store),
                 "Keep answers as files: on, or a path."
-            ),
+            )
+            .unread(NOT_HERE_YET, Notice::Given),
             once(
                 concat!($prefix, "_store_access"),
                 ANY_LEVEL,
@@ -205,7 +210,8 @@ macro_rules! content_table {
                 "user:rw",
                 read!($group.store_access = store_access),
                 "Permissions of stored answers.",
-            ),
+            )
+            .unread(NOT_HERE_YET, Notice::Given),
             many(
                 concat!($prefix, "_hide_header"),
                 ANY_LEVEL,
