@@ -139,7 +139,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Content of requests to servers in the place of the client's.",
-    ).unread(NOT_HERE_YET, Notice::Given),
+    ),
     once(
         "proxy_method",
         ANY_LEVEL,

@@ -12,6 +12,7 @@ use crate::local::{AnswerOf, FileOf, Local};
 use crate::log::Text;
 use crate::request::Request;
 use crate::temporary_file::{TemporaryFile, TemporaryFileError};
+use crate::variables;
 use mill_config::config::settings::PassSettings;
 use mill_config::config::{LogLevel, PassProtocol, Variable};
 use mill_http::decimal::emit_decimal;
@@ -22,6 +23,7 @@ use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use mill_upstream::fastcgi;
 use std::fmt;
+use std::sync::Arc;
 use store::NotStored;
 
 /// What stands around the pieces of content on the way to the server.
@@ -61,6 +63,14 @@ pub(super) async fn read<X: Exchange>(
     request: &mut Request,
     local: &Local<X::Engine>,
 ) -> Result<RequestContent<X::Engine>, AnswerOf<X::Engine>> {
+    let location = Arc::clone(&request.location);
+    if let (PassProtocol::Http, Some(text)) = (protocol, &location.proxy_http.set_body) {
+        // The client's content is read all the same: behind it is the next request.
+        RequestContent::gather(true, exchange, request, local).await?;
+        let mut bytes = Vec::new();
+        variables::append(text, request, local, &mut bytes);
+        return Ok(RequestContent::Buffered { bytes, sent: 0 });
+    }
     if !settings.pass_request_body {
         return Ok(RequestContent::None);
     }

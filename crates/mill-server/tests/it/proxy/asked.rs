@@ -152,3 +152,21 @@ fn content_is_sent_on_while_interim_answers_come() {
     assert_eq!(content(&answer), "x", "{answer}");
     assert!(proxy.asked()[0].ends_with("\r\n\r\nabcdef"));
 }
+
+#[test]
+fn a_body_that_is_set_replaces_the_clients_content() {
+    let directives = "location / { proxy_pass http://app; proxy_set_body id=$arg_id; proxy_pass_request_body off; }";
+    let mut proxy = Proxy::new(directives, |_, _| vec![ok("x")]);
+    let client = proxy.server.connect();
+    client.send("POST /?id=7 HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nsecret");
+    client.send(get("/?id=89"));
+    proxy.server.run();
+    assert_eq!(answers(&client.received()).len(), 2);
+    let asked = proxy.asked();
+    for (asked, body) in asked.iter().zip(["id=7", "id=89"]) {
+        let end = format!("\r\n\r\n{body}");
+        let length = format!("\r\nContent-Length: {}\r\n", body.len());
+        assert!(asked.ends_with(&end) && asked.contains(&length), "{asked}");
+    }
+    assert_eq!(asked.len(), 2);
+}
