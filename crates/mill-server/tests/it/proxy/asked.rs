@@ -170,3 +170,15 @@ fn a_body_that_is_set_replaces_the_clients_content() {
     }
     assert_eq!(asked.len(), 2);
 }
+
+#[test]
+fn content_that_is_not_passed_on_stays_here() {
+    let directives = "location / { proxy_pass http://app; proxy_pass_request_body off; }";
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nsecret";
+    let asked = asked(directives, post);
+    assert!(asked.starts_with("POST / HTTP/1.0\r\n"), "{asked}");
+    assert!(
+        asked.ends_with("\r\n\r\n") && !asked.contains("Content-Length"),
+        "{asked}"
+    );
+}
