@@ -140,7 +140,7 @@ fn refuse_kind<E: Engine>(path: &[u8], request: &Request, local: &Local<E>) -> A
 }
 
 /// Redirects to the same path with a slash, so that relative links in the directory's page work.
-fn redirect_to_directory<File>(request: &mut Request) -> Answer<File> {
+pub(crate) fn redirect_to_directory<File>(request: &mut Request) -> Answer<File> {
     let mut location = Vec::with_capacity(request.uri.len() + request.args.len() + 2);
     escape_uri(EscapeSet::Uri, &request.uri, &mut location);
     location.push(b'/');

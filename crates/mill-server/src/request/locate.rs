@@ -4,6 +4,7 @@ use crate::answer::Answer;
 use crate::local::{FileOf, Local};
 use crate::log::Text;
 use crate::request::{Phase, Request};
+use crate::static_file::redirect_to_directory;
 use mill_config::config::{Location, LocationName, LocationTree, LogLevel, Pattern};
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
@@ -39,7 +40,11 @@ pub(super) fn find<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<
         return ControlFlow::Break(Answer::Status(Status::NOT_FOUND));
     }
     enter(found, request);
-    check_content_length(found.client_body.max_size, request, local)
+    check_content_length(found.client_body.max_size, request, local)?;
+    if found.wants_slash(&request.uri) {
+        return ControlFlow::Break(redirect_to_directory(request));
+    }
+    ControlFlow::Continue(())
 }
 
 /// The expressions on the way to a location, its own last: each of them matched and may have captured something.

@@ -182,3 +182,14 @@ fn content_that_is_not_passed_on_stays_here() {
         "{asked}"
     );
 }
+
+#[test]
+fn a_name_without_its_slash_is_redirected_to_the_location() {
+    let directives = "location /a/ { proxy_pass http://app; }";
+    let mut proxy = Proxy::new(directives, |_, _| vec![ok("x")]);
+    let answer = proxy.ask(&get("/a?b=c"));
+    assert!(answer.starts_with("HTTP/1.1 301 "), "{answer}");
+    assert!(answer.contains("/a/?b=c\r\n"), "{answer}");
+    assert_eq!(content(&proxy.ask(&get("/a/"))), "x");
+    assert_eq!(proxy.asked().len(), 1);
+}
