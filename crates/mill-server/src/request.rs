@@ -288,7 +288,11 @@ fn finish<E: Engine>(
     if request.site.mentions.sent_fields {
         request.sent.announce(response);
     }
+    let before = response.status;
     filter::apply(request, response, local)?;
+    if response.status != before {
+        response.reason = None;
+    }
     request.sent.fields.clear();
     response.close |= request.closing;
     if response.status == Status::NO_CONTENT {
@@ -402,6 +406,7 @@ impl Request {
 impl Sent {
     /// Makes `$sent_http_…` available before the answer is sent, for the filters' own settings.
     pub(crate) fn announce<File>(&mut self, response: &Response<File>) {
+        self.status = response.status.0;
         self.fields.clear();
         let mut add = |name: &'static str, value: Option<Vec<u8>>| {
             let name = Cow::Borrowed(name.as_bytes());
