@@ -30,7 +30,7 @@ pub fn apply<E: Engine>(
     response: &mut Response<FileOf<E>>,
     local: &Local<E>,
 ) -> Result<(), Status> {
-    if response.status == Status::RANGE_NOT_SATISFIABLE {
+    if response.status == Status::RANGE_NOT_SATISFIABLE || request.upstream.is_some() {
         carry_over(request, response);
     }
     conditional::apply(request, response)?;
@@ -52,12 +52,24 @@ pub fn apply<E: Engine>(
     Ok(())
 }
 
-/// The 416 has the field lines of the answer that it replaces, except `Last-Modified`.
+/// An answer has the field lines kept of that which it replaces, except `Last-Modified`. A kept `Content-Type` is that of
+/// a file too, but not that of an error page or of an upstream server's own.
 fn carry_over<File>(request: &mut Request, response: &mut Response<File>) {
-    let mut fields = std::mem::take(&mut request.refused_range);
+    let mut fields = std::mem::take(&mut request.carried_fields);
     fields.retain(|line| !is_last_modified(line));
+    if let Some(at) = fields.iter().position(is_content_type) {
+        let kept = fields.swap_remove(at);
+        let has_own = response.proxied && response.content_type.is_some();
+        if response.status.0 < 400 && !has_own {
+            response.content_type = Some(kept.value);
+        }
+    }
     fields.append(&mut response.fields);
     response.fields = fields;
+}
+
+fn is_content_type(line: &FieldLine) -> bool {
+    line.name.eq_ignore_ascii_case(b"Content-Type")
 }
 
 fn is_last_modified(line: &FieldLine) -> bool {

@@ -43,6 +43,9 @@ mod answer;
 /// Values of the answer that name the server.
 mod rewriting;
 
+/// Where the server says that another answer is.
+mod redirected;
+
 /// The content of the answer.
 mod source;
 
@@ -448,10 +451,19 @@ impl<E: Engine> Proxying<'_, E> {
             connection.release(now);
             return Answer::Status(Status::NOT_FOUND);
         }
+        let (mut response, accel) = head.respond(&self.settings, self.target.pass.protocol);
         if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {
+            if status == 401 {
+                let mut asked = response.fields;
+                asked.retain(|line| line.name.eq_ignore_ascii_case(b"WWW-Authenticate"));
+                request.carried_fields.extend(asked);
+            }
             return Answer::Status(Status(status));
         }
-        let (mut response, accel) = head.respond(&self.settings, self.target.pass.protocol);
+        if let Some(target) = accel.redirect {
+            self.trace.ended(None, connection.sent(), now);
+            return redirected::follow(target, response, request);
+        }
         match self.target.pass.protocol {
             PassProtocol::Http => rewriting::apply(&mut response, request, self.local),
             PassProtocol::Memcached => {

@@ -128,8 +128,9 @@ pub struct Request {
     pub freshness: Option<Freshness>,
     /// Another `Accept-Encoding` would have had another answer; sent as `Vary` if `gzip_vary` is on.
     pub varies_by_encoding: bool,
-    /// The field lines of an answer whose ranges could not be satisfied: they are sent with the 416, as in nginx.
-    pub refused_range: Vec<FieldLine>,
+    /// Field lines of an answer that this one replaces: whose ranges could not be satisfied, or that an upstream server
+    /// has redirected.
+    pub carried_fields: Vec<FieldLine>,
     /// Its content, once a handler has read it whole.
     pub stored_content: Option<Box<StoredContent>>,
     /// What upstream servers did for it.

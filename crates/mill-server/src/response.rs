@@ -47,6 +47,8 @@ pub struct Response<File> {
     pub streamed: bool,
     /// Close the connection after this answer.
     pub close: bool,
+    /// An upstream server has answered: the request's conditions were its to evaluate.
+    pub proxied: bool,
 }
 
 /// A file in one of its states: a value made from it is valid as long as these are equal.
@@ -77,6 +79,7 @@ impl<File> Response<File> {
             identity: None,
             streamed: false,
             close: false,
+            proxied: false,
         }
     }
 

@@ -7,12 +7,12 @@ use mill_config::config::settings::IfModifiedSince;
 use mill_http::conditional::{self, Conditions, Validators, Verdict};
 use mill_http::status::Status;
 
-/// Evaluates the conditions of the request on an answer with 200.
+/// Evaluates the conditions of the request on an answer with 200 that is our own.
 pub(super) fn apply<File>(
     request: &mut Request,
     response: &mut Response<File>,
 ) -> Result<(), Status> {
-    if response.status != Status::OK {
+    if response.status != Status::OK || response.proxied {
         return Ok(());
     }
     let conditions = Conditions::of(&request.message.head, &request.message.bytes);

@@ -42,6 +42,10 @@ pub(super) fn apply<E: Engine, File>(
             None => request.pure = false,
         }
     }
+    response.fields.retain(|line| {
+        let replaces = |name: &[u8]| line.name.eq_ignore_ascii_case(name);
+        !replaces(b"Expires") && !replaces(b"Cache-Control")
+    });
     response.push_field("Expires", date);
     response.push_field("Cache-Control", cache_control);
 }

@@ -37,7 +37,7 @@ pub(super) fn apply<E: Engine>(
             let mut value = Vec::new();
             emit_unsatisfied_range(len, &mut value);
             response.push_field("Content-Range", value);
-            request.refused_range = std::mem::take(&mut response.fields);
+            request.carried_fields = std::mem::take(&mut response.fields);
             return Err(Status::RANGE_NOT_SATISFIABLE);
         }
     }

@@ -50,6 +50,7 @@ impl AnswerHead {
         protocol: PassProtocol,
     ) -> (Response<File>, Accel) {
         let mut response = Response::empty(Status(self.head.status));
+        response.proxied = true;
         // nginx passes the phrase on.
         let reason = self.head.reason(&self.bytes);
         let usual = response.status.reason().unwrap_or_default();

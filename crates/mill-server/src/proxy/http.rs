@@ -81,18 +81,23 @@ pub(super) fn emit_uri(target: &Target, request: &Request, out: &mut Vec<u8>) {
     if let Some(uri) = target.whole_uri.as_ref().filter(|uri| !uri.is_empty()) {
         return emit_target(uri, out);
     }
+    // What `rewrite … break` has made goes as it is.
     let replacement = target.pass.uri.as_deref();
+    let replacement = replacement.filter(|_| request.valid_location);
     let as_sent = request.message.head.target.whole.of(&request.message.bytes);
     if replacement.is_none() && !request.internal && as_sent.starts_with(b"/") {
         return out.extend_from_slice(as_sent);
     }
-    let replaced = match replacement {
-        Some(_) if request.valid_location => target.pass.replaced,
-        _ => 0,
-    };
+    let replaced = replacement.map_or(0, |_| target.pass.replaced);
     out.extend_from_slice(replacement.unwrap_or_default());
     let rest = request.uri.get(replaced..).unwrap_or_default();
-    escape_uri(EscapeSet::Uri, rest, out);
+    let mut path = as_sent.split(|byte| *byte == b'?');
+    let is_escaped = path.next().is_some_and(|path| path.contains(&b'%'));
+    if is_escaped || request.internal {
+        escape_uri(EscapeSet::Uri, rest, out);
+    } else {
+        emit_target(rest, out);
+    }
     if !request.args.is_empty() {
         out.push(b'?');
         emit_target(&request.args, out);

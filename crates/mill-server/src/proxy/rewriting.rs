@@ -68,12 +68,15 @@ fn rewrite<E: Engine>(
     let replaced = match &rule.pattern {
         RewritePattern::Prefix(prefix) => {
             let prefix = variables::evaluate(prefix, request, local);
-            value.starts_with(&prefix).then_some(prefix.len())
+            value.starts_with(&prefix).then_some(0..prefix.len())
         }
         RewritePattern::Domain(domain) => {
             let domain = variables::evaluate(domain, request, local);
-            let bare = value.strip_prefix(b".").unwrap_or(value);
-            bare.eq_ignore_ascii_case(&domain).then_some(value.len())
+            // A dot before the name stays.
+            let start = usize::from(value.starts_with(b"."));
+            let bare = value.get(start..).unwrap_or_default();
+            let fits = bare.eq_ignore_ascii_case(&domain);
+            fits.then_some(start..value.len())
         }
         RewritePattern::Pattern(pattern) => {
             let mut captures = Vec::new();
@@ -81,14 +84,14 @@ fn rewrite<E: Engine>(
             if fits {
                 request.keep_captures(Some(pattern), value, captures);
             }
-            fits.then_some(value.len())
+            fits.then_some(0..value.len())
         }
     };
     let Some(replaced) = replaced else {
         return false;
     };
     let replacement = variables::evaluate(&rule.replacement, request, local);
-    value.splice(..replaced, replacement);
+    value.splice(replaced, replacement);
     true
 }
 

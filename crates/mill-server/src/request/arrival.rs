@@ -84,7 +84,7 @@ impl Request {
             pure: listener.specific.is_empty(),
             freshness: None,
             varies_by_encoding: false,
-            refused_range: Vec::new(),
+            carried_fields: Vec::new(),
             stored_content: None,
             upstream: None,
             sent: Sent::default(),
