@@ -6,6 +6,7 @@
 //! [server]                   directives of a server for localhost; without this section [http] brings its servers
 //! [compare]                  files of the server's directory to compare afterwards: access.log, or error.log, whose
 //!                            lines of level info count only when this word follows
+//! [origin]                   answers of an upstream server, each with its name: `ok = HTTP/1.1 200 OK¶¶`
 //! [cases]
 //! GET /a.txt                                 HTTP/1.1 with Host: localhost and Connection: close
 //! HEAD /a.txt HTTP/1.0 | Range: bytes=0-1    field lines after bars; Host and Connection replace those above
@@ -16,7 +17,11 @@
 //!
 //! Everywhere in a case: `¶` is CR LF, `\r` `\n` `\t` `\0` `\xHH` `\\` are bytes, `{a*9000}` is repetition, `⏸` waits
 //! for the server before the rest is sent. In directives `%ROOT%` is the directory of the files, `%OUT%` the server's
-//! own, `%PORT%` its port.
+//! own, `%PORT%` its port, `%ORIGIN%` and `%SECOND%` two upstream servers (`origin.rs`). A script of theirs that begins
+//! with `⇤` does not wait for the request's content; at its end `✂` closes the connection, `↯` resets it, `⇄` sends back
+//! what arrives. A script `second:NAME` is of the second server only.
+
+use crate::origin::{Script, ScriptEnd, Scripts};
 
 /// One file of cases.
 #[derive(Debug)]
@@ -26,6 +31,8 @@ pub(crate) struct Subject {
     pub(crate) server: Option<String>,
     pub(crate) compare: Vec<String>,
     pub(crate) cases: Vec<Case>,
+    /// What upstream servers answer, by name.
+    pub(crate) scripts: Scripts,
 }
 
 /// What is sent on one connection.
@@ -47,21 +54,56 @@ impl Subject {
             server: None,
             compare: Vec::new(),
             cases: Vec::new(),
+            scripts: Scripts::new(),
         };
         let mut section = "";
         for line in text.lines() {
             let is_comment = line.starts_with('#') || line.trim().is_empty();
             match (line, section) {
-                ("[http]" | "[server]" | "[compare]" | "[cases]", _) => section = line,
+                ("[http]" | "[server]" | "[compare]" | "[origin]" | "[cases]", _) => section = line,
                 _ if is_comment => {}
                 (_, "[http]") => push_line(&mut subject.http, line),
                 (_, "[server]") => push_line(subject.server.get_or_insert_default(), line),
                 (_, "[compare]") => subject.compare.push(line.to_owned()),
+                (_, "[origin]") => {
+                    let (name, script) = line.split_once(" = ").expect("NAME = SCRIPT");
+                    subject
+                        .scripts
+                        .insert(name.to_owned(), parse_script(script));
+                }
                 (_, "[cases]") => subject.cases.push(Case::parse(line)),
                 _ => panic!("{name}: a line before the first section: {line}"),
             }
         }
         subject
+    }
+
+    /// The scripts of the first upstream server, or of the second one.
+    pub(crate) fn scripts_of(&self, is_second: bool) -> Scripts {
+        let mut scripts = self.scripts.clone();
+        let own = self.scripts.iter().filter(|_| is_second);
+        let own = own.filter_map(|(name, script)| Some((name.strip_prefix("second:")?, script)));
+        scripts.extend(own.map(|(name, script)| (name.to_owned(), script.clone())));
+        scripts
+    }
+}
+
+fn parse_script(text: &str) -> Script {
+    let (is_early, text) = match text.strip_prefix('⇤') {
+        Some(text) => (true, text),
+        None => (false, text),
+    };
+    let ends = [
+        ('✂', ScriptEnd::Close),
+        ('↯', ScriptEnd::Reset),
+        ('⇄', ScriptEnd::Echo),
+    ];
+    let end = ends.iter().find(|(mark, _)| text.ends_with(*mark));
+    let text = end.map_or(text, |(mark, _)| text.trim_end_matches(*mark));
+    Script {
+        is_early,
+        parts: text.split('⏸').map(unescape).collect(),
+        end: end.map_or(ScriptEnd::Keep, |(_, end)| *end),
     }
 }
 

@@ -18,6 +18,9 @@ mod content;
 /// A server process with a directory of its own.
 mod server;
 
+/// An upstream server.
+mod origin;
+
 /// Bytes to a server and back.
 mod exchange;
 
@@ -78,6 +81,10 @@ subjects! {
     variables
     repeated
     charset
+    proxy_requests
+    proxy_answers
+    proxy_faults
+    proxy_groups
 }
 
 fn check(name: &str, other: Program) {

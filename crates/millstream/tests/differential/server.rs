@@ -1,7 +1,10 @@
 //! A server process with a directory of its own.
 
+use crate::answer;
 use crate::cases::Subject;
 use crate::content::{self, Directory};
+use crate::origin::Origin;
+use std::fmt::Write;
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -24,6 +27,8 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// Configuration, logs, pid file.
     pub(crate) out: PathBuf,
+    /// The upstream servers behind it, if the subject has any.
+    pub(crate) origins: Vec<Origin>,
     child: Child,
 }
 
@@ -57,7 +62,16 @@ impl Server {
     fn try_start(program: Program, subject: &Subject, root: &Path, out: &Path) -> Option<Self> {
         fs::create_dir_all(out).unwrap();
         let port = free_port();
-        let text = configuration(program, subject);
+        let mut origins = Vec::new();
+        if !subject.scripts.is_empty() {
+            origins.extend(
+                [false, true].map(|is_second| Origin::start(subject.scripts_of(is_second))),
+            );
+        }
+        let mut text = configuration(program, subject);
+        for (name, origin) in ["%ORIGIN%", "%SECOND%"].iter().zip(&origins) {
+            text = text.replace(name, &format!("127.0.0.1:{}", origin.port));
+        }
         let text = text
             .replace("%ROOT%", root.to_str().unwrap())
             .replace("%OUT%", out.to_str().unwrap())
@@ -81,9 +95,33 @@ impl Server {
         let mut server = Self {
             address,
             out: out.to_owned(),
+            origins,
             child: child.unwrap(),
         };
         server.answers().then_some(server)
+    }
+
+    /// Removes names and ports that differ from those of another server's texts.
+    pub(crate) fn without_names(&self, text: &str) -> String {
+        let mut text = answer::without_names(text, self.address.port());
+        for (index, origin) in self.origins.iter().enumerate() {
+            text = text.replace(
+                &format!(":{}", origin.port),
+                &format!(":ORIGIN{}", index + 1),
+            );
+        }
+        text
+    }
+
+    /// What its upstream servers have been asked since this was last called.
+    pub(crate) fn take_seen(&self) -> String {
+        let mut shown = String::new();
+        for (index, origin) in self.origins.iter().enumerate() {
+            for seen in origin.take_seen() {
+                let _ = write!(shown, "origin {} was asked {seen}", index + 1);
+            }
+        }
+        shown
     }
 
     /// Waits until it listens; false if it exited instead.

@@ -69,17 +69,16 @@ fn unlike_beyond(id: &str, expected: &str, found: &str) -> Option<&'static str> 
 /// Both answers, requested at the same time.
 fn answers(servers: &[Server; 2], case: &Case) -> [String; 2] {
     thread::scope(|scope| {
-        let ask = |server: &Server| {
+        let asked = servers.each_ref().map(|server| {
             let address = server.address;
             scope.spawn(move || {
                 let received = exchange(address, &case.sends);
                 let methods = answer::requested_methods(&case.sends.concat());
                 let mut shown = answer::show(&received.bytes, &methods, address.port());
                 let _ = writeln!(shown, "({:?})", received.end);
-                shown
+                server.without_names(&(shown + &server.take_seen()))
             })
-        };
-        let asked = servers.each_ref().map(ask);
+        });
         asked.map(|thread| thread.join().unwrap())
     })
 }
@@ -92,7 +91,7 @@ fn log_of(server: &Server, name: &str) -> String {
     };
     let text = fs::read(server.out.join(file)).unwrap_or_default();
     let text = legible(&text).replace(server.out.to_str().unwrap(), "OUT");
-    let text = answer::without_names(&text, server.address.port());
+    let text = server.without_names(&text);
     if file != "error.log" {
         return text;
     }

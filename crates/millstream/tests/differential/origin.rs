@@ -1,0 +1,220 @@
+//! An upstream server that answers by scripts, and writes down what it was asked.
+//!
+//! The last segment of a request's path names its script. Bytes are sent as they stand there, so that an answer may be
+//! malformed in any way.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What is answered to one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Script {
+    /// The request's content is not waited for.
+    pub(crate) is_early: bool,
+    /// Sent one after the other, with a pause in between.
+    pub(crate) parts: Vec<Vec<u8>>,
+    pub(crate) end: ScriptEnd,
+}
+
+/// What follows on the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScriptEnd {
+    /// The next request.
+    Keep,
+    Close,
+    Reset,
+    /// Everything that arrives is sent back.
+    Echo,
+}
+
+/// Scripts by name.
+pub(crate) type Scripts = HashMap<String, Script>;
+
+/// A running one, ended when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) port: u16,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    scripts: Scripts,
+    /// One text a request.
+    seen: Mutex<Vec<String>>,
+    is_over: AtomicBool,
+}
+
+/// Longer than a proxy takes to read what was sent.
+const PAUSE: Duration = Duration::from_millis(60);
+
+impl Origin {
+    pub(crate) fn start(scripts: Scripts) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let shared = Arc::new(Shared {
+            scripts,
+            seen: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        });
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || accept(&listener, &accepting));
+        Self { port, shared }
+    }
+
+    /// What has been asked since this was last called.
+    pub(crate) fn take_seen(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.seen.lock().unwrap())
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        // Wakes the listener; if that fails, its thread ends with the process.
+        let _ = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], self.port)));
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    while let Ok((stream, _)) = listener.accept() {
+        if shared.is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        thread::spawn(move || serve(stream, &shared));
+    }
+}
+
+/// Answers the requests of one connection.
+fn serve(mut stream: TcpStream, shared: &Shared) {
+    let _ = stream.set_nodelay(true);
+    let mut number = 0;
+    loop {
+        number += 1;
+        let mut seen = Vec::new();
+        let is_head = read_head(&mut stream, &mut seen);
+        let script = shared.script_for(&seen);
+        if is_head && script.end != ScriptEnd::Reset {
+            let mut last = [0];
+            let _ = stream.read_exact(&mut last);
+        }
+        let early = script.is_early || script.end == ScriptEnd::Reset;
+        if is_head && !early {
+            read_content(&mut stream, &mut seen);
+        }
+        if seen.is_empty() {
+            return;
+        }
+        shared.write_down(number, &seen);
+        if !is_head {
+            return;
+        }
+        let is_bare = seen.starts_with(b"HEAD ");
+        for (index, part) in script.parts.iter().enumerate() {
+            if index > 0 {
+                thread::park_timeout(PAUSE);
+            }
+            let end = part.windows(4).position(|window| window == b"\r\n\r\n");
+            let end = end.filter(|_| is_bare).map(|end| end + 4);
+            if stream
+                .write_all(&part[..end.unwrap_or(part.len())])
+                .is_err()
+            {
+                return;
+            }
+            if end.is_some() {
+                break;
+            }
+        }
+        match script.end {
+            ScriptEnd::Keep => {}
+            ScriptEnd::Close => return close(&mut stream),
+            // The last byte of the head is unread: the kernel resets the connection.
+            ScriptEnd::Reset => return thread::park_timeout(PAUSE),
+            ScriptEnd::Echo => return echo(&mut stream),
+        }
+    }
+}
+
+impl Shared {
+    fn script_for(&self, seen: &[u8]) -> Script {
+        let line = String::from_utf8_lossy(seen);
+        let target = line.split(' ').nth(1).unwrap_or_default();
+        let path = target.split('?').next().unwrap_or_default();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        self.scripts.get(name).cloned().unwrap_or_else(|| Script {
+            is_early: false,
+            parts: vec![
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"
+                    .to_vec(),
+            ],
+            end: ScriptEnd::Keep,
+        })
+    }
+
+    fn write_down(&self, number: u32, seen: &[u8]) {
+        let seen = seen.escape_ascii().to_string().replace("\\r\\n", "\n  ");
+        let text = format!(
+            "(request {number} of its connection)\n  {}\n",
+            seen.trim_end()
+        );
+        self.seen.lock().unwrap().push(text);
+    }
+}
+
+/// Reads a head but for its last byte, which `seen` has nevertheless; false if the connection ended before.
+fn read_head(stream: &mut TcpStream, seen: &mut Vec<u8>) -> bool {
+    let mut byte = [0];
+    while !seen.ends_with(b"\r\n\r") {
+        match stream.read(&mut byte) {
+            Ok(1) => seen.push(byte[0]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            _ => return false,
+        }
+    }
+    seen.push(b'\n');
+    true
+}
+
+/// Reads what `Content-Length` or the chunked coding announces.
+fn read_content(stream: &mut TcpStream, seen: &mut Vec<u8>) {
+    let head = String::from_utf8_lossy(seen).to_ascii_lowercase();
+    let value_of = |name: &str| {
+        let mut lines = head.split("\r\n").filter_map(|line| line.split_once(": "));
+        lines
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value.to_owned())
+    };
+    if value_of("transfer-encoding").is_some() {
+        let mut byte = [0];
+        while !seen.ends_with(b"\r\n0\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+            seen.push(byte[0]);
+        }
+    } else if let Some(len) = value_of("content-length").and_then(|len| len.parse().ok()) {
+        let mut content = Vec::new();
+        let _ = stream.take(len).read_to_end(&mut content);
+        seen.extend(content);
+    }
+}
+
+/// Ends the answer, and reads until the proxy has closed, so that no reset overtakes the answer.
+fn close(stream: &mut TcpStream) {
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut rest = [0; 4096];
+    while matches!(stream.read(&mut rest), Ok(1..)) {}
+}
+
+fn echo(stream: &mut TcpStream) {
+    let mut bytes = [0; 4096];
+    while let Ok(len @ 1..) = stream.read(&mut bytes) {
+        if stream.write_all(&bytes[..len]).is_err() {
+            return;
+        }
+    }
+}
