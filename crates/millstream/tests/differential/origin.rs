@@ -3,7 +3,7 @@
 //! The last segment of a request's path names its script. Bytes are sent as they stand there, so that an answer may be
 //! malformed in any way.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ pub(crate) enum ScriptEnd {
 }
 
 /// Scripts by name.
-pub(crate) type Scripts = HashMap<String, Script>;
+pub(crate) type Scripts = BTreeMap<String, Script>;
 
 /// A running one, ended when it is dropped.
 #[derive(Debug)]

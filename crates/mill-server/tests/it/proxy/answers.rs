@@ -169,7 +169,7 @@ fn cookies_get_other_domains_paths_and_flags() {
     check(
         "proxy_cookie_domain app.local example.org;",
         "a=b; domain=.App.local",
-        "a=b; domain=example.org",
+        "a=b; domain=.example.org",
     );
     check(
         "proxy_cookie_domain ~\\.(\\w+)$ $1.org;",
