@@ -163,21 +163,16 @@ fn an_unread_value_is_noted_unless_its_effect_is_always_in_force() {
         ("events {} http { sendfile_max_chunk 1m; }", false),
         ("events {} http { sendfile on; }", false),
         // What the server does not have yet.
-        ("events {} http { set_real_ip_from 10.0.0.1; }", true),
         ("events {} http { early_hints 1; }", true),
         ("events {} http { proxy_bind 10.0.0.1; }", true),
         ("events {} http { memcached_socket_keepalive on; }", true),
-        ("events {} http { proxy_protocol on; }", true),
+        ("events {} http { proxy_protocol off; }", false),
         (
             "events {} http { upstream a { server 127.0.0.1; queue 1; } }",
             true,
         ),
         (
             "events {} http { server { location / { millstream_api; } } }",
-            true,
-        ),
-        (
-            "events {} http { server { listen 80 proxy_protocol; } }",
             true,
         ),
         (

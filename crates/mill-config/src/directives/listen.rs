@@ -216,7 +216,12 @@ fn parse_port(text: &[u8]) -> Option<u16> {
 }
 
 /// Parameters of protocols that are not supported yet.
-const LATER: [(&str, &str); 3] = [("ssl", "TLS"), ("http2", "HTTP/2"), ("quic", "HTTP/3")];
+const LATER: [(&str, &str); 4] = [
+    ("ssl", "TLS"),
+    ("http2", "HTTP/2"),
+    ("quic", "HTTP/3"),
+    ("proxy_protocol", "the PROXY protocol"),
+];
 
 fn option(
     resolver: &mut Resolver<'_>,
@@ -242,8 +247,7 @@ fn option(
         }
         (b"proxy_protocol", None) => {
             options.proxy_protocol = true;
-            resolver.note_parameter_not_here_yet(statement, word);
-            return Ok(());
+            return other_option(resolver, statement, word);
         }
         (b"bind", None) => {}
         (b"deferred", None) => options.deferred = true,

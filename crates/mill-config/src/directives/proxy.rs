@@ -195,7 +195,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "off",
         Apply::Flag(|s| &mut s.proxy.pass_trailers),
         "Pass on trailers of answers.",
-    ).unread(NOT_HERE_YET, Notice::Given),
+    )
+    .unread(NOT_HERE_YET, Notice::Given),
     once(
         "proxy_send_lowat",
         ANY_LEVEL,
@@ -209,18 +210,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "off",
-        Apply::With(|r, s| {
-            let choices = [
-                ("off", ProxyProtocol::Off),
-                ("on", ProxyProtocol::V1),
-                ("v1", ProxyProtocol::V1),
-                ("v2", ProxyProtocol::V2),
-            ];
-            r.level.settings.proxy_http.proxy_protocol = Some(r.choice(s, s.arg(1), &choices)?);
-            Ok(())
-        }),
-        "Millstream's own for HTTP: tell servers of proxy_pass the client's address by the PROXY protocol, v1 (on) or v2.",
-    ).unread(NOT_HERE_YET, Notice::Given),
+        Apply::With(proxy_protocol),
+        "Millstream's own for HTTP: tell servers of proxy_pass the client's address by the PROXY protocol; only off.",
+    )
+    .unread("only off is accepted", Notice::Spared),
     once(
         "proxy_headers_hash_max_size",
         ANY_LEVEL,
@@ -247,6 +240,28 @@ fn set_header(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     };
     let list = &mut resolver.level.settings.proxy_http.set_header;
     list.get_or_insert_default().push(field);
+    Ok(())
+}
+
+fn proxy_protocol(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let word = statement.arg(1);
+    let choices = [
+        ("off", ProxyProtocol::Off),
+        ("on", ProxyProtocol::V1),
+        ("v1", ProxyProtocol::V1),
+        ("v2", ProxyProtocol::V2),
+    ];
+    let version = resolver.choice(statement, word, &choices)?;
+    if version != ProxyProtocol::Off {
+        let feature = Feature {
+            label: String::from("proxy_protocol"),
+            subject: String::from("directive \"proxy_protocol\" is"),
+            note: String::from("the PROXY protocol"),
+            help: String::from("it comes in a later version; \"off\" is accepted"),
+        };
+        resolver.not_yet(feature, statement, word);
+    }
+    resolver.level.settings.proxy_http.proxy_protocol = Some(version);
     Ok(())
 }
 

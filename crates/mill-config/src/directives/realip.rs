@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::Text;
 use crate::config::Network;
 use crate::config::settings::group;
-use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, NOT_HERE_YET, Notice, many, once};
+use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Notice, many, once};
 use crate::directives::access::network;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
@@ -31,6 +31,9 @@ pub enum RealIpHeader {
     ProxyProtocol,
 }
 
+/// They are refused: with the address of the proxy in place of the client's, `allow` and `deny` decide wrongly.
+const MODULE: &str = "ngx_http_realip_module";
+
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
         "set_real_ip_from",
@@ -39,7 +42,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Apply::With(set_real_ip_from),
         "Proxies that tell the client's address: an address, a network, a name, or unix:.",
     )
-    .unread(NOT_HERE_YET, Notice::Given),
+    .unread(MODULE, Notice::Refused),
     once(
         "real_ip_header",
         ANY_LEVEL,
@@ -55,7 +58,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         }),
         "The field with the client's address, or proxy_protocol.",
     )
-    .unread(NOT_HERE_YET, Notice::Given),
+    .unread(MODULE, Notice::Refused),
     once(
         "real_ip_recursive",
         ANY_LEVEL,
@@ -64,7 +67,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Apply::Flag(|s| &mut s.real_ip.recursive),
         "Of several addresses in the field take the last one that is no such proxy.",
     )
-    .unread(NOT_HERE_YET, Notice::Given),
+    .unread(MODULE, Notice::Refused),
 ];
 
 fn set_real_ip_from(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
