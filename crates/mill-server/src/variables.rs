@@ -125,8 +125,13 @@ fn plain<'a, E: Engine>(
         Variable::Https => b""[..].into(),
         Variable::ServerName => request.server.name.as_bytes().into(),
 
-        Variable::RemoteAddr => connection::host(&connection.peer).into(),
-        Variable::RemotePort => connection::port(&connection.peer).into(),
+        // Nothing changes the client's address: the configuration refuses realip's directives.
+        Variable::RemoteAddr | Variable::RealipRemoteAddr => {
+            connection::host(&connection.peer).into()
+        }
+        Variable::RemotePort | Variable::RealipRemotePort => {
+            connection::port(&connection.peer).into()
+        }
         Variable::ServerAddr => connection::host(&connection.local).into(),
         Variable::ServerPort => connection::port(&connection.local).into(),
         Variable::BinaryRemoteAddr => connection::binary(&connection.peer).into(),
@@ -170,14 +175,12 @@ fn plain<'a, E: Engine>(
             StoredContent::Memory(_) => return None,
         },
 
-        // The PROXY protocol is not supported yet; the answer's trailers are evaluated after everything else.
+        // The configuration refuses the PROXY protocol; the answer's trailers are evaluated after everything else.
         Variable::ProxyProtocolAddr
         | Variable::ProxyProtocolPort
         | Variable::ProxyProtocolServerAddr
         | Variable::ProxyProtocolServerPort
         | Variable::ProxyProtocolTlv(_)
-        | Variable::RealipRemoteAddr
-        | Variable::RealipRemotePort
         | Variable::SentTrailer(_)
         | Variable::Absent(_) => return None,
         Variable::FastcgiScriptName => fastcgi::script_name(request),

@@ -104,7 +104,7 @@ const VARIABLES: &str = "arg_x args body_bytes_sent bytes_sent connection \
     connection_requests connections_active connection_time content_length content_type cookie_c \
     cookie_d date_gmt date_local document_root document_uri host hostname http_cookie http_host \
     http_referer http_user_agent http_x_own http_x_forwarded_for http_authorization https is_args \
-    limit_rate msec nginx_version pid pipe query_string realpath_root remote_addr remote_port \
+    limit_rate msec nginx_version pid pipe query_string realip_remote_addr realip_remote_port realpath_root remote_addr remote_port \
     remote_user request request_body request_completion request_filename request_length \
     request_method request_time request_uri scheme sent_http_content_type \
     sent_http_content_length sent_http_last_modified sent_http_etag server_addr server_name \
