@@ -166,9 +166,9 @@ impl<E: Engine> Local<E> {
 
     /// Puts a configuration in force for all requests from now on.
     pub fn set_site(&self, site: Arc<Site>) {
+        self.upstreams.forget_unused(&site.upstreams);
         *self.site.borrow_mut() = site;
         self.hot.borrow_mut().clear();
-        self.upstreams.forget_unused();
         self.resolvers.forget_unused();
     }
 

@@ -73,6 +73,7 @@ use mill_config::config::settings::{NextUpstream, PassSettings};
 use mill_config::config::{Location, LogLevel};
 use mill_http::field::KnownField;
 use mill_http::h1::response::{Framing, RequestKind};
+use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_http::version::Version;
 use mill_runtime::address::Address;
@@ -113,8 +114,12 @@ pub(crate) async fn respond<X: Exchange>(
         Ok(group) => group,
         Err(status) => return Answer::Status(status),
     };
-    let proxying = Proxying::new(settings, target, group, content, request, local);
-    proxying.run(exchange, request).await
+    let mut proxying = Proxying::new(settings, target, group, content, request, local);
+    let answer = proxying.run(exchange, request).await;
+    if !matches!(answer, Answer::Response(_) | Answer::Close) {
+        proxying.content.keep_for(request);
+    }
+    answer
 }
 
 /// The state of a request that is passed on.
@@ -161,7 +166,7 @@ impl<'a, E: Engine> Proxying<'a, E> {
 
     /// Tries servers until one answers.
     async fn run<X: Exchange<Engine = E>>(
-        mut self,
+        &mut self,
         exchange: &mut X,
         request: &mut Request,
     ) -> AnswerOf<E> {
@@ -241,7 +246,7 @@ impl<E: Engine> Proxying<'_, E> {
             local,
             settings: &settings,
             trace: &trace,
-            kind: RequestKind::of(request.method),
+            kind: self.kind(request),
             pieces: self.content.pieces(self.target.pass.protocol, request),
         };
         let mut head = local.take_buffer();
@@ -276,6 +281,17 @@ impl<E: Engine> Proxying<'_, E> {
                 let was_reused = connection.is_reused;
                 Err((fault, connection.into_selected(), was_reused))
             }
+        }
+    }
+
+    /// What of the method that is sent determines the answer's framing.
+    fn kind(&self, request: &mut Request) -> RequestKind {
+        let location = Arc::clone(&request.location);
+        match (self.target.pass.protocol, &location.proxy_http.method) {
+            (PassProtocol::Http, Some(_)) => {
+                RequestKind::of(Method::parse(&http::method(request, self.local)))
+            }
+            _ => RequestKind::of(request.method),
         }
     }
 
@@ -406,7 +422,7 @@ impl<E: Engine> Proxying<'_, E> {
     }
 
     /// No server answers.
-    fn give_up(self, fault: Fault, request: &mut Request) -> AnswerOf<E> {
+    fn give_up(&self, fault: Fault, request: &mut Request) -> AnswerOf<E> {
         match fault {
             Fault::NoPeer => {
                 let now = self.local.scheduler.now();
@@ -428,7 +444,7 @@ impl<E: Engine> Proxying<'_, E> {
 
     /// Makes the answer ours.
     fn answer<X: Exchange<Engine = E>>(
-        self,
+        &self,
         answered: Answered<E>,
         exchange: &mut X,
         request: &mut Request,
@@ -487,11 +503,11 @@ impl<E: Engine> Proxying<'_, E> {
         };
         let scheduler = Rc::clone(&self.local.scheduler);
         let timeout = self.settings.read_timeout;
-        let content =
-            UpstreamContent::new(connection, scheduler, self.trace, head.body, len, timeout);
+        let trace = Rc::clone(&self.trace);
+        let content = UpstreamContent::new(connection, scheduler, trace, head.body, len, timeout);
         self.local.put_buffer(head.bytes);
         if !response.status.has_no_content() {
-            let room = Room::of(self.settings, accel.buffering);
+            let room = Room::of(Arc::clone(&self.settings), accel.buffering);
             response.content = Content::source(Box::new(Awaited::new(content, room)));
         }
         Answer::Response(Box::new(response))

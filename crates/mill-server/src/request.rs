@@ -55,6 +55,7 @@ use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::TransportInfo;
 use mill_runtime::time::{Instant, UnixTime};
+use std::any::Any;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -133,6 +134,10 @@ pub struct Request {
     pub carried_fields: Vec<FieldLine>,
     /// Its content, once a handler has read it whole.
     pub stored_content: Option<Box<StoredContent>>,
+    /// Some of its content was read for an upstream server.
+    pub content_taken: bool,
+    /// That content, for a location that an internal redirect leads to: proxy/content.rs alone knows its type.
+    pub kept_content: Option<Box<dyn Any>>,
     /// What upstream servers did for it.
     pub upstream: Option<Rc<UpstreamTrace>>,
     pub sent: Sent,

@@ -116,10 +116,10 @@ impl<E: Engine> WorkerUpstreams<E> {
         (self.evaluated.borrow().values()).for_each(|known| expire(&known.group));
     }
 
-    /// Forgets groups of configurations that nothing else holds any more; their idle connections close.
-    pub(crate) fn forget_unused(&self) {
+    /// Forgets groups that are not in force, and that no request uses; their idle connections close.
+    pub(crate) fn forget_unused(&self, in_force: &Upstreams) {
         let mut groups = self.groups.borrow_mut();
-        groups.retain(|known| Rc::strong_count(known) > 1 || Arc::strong_count(&known.group) > 1);
+        groups.retain(|known| Rc::strong_count(known) > 1 || in_force.has(&known.group));
     }
 }
 
@@ -185,6 +185,10 @@ impl Upstreams {
             Arc::new(Group::new(upstream, same))
         });
         Self(groups.collect())
+    }
+
+    fn has(&self, group: &Arc<Group>) -> bool {
+        self.0.iter().any(|known| Arc::ptr_eq(known, group))
     }
 
     pub fn group(&self, upstream: &Upstream) -> Option<&Arc<Group>> {

@@ -56,6 +56,13 @@ impl<'a, E: Engine> Attempt<'a, E> {
         let sending = self.send_content(connection, content, exchange, request);
         let answering = poll_fn(|_| reading.poll_head(connection, request));
         let (found, is_sent_whole) = match race(sending, answering).await {
+            // The server may have answered, and then closed while it was still sent to.
+            Either::First(Err(fault @ Fault::Failed(Step::Sending, _))) => {
+                match reading.poll_head(connection, request) {
+                    Poll::Ready(Ok(head)) => (Ok(head), false),
+                    _ => (Err(fault), false),
+                }
+            }
             Either::First(sent) => {
                 sent?;
                 let found = self.wait(&mut reading, connection, exchange, request).await;

@@ -22,6 +22,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use mill_upstream::fastcgi;
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use store::NotStored;
@@ -66,7 +67,8 @@ pub(super) async fn read<X: Exchange>(
     let location = Arc::clone(&request.location);
     if let (PassProtocol::Http, Some(text)) = (protocol, &location.proxy_http.set_body) {
         // The client's content is read all the same: behind it is the next request.
-        RequestContent::gather(true, exchange, request, local).await?;
+        let own = RequestContent::gather(true, exchange, request, local).await?;
+        request.kept_content = Some(Box::new(own));
         let mut bytes = Vec::new();
         variables::append(text, request, local, &mut bytes);
         return Ok(RequestContent::Buffered { bytes, sent: 0 });
@@ -95,6 +97,26 @@ pub(super) async fn read<X: Exchange>(
 }
 
 impl<E: Engine> RequestContent<E> {
+    /// Leaves the content for another location, if the request goes on to one.
+    pub(super) fn keep_for(self, request: &mut Request) {
+        if request.content_taken && request.kept_content.is_none() && self.can_be_repeated() {
+            request.kept_content = Some(Box::new(self));
+        }
+    }
+
+    /// What an earlier location has read. It is refused if that was passed on as it came: without it the server would wait
+    /// for content, or take the next request for it.
+    fn take_kept(request: &mut Request, local: &Local<E>) -> Result<Self, AnswerOf<E>> {
+        let kept = request.kept_content.take();
+        if let Some(Ok(mut kept)) = kept.map(<Box<dyn Any>>::downcast::<Self>) {
+            kept.rewind();
+            return Ok(*kept);
+        }
+        let text = format_args!("the request's content was passed on by another location already");
+        local.log_error(Some(request), LogLevel::Error, text);
+        Err(Answer::Status(Status::BAD_GATEWAY))
+    }
+
     /// Reads the content, if it is to be buffered.
     pub(super) async fn gather<X: Exchange<Engine = E>>(
         buffers: bool,
@@ -105,6 +127,9 @@ impl<E: Engine> RequestContent<E> {
         let head = &request.message.head;
         if !head.has_body() || request.content_refused {
             return Ok(Self::None);
+        }
+        if std::mem::replace(&mut request.content_taken, true) {
+            return Self::take_kept(request, local);
         }
         if !buffers {
             return Ok(Self::Streamed { begun: false });

@@ -9,7 +9,7 @@ use crate::request::Request;
 use crate::variables;
 use mill_config::config::settings::{HttpVersion, ProxyHttpSettings};
 use mill_http::escape::{EscapeSet, escape_uri};
-use mill_http::field::KnownField;
+use mill_http::field::{KnownField, is_token_byte};
 use mill_http::h1::emit::{emit_field, emit_number_field};
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
@@ -45,11 +45,21 @@ pub(super) fn emit_request<E: Engine>(
     let (pass, http) = (&*location.proxy, &*location.proxy_http);
     emit_request_line(target, http, request, local, out);
     emit_set_fields(target, http, request, local, out);
-    emit_framing(framing, http, out);
+    emit_framing(framing, out);
     if pass.pass_request_headers {
         emit_client_fields(http, request, out);
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// The method that is sent: `proxy_method`, if it is one when it is evaluated, else the client's.
+pub(super) fn method<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<u8> {
+    let location = Arc::clone(&request.location);
+    let evaluated = location.proxy_http.method.as_ref();
+    let evaluated = evaluated.map(|method| variables::evaluate(method, request, local));
+    evaluated
+        .filter(|method| !method.is_empty() && method.iter().all(|byte| is_token_byte(*byte)))
+        .unwrap_or_else(|| request.method_name().to_vec())
 }
 
 fn emit_request_line<E: Engine>(
@@ -59,10 +69,7 @@ fn emit_request_line<E: Engine>(
     local: &Local<E>,
     out: &mut Vec<u8>,
 ) {
-    match &http.method {
-        Some(method) => variables::append(method, request, local, out),
-        None => out.extend_from_slice(request.method_name()),
-    }
+    out.extend_from_slice(&method(request, local));
     out.push(b' ');
     emit_uri(target, request, out);
     out.extend_from_slice(if is_http11(http) {
@@ -123,7 +130,9 @@ fn emit_set_fields<E: Engine>(
     local: &Local<E>,
     out: &mut Vec<u8>,
 ) {
-    for field in &http.set_header {
+    // How the content is framed is said by what is sent, never by the configuration.
+    let named = http.set_header.iter();
+    for field in named.filter(|field| !is_framing(&field.name)) {
         let start = out.len();
         out.extend_from_slice(&field.name);
         out.extend_from_slice(b": ");
@@ -154,13 +163,10 @@ fn make_harmless(out: &mut [u8], start: usize) {
     }
 }
 
-fn emit_framing(framing: ContentFraming, http: &ProxyHttpSettings, out: &mut Vec<u8>) {
+fn emit_framing(framing: ContentFraming, out: &mut Vec<u8>) {
     match framing {
         ContentFraming::None => {}
-        ContentFraming::Length(len) if !is_set(http, b"Content-Length") => {
-            emit_number_field(b"Content-Length", len, out);
-        }
-        ContentFraming::Length(_) => {}
+        ContentFraming::Length(len) => emit_number_field(b"Content-Length", len, out),
         ContentFraming::Chunked => emit_field(b"Transfer-Encoding", b"chunked", out),
     }
 }
@@ -190,6 +196,10 @@ fn is_of_connection(known: KnownField, name: &[u8]) -> bool {
             | KnownField::Expect
             | KnownField::Upgrade
     ) || name.eq_ignore_ascii_case(b"Keep-Alive")
+}
+
+fn is_framing(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"Content-Length") || name.eq_ignore_ascii_case(b"Transfer-Encoding")
 }
 
 fn is_set(http: &ProxyHttpSettings, name: &[u8]) -> bool {

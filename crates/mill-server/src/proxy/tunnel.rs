@@ -58,10 +58,10 @@ impl<E: Engine> Tunnel<E> {
     /// Carries bytes until the tunnel ends, and logs the request.
     pub(crate) async fn run(mut self: Box<Self>, near: &E::Stream, local: &Local<E>) {
         let mut deadline = local.scheduler.now() + self.timeout;
+        let mut carried = 0;
         let (mut upwards, mut downwards) = (Direction::default(), Direction::default());
         let far = self.far.stream();
         let end = poll_fn(|_| {
-            let before = upwards.bytes + downwards.bytes;
             if let Err(broken) = upwards.carry(near, far, local) {
                 return Poll::Ready(match broken {
                     Broken::From(_) => End::ClientLost,
@@ -74,10 +74,13 @@ impl<E: Engine> Tunnel<E> {
                     Broken::To(_) => End::ClientLost,
                 });
             }
-            if upwards.finished && downwards.finished {
+            let is_drained = || near.poll_drained(0).is_ready() && far.poll_drained(0).is_ready();
+            if upwards.finished && downwards.finished && is_drained() {
                 return Poll::Ready(End::Finished);
             }
-            if upwards.bytes + downwards.bytes > before {
+            let now_carried = near.sent() + far.sent() + upwards.bytes + downwards.bytes;
+            if now_carried > carried {
+                carried = now_carried;
                 deadline = local.scheduler.now() + self.timeout;
             }
             let expired = local.scheduler.poll_deadline(deadline);

@@ -86,6 +86,8 @@ impl Request {
             varies_by_encoding: false,
             carried_fields: Vec::new(),
             stored_content: None,
+            content_taken: false,
+            kept_content: None,
             upstream: None,
             sent: Sent::default(),
             site: Arc::clone(&site),

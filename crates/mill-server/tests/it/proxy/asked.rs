@@ -193,3 +193,37 @@ fn a_name_without_its_slash_is_redirected_to_the_location() {
     assert_eq!(content(&proxy.ask(&get("/a/"))), "x");
     assert_eq!(proxy.asked().len(), 1);
 }
+
+#[test]
+fn the_configuration_cannot_contradict_the_framing_of_content() {
+    let directives = "location / { proxy_pass http://app; proxy_http_version 1.1;
+        proxy_set_header Content-Length $http_content_length; proxy_set_header Transfer-Encoding chunked; }";
+    let request =
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    let asked = asked(directives, request);
+    assert_eq!(asked.matches("Content-Length: 3\r\n").count(), 1, "{asked}");
+    assert!(
+        !asked.contains("Transfer-Encoding") && asked.ends_with("\r\n\r\nabc"),
+        "{asked}"
+    );
+}
+
+#[test]
+fn the_method_that_is_sent_determines_whether_the_answer_has_content() {
+    let directives = |method: &str| {
+        format!(
+            "location / {{ proxy_pass http://app; proxy_http_version 1.1; proxy_method {method}; }}"
+        )
+    };
+    let upstream = format!("server {}; keepalive 4;", super::ORIGIN);
+    // The client sees no content; the server has sent some, which is not the next answer.
+    let mut proxy = Proxy::with_upstream(&upstream, &directives("GET"), |_, _| vec![ok("abc")]);
+    for _ in 0..2 {
+        let answer = proxy.ask("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert_eq!(content(&answer), "");
+    }
+    assert!(proxy.asked()[0].starts_with("GET / HTTP/1.1\r\n"));
+    let not_a_method = Proxy::new(&directives("'A B'"), |_, _| vec![ok("x")]).ask(&get("/"));
+    assert_eq!(content(&not_a_method), "x");
+}

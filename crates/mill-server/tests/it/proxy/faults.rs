@@ -220,3 +220,66 @@ fn a_server_that_fails_too_often_is_logged_as_disabled() {
     let line = "upstream server temporarily disabled while connecting to upstream";
     assert!(proxy.server.has_logged(line));
 }
+
+/// A first location whose server fails, and a second one, with these settings, that an error leads to.
+fn second_location(settings: &str) -> Proxy {
+    let directives = format!(
+        "location / {{ proxy_pass http://{OTHER}; proxy_http_version 1.1; error_page 502 = @second; {settings} }}
+         location @second {{ proxy_pass http://app; proxy_http_version 1.1; {settings} }}"
+    );
+    Proxy::new(&directives, |_, _| vec![ok("second")])
+}
+
+const POST: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde";
+
+#[test]
+fn content_that_one_location_has_read_goes_to_the_next_one_too() {
+    for settings in [
+        "",
+        "client_body_buffer_size 2; client_body_temp_path /temp;",
+        "proxy_request_buffering off;",
+    ] {
+        let mut proxy = second_location(settings);
+        proxy.server.files().create_directory("/temp");
+        assert_eq!(content(&proxy.ask(POST)), "second", "{settings}");
+        let asked = proxy.asked().concat();
+        assert!(
+            asked.contains("\r\nContent-Length: 5\r\n"),
+            "{settings} {asked}"
+        );
+        assert!(asked.ends_with("\r\n\r\nabcde"), "{settings} {asked}");
+    }
+}
+
+#[test]
+fn content_that_was_passed_on_as_it_came_is_not_promised_to_another_server() {
+    let directives = format!(
+        "location / {{ proxy_pass http://{OTHER}; proxy_http_version 1.1; error_page 502 = @second;
+             proxy_request_buffering off; }}
+         location @second {{ proxy_pass http://app; proxy_http_version 1.1; proxy_request_buffering off; }}"
+    );
+    let mut proxy = Proxy::new(&directives, |_, _| vec![ok("second")]);
+    let (turn, first) = super::origin::start(&proxy.server.world, OTHER, |_, _| vec![Act::Close]);
+    proxy.server.add_peer(turn);
+    assert_eq!(status(&proxy.ask(POST)), "502");
+    assert_eq!(first.requests.borrow().len(), 1);
+    assert_eq!(proxy.asked(), [""; 0]);
+}
+
+#[test]
+fn an_answer_that_came_before_the_connection_broke_is_the_answer() {
+    let directives =
+        "client_max_body_size 9m; location / { proxy_pass http://app; proxy_http_version 1.1; }";
+    let mut proxy = Proxy::new(directives, |_, _| {
+        vec![
+            send("HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n"),
+            Act::Close,
+        ]
+    });
+    let request = format!(
+        "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{}",
+        "x".repeat(9)
+    );
+    assert_eq!(status(&proxy.ask(&request)), "413");
+    assert_eq!(proxy.asked().len(), 1);
+}

@@ -49,3 +49,18 @@ fn an_idle_tunnel_ends_after_the_read_timeout() {
     proxy.server.run_to(12 * SECOND);
     assert!(client.is_closed());
 }
+
+#[test]
+fn a_tunnel_ends_only_when_all_of_it_has_arrived() {
+    let big = String::from_utf8(crate::server::big().to_vec()).expect("text");
+    let expected = big.clone();
+    let mut proxy = Proxy::new(UPGRADES, move |_, _| {
+        vec![send(SWITCH), send(&big), Act::Close]
+    });
+    let client = proxy.server.connect();
+    client.read_at_rate(50_000).send(REQUEST);
+    proxy.server.run_to(SECOND);
+    client.finish();
+    proxy.server.run_until_idle();
+    assert!(client.received().ends_with(expected.as_bytes()));
+}
