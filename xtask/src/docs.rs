@@ -163,7 +163,8 @@ mod tests {
         let page = directives_page();
         for row in [
             "| `sendfile` | http, server, location, if | 1 | `off` | ",
-            "| `server` | http, upstream | none, block | – | ",
+            "| `server` | http | none, block | – | ",
+            "| `server` | upstream | 1 or more | – | ",
             "| `types_hash_max_size` | http, server, location | 1 | `1024` | ",
         ] {
             assert!(page.contains(row), "no {row}");

@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn missing_and_additional_modules_are_listed() {
         let arguments = configure_arguments();
-        assert!(arguments.contains(" --without-http_proxy_module "));
+        assert!(arguments.contains(" --without-http_grpc_module "));
         assert!(arguments.contains(" --with-http_gzip_static_module"));
         assert!(!arguments.contains("http_ssl_module"));
         assert!(!arguments.contains("http_gzip_module"));
