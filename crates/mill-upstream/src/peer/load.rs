@@ -7,6 +7,12 @@ use mill_config::config::upstream::{ResponseTime, UpstreamServer};
 use mill_runtime::time::{Duration, Instant};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+/// What probes have found.
+mod health_checks;
+
+pub use health_checks::HealthCheckCounts;
+use health_checks::HealthChecks;
+
 /// The counts of a peer. They survive other settings and reloads.
 #[derive(Debug, Default)]
 pub struct Load {
@@ -24,6 +30,7 @@ pub struct Load {
     /// When it last became unavailable or unhealthy, in nanoseconds; 0 if it is neither.
     down_since: AtomicU64,
     health: AtomicU8,
+    health_checks: HealthChecks,
     /// Averages, in nanoseconds.
     header_time: AtomicU64,
     last_byte_time: AtomicU64,
@@ -56,6 +63,7 @@ pub struct PeerCounts {
     pub downtime: Duration,
     /// When it last got a request.
     pub selected: Option<Instant>,
+    pub health_checks: HealthCheckCounts,
 }
 
 impl Load {
@@ -83,12 +91,20 @@ impl Load {
         if self.health.swap(value, Relaxed) == value {
             return;
         }
+        if health == Health::Unhealthy {
+            self.health_checks.count_unhealthy();
+        }
         if is_down {
             self.goes_down(now);
         } else {
             self.fails.store(0, Relaxed);
             self.recovers(now);
         }
+    }
+
+    /// A probe has ended; what follows from it is said by [`Self::set_health`].
+    pub fn count_health_check(&self, has_passed: bool) {
+        self.health_checks.count(has_passed);
     }
 
     /// The average until the head or the last byte of an answer; zero before the first.
@@ -112,6 +128,7 @@ impl Load {
             unavailable: self.unavailable.load(Relaxed),
             downtime: Duration::from_nanos(self.downtime.load(Relaxed)) + since,
             selected: (selected != 0).then(|| Instant::from_nanos(selected)),
+            health_checks: self.health_checks.counts(),
         }
     }
 
