@@ -2,8 +2,9 @@
 //!
 //! The way: `target` (which group, which URI) → `content` (the request's content) → `named` (a name that variables
 //! have made is resolved) → tries, each at another server:
-//! `connection` kept or new, `http` or `gateway` spells the request, `attempt` sends it and reads the head of the
-//! answer (`scan`) → `answer` makes it ours → `source` brings its content (`body`), while the exchange sends it.
+//! `choice` brings a connection to it, `http` or `gateway` spells the request, `attempt` sends it and reads the head of
+//! the answer (`scan`); `retry` decides on another try → `response` makes the answer ours → `source` brings its content
+//! (`body`), while the exchange sends it.
 //!
 //! All of it runs in the task of the client's connection: the events of both streams wake that.
 
@@ -28,11 +29,20 @@ mod http;
 /// The same in the protocols that are not HTTP.
 mod gateway;
 
+/// Which server, and a connection to it.
+mod choice;
+
 /// One try.
 mod attempt;
 
+/// Whether another server is tried.
+mod retry;
+
 /// The head of the answer while it arrives.
 mod scan;
+
+/// The answer, made ours.
+mod response;
 
 /// What ends the content of the answer.
 mod body;
@@ -56,38 +66,31 @@ pub(crate) mod fault;
 pub mod trace;
 
 use crate::answer::Answer;
-use crate::content::Content;
-use crate::content::awaited::{Awaited, Room};
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
-use crate::static_file::media_type;
 use crate::upstreams::WorkerGroup;
 use answer::AnswerHead;
 use attempt::Attempt;
 use connection::UpstreamConnection;
 use content::RequestContent;
-use fault::{Fault, Step};
+use fault::Fault;
+use mill_config::config::Location;
 use mill_config::config::pass::PassProtocol;
-use mill_config::config::settings::{NextUpstream, PassSettings};
-use mill_config::config::{Location, LogLevel};
+use mill_config::config::settings::PassSettings;
 use mill_http::field::KnownField;
-use mill_http::h1::response::{Framing, RequestKind};
+use mill_http::h1::response::RequestKind;
 use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_http::version::Version;
-use mill_runtime::address::Address;
-use mill_runtime::engine::{ConnectOptions, Engine};
-use mill_runtime::stream::Stream;
+use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
-use mill_upstream::select::{Outcome, Selected, Selection, Tried};
+use mill_upstream::select::{Selected, Tried};
 use scan::HeadScan;
-use source::UpstreamContent;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use target::Target;
-use trace::{TriedServer, UpstreamTrace};
+use trace::UpstreamTrace;
 
 /// Passes the request on, if its location says so.
 pub(crate) async fn respond<X: Exchange>(
@@ -211,28 +214,6 @@ struct Answered<E: Engine> {
 }
 
 impl<E: Engine> Proxying<'_, E> {
-    /// Chooses a server, and begins the try.
-    fn select(&mut self, request: &Request, follows_redirect: bool) -> Option<Selected> {
-        let now = self.local.scheduler.now();
-        let selection = Selection {
-            key: &self.target.key,
-            client: client_ip(request),
-            tried: &self.tried,
-            now,
-        };
-        let selected = self.group.selector.borrow_mut().select(&selection);
-        let server = match &selected {
-            Ok(selected) => TriedServer::Peer(Arc::clone(selected.peer())),
-            Err(_) => TriedServer::NoneOf(Arc::clone(&self.group.group)),
-        };
-        self.trace
-            .set_url(|url| self.target.emit_url(server.name(), request, url));
-        self.trace.begin(server, follows_redirect, now);
-        let selected = selected.ok()?;
-        self.tried.add(&selected);
-        Some(selected)
-    }
-
     /// One try.
     async fn attempt<X: Exchange<Engine = E>>(
         &mut self,
@@ -314,74 +295,6 @@ impl<E: Engine> Proxying<'_, E> {
         Ok(HeadScan::new(protocol, kind, &request.location, key))
     }
 
-    /// A kept connection, or a new one.
-    async fn connect(
-        &self,
-        attempt: &Attempt<'_, E>,
-        selected: Selected,
-    ) -> Result<UpstreamConnection<E>, FailedTry> {
-        let (scheduler, group) = (&self.local.scheduler, &self.group);
-        let (now, task) = (scheduler.now(), scheduler.current());
-        if let Some((stream, reuse)) = group.take_idle(selected.peer(), now) {
-            stream.set_task(task);
-            let group = Rc::clone(group);
-            return Ok(UpstreamConnection::new(
-                stream,
-                Some(reuse),
-                selected,
-                group,
-                now,
-            ));
-        }
-        let address = selected.peer().address();
-        let options = ConnectOptions::default();
-        let opened = self.local.engine.connect(&address, &options, task);
-        let stream = match opened {
-            Ok(stream) => stream,
-            Err(error) => {
-                return Err((Fault::Failed(Step::Connecting, error), selected, false));
-            }
-        };
-        match attempt.establish(&stream).await {
-            Ok(()) => {
-                let group = Rc::clone(group);
-                Ok(UpstreamConnection::new(stream, None, selected, group, now))
-            }
-            Err(fault) => Err((fault, selected, false)),
-        }
-    }
-
-    /// Tells the group how a try has ended, and logs it.
-    fn report(&self, selected: Selected, fault: Fault, request: &Request) {
-        let now = self.local.scheduler.now();
-        let blames_server = !matches!(
-            fault,
-            Fault::ClientGone(_) | Fault::Content(_) | Fault::NotSpelled | Fault::Status(403 | 404)
-        );
-        let outcome = if blames_server {
-            Outcome::Failed
-        } else {
-            Outcome::Unknown
-        };
-        if selected.report(outcome, now) {
-            let text = format_args!(
-                "upstream server temporarily disabled while {}",
-                fault.during()
-            );
-            self.local.log_error(Some(request), LogLevel::Warn, text);
-        }
-        // nginx knows no status of a server whose client has gone.
-        let status = Some(fault.status().0).filter(|_| !matches!(fault, Fault::ClientGone(_)));
-        self.trace.ended(status, 0, now);
-        if !matches!(
-            fault,
-            Fault::Content(_) | Fault::Status(_) | Fault::Logged | Fault::NotSpelled
-        ) {
-            self.local
-                .log_error(Some(request), fault.level(), format_args!("{fault}"));
-        }
-    }
-
     /// Whether the client asked for another protocol: without it, what follows 101 could be anything, and the client would
     /// read it as answers.
     fn may_switch(&self, request: &Request) -> bool {
@@ -389,36 +302,6 @@ impl<E: Engine> Proxying<'_, E> {
         self.target.pass.protocol == PassProtocol::Http
             && head.version == Version::Http11
             && head.has(KnownField::Upgrade)
-    }
-
-    /// Whether `proxy_next_upstream` names the status, and there is another server.
-    fn is_unwanted(&self, status: u16, request: &Request) -> bool {
-        self.tries_left > 1 && self.may_try_another(Fault::Status(status), request)
-    }
-
-    /// Whether another server may be tried after this fault (`proxy_next_upstream`, RFC 9110 9.2.2).
-    fn may_try_another(&self, fault: Fault, request: &Request) -> bool {
-        let settings = &self.settings;
-        let timeout = settings.next_upstream_timeout;
-        let now = self.local.scheduler.now();
-        let is_in_time = timeout.is_zero() || now.since(self.started) < timeout;
-        // A server that the request never reached has not acted on it.
-        let reached = !matches!(
-            fault,
-            Fault::TimedOut(Step::Connecting) | Fault::Failed(Step::Connecting, _)
-        );
-        let may_be_repeated = !reached
-            || settings
-                .next_upstream
-                .contains(NextUpstream::NON_IDEMPOTENT)
-            || is_idempotent(request.method_name());
-        is_in_time
-            && self.tries_left > 0
-            && may_be_repeated
-            && self.content.can_be_repeated()
-            && fault
-                .kind()
-                .is_some_and(|kind| settings.next_upstream.contains(kind))
     }
 
     /// No server answers.
@@ -441,77 +324,6 @@ impl<E: Engine> Proxying<'_, E> {
         }
         Answer::Status(fault.status())
     }
-
-    /// Makes the answer ours.
-    fn answer<X: Exchange<Engine = E>>(
-        &self,
-        answered: Answered<E>,
-        exchange: &mut X,
-        request: &mut Request,
-    ) -> AnswerOf<E> {
-        let Answered {
-            mut connection,
-            head,
-        } = answered;
-        let now = self.local.scheduler.now();
-        self.trace.answered(head.head.status, now);
-        if request.site.mentions.upstream_fields {
-            self.trace.keep_fields(head.fields());
-        }
-        connection.selected().answered(head.head.status, now);
-        let location = Arc::clone(&request.location);
-        let status = head.head.status;
-        if self.target.pass.protocol == PassProtocol::Memcached && status == 404 {
-            // The page is ours. Nothing follows on the connection.
-            self.trace.ended(None, connection.sent(), now);
-            connection.release(now);
-            return Answer::Status(Status::NOT_FOUND);
-        }
-        let (mut response, accel) = head.respond(&self.settings, self.target.pass.protocol);
-        if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {
-            if status == 401 {
-                let mut asked = response.fields;
-                asked.retain(|line| line.name.eq_ignore_ascii_case(b"WWW-Authenticate"));
-                request.carried_fields.extend(asked);
-            }
-            return Answer::Status(Status(status));
-        }
-        if let Some(target) = accel.redirect {
-            self.trace.ended(None, connection.sent(), now);
-            return redirected::follow(target, response, request);
-        }
-        match self.target.pass.protocol {
-            PassProtocol::Http => rewriting::apply(&mut response, request, self.local),
-            PassProtocol::Memcached => {
-                response.content_type = media_type::of(&request.uri, &request.location.mime);
-            }
-            _ => {}
-        }
-        if accel.limit_rate.is_some() {
-            request.limit_rate = accel.limit_rate;
-        }
-        response.charset = accel.charset;
-        if response.status == Status::SWITCHING_PROTOCOLS {
-            exchange.upgrade(connection, self.settings.read_timeout);
-            self.local.put_buffer(head.bytes);
-            return Answer::Response(Box::new(response));
-        }
-        let len = match head.head.framing {
-            Framing::None => head.announced_length(),
-            Framing::Length(len) => Some(len),
-            Framing::Chunked | Framing::UntilClose => None,
-        };
-        let scheduler = Rc::clone(&self.local.scheduler);
-        let timeout = self.settings.read_timeout;
-        let trace = Rc::clone(&self.trace);
-        let content = UpstreamContent::new(connection, scheduler, trace, head.body, len, timeout);
-        self.local.put_buffer(head.bytes);
-        if !response.status.has_no_content() {
-            let room = Room::of(Arc::clone(&self.settings), accel.buffering);
-            response.content = Content::source(Box::new(Awaited::new(content, room)));
-        }
-        Answer::Response(Box::new(response))
-    }
 }
 
 /// RFC 9110 15.2.2.
@@ -525,36 +337,4 @@ fn settings_of(location: &Location, protocol: PassProtocol) -> Arc<PassSettings>
         PassProtocol::Scgi => &location.scgi,
         PassProtocol::Memcached => &location.memcached,
     })
-}
-
-fn has_error_page(status: u16, location: &Location) -> bool {
-    let pages = &location.error_page.pages;
-    pages.iter().any(|page| page.status == status)
-}
-
-/// Whether a request may be sent a second time although the first may have been acted on: RFC 9110 9.2.2, RFC 4918 9.
-/// Nothing is known of other methods.
-fn is_idempotent(method: &[u8]) -> bool {
-    const IDEMPOTENT: [&[u8]; 12] = [
-        b"GET",
-        b"HEAD",
-        b"PUT",
-        b"DELETE",
-        b"OPTIONS",
-        b"TRACE",
-        b"PROPFIND",
-        b"PROPPATCH",
-        b"MKCOL",
-        b"COPY",
-        b"MOVE",
-        b"UNLOCK",
-    ];
-    IDEMPOTENT.contains(&method)
-}
-
-fn client_ip(request: &Request) -> Option<IpAddr> {
-    match &request.connection.peer {
-        Address::Ip(address) => Some(address.ip()),
-        Address::Unix(_) => None,
-    }
 }

@@ -1,0 +1,83 @@
+//! The choice of a server, and a connection to it: a kept one, or a new one.
+
+use super::attempt::Attempt;
+use super::connection::UpstreamConnection;
+use super::fault::{Fault, Step};
+use super::trace::TriedServer;
+use super::{FailedTry, Proxying};
+use crate::request::Request;
+use mill_runtime::address::Address;
+use mill_runtime::engine::{ConnectOptions, Engine};
+use mill_runtime::stream::Stream;
+use mill_upstream::select::{Selected, Selection};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+impl<E: Engine> Proxying<'_, E> {
+    /// Chooses a server, and begins the try.
+    pub(super) fn select(&mut self, request: &Request, follows_redirect: bool) -> Option<Selected> {
+        let now = self.local.scheduler.now();
+        let selection = Selection {
+            key: &self.target.key,
+            client: client_ip(request),
+            tried: &self.tried,
+            now,
+        };
+        let selected = self.group.selector.borrow_mut().select(&selection);
+        let server = match &selected {
+            Ok(selected) => TriedServer::Peer(Arc::clone(selected.peer())),
+            Err(_) => TriedServer::NoneOf(Arc::clone(&self.group.group)),
+        };
+        self.trace
+            .set_url(|url| self.target.emit_url(server.name(), request, url));
+        self.trace.begin(server, follows_redirect, now);
+        let selected = selected.ok()?;
+        self.tried.add(&selected);
+        Some(selected)
+    }
+
+    /// A kept connection, or a new one.
+    pub(super) async fn connect(
+        &self,
+        attempt: &Attempt<'_, E>,
+        selected: Selected,
+    ) -> Result<UpstreamConnection<E>, FailedTry> {
+        let (scheduler, group) = (&self.local.scheduler, &self.group);
+        let (now, task) = (scheduler.now(), scheduler.current());
+        if let Some((stream, reuse)) = group.take_idle(selected.peer(), now) {
+            stream.set_task(task);
+            let group = Rc::clone(group);
+            return Ok(UpstreamConnection::new(
+                stream,
+                Some(reuse),
+                selected,
+                group,
+                now,
+            ));
+        }
+        let address = selected.peer().address();
+        let options = ConnectOptions::default();
+        let opened = self.local.engine.connect(&address, &options, task);
+        let stream = match opened {
+            Ok(stream) => stream,
+            Err(error) => {
+                return Err((Fault::Failed(Step::Connecting, error), selected, false));
+            }
+        };
+        match attempt.establish(&stream).await {
+            Ok(()) => {
+                let group = Rc::clone(group);
+                Ok(UpstreamConnection::new(stream, None, selected, group, now))
+            }
+            Err(fault) => Err((fault, selected, false)),
+        }
+    }
+}
+
+fn client_ip(request: &Request) -> Option<IpAddr> {
+    match &request.connection.peer {
+        Address::Ip(address) => Some(address.ip()),
+        Address::Unix(_) => None,
+    }
+}

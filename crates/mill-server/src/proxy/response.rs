@@ -1,0 +1,96 @@
+//! The server's answer, made ours: intercepted, redirected, a tunnel, or a response whose content is awaited.
+
+use super::source::UpstreamContent;
+use super::{Answered, Proxying, redirected, rewriting};
+use crate::answer::Answer;
+use crate::content::Content;
+use crate::content::awaited::{Awaited, Room};
+use crate::exchange::Exchange;
+use crate::local::AnswerOf;
+use crate::request::Request;
+use crate::static_file::media_type;
+use mill_config::config::Location;
+use mill_config::config::pass::PassProtocol;
+use mill_http::h1::response::Framing;
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use std::rc::Rc;
+use std::sync::Arc;
+
+impl<E: Engine> Proxying<'_, E> {
+    /// Makes the answer ours.
+    pub(super) fn answer<X: Exchange<Engine = E>>(
+        &self,
+        answered: Answered<E>,
+        exchange: &mut X,
+        request: &mut Request,
+    ) -> AnswerOf<E> {
+        let Answered {
+            mut connection,
+            head,
+        } = answered;
+        let now = self.local.scheduler.now();
+        self.trace.answered(head.head.status, now);
+        if request.site.mentions.upstream_fields {
+            self.trace.keep_fields(head.fields());
+        }
+        connection.selected().answered(head.head.status, now);
+        let location = Arc::clone(&request.location);
+        let status = head.head.status;
+        if self.target.pass.protocol == PassProtocol::Memcached && status == 404 {
+            // The page is ours. Nothing follows on the connection.
+            self.trace.ended(None, connection.sent(), now);
+            connection.release(now);
+            return Answer::Status(Status::NOT_FOUND);
+        }
+        let (mut response, accel) = head.respond(&self.settings, self.target.pass.protocol);
+        if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {
+            if status == 401 {
+                let mut asked = response.fields;
+                asked.retain(|line| line.name.eq_ignore_ascii_case(b"WWW-Authenticate"));
+                request.carried_fields.extend(asked);
+            }
+            return Answer::Status(Status(status));
+        }
+        if let Some(target) = accel.redirect {
+            self.trace.ended(None, connection.sent(), now);
+            return redirected::follow(target, response, request);
+        }
+        match self.target.pass.protocol {
+            PassProtocol::Http => rewriting::apply(&mut response, request, self.local),
+            PassProtocol::Memcached => {
+                response.content_type = media_type::of(&request.uri, &request.location.mime);
+            }
+            _ => {}
+        }
+        if accel.limit_rate.is_some() {
+            request.limit_rate = accel.limit_rate;
+        }
+        response.charset = accel.charset;
+        if response.status == Status::SWITCHING_PROTOCOLS {
+            exchange.upgrade(connection, self.settings.read_timeout);
+            self.local.put_buffer(head.bytes);
+            return Answer::Response(Box::new(response));
+        }
+        let len = match head.head.framing {
+            Framing::None => head.announced_length(),
+            Framing::Length(len) => Some(len),
+            Framing::Chunked | Framing::UntilClose => None,
+        };
+        let scheduler = Rc::clone(&self.local.scheduler);
+        let timeout = self.settings.read_timeout;
+        let trace = Rc::clone(&self.trace);
+        let content = UpstreamContent::new(connection, scheduler, trace, head.body, len, timeout);
+        self.local.put_buffer(head.bytes);
+        if !response.status.has_no_content() {
+            let room = Room::of(Arc::clone(&self.settings), accel.buffering);
+            response.content = Content::source(Box::new(Awaited::new(content, room)));
+        }
+        Answer::Response(Box::new(response))
+    }
+}
+
+fn has_error_page(status: u16, location: &Location) -> bool {
+    let pages = &location.error_page.pages;
+    pages.iter().any(|page| page.status == status)
+}
