@@ -53,10 +53,25 @@ impl FramingFields {
         }
     }
 
+    /// Applies a field whose name is known or irrelevant.
+    #[inline]
+    pub(super) fn on_known(&mut self, known: KnownField, value: &[u8]) {
+        if matches!(
+            known,
+            KnownField::ContentLength | KnownField::TransferEncoding | KnownField::Connection
+        ) {
+            self.apply(known, value);
+        }
+    }
+
     /// `parse_valid` needs a name whose bytes were checked: of the bytes below 0x20, one of which it would take for a
     /// hyphen, this one contains only tabs.
     fn on_field(&mut self, name: &[u8], value: &[u8]) {
-        match KnownField::parse_valid(name) {
+        self.apply(KnownField::parse_valid(name), value);
+    }
+
+    fn apply(&mut self, known: KnownField, value: &[u8]) {
+        match known {
             KnownField::ContentLength => self.on_content_length(value),
             KnownField::TransferEncoding => self.on_transfer_encoding(value),
             KnownField::Connection if !value.contains(&b',') => self.connection.add(value),

@@ -13,6 +13,12 @@ pub(super) enum Stop {
     Fault(ResponseFault),
 }
 
+impl From<ResponseFault> for Stop {
+    fn from(fault: ResponseFault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
 /// The end of the line that does not end before `from`; the next one begins there. RFC 9112 2.2: at LF, with or without
 /// a CR before it.
 #[inline(always)]

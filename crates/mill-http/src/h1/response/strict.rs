@@ -1,44 +1,98 @@
 //! What strict reading refuses beyond lenient reading: everything that another reader may take for something else.
-//! Checked once, when the head is complete. For programs that pass answers on.
+//! Checked line by line. For programs that pass answers on.
 
+use super::line::{self, Stop};
 use super::{ResponseFault, ResponseHead};
-use crate::field::{KnownField, is_token_byte};
+use crate::field::{Field, KnownField, is_token_byte};
 use crate::field_meaning::parse_content_length;
 use crate::h1::response::framing::{CONTENT_LENGTH_LEN, TRANSFER_ENCODING_LEN};
-use crate::h1::scan::{find_control, find_line_stop};
+use crate::h1::scan::find_control;
+use crate::span::Span;
 use crate::status::Status;
 use crate::version::Version;
 
-/// `bytes` are those of a head that was read leniently.
-pub(super) fn check(bytes: &[u8], head: &ResponseHead) -> Result<(), ResponseFault> {
-    let mut lines = Lines {
-        rest: bytes.get(..head.len).unwrap_or(bytes),
-    };
-    status_line(lines.next()?)?;
-    let mut framing = FramingChecks::NONE;
-    loop {
-        let line = lines.next()?;
-        if line.is_empty() {
-            return framing.conclude(head);
-        }
-        framing.on_line(line)?;
+/// Checks what stands before the fields: a status line from the first byte on, which ends with CR LF (RFC 9112 2.2 lets
+/// a recipient take LF alone).
+pub(super) fn first_line(bytes: &[u8]) -> Result<(), ResponseFault> {
+    match bytes.strip_suffix(b"\r\n") {
+        Some(line) if !line.starts_with(b"\n") => status_line(line),
+        _ => Err(ResponseFault::BareLf),
     }
 }
 
-/// The lines of a head without their ends, which are CR LF each (RFC 9112 2.2 lets a recipient take LF alone).
-struct Lines<'a> {
-    rest: &'a [u8],
+/// The field line at `start`, and where the next one begins. Bytes before `from` were looked at and do not end it.
+#[inline]
+pub(super) fn field_line(
+    bytes: &[u8],
+    start: usize,
+    from: usize,
+    checks: &mut FramingChecks,
+) -> Result<(usize, Field), Stop> {
+    if from > start {
+        line::end(bytes, from)?;
+    }
+    let rest = bytes.get(start..).unwrap_or(&[]);
+    let name_len = rest.iter().position(|byte| !is_token_byte(*byte));
+    let colon = match name_len {
+        Some(len @ 1..) if rest.get(len) == Some(&b':') => start + len,
+        _ => return Err(name_stop(bytes, start, from)),
+    };
+    let mut end = find_control(bytes, colon + 1);
+    while bytes.get(end) == Some(&b'\t') {
+        end = find_control(bytes, end + 1);
+    }
+    let Some([b'\r', b'\n', ..]) = bytes.get(end..) else {
+        return Err(value_stop(bytes, end));
+    };
+    let name = Span::between(start, colon);
+    let field = Field {
+        name,
+        value: trimmed(bytes, colon + 1, end),
+        known: KnownField::parse_valid(name.of(bytes)),
+        ..Field::default()
+    };
+    checks.on_field(field.known, field.value.of(bytes))?;
+    Ok((end + 2, field))
 }
 
-impl<'a> Lines<'a> {
-    fn next(&mut self) -> Result<&'a [u8], ResponseFault> {
-        let mut end = find_line_stop(self.rest, 0);
-        while !matches!(self.rest.get(end), Some(b'\n') | None) {
-            end = find_line_stop(self.rest, end + 1);
-        }
-        let (line, rest) = self.rest.split_at(self.rest.len().min(end + 1));
-        self.rest = rest;
-        line.strip_suffix(b"\r\n").ok_or(ResponseFault::BareLf)
+/// The span without blanks at both ends.
+fn trimmed(bytes: &[u8], mut start: usize, mut end: usize) -> Span {
+    while start < end && matches!(bytes.get(start), Some(b' ' | b'\t')) {
+        start += 1;
+    }
+    while start < end && matches!(bytes.get(end - 1), Some(b' ' | b'\t')) {
+        end -= 1;
+    }
+    Span::between(start, end)
+}
+
+/// Why the line at `start` has no valid name with a colon behind it.
+#[cold]
+fn name_stop(bytes: &[u8], start: usize, from: usize) -> Stop {
+    let found = line::end(bytes, from).and_then(|next| Ok((line::colon(bytes, start)?, next)));
+    let (colon, next) = match found {
+        Ok(found) => found,
+        Err(stop) => return stop,
+    };
+    Stop::Fault(match bytes.get(start..next) {
+        Some([.., b'\r', b'\n']) => match bytes.get(start..colon) {
+            // RFC 9112 5.1: a proxy must remove it.
+            Some([.., b' ' | b'\t']) => ResponseFault::Blank,
+            _ => ResponseFault::FieldLine,
+        },
+        _ => ResponseFault::BareLf,
+    })
+}
+
+/// Why no CR LF ends the line at `at`, which is the first byte that a value may not have.
+#[cold]
+fn value_stop(bytes: &[u8], at: usize) -> Stop {
+    match line::end(bytes, at) {
+        Ok(next) => match bytes.get(at..next) {
+            Some([.., b'\r', b'\n']) => Stop::Fault(ResponseFault::Control),
+            _ => Stop::Fault(ResponseFault::BareLf),
+        },
+        Err(stop) => stop,
     }
 }
 
@@ -84,10 +138,10 @@ fn name_fault(line: &[u8]) -> ResponseFault {
 /// The fields that define where the content ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FramingChecks {
-    pub(super) lengths: u32,
+    pub(super) lengths: u8,
     /// The last one of them.
     pub(super) length: u64,
-    pub(super) codings: u32,
+    pub(super) codings: u8,
 }
 
 impl FramingChecks {
@@ -113,16 +167,21 @@ impl FramingChecks {
         if !matches!(name.len(), CONTENT_LENGTH_LEN | TRANSFER_ENCODING_LEN) {
             return Ok(());
         }
-        match KnownField::parse_valid(name) {
+        self.on_field(KnownField::parse_valid(name), rest.trim_ascii())
+    }
+
+    /// Counts a field.
+    #[inline]
+    fn on_field(&mut self, known: KnownField, value: &[u8]) -> Result<(), ResponseFault> {
+        match known {
             KnownField::ContentLength => {
-                self.lengths += 1;
-                let length = parse_content_length(rest.trim_ascii());
-                self.length = length.ok_or(ResponseFault::ContentLength)?;
+                self.lengths = self.lengths.saturating_add(1);
+                self.length = parse_content_length(value).ok_or(ResponseFault::ContentLength)?;
                 Ok(())
             }
             KnownField::TransferEncoding => {
-                self.codings += 1;
-                let is_chunked = rest.trim_ascii().eq_ignore_ascii_case(b"chunked");
+                self.codings = self.codings.saturating_add(1);
+                let is_chunked = value.eq_ignore_ascii_case(b"chunked");
                 is_chunked.then_some(()).ok_or(ResponseFault::UnknownCoding)
             }
             _ => Ok(()),
@@ -130,7 +189,7 @@ impl FramingChecks {
     }
 
     /// RFC 9112 6.1, 6.3: what a proxy must not accept or pass on.
-    fn conclude(&self, head: &ResponseHead) -> Result<(), ResponseFault> {
+    pub(super) fn conclude(&self, head: &ResponseHead) -> Result<(), ResponseFault> {
         let has_no_content = Status(head.status).has_no_content() && head.status != 304;
         match (self.lengths, self.codings) {
             (0 | 1, 0) | (0, 1) => {}

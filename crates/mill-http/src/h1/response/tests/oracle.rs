@@ -195,6 +195,18 @@ fn generated_responses_agree_with_httparse_and_the_slow_reading() {
         assert!(agrees(head.as_bytes(), request, &context), "{context}");
         let (slowly, _) = parse_slowly(head.as_bytes(), request, &ResponseRules::lenient());
         assert_eq!(slowly, parse(head.as_bytes(), request), "{context}");
+        let ends = head.replace("\r\n", "\n").replace('\n', "\r\n");
+        strict_reading_agrees(ends.as_bytes(), request, &context);
+    }
+}
+
+/// Strict reading does not depend on the split, and agrees with lenient reading on what it accepts.
+fn strict_reading_agrees(bytes: &[u8], request: RequestKind, context: &str) {
+    let rules = ResponseRules::default();
+    let found = parse_response_head(bytes, request, &rules);
+    assert_eq!(parse_slowly(bytes, request, &rules).0, found, "{context}");
+    if let Ok(Some(_)) = found {
+        strict::check_accepted(bytes, request, found);
     }
 }
 
@@ -222,6 +234,7 @@ fn mutated_responses_never_panic_and_do_not_depend_on_the_split() {
         agreed += usize::from(agrees(&bytes, request, &context));
         let (slowly, _) = parse_slowly(&bytes, request, &ResponseRules::lenient());
         assert_eq!(slowly, parse(&bytes, request), "{context}");
+        strict_reading_agrees(&bytes, request, &context);
     }
     assert!(agreed > 5_000, "the oracle judged {agreed} of them only");
 }
