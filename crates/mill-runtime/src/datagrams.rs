@@ -70,7 +70,8 @@ pub trait DatagramSocket: 'static {
     /// Where it receives, with the port that was chosen.
     fn local(&self) -> SocketAddr;
 
-    /// Hands the socket to another task, as [`crate::stream::Stream::set_task`] does.
+    /// Hands the socket to another task, as [`crate::stream::Stream::set_task`] does; the next
+    /// [`crate::engine::Engine::poll`] reports that task, so that it handles what arrived before.
     fn set_task(&self, task: TaskId);
 
     fn counters(&self) -> DatagramCounters;

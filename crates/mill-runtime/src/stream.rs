@@ -96,8 +96,8 @@ pub trait Stream: 'static {
     fn shutdown(&self);
 
     /// From now on `task` is reported when the stream changes, and no longer the former one: the stream is handed
-    /// over. The next [`crate::engine::Engine::poll`] reports `task` in any case, so that it handles what arrived
-    /// before; the former task may still be polled once for what that poll has already reported.
+    /// over. What changed before is not reported again, so `task` looks for itself, with `poll_readable` or
+    /// `poll_drained`; the former task may still be polled once for what was already reported.
     fn set_task(&self, task: TaskId);
 
     fn set(&self, option: StreamOption) -> Result<(), Unsupported>;

@@ -166,12 +166,11 @@ impl Network {
         }
     }
 
-    /// Another task uses this end from now on; it is polled, for it has to see what came before.
+    /// Another task uses this end from now on.
     pub(crate) fn hand_over(&mut self, id: EndpointId, to: TaskId) {
         if let Owner::Task { task, .. } = &mut self.endpoints[id.0].owner {
             *task = to;
         }
-        self.report(id);
     }
 
     /// A call to the file system does not know its task, so every task that has a stream is polled.

@@ -63,7 +63,6 @@ impl Stream for KernelStream {
 
     fn set_task(&self, task: TaskId) {
         self.engine.with_slot(self.index, |slot| slot.task = task);
-        self.engine.resume_next_turn(self.index);
     }
 
     fn set(&self, option: StreamOption) -> Result<(), Unsupported> {
