@@ -15,6 +15,7 @@ use crate::exchange::SendError;
 use crate::local::{FileOf, Local};
 use awaited::Awaited;
 use gzip::Deflating;
+use mill_http::range::ByteRange;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::payload::{Payload, Shared};
@@ -141,6 +142,13 @@ impl<File> Content<File> {
         match &self.origin {
             Origin::Part(part) => Some(part),
             Origin::Absent | Origin::Parts(_) | Origin::Source(_) => None,
+        }
+    }
+
+    /// Leaves these bytes alone of a content that is awaited.
+    pub fn cut_source(&mut self, range: ByteRange) {
+        if let Origin::Source(source) = &mut self.origin {
+            source.cut(range);
         }
     }
 

@@ -59,6 +59,9 @@ mod redirected;
 /// The content of the answer.
 mod source;
 
+/// How fast it is read.
+mod read_pace;
+
 /// Why a try failed.
 pub(crate) mod fault;
 

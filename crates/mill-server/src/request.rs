@@ -31,7 +31,7 @@ pub mod document;
 pub mod redirect;
 
 /// How fast an answer may go out.
-mod rate;
+pub(crate) mod rate;
 
 pub use arrival::Arrival;
 

@@ -9,6 +9,7 @@ use crate::log::Text;
 use crate::temporary_file::{TemporaryFile, TemporaryFileError};
 use mill_config::config::LogLevel;
 use mill_config::config::settings::PassSettings;
+use mill_http::range::ByteRange;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{Files, Visibility};
 use mill_runtime::payload::Payload;
@@ -86,6 +87,10 @@ impl<File, S: Source> Awaited<File, S> {
 }
 
 impl<File, S: Source + ?Sized> Awaited<File, S> {
+    pub(super) fn cut(&mut self, range: ByteRange) {
+        self.source.cut(range);
+    }
+
     pub(super) fn remaining(&self) -> Option<u64> {
         Some(self.source.remaining()? + self.held())
     }

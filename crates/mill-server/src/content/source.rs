@@ -2,6 +2,7 @@
 
 use crate::exchange::SendError;
 use mill_config::config::LogLevel;
+use mill_http::range::ByteRange;
 use std::fmt;
 use std::task::Poll;
 
@@ -14,6 +15,9 @@ pub trait Source: fmt::Debug {
 
     /// Nothing is awaited now: there is no room for it. No timeout runs until the next piece is asked for.
     fn pause(&mut self);
+
+    /// Gives out these bytes of the content alone. Called at most once, before the first piece is asked for.
+    fn cut(&mut self, range: ByteRange);
 
     /// Remaining bytes, `None` when only the end will tell.
     fn remaining(&self) -> Option<u64>;

@@ -1,6 +1,6 @@
 //! Ranges (RFC 9110 14): 206 with one part or several, or 416.
 
-use crate::content::{Content, Part};
+use crate::content::{Content, Origin, Part};
 use crate::local::Local;
 use crate::request::Request;
 use crate::response::Response;
@@ -69,6 +69,8 @@ fn wanted<File>(
     }
     let max = request.location.headers.max_ranges;
     let max = max.map(|max| usize::try_from(max).unwrap_or(usize::MAX));
+    // What is awaited comes once, in its order: nginx gives one range of it too.
+    let max = if response.proxied { Some(1) } else { max };
     parse_ranges(range.of(bytes), len, max, ranges)
 }
 
@@ -85,8 +87,12 @@ fn cut<File: Clone>(
         let mut value = Vec::new();
         emit_content_range(*range, len, &mut value);
         response.push_field("Content-Range", value);
-        let part = part(&response.content, *range);
-        response.content = part.map_or_else(Content::absent, Content::part);
+        if let Origin::Source(_) = response.content.origin() {
+            response.content.cut_source(*range);
+        } else {
+            let part = part(&response.content, *range);
+            response.content = part.map_or_else(Content::absent, Content::part);
+        }
         return;
     }
     let content_type = response.content_type.take().unwrap_or_default();
@@ -137,7 +143,6 @@ fn in_memory<File>(bytes: Vec<u8>) -> Part<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::Origin;
 
     fn text_of(content: &Content<&'static str>) -> String {
         let text = |part: &Part<&'static str>| match part {

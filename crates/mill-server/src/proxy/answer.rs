@@ -39,6 +39,7 @@ enum Treatment {
     ContentType,
     LastModified,
     ETag,
+    AcceptRanges,
     Passed,
 }
 
@@ -51,6 +52,7 @@ impl AnswerHead {
     ) -> (Response<File>, Accel) {
         let mut response = Response::empty(Status(self.head.status));
         response.proxied = true;
+        response.ranges = settings.force_ranges;
         // nginx passes the phrase on.
         let reason = self.head.reason(&self.bytes);
         let usual = response.status.reason().unwrap_or_default();
@@ -65,13 +67,17 @@ impl AnswerHead {
             }
             match treatment(name) {
                 Treatment::Dropped => {}
+                // The filter of ranges says it.
+                Treatment::AcceptRanges if settings.force_ranges => {}
                 Treatment::ContentType => response.content_type = Some(value.to_vec()),
                 Treatment::LastModified => {
                     response.last_modified = parse_http_date(value);
                     response.fields.push(line(name, value));
                 }
                 Treatment::ETag => response.etag = Some(value.to_vec()),
-                Treatment::Passed => response.fields.push(line(name, value)),
+                Treatment::AcceptRanges | Treatment::Passed => {
+                    response.fields.push(line(name, value));
+                }
             }
         }
         (response, accel)
@@ -128,6 +134,7 @@ fn treatment(name: &[u8]) -> Treatment {
         10 if is("Connection") || is("Keep-Alive") => Treatment::Dropped,
         12 if is("Content-Type") => Treatment::ContentType,
         13 if is("Last-Modified") => Treatment::LastModified,
+        13 if is("Accept-Ranges") => Treatment::AcceptRanges,
         14 if is("Content-Length") => Treatment::Dropped,
         17 if is("Transfer-Encoding") => Treatment::Dropped,
         _ => Treatment::Passed,

@@ -1,5 +1,6 @@
 //! The server's answer, made ours: intercepted, redirected, a tunnel, or a response whose content is awaited.
 
+use super::read_pace::ReadPace;
 use super::source::UpstreamContent;
 use super::{Answered, Proxying, redirected, rewriting};
 use crate::answer::Answer;
@@ -80,7 +81,14 @@ impl<E: Engine> Proxying<'_, E> {
         let scheduler = Rc::clone(&self.local.scheduler);
         let timeout = self.settings.read_timeout;
         let trace = Rc::clone(&self.trace);
-        let content = UpstreamContent::new(connection, scheduler, trace, head.body, len, timeout);
+        let mut content =
+            UpstreamContent::new(connection, scheduler, trace, head.body, len, timeout);
+        // As nginx, which limits only what it reads ahead of the client.
+        if accel.buffering.unwrap_or(self.settings.buffering)
+            && let Some(pace) = ReadPace::of(&self.settings, request, self.local)
+        {
+            content.limit(pace);
+        }
         self.local.put_buffer(head.bytes);
         if !response.status.has_no_content() {
             let room = Room::of(Arc::clone(&self.settings), accel.buffering);

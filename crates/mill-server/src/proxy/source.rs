@@ -3,12 +3,14 @@
 use super::body::AnswerBody;
 use super::connection::UpstreamConnection;
 use super::fault::{Fault, Step};
+use super::read_pace::ReadPace;
 use super::scan::Stderr;
 use super::trace::UpstreamTrace;
 use crate::content::source::Source;
 use crate::exchange::SendError;
 use mill_config::config::LogLevel;
 use mill_http::h1::response::BodyStep;
+use mill_http::range::ByteRange;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::Stream;
@@ -31,6 +33,19 @@ pub(super) struct UpstreamContent<E: Engine> {
     read_timeout: Duration,
     /// While it waits for the server: until when.
     deadline: Option<Instant>,
+    /// `…_limit_rate`.
+    pace: Option<Box<ReadPace>>,
+    /// The part of the content that is given out, where it is not all of it.
+    part: Option<Part>,
+}
+
+/// A range of the content.
+#[derive(Clone, Copy)]
+struct Part {
+    /// Bytes before it that are yet to come.
+    skip: u64,
+    /// Bytes of it that are yet to come.
+    len: u64,
 }
 
 impl<E: Engine> UpstreamContent<E> {
@@ -51,6 +66,8 @@ impl<E: Engine> UpstreamContent<E> {
             len,
             read_timeout,
             deadline: None,
+            pace: None,
+            part: None,
         };
         if content.body.is_complete() {
             content.complete();
@@ -58,10 +75,26 @@ impl<E: Engine> UpstreamContent<E> {
         content
     }
 
+    /// Reads no faster than this from now on.
+    pub(super) fn limit(&mut self, pace: ReadPace) {
+        self.pace = Some(Box::new(pace));
+    }
+
     /// Receives up to `most` bytes of content into `out`; ready when there are some, or no more follow.
     fn poll_receive(&mut self, most: usize, out: &mut Vec<u8>) -> Poll<Result<(), Fault>> {
         let start = out.len();
         while let Some(connection) = &self.connection {
+            let most = match &mut self.pace {
+                None => most,
+                Some(pace) => {
+                    let Poll::Ready(room) = pace.poll_room(&self.scheduler) else {
+                        // It does not wait for the server.
+                        self.deadline = None;
+                        return Poll::Pending;
+                    };
+                    most.min(room)
+                }
+            };
             let stream = connection.stream();
             match stream.poll_readable(1) {
                 Poll::Pending => return self.poll_deadline(),
@@ -101,6 +134,9 @@ impl<E: Engine> UpstreamContent<E> {
 
     fn count(&mut self, step: Result<BodyStep, Fault>) -> Result<(), Fault> {
         let step = step?;
+        if let Some(pace) = &mut self.pace {
+            pace.count(step.consumed, self.scheduler.now());
+        }
         self.trace
             .received(step.consumed as u64, step.content as u64);
         if step.complete {
@@ -133,11 +169,30 @@ impl<E: Engine> UpstreamContent<E> {
         }
     }
 
-    fn fail(&mut self, fault: Fault) -> SendError {
+    /// Takes what lies outside the part off the end of `piece`, which begins at `start`. Once the part is whole the rest
+    /// is not waited for: the connection is closed.
+    fn keep_part(&mut self, start: usize, piece: &mut Vec<u8>) {
+        let Some(part) = &mut self.part else { return };
+        let skipped = (piece.len() - start).min(usize::try_from(part.skip).unwrap_or(usize::MAX));
+        piece.drain(start..start + skipped);
+        part.skip -= skipped as u64;
+        let kept = (piece.len() - start).min(usize::try_from(part.len).unwrap_or(usize::MAX));
+        piece.truncate(start + kept);
+        part.len -= kept as u64;
+        if part.len == 0 {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.trace
                 .ended(None, connection.sent(), self.scheduler.now());
         }
+    }
+
+    fn fail(&mut self, fault: Fault) -> SendError {
+        self.close();
         self.trace.cut.set(Some(fault));
         SendError::Incomplete
     }
@@ -146,10 +201,19 @@ impl<E: Engine> UpstreamContent<E> {
 impl<E: Engine> Source for UpstreamContent<E> {
     fn poll_piece(&mut self, most: usize, piece: &mut Vec<u8>) -> Poll<Result<bool, SendError>> {
         let start = piece.len();
-        match self.poll_receive(most, piece) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Err(fault)) => return Poll::Ready(Err(self.fail(fault))),
-            Poll::Ready(Ok(())) => {}
+        loop {
+            match self.poll_receive(most, piece) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(fault)) => return Poll::Ready(Err(self.fail(fault))),
+                Poll::Ready(Ok(())) => {}
+            }
+            if self.part.is_none() {
+                break;
+            }
+            self.keep_part(start, piece);
+            if piece.len() > start || self.connection.is_none() {
+                break;
+            }
         }
         let count = piece.len() - start;
         self.len = self.len.map(|len| len.saturating_sub(count as u64));
@@ -158,6 +222,14 @@ impl<E: Engine> Source for UpstreamContent<E> {
 
     fn pause(&mut self) {
         self.deadline = None;
+    }
+
+    fn cut(&mut self, range: ByteRange) {
+        self.part = Some(Part {
+            skip: range.start,
+            len: range.len(),
+        });
+        self.len = Some(range.len());
     }
 
     fn remaining(&self) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! How fast an answer may go out: `limit_rate` and `limit_rate_after` with variables.
+//! How fast an answer may go out, or come from a server: amounts with variables.
 
 use crate::local::Local;
 use crate::log::Text;
@@ -22,7 +22,11 @@ pub(super) fn resolve<E: Engine>(request: &mut Request, local: &Local<E>) {
 }
 
 /// An empty value is 0, and so is an invalid one, which is logged.
-fn evaluate<E: Engine>(template: &Template, request: &mut Request, local: &Local<E>) -> u64 {
+pub(crate) fn evaluate<E: Engine>(
+    template: &Template,
+    request: &mut Request,
+    local: &Local<E>,
+) -> u64 {
     let text = variables::evaluate(template, request, local);
     if text.is_empty() {
         return 0;

@@ -6,6 +6,8 @@ mod answers;
 mod asked;
 /// Servers that fail, and clients that go.
 mod faults;
+/// How much is read of an answer, and how fast.
+mod limits;
 /// A server of DNS that replies as a test says.
 mod name_server;
 /// Names that are resolved while the server runs.

@@ -164,16 +164,14 @@ macro_rules! content_table {
                 concat!($prefix, "_limit_rate"),
                 "0",
                 read!($group.limit_rate = amount),
-                "Bytes per second of one answer that are read. 0 is no limit."
-            )
-            .unread(NOT_HERE_YET, Notice::Given),
+                "Bytes per second of one answer that are read ahead of the client. 0 is no limit."
+            ),
             one!(
                 concat!($prefix, "_force_ranges"),
                 "off",
                 Apply::Flag(|s| &mut s.$group.force_ranges),
                 "Answer ranges also where a server does not say Accept-Ranges."
-            )
-            .unread(NOT_HERE_YET, Notice::Given),
+            ),
             one!(
                 concat!($prefix, "_socket_rcvbuf"),
                 "",
