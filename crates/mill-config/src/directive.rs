@@ -34,8 +34,6 @@ pub(crate) enum Notice {
     Given,
     /// Its effect is always in force, or is not visible from outside.
     Spared,
-    /// Without its effect a configuration is not safe, so it is refused; the reason is the module of nginx.
-    Refused,
 }
 
 /// Why a directive has no effect whose value is read for a feature that the server does not have yet.
@@ -56,7 +54,6 @@ impl Directive {
     /// How Millstream treats it.
     pub fn status(&self) -> Status {
         match (self.apply, self.unread) {
-            (_, Some((module, Notice::Refused))) => Status::NotYet(module),
             (Apply::WithoutEffect(_, reason), _) | (_, Some((reason, _))) => {
                 Status::AcceptedWithoutEffect(reason)
             }

@@ -323,12 +323,8 @@ impl<'a> Resolver<'a> {
             Apply::WithoutEffect(kind, reason) => self.without_effect(statement, kind, reason)?,
             Apply::NotYet(_) => {}
         }
-        match directive.unread {
-            Some((reason, Notice::Given)) => self.note_without_effect(statement, reason),
-            Some((module, Notice::Refused)) => {
-                return self.directive_not_yet(directive.name, module, statement);
-            }
-            Some((_, Notice::Spared)) | None => {}
+        if let Some((reason, Notice::Given)) = directive.unread {
+            self.note_without_effect(statement, reason);
         }
         Ok(())
     }

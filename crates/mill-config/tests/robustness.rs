@@ -22,14 +22,14 @@ http {
 const PASSING: &str = r#"
 events { }
 http {
-  resolver 127.0.0.1 [::1]:54 valid=30s ipv6=off;
+  resolver 127.0.0.1 [::1]:54 valid=30s ipv6=off; set_real_ip_from 10.0.0.0/8; real_ip_header proxy_protocol;
   upstream a { zone z 64k; hash $uri consistent; server 127.0.0.1:81 weight=2 max_conns=3 fail_timeout=1m;
     server unix:/a.sock down; server a.b service=s resolve route=r; keepalive 16 local; queue 9 timeout=5s;
     sticky cookie c domain=$host path=/ expires=1h httponly samesite=lax; }
   upstream b { least_time header inflight; server [::1]:82 slow_start=5s; server [::1]:83 backup; }
   upstream c { random two least_time=last_byte; state /s.conf; }
   match m { status ! 300-399 500; header A ~ "a+"; header ! B; body !~ "c"; require $uri; }
-  server { listen 80; status_zone s; location /a/ { proxy_pass http://a/b?c; health_check match=m port=9;
+  server { listen 80 proxy_protocol; status_zone s; location /a/ { proxy_pass http://a/b?c; health_check match=m port=9;
       proxy_redirect ~*^/(?<x>.) /$x; proxy_cookie_flags ~a secure samesite=$arg_a; proxy_cookie_domain .a .b;
       proxy_set_header Host $proxy_host; proxy_next_upstream error http_502; proxy_bind $remote_addr transparent;
       proxy_buffers 4 8k; proxy_temp_path /t 1 2; proxy_store_access user:rw all:r; proxy_limit_rate 1m;

@@ -58,6 +58,8 @@ counters! {
         refused_coding: Counter of Requests,
         /// Refused: an HTTP version that is not spoken (505).
         refused_version: Counter of Requests,
+        /// Refused: no proper header of the PROXY protocol where one must be (`listen … proxy_protocol`).
+        refused_proxy_header: Counter of Connections,
         /// Refused: by `deny`, `limit_except` or `internal`.
         refused_access: Counter of Requests,
 

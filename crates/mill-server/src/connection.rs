@@ -3,6 +3,9 @@
 //! Most requests end here, in `answer_hot`: parsed, found, copied out. All others run in a pooled box (`cycle`), so
 //! that an idle connection is small.
 
+/// The header of the PROXY protocol.
+mod proxy_header;
+
 /// Reading a head.
 mod head;
 
@@ -75,6 +78,11 @@ pub fn serve<E: Engine>(
 ) -> impl Future<Output = ()> {
     let mut connection = Connection::new(stream, listener, local);
     async move {
+        if connection.awaits_proxy_header()
+            && poll_fn(|_| connection.poll_proxy_header()).await.is_err()
+        {
+            return;
+        }
         loop {
             match poll_fn(|_| connection.poll_next()).await {
                 Next::End => return,
@@ -205,7 +213,7 @@ impl<E: Engine> Connection<E> {
                 peer,
                 listener,
                 LogLevel::Info,
-                format_args!("client closed connection while waiting for request"),
+                format_args!("client closed connection while {}", self.action()),
             );
         } else {
             self.local.log_keepalive_end(self.number, peer, listener);
@@ -220,8 +228,20 @@ impl<E: Engine> Connection<E> {
             || self.stream.peer(),
             listener,
             LogLevel::Info,
-            format_args!("client timed out (110: Connection timed out) while waiting for request"),
+            format_args!(
+                "client timed out (110: Connection timed out) while {}",
+                self.action()
+            ),
         );
+    }
+
+    /// What it does before its first request, for logs.
+    fn action(&self) -> &'static str {
+        if self.awaits_proxy_header() {
+            "reading PROXY protocol"
+        } else {
+            "waiting for request"
+        }
     }
 
     /// Answers the next request from the hot answers. `None`: answered, look for the next one.
@@ -322,17 +342,26 @@ impl<E: Engine> Connection<E> {
 
     /// The facts that do not change, made when first needed.
     fn facts(&mut self) -> Rc<ConnectionFacts> {
-        let facts = self.facts.get_or_insert_with(|| {
-            Rc::new(ConnectionFacts {
-                number: self.number,
-                listener: self.listener.id,
-                peer: self.stream.peer(),
-                local: self.stream.local(),
-                transport: Cell::new(None),
-                started: self.started,
-            })
-        });
-        Rc::clone(facts)
+        match &self.facts {
+            Some(facts) => Rc::clone(facts),
+            None => {
+                let facts = self.new_facts(None);
+                self.facts = Some(Rc::clone(&facts));
+                facts
+            }
+        }
+    }
+
+    fn new_facts(&self, proxy_header: Option<Box<[u8]>>) -> Rc<ConnectionFacts> {
+        Rc::new(ConnectionFacts {
+            number: self.number,
+            listener: self.listener.id,
+            peer: self.stream.peer(),
+            local: self.stream.local(),
+            proxy_header,
+            transport: Cell::new(None),
+            started: self.started,
+        })
     }
 }
 

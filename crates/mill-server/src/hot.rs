@@ -14,7 +14,7 @@ mod recent;
 
 use crate::listener_context::ListenerContext;
 use crate::open_files::Freshness;
-use crate::request::{ConnectionFacts, Request};
+use crate::request::{ConnectionFacts, Request, real_ip};
 use hashbrown::{Equivalent, HashMap};
 use mill_config::config::Location;
 use mill_http::field::KnownField;
@@ -240,6 +240,8 @@ impl LogTemplate {
         request.connection = arrival.connection;
         request.connection_requests = arrival.connection_requests;
         request.pipelined = arrival.pipelined;
+        request.told_client = None;
+        real_ip::find(request);
         request.started = now;
         request.started_wall_clock = wall_clock;
         request.id = None;

@@ -17,6 +17,8 @@ pub struct ListenerContext {
     pub address: Address,
     rules: Cell<HeadRules>,
     header_timeout: Cell<Duration>,
+    /// Connections to one of its addresses begin with a header of the PROXY protocol.
+    proxy_protocol: Cell<bool>,
     /// The configuration of its requests: the one in force, or the last one that had the listener.
     site: RefCell<Arc<Site>>,
     /// Index into the listeners of that configuration.
@@ -34,6 +36,7 @@ impl ListenerContext {
             address,
             rules: Cell::new(HeadRules::default()),
             header_timeout: Cell::new(Duration::from_secs(60)),
+            proxy_protocol: Cell::new(false),
             site: RefCell::new(Arc::clone(site)),
             listener: Cell::new(listener),
             gone: Cell::new(false),
@@ -48,6 +51,10 @@ impl ListenerContext {
         self.listener.set(listener);
         self.gone.set(false);
         if let Some(listener) = http(site).and_then(|http| http.listeners.get(listener)) {
+            let of_others = listener.specific.iter().map(|(_, hosts)| hosts);
+            let mut all = of_others.chain([&listener.hosts]);
+            self.proxy_protocol
+                .set(all.any(|hosts| hosts.proxy_protocol));
             let server = default_server(listener);
             self.rules.set(head_rules(server));
             self.header_timeout
@@ -71,6 +78,18 @@ impl ListenerContext {
     /// `client_header_timeout` of the default server: the server is known only after the head.
     pub fn header_timeout(&self) -> Duration {
         self.header_timeout.get()
+    }
+
+    /// Whether connections to this local address begin with a header of the PROXY protocol. `local` is called only if
+    /// some do.
+    pub fn has_proxy_protocol(&self, local: impl FnOnce() -> Address) -> bool {
+        if !self.proxy_protocol.get() {
+            return false;
+        }
+        let site = self.site.borrow();
+        let listener = http(&site).and_then(|http| http.listeners.get(self.listener.get()));
+        let local = ip_of(&local()).map(|address| address.ip());
+        listener.is_some_and(|listener| listener.hosts_for(local).proxy_protocol)
     }
 
     /// The configuration for the next request.

@@ -12,6 +12,9 @@ pub(crate) mod locate;
 /// `rewrite`, `return`, `set`, `if`, `break`.
 mod rewrite;
 
+/// The client's address as a proxy in front tells it.
+pub(crate) mod real_ip;
+
 /// `allow`, `deny`, `satisfy`.
 mod access;
 
@@ -55,6 +58,7 @@ use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::TransportInfo;
 use mill_runtime::time::{Instant, UnixTime};
+use mill_upstream::proxy_protocol;
 use std::any::Any;
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -76,6 +80,8 @@ pub struct Request {
     pub started: Instant,
     pub started_wall_clock: UnixTime,
 
+    /// The client as a proxy in front tells it, if one does: `set_real_ip_from`.
+    pub told_client: Option<Address>,
     pub server: Arc<Server>,
     pub location: Arc<Location>,
     /// As sent, or GET after an `error_page` redirect.
@@ -174,7 +180,10 @@ pub async fn handle<X: Exchange>(
     local: &Local<X::Engine>,
 ) {
     let answer = match arrival::check(&mut request, local) {
-        ControlFlow::Continue(()) => from_server(exchange, &mut request, local).await,
+        ControlFlow::Continue(()) => {
+            real_ip::find(&mut request);
+            from_server(exchange, &mut request, local).await
+        }
         ControlFlow::Break(answer) => answer,
     };
     let outcome = conclude(answer, exchange, &mut request, local).await;
@@ -230,6 +239,7 @@ async fn from_location<X: Exchange>(
     request: &mut Request,
     local: &Local<X::Engine>,
 ) -> AnswerOf<X::Engine> {
+    real_ip::find(request);
     let flow = async {
         access::check(request, local)?;
         try_files::choose(request, local).await?;
@@ -321,6 +331,8 @@ pub struct ConnectionFacts {
     pub listener: u32,
     pub peer: Address,
     pub local: Address,
+    /// The header of the PROXY protocol before its first request.
+    pub proxy_header: Option<Box<[u8]>>,
     /// The transport's measurements for `$tcpinfo_…`: updated by the connection for each request of a site that
     /// [mentions](crate::variables::mention::Mentions) one of them.
     pub transport: Cell<Option<TransportInfo>>,
@@ -369,7 +381,21 @@ impl Request {
     }
 }
 
+impl ConnectionFacts {
+    /// The header of the PROXY protocol. Costs its parsing.
+    pub fn proxy_header(&self) -> Option<proxy_protocol::Header<'_>> {
+        let bytes = self.proxy_header.as_deref()?;
+        proxy_protocol::parse(bytes).ok().flatten()
+    }
+}
+
 impl Request {
+    /// The client: the connection's peer, or what a proxy in front tells.
+    pub fn client(&self) -> &Address {
+        let told = self.told_client.as_ref();
+        told.unwrap_or(&self.connection.peer)
+    }
+
     /// The method's name as sent, or `GET` after an `error_page`; empty if the request line was refused.
     pub fn method_name(&self) -> &[u8] {
         let head = &self.message.head;

@@ -21,6 +21,9 @@ mod field;
 /// The connection and the server process.
 mod connection;
 
+/// The header of the PROXY protocol.
+mod proxy_protocol;
+
 /// Clocks.
 mod time;
 
@@ -125,16 +128,13 @@ fn plain<'a, E: Engine>(
         Variable::Https => b""[..].into(),
         Variable::ServerName => request.server.name.as_bytes().into(),
 
-        // Nothing changes the client's address: the configuration refuses realip's directives.
-        Variable::RemoteAddr | Variable::RealipRemoteAddr => {
-            connection::host(&connection.peer).into()
-        }
-        Variable::RemotePort | Variable::RealipRemotePort => {
-            connection::port(&connection.peer).into()
-        }
+        Variable::RemoteAddr => connection::host(request.client()).into(),
+        Variable::RemotePort => connection::port(request.client()).into(),
+        Variable::RealipRemoteAddr => connection::host(&connection.peer).into(),
+        Variable::RealipRemotePort => connection::port(&connection.peer).into(),
         Variable::ServerAddr => connection::host(&connection.local).into(),
         Variable::ServerPort => connection::port(&connection.local).into(),
-        Variable::BinaryRemoteAddr => connection::binary(&connection.peer).into(),
+        Variable::BinaryRemoteAddr => connection::binary(request.client()).into(),
         Variable::Connection => decimal(connection.number).into(),
         Variable::ConnectionRequests => decimal(request.connection_requests).into(),
         Variable::ConnectionTime => time::seconds(now.since(connection.started)).into(),
@@ -175,14 +175,13 @@ fn plain<'a, E: Engine>(
             StoredContent::Memory(_) => return None,
         },
 
-        // The configuration refuses the PROXY protocol; the answer's trailers are evaluated after everything else.
         Variable::ProxyProtocolAddr
         | Variable::ProxyProtocolPort
         | Variable::ProxyProtocolServerAddr
         | Variable::ProxyProtocolServerPort
-        | Variable::ProxyProtocolTlv(_)
-        | Variable::SentTrailer(_)
-        | Variable::Absent(_) => return None,
+        | Variable::ProxyProtocolTlv(_) => proxy_protocol::value(variable, connection)?.into(),
+        // The answer's trailers are evaluated after everything else.
+        Variable::SentTrailer(_) | Variable::Absent(_) => return None,
         Variable::FastcgiScriptName => fastcgi::script_name(request),
         Variable::FastcgiPathInfo => fastcgi::path_info(request).into(),
         Variable::UpstreamAddr

@@ -216,12 +216,7 @@ fn parse_port(text: &[u8]) -> Option<u16> {
 }
 
 /// Parameters of protocols that are not supported yet.
-const LATER: [(&str, &str); 4] = [
-    ("ssl", "TLS"),
-    ("http2", "HTTP/2"),
-    ("quic", "HTTP/3"),
-    ("proxy_protocol", "the PROXY protocol"),
-];
+const LATER: [(&str, &str); 3] = [("ssl", "TLS"), ("http2", "HTTP/2"), ("quic", "HTTP/3")];
 
 fn option(
     resolver: &mut Resolver<'_>,
@@ -247,7 +242,7 @@ fn option(
         }
         (b"proxy_protocol", None) => {
             options.proxy_protocol = true;
-            return other_option(resolver, statement, word);
+            return Ok(());
         }
         (b"bind", None) => {}
         (b"deferred", None) => options.deferred = true,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::Text;
 use crate::config::Network;
 use crate::config::settings::group;
-use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Notice, many, once};
+use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, many, once};
 use crate::directives::access::network;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
@@ -25,14 +25,11 @@ group! {
 /// `real_ip_header`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RealIpHeader {
-    /// This field, any case. `X-Forwarded-For` and any but `X-Real-IP` may hold several addresses.
+    /// This field, any case; the first one, but of `X-Forwarded-For`, spelled so, all of them.
     Field(Text),
     /// `proxy_protocol`: the PROXY protocol.
     ProxyProtocol,
 }
-
-/// They are refused: with the address of the proxy in place of the client's, `allow` and `deny` decide wrongly.
-const MODULE: &str = "ngx_http_realip_module";
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
@@ -41,8 +38,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(1),
         Apply::With(set_real_ip_from),
         "Proxies that tell the client's address: an address, a network, a name, or unix:.",
-    )
-    .unread(MODULE, Notice::Refused),
+    ),
     once(
         "real_ip_header",
         ANY_LEVEL,
@@ -57,8 +53,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "The field with the client's address, or proxy_protocol.",
-    )
-    .unread(MODULE, Notice::Refused),
+    ),
     once(
         "real_ip_recursive",
         ANY_LEVEL,
@@ -66,8 +61,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "off",
         Apply::Flag(|s| &mut s.real_ip.recursive),
         "Of several addresses in the field take the last one that is no such proxy.",
-    )
-    .unread(MODULE, Notice::Refused),
+    ),
 ];
 
 fn set_real_ip_from(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

@@ -1,41 +1,47 @@
 //! The client's address as a proxy in front tells it: `set_real_ip_from` and its like, the PROXY protocol.
 
-use crate::{PATH, located, refused};
+use std::net::IpAddr;
+
+use mill_config::Text;
+use mill_config::config::Network;
+use mill_config::config::settings::RealIpHeader;
+
+use crate::{PATH, config, http, located, location, refused};
 
 #[test]
-fn what_tells_the_client_s_address_is_refused_and_not_ignored() {
-    let check = |directives: &str, subject: &str| {
-        assert_eq!(
-            refused(directives),
-            format!("[emerg] {subject} is known to nginx, but not to Millstream yet in {PATH}:1"),
-            "{directives}"
-        );
-    };
-    let real_ip = [
-        ("set_real_ip_from", "10.0.0.0/8"),
-        ("real_ip_header", "X-Forwarded-For"),
-        ("real_ip_header", "proxy_protocol"),
-        ("real_ip_recursive", "on"),
-    ];
-    for (name, value) in real_ip {
-        let subject = format!("directive \"{name}\"");
-        check(&format!("{name} {value};"), &subject);
-        check(&format!("server {{ {name} {value}; }}"), &subject);
-        let location =
-            format!("server {{ location / {{ {name} {value}; allow 10.0.0.1; deny all; }} }}");
-        check(&location, &subject);
-    }
-    check(
-        "server { listen 80 proxy_protocol; }",
-        "the \"proxy_protocol\" parameter",
+fn proxies_in_front_are_networks_and_names() {
+    let location = located(
+        "set_real_ip_from 10.0.0.0/8; set_real_ip_from ::1; set_real_ip_from localhost; set_real_ip_from unix:; \
+         real_ip_header X-Forwarded-For; real_ip_recursive on;",
     );
-    for version in ["on", "v1", "v2"] {
-        check(
-            &format!("server {{ proxy_protocol {version}; }}"),
-            "directive \"proxy_protocol\"",
-        );
-    }
-    located("proxy_protocol off;");
+    let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+    assert_eq!(
+        location.real_ip.from,
+        [
+            Network::Cidr(address("10.0.0.0"), 8),
+            Network::Cidr(address("::1"), 128),
+            Network::Cidr(address("127.0.0.1"), 32),
+            Network::Unix,
+        ]
+    );
+    let field = |name: &str| RealIpHeader::Field(Text::from(name));
+    assert_eq!(location.real_ip.header, field("X-Forwarded-For"));
+    assert!(location.real_ip.recursive);
+    let default = &located("").real_ip;
+    assert!(default.from.is_empty() && !default.recursive);
+    assert_eq!(default.header, field("X-Real-IP"));
+    let told = located("real_ip_header proxy_protocol;");
+    assert_eq!(told.real_ip.header, RealIpHeader::ProxyProtocol);
+}
+
+#[test]
+fn a_list_of_proxies_is_inherited_as_a_whole() {
+    let config = config(
+        "set_real_ip_from 10.0.0.1; set_real_ip_from 10.0.0.2; server { location /a { } \
+         location /b { set_real_ip_from 10.0.0.3; } }",
+    );
+    let count = |path| location(&config, path).real_ip.from.len();
+    assert_eq!((count("/a"), count("/b")), (2, 1));
 }
 
 #[test]
@@ -68,4 +74,48 @@ fn faults_in_proxies_are_told_in_the_words_of_nginx() {
         "listen 80 proxy_protocol=1;",
         "invalid parameter \"proxy_protocol=1\"",
     );
+}
+
+#[test]
+fn an_address_has_the_proxy_protocol_for_all_its_servers() {
+    let config = config(
+        "server { listen 80 proxy_protocol backlog=9; } server { listen 80; } server { listen 81; } \
+         server { listen 127.0.0.1:81 proxy_protocol; } server { listen 82; } \
+         server { listen 82 reuseport; } server { listen 82 proxy_protocol; }",
+    );
+    let listeners: Vec<(String, bool, bool)> = http(&config)
+        .listeners
+        .iter()
+        .map(|listener| {
+            let local = Some("127.0.0.1".parse::<IpAddr>().expect("an address"));
+            (
+                listener.address.to_string(),
+                listener.hosts.proxy_protocol,
+                listener.hosts_for(local).proxy_protocol,
+            )
+        })
+        .collect();
+    let expected = |port: u16, own, local| (format!("0.0.0.0:{port}"), own, local);
+    assert_eq!(
+        listeners,
+        [
+            expected(80, true, true),
+            expected(81, false, true),
+            expected(82, true, true),
+        ]
+    );
+    assert_eq!(http(&config).listeners[0].options.backlog, 9);
+}
+
+#[test]
+fn servers_behind_are_told_the_client_only_with_proxy_protocol_off() {
+    for version in ["on", "v1", "v2"] {
+        assert_eq!(
+            refused(&format!("server {{ proxy_protocol {version}; }}")),
+            format!(
+                "[emerg] directive \"proxy_protocol\" is known to nginx, but not to Millstream yet in {PATH}:1"
+            ),
+        );
+    }
+    located("proxy_protocol off;");
 }

@@ -231,7 +231,7 @@ fn emit_request(request: &Request, line: &mut Vec<u8>) {
         value.map(|value| value.of(&message.bytes))
     };
     line.extend_from_slice(b", client: ");
-    emit_address(&request.connection.peer, line);
+    emit_address(request.client(), line);
     line.extend_from_slice(b", server: ");
     emit_bytes(&request.server.name, line);
     let request_line = match message.head.request_line.of(&message.bytes) {

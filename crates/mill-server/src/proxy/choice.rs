@@ -76,7 +76,7 @@ impl<E: Engine> Proxying<'_, E> {
 }
 
 fn client_ip(request: &Request) -> Option<IpAddr> {
-    match &request.connection.peer {
+    match request.client() {
         Address::Ip(address) => Some(address.ip()),
         Address::Unix(_) => None,
     }

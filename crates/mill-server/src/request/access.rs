@@ -17,7 +17,7 @@ pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase
         return ControlFlow::Continue(());
     }
     request.pure = false;
-    if is_allowed(&request.location.access.rules, ip(&request.connection.peer)) {
+    if is_allowed(&request.location.access.rules, ip(request.client())) {
         return ControlFlow::Continue(());
     }
     local.counters.borrow_mut().refused_access += 1;

@@ -51,6 +51,7 @@ impl Request {
         let hosts = listener.hosts_for(peer_reached);
         let server = Arc::clone(&hosts.default);
         let mut request = Box::new(Self {
+            told_client: None,
             location: Arc::clone(&server.location),
             server,
             connection: arrival.connection,

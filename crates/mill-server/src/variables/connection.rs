@@ -14,11 +14,11 @@ pub(super) fn host(address: &Address) -> Vec<u8> {
     }
 }
 
-/// `$remote_port`, `$server_port`: empty on a UNIX-domain socket.
+/// `$remote_port`, `$server_port`: empty on a UNIX-domain socket, and for a client that was told without its port.
 pub(super) fn port(address: &Address) -> Vec<u8> {
     match address {
-        Address::Ip(address) => decimal(u64::from(address.port())),
-        Address::Unix(_) => Vec::new(),
+        Address::Ip(address) if address.port() != 0 => decimal(u64::from(address.port())),
+        Address::Ip(_) | Address::Unix(_) => Vec::new(),
     }
 }
 
@@ -82,6 +82,7 @@ mod tests {
         let ip = |text: &str| Address::Ip(text.parse().unwrap());
         check(ip("192.0.2.1:80"), "192.0.2.1", "80", 4);
         check(ip("[2001:db8::1]:8080"), "2001:db8::1", "8080", 16);
+        check(ip("192.0.2.1:0"), "192.0.2.1", "", 4);
         check(Address::Unix(b"/run/a"[..].into()), "unix:/run/a", "", 11);
         check(Address::Unix(b""[..].into()), "unix:", "", 5);
     }

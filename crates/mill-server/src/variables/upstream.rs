@@ -71,6 +71,6 @@ fn forwarded_for(request: &Request) -> Vec<u8> {
     if !all.is_empty() {
         all.extend_from_slice(b", ");
     }
-    all.extend_from_slice(&connection::host(&request.connection.peer));
+    all.extend_from_slice(&connection::host(request.client()));
     all
 }

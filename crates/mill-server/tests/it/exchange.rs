@@ -117,6 +117,7 @@ async fn serve(
         listener: context.id,
         peer: stream.peer(),
         local: stream.local(),
+        proxy_header: None,
         transport: Cell::new(None),
         started: local.scheduler.now(),
     });

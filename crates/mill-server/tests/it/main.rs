@@ -13,6 +13,12 @@ mod keep_alive;
 /// Many requests at once, and requests in pieces.
 mod pipelining;
 
+/// The header of the PROXY protocol before requests.
+mod proxy_header;
+
+/// The client as a proxy in front tells it.
+mod real_ip;
+
 /// Clients that send slowly.
 mod slow_to_ask;
 

@@ -69,6 +69,7 @@ pub(crate) fn handle(text: String, world: &World, local: &Local<SimEngine>) -> R
             listener: 0,
             peer: Address::Ip("127.0.0.1:50000".parse().expect("an address")),
             local: world.address(ADDRESS),
+            proxy_header: None,
             transport: Cell::new(None),
             started: world.now(),
         }),

@@ -85,6 +85,9 @@ subjects! {
     proxy_answers
     proxy_faults
     proxy_groups
+    proxy_protocol
+    real_ip
+    real_ip_proxy_protocol
 }
 
 fn check(name: &str, other: Program) {
