@@ -171,10 +171,7 @@ fn an_unread_value_is_noted_unless_its_effect_is_always_in_force() {
             "events {} http { upstream a { server 127.0.0.1; queue 1; } }",
             true,
         ),
-        (
-            "events {} http { server { location / { millstream_api; } } }",
-            true,
-        ),
+        ("events {} http { server { status_zone s; } }", true),
         (
             "events {} http { upstream a { server 127.0.0.1; keepalive 1 local; } }",
             true,

@@ -83,6 +83,9 @@ pub mod autoindex;
 /// The server's counters.
 pub mod stub_status;
 
+/// `millstream_api`.
+pub(crate) mod api;
+
 /// `millstream_metrics`.
 pub mod metrics;
 

@@ -74,6 +74,8 @@ pub struct Local<E: Engine> {
     room_wanted: Cell<u32>,
     /// The configuration in force for the next request.
     site: RefCell<Arc<Site>>,
+    /// Since when it is.
+    pub site_since: Cell<Instant>,
     /// The second of `date`, and `date` as `Date` shows it.
     date: Cell<(i64, [u8; 29])>,
     /// Emptied buffers, kept for reuse.
@@ -111,6 +113,7 @@ pub struct Shared {
 impl<E: DatagramEngine> Local<E> {
     pub fn new(engine: E, scheduler: Rc<Scheduler>, site: Arc<Site>, shared: Shared) -> Rc<Self> {
         let thread_id = shared.environment.thread_id;
+        let now = scheduler.now();
         let open_files = OpenFiles::new(&scheduler, engine.random());
         let upstreams = WorkerUpstreams::new(&scheduler);
         let resolvers = WorkerResolvers::new(&engine, &scheduler);
@@ -131,6 +134,7 @@ impl<E: DatagramEngine> Local<E> {
             room_wanted: Cell::new(0),
             open_files,
             site: RefCell::new(site),
+            site_since: Cell::new(now),
             date: Cell::new((0, imf_fixdate(0))),
             buffers: RefCell::default(),
             messages: RefCell::default(),
@@ -168,6 +172,7 @@ impl<E: Engine> Local<E> {
     pub fn set_site(&self, site: Arc<Site>) {
         self.upstreams.forget_unused(&site.upstreams);
         *self.site.borrow_mut() = site;
+        self.site_since.set(self.scheduler.now());
         self.hot.borrow_mut().clear();
         self.resolvers.forget_unused();
     }

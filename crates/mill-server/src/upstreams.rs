@@ -14,7 +14,7 @@ use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
 use mill_upstream::pool::{IdleConnections, Reuse};
 use mill_upstream::select::Selector;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -41,6 +41,8 @@ pub struct WorkerGroup<E: Engine> {
     pub(crate) group: Arc<Group>,
     pub(crate) selector: RefCell<Selector>,
     idle: RefCell<IdleConnections<E::Stream>>,
+    /// How many of them the group knows of.
+    idle_counted: Cell<usize>,
     sweeping: Rc<Sweeping>,
 }
 
@@ -129,18 +131,22 @@ impl<E: Engine> WorkerGroup<E> {
             sweeping: Rc::clone(sweeping),
             selector: RefCell::new(Selector::new(group, seed)),
             idle: RefCell::new(IdleConnections::new(&group.config().keepalive)),
+            idle_counted: Cell::new(0),
             group: Arc::clone(group),
         })
     }
 
     /// A kept connection to a server that is still open, if there is one.
     pub(crate) fn take_idle(&self, peer: &Arc<Peer>, now: Instant) -> Option<(E::Stream, Reuse)> {
-        self.idle.borrow_mut().take(peer, now)
+        let taken = self.idle.borrow_mut().take(peer, now);
+        self.count_idle();
+        taken
     }
 
     /// Keeps a connection whose answer is whole.
     pub(crate) fn keep(&self, peer: &Arc<Peer>, stream: E::Stream, reuse: Reuse, now: Instant) {
         self.idle.borrow_mut().keep(peer, stream, reuse, now);
+        self.count_idle();
         self.sweeping.notice();
     }
 
@@ -151,6 +157,20 @@ impl<E: Engine> WorkerGroup<E> {
         if self.group.generation() > 0 {
             idle.close_gone(&self.group.peers());
         }
+        drop(idle);
+        self.count_idle();
+    }
+
+    /// Tells the group how many idle connections there are.
+    fn count_idle(&self) {
+        let now = self.idle.borrow().len();
+        self.group.count_idle(self.idle_counted.replace(now), now);
+    }
+}
+
+impl<E: Engine> Drop for WorkerGroup<E> {
+    fn drop(&mut self) {
+        self.group.count_idle(self.idle_counted.get(), 0);
     }
 }
 
@@ -189,6 +209,10 @@ impl Upstreams {
 
     fn has(&self, group: &Arc<Group>) -> bool {
         self.0.iter().any(|known| Arc::ptr_eq(known, group))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Group>> {
+        self.0.iter()
     }
 
     pub fn group(&self, upstream: &Upstream) -> Option<&Arc<Group>> {

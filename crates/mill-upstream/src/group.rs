@@ -5,8 +5,8 @@ use crate::resolver::members::Member;
 use mill_config::config::Upstream;
 use mill_config::config::upstream::{UpstreamAddress, UpstreamServer, UpstreamTarget};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An `upstream` block, or the one host of a `proxy_pass`, while it is in use.
 #[derive(Debug)]
@@ -14,7 +14,18 @@ pub struct Group {
     config: Arc<Upstream>,
     /// Grows with each change of `peers`, so that workers notice it without the lock.
     generation: AtomicU32,
-    peers: Mutex<Arc<PeerSet>>,
+    /// The next peer's number.
+    next_id: AtomicU32,
+    /// Idle connections of all workers.
+    idle: AtomicUsize,
+    peers: Mutex<Peers>,
+}
+
+#[derive(Debug)]
+struct Peers {
+    set: Arc<PeerSet>,
+    /// Those which are gone, and which requests used when they were last looked at.
+    removed: Vec<Arc<Peer>>,
 }
 
 /// The peers of a group at one time.
@@ -29,6 +40,7 @@ impl Group {
     /// keeps its figures.
     pub fn new(config: &Arc<Upstream>, previous: Option<&Self>) -> Self {
         let known = previous.map(Self::peers);
+        let mut next_id = previous.map_or(0, |known| known.next_id.load(Ordering::Relaxed));
         let mut set = PeerSet::default();
         for server in &config.servers {
             let UpstreamTarget::Addresses(addresses) = &server.target else {
@@ -51,14 +63,23 @@ impl Group {
                 set.add(match same {
                     Some(same) if same.settings == *server => Arc::clone(same),
                     Some(same) => Arc::new(same.with_settings(server)),
-                    None => Arc::new(Peer::new(address.clone(), server)),
+                    None => {
+                        let id = next_id;
+                        next_id += 1;
+                        Arc::new(Peer::new(address.clone(), server).numbered(id))
+                    }
                 });
             }
         }
         Self {
             config: Arc::clone(config),
             generation: AtomicU32::new(0),
-            peers: Mutex::new(Arc::new(set)),
+            next_id: AtomicU32::new(next_id),
+            idle: AtomicUsize::new(0),
+            peers: Mutex::new(Peers {
+                set: Arc::new(set),
+                removed: Vec::new(),
+            }),
         }
     }
 
@@ -68,7 +89,36 @@ impl Group {
 
     /// The peers as of now.
     pub fn peers(&self) -> Arc<PeerSet> {
-        Arc::clone(&self.peers.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.lock().set)
+    }
+
+    /// How many servers were removed that requests still use.
+    pub fn zombies(&self) -> usize {
+        let mut peers = self.lock();
+        peers.removed.retain(|peer| peer.active() > 0);
+        peers.removed.len()
+    }
+
+    /// Idle connections of all workers.
+    pub fn idle_connections(&self) -> usize {
+        self.idle.load(Ordering::Relaxed)
+    }
+
+    /// A worker has so many idle connections now; before, it had so many others.
+    pub fn count_idle(&self, before: usize, now: usize) {
+        if now > before {
+            self.idle.fetch_add(now - before, Ordering::Relaxed);
+        } else if now < before {
+            self.idle.fetch_sub(before - now, Ordering::Relaxed);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Peers> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn new_id(&self) -> u32 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Changes with the peers.
@@ -83,8 +133,13 @@ impl Group {
 
     /// Has the peers replaced by what `change` makes of them, with no other change in between.
     pub fn change(&self, change: impl FnOnce(&PeerSet) -> PeerSet) {
-        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        *peers = Arc::new(change(&peers));
+        let mut peers = self.lock();
+        let set = change(&peers.set);
+        let former = std::mem::replace(&mut peers.set, Arc::new(set));
+        let is_gone = |peer: &&Arc<Peer>| !peers.set.has(peer);
+        let gone: Vec<_> = former.all().filter(is_gone).map(Arc::clone).collect();
+        peers.removed.extend(gone);
+        peers.removed.retain(|peer| peer.active() > 0);
         self.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -107,7 +162,8 @@ impl Group {
             for member in members {
                 let mut former = known.all().filter(|peer| is_of(peer, server));
                 let same = former.find(|peer| is_member(peer, server, member));
-                set.add(same.map_or_else(|| new_member(server, member), Arc::clone));
+                let new = || Arc::new(new_member(server, member).numbered(self.new_id()));
+                set.add(same.map_or_else(new, Arc::clone));
             }
             for peer in known.all().filter(is_other).filter(|peer| !is_before(peer)) {
                 set.add(Arc::clone(peer));
@@ -132,9 +188,9 @@ fn is_member(peer: &Peer, server: &UpstreamServer, member: &Member) -> bool {
         && peer.settings == member_settings(server, member)
 }
 
-fn new_member(server: &UpstreamServer, member: &Member) -> Arc<Peer> {
+fn new_member(server: &UpstreamServer, member: &Member) -> Peer {
     let address = UpstreamAddress::Ip(member.address);
-    Arc::new(Peer::new(address, &member_settings(server, member)))
+    Peer::new(address, &member_settings(server, member))
 }
 
 fn member_settings(server: &UpstreamServer, member: &Member) -> UpstreamServer {
@@ -148,6 +204,11 @@ fn member_settings(server: &UpstreamServer, member: &Member) -> UpstreamServer {
 impl PeerSet {
     pub fn all(&self) -> impl Iterator<Item = &Arc<Peer>> {
         self.primary.iter().chain(&self.backup)
+    }
+
+    /// Whether the peer is one of these, maybe with other settings.
+    pub fn has(&self, peer: &Peer) -> bool {
+        self.all().any(|known| known.shares_load_with(peer))
     }
 
     fn add(&mut self, peer: Arc<Peer>) {

@@ -16,6 +16,8 @@ pub mod load;
 /// it is another peer, which may share what is counted ([`Self::with_settings`]).
 #[derive(Debug)]
 pub struct Peer {
+    /// Unique in its group, and the same one through reloads.
+    pub id: u32,
     /// `address:port`, or a path behind `unix:`: `$upstream_addr`.
     pub name: Text,
     pub address: UpstreamAddress,
@@ -26,6 +28,7 @@ pub struct Peer {
 impl Peer {
     pub fn new(address: UpstreamAddress, settings: &UpstreamServer) -> Self {
         Self {
+            id: 0,
             name: Text::from(address.to_string().as_bytes()),
             address,
             settings: settings.clone(),
@@ -37,11 +40,18 @@ impl Peer {
     #[must_use]
     pub fn with_settings(&self, settings: &UpstreamServer) -> Self {
         Self {
+            id: self.id,
             name: self.name.clone(),
             address: self.address.clone(),
             settings: settings.clone(),
             load: Arc::clone(&self.load),
         }
+    }
+
+    /// With this number in its group.
+    #[must_use]
+    pub(crate) fn numbered(self, id: u32) -> Self {
+        Self { id, ..self }
     }
 
     /// The address to connect to; allocates for a UNIX-domain socket.

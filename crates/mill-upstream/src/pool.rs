@@ -56,7 +56,7 @@ impl<S: Stream> IdleConnections<S> {
     pub fn take(&mut self, peer: &Arc<Peer>, now: Instant) -> Option<(S, Reuse)> {
         loop {
             let mut kept = self.kept.iter();
-            let found = kept.position(|idle| Arc::ptr_eq(&idle.peer, peer))?;
+            let found = kept.position(|idle| idle.peer.shares_load_with(peer))?;
             let idle = self.kept.remove(found)?;
             if self.is_usable(&idle, now) {
                 return Some((idle.stream, idle.reuse));
@@ -90,8 +90,7 @@ impl<S: Stream> IdleConnections<S> {
 
     /// Closes connections to servers that the group no longer has.
     pub fn close_gone(&mut self, peers: &PeerSet) {
-        let has = |peer: &Arc<Peer>| peers.all().any(|known| Arc::ptr_eq(known, peer));
-        self.kept.retain(|idle| has(&idle.peer));
+        self.kept.retain(|idle| peers.has(&idle.peer));
     }
 
     pub fn len(&self) -> usize {

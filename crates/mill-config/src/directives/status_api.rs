@@ -16,7 +16,15 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "",
         Apply::With(api),
         "Millstream's own: answers with its state as JSON, as the API of NGINX Plus; with write=on it changes groups of servers.",
-    ).unread(NOT_HERE_YET, Notice::Given),
+    ),
+    once(
+        "api",
+        LOCATION,
+        Arity::Between(0, 1),
+        "",
+        Apply::With(api),
+        "The name of millstream_api in NGINX Plus.",
+    ),
     once(
         "status_zone",
         SERVER_LOCATION.and(Contexts::IF_IN_LOCATION),
@@ -27,7 +35,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Name under which the API counts the requests of a server or location.",
-    ).unread(NOT_HERE_YET, Notice::Given),
+    )
+    .unread(NOT_HERE_YET, Notice::Given),
 ];
 
 fn api(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

@@ -6,7 +6,7 @@ use crate::local::{Local, PhaseOf};
 use crate::log::Text;
 use crate::request::document::{document_path, has_document};
 use crate::request::{Phase, Request};
-use crate::{autoindex, index, metrics, proxy, static_file, stub_status};
+use crate::{api, autoindex, index, metrics, proxy, static_file, stub_status};
 use mill_config::config::LogLevel;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 /// Calls the handlers in nginx's order, until one answers. Each declines requests of other kinds: `index` and
 /// `autoindex` a path that does not end in a slash, the static handler one that does.
 ///
-/// Only `proxy` reads the request's content, and answers in steps: it gets the exchange.
+/// Only `proxy` and `api` read the request's content, and `proxy` answers in steps: they get the exchange.
 pub(super) async fn respond<X: Exchange>(
     exchange: &mut X,
     request: &mut Request,
@@ -29,6 +29,7 @@ pub(super) async fn respond<X: Exchange>(
         request.pure = false;
         answered(metrics::respond(request, local))?;
     }
+    answered(api::respond(exchange, request, local).await)?;
     answered(proxy::respond(exchange, request, local).await)?;
     if !has_document(request, local) {
         return ControlFlow::Break(Answer::Status(Status::INTERNAL_SERVER_ERROR));

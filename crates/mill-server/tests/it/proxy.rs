@@ -2,6 +2,8 @@
 
 /// Answers, and their contents.
 mod answers;
+/// The API.
+mod api;
 /// What the origin is asked.
 mod asked;
 /// Servers that fail, and clients that go.

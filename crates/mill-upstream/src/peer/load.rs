@@ -10,8 +10,12 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 /// What probes have found.
 mod health_checks;
 
+/// Answers by status.
+mod status_counts;
+
 pub use health_checks::HealthCheckCounts;
 use health_checks::HealthChecks;
+use status_counts::StatusCounts;
 
 /// The counts of a peer. They survive other settings and reloads.
 #[derive(Debug, Default)]
@@ -39,7 +43,7 @@ pub struct Load {
     waiting_since: AtomicU64,
     selected: AtomicU64,
     requests: AtomicU64,
-    answers: [AtomicU64; 5],
+    answers: StatusCounts,
     sent: AtomicU64,
     received: AtomicU64,
     failures: AtomicU64,
@@ -61,6 +65,8 @@ pub struct PeerCounts {
     pub unavailable: u64,
     /// How long it was unavailable or unhealthy.
     pub downtime: Duration,
+    /// When it last became unavailable or unhealthy, if it still is.
+    pub down_since: Option<Instant>,
     /// When it last got a request.
     pub selected: Option<Instant>,
     pub health_checks: HealthCheckCounts,
@@ -114,22 +120,43 @@ impl Load {
 
     /// All counters.
     pub fn counts(&self, now: Instant) -> PeerCounts {
-        let since = match self.down_since.load(Relaxed) {
-            0 => Duration::ZERO,
-            since => now.since(Instant::from_nanos(since)),
-        };
-        let selected = self.selected.load(Relaxed);
+        let at = |nanos: u64| (nanos != 0).then(|| Instant::from_nanos(nanos));
+        let down_since = at(self.down_since.load(Relaxed));
+        let since = down_since.map_or(Duration::ZERO, |since| now.since(since));
         PeerCounts {
             requests: self.requests.load(Relaxed),
-            answers: std::array::from_fn(|class| self.answers[class].load(Relaxed)),
+            answers: self.answers.by_class(),
             sent_bytes: self.sent.load(Relaxed),
             received_bytes: self.received.load(Relaxed),
             failures: self.failures.load(Relaxed),
             unavailable: self.unavailable.load(Relaxed),
             downtime: Duration::from_nanos(self.downtime.load(Relaxed)) + since,
-            selected: (selected != 0).then(|| Instant::from_nanos(selected)),
+            down_since,
+            selected: at(self.selected.load(Relaxed)),
             health_checks: self.health_checks.counts(),
         }
+    }
+
+    /// How many answers had a status, for each that there was.
+    pub fn answers_by_status(&self) -> impl Iterator<Item = (u16, u64)> {
+        self.answers.iter()
+    }
+
+    /// Counts from zero again. What is under way, its state and its averages stay.
+    pub fn reset_counts(&self) {
+        let counters = [
+            &self.requests,
+            &self.sent,
+            &self.received,
+            &self.failures,
+            &self.unavailable,
+            &self.downtime,
+        ];
+        counters
+            .iter()
+            .for_each(|counter| counter.store(0, Relaxed));
+        self.answers.reset();
+        self.health_checks.reset();
     }
 
     /// Counts one more request under way, unless `max` (0 is no limit) are.
@@ -202,10 +229,7 @@ impl Load {
     }
 
     pub(crate) fn answered(&self, status: u16) {
-        let class = usize::from(status / 100).wrapping_sub(1);
-        if let Some(class) = self.answers.get(class) {
-            class.fetch_add(1, Relaxed);
-        }
+        self.answers.count(status);
     }
 
     /// Bytes of a request and of its answer.

@@ -36,6 +36,12 @@ impl HealthChecks {
         self.unhealthy.fetch_add(1, Relaxed);
     }
 
+    pub(super) fn reset(&self) {
+        for counter in [&self.checks, &self.fails, &self.unhealthy] {
+            counter.store(0, Relaxed);
+        }
+    }
+
     pub(super) fn counts(&self) -> HealthCheckCounts {
         HealthCheckCounts {
             checks: self.checks.load(Relaxed),

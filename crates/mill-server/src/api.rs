@@ -1,0 +1,221 @@
+//! `millstream_api`: the server's state as JSON, with the paths, names and shapes of NGINX Plus' API version 9.
+//!
+//! A path is `/VERSION/WHAT…` behind the location's name. What is read is made here and in the files of its subject; docs/api.md
+//! lists it all.
+
+/// Why a call is refused.
+mod error;
+
+/// The server as a whole, connections, requests, workers.
+mod general;
+
+/// Groups of servers: their state.
+mod upstreams;
+
+/// Servers of a group: their settings.
+mod servers;
+
+/// What resolvers have counted.
+mod resolvers;
+
+use crate::answer::Answer;
+use crate::exchange::Exchange;
+use crate::local::{AnswerOf, Local};
+use crate::request::Request;
+use crate::response::Response;
+use crate::variables;
+use error::ApiError;
+use mill_config::config::Variable;
+use mill_http::date::emit_time_iso8601;
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use mill_runtime::time::Instant;
+use serde_json::{Map, Value, json};
+
+/// Answers, if the location has the API.
+pub(crate) async fn respond<X: Exchange>(
+    _exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> AnswerOf<X::Engine> {
+    let Some(api) = request.location.api else {
+        return Answer::Declined;
+    };
+    request.pure = false;
+    let name = request.location.name.text();
+    let path = request.uri.strip_prefix(name).unwrap_or(&request.uri);
+    let path = String::from_utf8_lossy(path).into_owned();
+    let path: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let done = match request.method_name() {
+        b"GET" | b"HEAD" => read(&path, request, local),
+        _ if !api.write => Err(ApiError::METHOD_DISABLED),
+        _ => Err(ApiError::METHOD_NOT_SUPPORTED),
+    };
+    let (status, value) = done.unwrap_or_else(|error| {
+        let id = variables::value(&Variable::RequestId, request, local);
+        let id = id.map(|id| String::from_utf8_lossy(&id).into_owned());
+        (error.status, error.document(id))
+    });
+    Answer::Response(Box::new(Response::with_bytes(
+        status,
+        b"application/json",
+        value.to_string().into_bytes(),
+    )))
+}
+
+/// What a path stands for.
+struct Found {
+    value: Value,
+    shape: Shape,
+}
+
+/// What `fields=` chooses from.
+enum Shape {
+    /// It has no effect.
+    Whole,
+    /// The object's own fields.
+    Object,
+    /// The fields of each object; of none, only their names are told.
+    Collection,
+}
+
+fn read<E: Engine>(
+    path: &[&str],
+    request: &Request,
+    local: &Local<E>,
+) -> Result<(Status, Value), ApiError> {
+    let found = match path {
+        [""] => Found::whole(json!(VERSIONS)),
+        [version, rest @ ..] if is_version(version) => find(rest, request, local)?,
+        _ => return Err(ApiError::UNKNOWN_VERSION),
+    };
+    Ok((
+        Status::OK,
+        found.limited_to(fields(&request.args).as_deref()),
+    ))
+}
+
+fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result<Found, ApiError> {
+    let groups = &request.site.upstreams;
+    let clock = Clock::of(local);
+    Ok(match path {
+        [] => Found::whole(json!([
+            "nginx",
+            "processes",
+            "connections",
+            "slabs",
+            "http",
+            "resolvers",
+            "ssl",
+            "workers"
+        ])),
+        ["nginx"] => Found::object(general::nginx(request, local)),
+        ["processes"] => Found::object(json!({ "respawned": 0 })),
+        ["connections"] => Found::object(general::connections(&local.all_counters())),
+        ["ssl"] => Found::object(general::ssl()),
+        ["workers"] => Found::whole(general::workers(local)),
+        ["workers", id] => Found::object(general::worker(id, local)?),
+        ["slabs"] | ["http", "caches" | "keyvals" | "limit_conns" | "limit_reqs"] => {
+            Found::collection(json!({}))
+        }
+        ["http"] => Found::whole(json!(["requests", "upstreams"])),
+        ["http", "requests"] => Found::object(general::requests(&local.all_counters())),
+        ["http", "upstreams"] => Found::collection(upstreams::all(groups, &clock)),
+        ["http", "upstreams", name] => {
+            Found::object(upstreams::group(upstreams::named(name, groups)?, &clock))
+        }
+        ["http", "upstreams", name, "servers"] => {
+            Found::whole(servers::all(upstreams::named(name, groups)?))
+        }
+        ["http", "upstreams", name, "servers", id] => {
+            Found::whole(servers::one(upstreams::named(name, groups)?, id)?)
+        }
+        ["resolvers"] => Found::collection(resolvers::all(&request.site.resolver_zones)),
+        ["resolvers", name] => Found::object(resolvers::one(name, &request.site.resolver_zones)?),
+        _ => return Err(ApiError::PATH_NOT_FOUND),
+    })
+}
+
+/// The versions of the API whose names and shapes these are: a later one only adds to them.
+const VERSIONS: [u8; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+fn is_version(text: &str) -> bool {
+    VERSIONS.iter().any(|version| version.to_string() == text)
+}
+
+impl Found {
+    const fn whole(value: Value) -> Self {
+        let shape = Shape::Whole;
+        Self { value, shape }
+    }
+
+    const fn object(value: Value) -> Self {
+        let shape = Shape::Object;
+        Self { value, shape }
+    }
+
+    const fn collection(value: Value) -> Self {
+        let shape = Shape::Collection;
+        Self { value, shape }
+    }
+
+    fn limited_to(self, fields: Option<&str>) -> Value {
+        match (fields, self.shape, self.value) {
+            (Some(""), Shape::Collection, Value::Object(all)) => {
+                all.into_iter().map(|(name, _)| name).collect()
+            }
+            (Some(fields), Shape::Collection, Value::Object(all)) => {
+                let limit = |(name, object)| (name, limit(object, fields));
+                Value::Object(all.into_iter().map(limit).collect())
+            }
+            (Some(fields), Shape::Object, object) => limit(object, fields),
+            (_, _, value) => value,
+        }
+    }
+}
+
+fn limit(value: Value, fields: &str) -> Value {
+    let Value::Object(object) = value else {
+        return value;
+    };
+    let is_wanted = |(name, _): &(String, Value)| fields.split(',').any(|field| field == name);
+    Value::Object(object.into_iter().filter(is_wanted).collect::<Map<_, _>>())
+}
+
+/// The argument `fields`, if there is one.
+fn fields(args: &[u8]) -> Option<String> {
+    let mut all = args.split(|byte| *byte == b'&');
+    let fields = all.find_map(|argument| argument.strip_prefix(b"fields="))?;
+    Some(
+        String::from_utf8_lossy(fields)
+            .replace("%2C", ",")
+            .replace("%2c", ","),
+    )
+}
+
+/// This moment, on both clocks.
+struct Clock {
+    now: Instant,
+    wall_ms: i64,
+}
+
+impl Clock {
+    fn of<E: Engine>(local: &Local<E>) -> Self {
+        let wall = local.scheduler.wall_clock();
+        Self {
+            now: local.scheduler.now(),
+            wall_ms: wall.seconds.saturating_mul(1000) + i64::from(wall.millis()),
+        }
+    }
+
+    /// A moment that has passed, in the format of ISO 8601 with milliseconds.
+    fn date(&self, at: Instant) -> String {
+        let elapsed = i64::try_from(self.now.since(at).as_millis()).unwrap_or(i64::MAX);
+        let ms = self.wall_ms.saturating_sub(elapsed);
+        let mut text = Vec::new();
+        emit_time_iso8601(ms.div_euclid(1000), 0, &mut text);
+        let text = String::from_utf8_lossy(&text);
+        let text = text.strip_suffix("+00:00").unwrap_or(&text);
+        format!("{text}.{:03}Z", ms.rem_euclid(1000))
+    }
+}
