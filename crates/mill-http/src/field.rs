@@ -23,6 +23,7 @@ known_fields! {
     AcceptCharset "accept-charset",
     AcceptEncoding "accept-encoding",
     AcceptLanguage "accept-language",
+    AcceptRanges "accept-ranges",
     Authorization "authorization",
     CacheControl "cache-control",
     Connection "connection",

@@ -47,7 +47,7 @@ use crate::filter;
 use crate::local::{AnswerOf, FileOf, Local, OutcomeOf};
 use crate::open_files::Freshness;
 use crate::proxy::trace::UpstreamTrace;
-use crate::response::{FieldLine, Response};
+use crate::response::{FieldLine, FieldText, Response};
 use crate::site::Site;
 use mill_config::config::{Captures, Location, Pattern, Server, Variable};
 use mill_http::date::imf_fixdate;
@@ -440,8 +440,8 @@ impl Sent {
     pub(crate) fn announce<File>(&mut self, response: &Response<File>) {
         self.status = response.status.0;
         self.fields.clear();
-        let mut add = |name: &'static str, value: Option<Vec<u8>>| {
-            let name = Cow::Borrowed(name.as_bytes());
+        let mut add = |name: &'static str, value: Option<FieldText>| {
+            let name = name.into();
             self.fields
                 .extend(value.map(|value| FieldLine { name, value }));
         };
@@ -452,12 +452,12 @@ impl Sent {
             .filter(|_| !response.status.has_no_content());
         add(
             "Content-Length",
-            len.map(|len| len.to_string().into_bytes()),
+            len.map(|len| FieldText::copy(len.to_string().as_bytes())),
         );
         let modified = response.last_modified.map(imf_fixdate);
-        add("Last-Modified", modified.map(|date| date.to_vec()));
+        add("Last-Modified", modified.map(FieldText::from));
         add("ETag", response.etag.clone());
-        add("Location", response.location.clone());
+        add("Location", response.location.clone().map(FieldText::from));
         self.fields.extend_from_slice(&response.fields);
     }
 }

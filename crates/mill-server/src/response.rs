@@ -4,13 +4,17 @@ use crate::content::Content;
 use mill_http::status::Status;
 use mill_runtime::payload::Shared;
 use mill_runtime::time::UnixTime;
-use std::borrow::Cow;
+
+/// The bytes of a field.
+mod field_text;
+
+pub use field_text::FieldText;
 
 /// A field line that the exchange does not make itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldLine {
-    pub name: Cow<'static, [u8]>,
-    pub value: Vec<u8>,
+    pub name: FieldText,
+    pub value: FieldText,
 }
 
 /// An answer, made by a handler, changed by the filters, and sent by the exchange. The exchange adds `Server`, `Date`,
@@ -19,15 +23,15 @@ pub struct FieldLine {
 pub struct Response<File> {
     pub status: Status,
     /// The reason phrase, where it is not the usual one of the status.
-    pub reason: Option<Vec<u8>>,
-    pub content_type: Option<Vec<u8>>,
+    pub reason: Option<FieldText>,
+    pub content_type: Option<FieldText>,
     /// The character set of the content, set by the handler or by the filter of `charset`; sent as a parameter of the
     /// content type.
     pub charset: Option<Vec<u8>>,
     /// Seconds since 1970; sent as `Last-Modified`, used by conditions.
     pub last_modified: Option<i64>,
     /// With its quotes, and `W/` if weak.
-    pub etag: Option<Vec<u8>>,
+    pub etag: Option<FieldText>,
     /// `Location`, as it is sent.
     pub location: Option<Vec<u8>>,
     /// Send `Vary: Accept-Encoding`: another `Accept-Encoding` would have had another answer.
@@ -86,26 +90,27 @@ impl<File> Response<File> {
     /// An answer with content in memory.
     pub fn with_bytes(status: Status, content_type: &[u8], content: impl Into<Shared>) -> Self {
         Self {
-            content_type: Some(content_type.to_vec()),
+            content_type: Some(FieldText::copy(content_type)),
             content: Content::bytes(content),
             ..Self::empty(status)
         }
     }
 
     /// `Content-Type` as it is sent: the type with the character set.
-    pub fn full_content_type(&self) -> Option<Vec<u8>> {
+    pub fn full_content_type(&self) -> Option<FieldText> {
         let mut full = self.content_type.clone()?;
         if let Some(charset) = self.charset.as_ref().filter(|charset| !charset.is_empty()) {
-            full.extend_from_slice(b"; charset=");
-            full.extend_from_slice(charset);
+            let text = full.to_mut();
+            text.extend_from_slice(b"; charset=");
+            text.extend_from_slice(charset);
         }
         Some(full)
     }
 
     /// Adds a field line of the server's own.
-    pub fn push_field(&mut self, name: &'static str, value: impl Into<Vec<u8>>) {
+    pub fn push_field(&mut self, name: &'static str, value: impl Into<FieldText>) {
         self.fields.push(FieldLine {
-            name: Cow::Borrowed(name.as_bytes()),
+            name: name.into(),
             value: value.into(),
         });
     }

@@ -12,7 +12,7 @@ use crate::log::Text;
 use crate::open_files::{Lookup, OpenFile, failure};
 use crate::request::Request;
 use crate::request::document::{DocumentPath, document_path};
-use crate::response::{FileIdentity, Response};
+use crate::response::{FieldText, FileIdentity, Response};
 use mill_config::config::LogLevel;
 use mill_http::escape::{EscapeSet, escape_uri};
 use mill_http::etag::emit_etag;
@@ -48,7 +48,7 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
             FileKind::Regular if request.method == Method::Post => {
                 Answer::Status(Status::METHOD_NOT_ALLOWED)
             }
-            FileKind::Regular => content(&found, request),
+            FileKind::Regular => content(&found, request, local),
         },
     }
 }
@@ -153,7 +153,11 @@ pub(crate) fn redirect_to_directory<File>(request: &mut Request) -> Answer<File>
 }
 
 /// The answer with a regular file.
-fn content<File: Clone>(found: &OpenFile<File>, request: &Request) -> Answer<File> {
+fn content<E: Engine>(
+    found: &OpenFile<FileOf<E>>,
+    request: &Request,
+    local: &Local<E>,
+) -> Answer<FileOf<E>> {
     // An opened regular file has one.
     let Some(file) = &found.file else {
         return Answer::Status(Status::INTERNAL_SERVER_ERROR);
@@ -161,9 +165,11 @@ fn content<File: Clone>(found: &OpenFile<File>, request: &Request) -> Answer<Fil
     let len = found.metadata.len;
     let modified = found.metadata.modified.seconds;
     let etag = request.location.headers.etag.then(|| {
-        let mut etag = Vec::new();
+        let mut etag = local.take_buffer();
         emit_etag(modified, len, &mut etag);
-        etag
+        let text = FieldText::copy(&etag);
+        local.put_buffer(etag);
+        text
     });
     let content = match len {
         0 => Content::bytes([]),

@@ -36,6 +36,7 @@ pub use cgi::CgiScan;
 pub use fault::ResponseFault;
 pub use scan::ResponseScan;
 
+use crate::field::{Field, KnownField};
 use crate::limits::ResponseRules;
 use crate::method::Method;
 use crate::version::Version;
@@ -124,9 +125,16 @@ impl ResponseHead {
     /// The fields in their order: the name as sent, and the value without the blanks around it. A folded value still
     /// has its line ends inside. `bytes` must be those of the parse, and may be longer; with others the fields are
     /// wrong, or none.
-    pub fn fields<'a>(&self, bytes: &'a [u8]) -> Fields<'a> {
+    pub fn fields<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        let spans = self.field_spans(bytes);
+        spans.map(|field| (field.name.of(bytes), field.value.of(bytes)))
+    }
+
+    /// As `fields`, with their meanings.
+    pub fn field_spans<'a>(&self, bytes: &'a [u8]) -> Fields<'a> {
         Fields {
-            lines: bytes.get(self.fields_start..self.len).unwrap_or(&[]),
+            bytes: bytes.get(..self.len).unwrap_or(&[]),
+            at: self.fields_start,
         }
     }
 }
@@ -134,25 +142,31 @@ impl ResponseHead {
 /// RFC 9110 15.2.2.
 const SWITCHING_PROTOCOLS: u16 = 101;
 
-/// See [`ResponseHead::fields`].
+/// See [`ResponseHead::field_spans`].
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
-    lines: &'a [u8],
+    bytes: &'a [u8],
+    at: usize,
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = (&'a [u8], &'a [u8]);
+impl Iterator for Fields<'_> {
+    type Item = Field;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let [b'\r' | b'\n', ..] | [] = self.lines {
+        let start = self.at;
+        if let Some(b'\r' | b'\n') | None = self.bytes.get(start) {
             return None;
         }
-        let end = line::field_end(self.lines, 0).ok()?;
-        let colon = line::colon(self.lines, 0).ok()?;
-        let (field, rest) = self.lines.split_at_checked(end)?;
-        let (name, value) = field.split_at_checked(colon)?;
-        self.lines = rest;
-        Some((line::trim(name), line::trim(value.get(1..)?)))
+        let end = line::field_end(self.bytes, start).ok()?;
+        let colon = line::colon(self.bytes, start).ok()?;
+        self.at = end;
+        let name = line::trimmed(self.bytes, start, colon);
+        Some(Field {
+            name,
+            value: line::trimmed(self.bytes, colon + 1, end),
+            known: KnownField::parse(name.of(self.bytes)),
+            ..Field::default()
+        })
     }
 }
 

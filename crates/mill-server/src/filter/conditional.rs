@@ -60,7 +60,7 @@ mod tests {
     fn a_304_keeps_its_validators_and_nothing_of_the_content() {
         let mut response: Response<()> =
             Response::with_bytes(Status::OK, b"text/plain", b"content".to_vec());
-        response.etag = Some(b"\"a\"".to_vec());
+        response.etag = Some("\"a\"".into());
         response.last_modified = Some(7);
         response.ranges = true;
         response.push_field("Content-Encoding", *b"gzip");

@@ -5,7 +5,7 @@ use crate::content::Origin;
 use crate::gzip::acceptable::{Answered, is_acceptable};
 use crate::local::{FileOf, Local};
 use crate::request::Request;
-use crate::response::Response;
+use crate::response::{FieldText, Response};
 use mill_config::config::settings::GzipSettings;
 use mill_http::etag::is_weak;
 use mill_http::status::Status;
@@ -63,12 +63,12 @@ fn is_worth_it<File>(response: &Response<File>, settings: &GzipSettings) -> bool
 
 /// The compressed representation differs from the tagged one (RFC 9110 8.8.3.3), so its tag must be weak. A malformed
 /// tag cannot be made weak and is removed.
-fn weakened(etag: Vec<u8>) -> Option<Vec<u8>> {
+fn weakened(etag: FieldText) -> Option<FieldText> {
     if is_weak(&etag) {
         return Some(etag);
     }
     etag.starts_with(b"\"")
-        .then(|| [b"W/", etag.as_slice()].concat())
+        .then(|| [b"W/", &*etag].concat().into())
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_tag_becomes_weak_once() {
         let check = |etag: &str, expected: Option<&str>| {
-            let found = weakened(etag.as_bytes().to_vec());
+            let found = weakened(FieldText::copy(etag.as_bytes()));
             assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{etag}");
         };
         check("\"a\"", Some("W/\"a\""));

@@ -3,8 +3,9 @@
 use super::{expires, is_last_modified, is_safe};
 use crate::local::Local;
 use crate::request::Request;
-use crate::response::{FieldLine, Response};
+use crate::response::{FieldLine, FieldText, Response};
 use crate::variables;
+use mill_config::Text;
 use mill_http::date::parse_http_date;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
@@ -38,14 +39,14 @@ pub(super) fn apply<E: Engine, File>(
 fn has_line<File>(response: &Response<File>, count: usize, name: &[u8], value: &[u8]) -> bool {
     let mut lines = response.fields.iter().take(count);
     response.status == Status::RANGE_NOT_SATISFIABLE
-        && lines.any(|line| *line.name == *name && line.value == value)
+        && lines.any(|line| *line.name == *name && *line.value == *value)
 }
 
 /// Adds one field line; an empty value adds none. Two names, `ETag` and `Last-Modified`, replace the answer's own
 /// value, and an empty value removes it.
-fn add<File>(response: &mut Response<File>, name: &[u8], value: Vec<u8>) {
+fn add<File>(response: &mut Response<File>, name: &Text, value: Vec<u8>) {
     if name.eq_ignore_ascii_case(b"ETag") {
-        response.etag = Some(value).filter(|value| !value.is_empty());
+        response.etag = Some(value.into()).filter(|value: &FieldText| !value.is_empty());
         return;
     }
     if name.eq_ignore_ascii_case(b"Last-Modified") {
@@ -57,9 +58,11 @@ fn add<File>(response: &mut Response<File>, name: &[u8], value: Vec<u8>) {
     }
 }
 
-fn line(name: &[u8], value: Vec<u8>) -> FieldLine {
-    let name = name.to_vec().into();
-    FieldLine { name, value }
+fn line(name: &Text, value: Vec<u8>) -> FieldLine {
+    FieldLine {
+        name: name.into(),
+        value: value.into(),
+    }
 }
 
 #[cfg(test)]
@@ -69,9 +72,13 @@ mod tests {
     fn added(lines: &[(&str, &str)]) -> Response<()> {
         let mut response = Response::empty(Status::OK);
         response.last_modified = Some(0);
-        response.etag = Some(b"\"a\"".to_vec());
+        response.etag = Some("\"a\"".into());
         for (name, value) in lines {
-            add(&mut response, name.as_bytes(), value.as_bytes().to_vec());
+            add(
+                &mut response,
+                &Text::from(name.as_bytes()),
+                value.as_bytes().to_vec(),
+            );
         }
         response
     }

@@ -95,10 +95,10 @@ fn cut<File: Clone>(
         }
         return;
     }
-    let content_type = response.content_type.take().unwrap_or_default();
+    let content_type = response.content_type.take();
     let multipart = Multipart {
         boundary: boundary(),
-        content_type: &content_type,
+        content_type: content_type.as_deref().unwrap_or_default(),
         length: len,
     };
     let mut parts = Vec::with_capacity(ranges.len() * 2 + 1);
@@ -114,7 +114,7 @@ fn cut<File: Clone>(
     response.content = Content::parts(parts);
     let mut value = Vec::new();
     multipart.boundary.emit_content_type(&mut value);
-    response.content_type = Some(value);
+    response.content_type = Some(value.into());
 }
 
 /// A range of bytes or of a file; `None` of content without ranges.
@@ -166,7 +166,7 @@ mod tests {
             .collect();
         let whole = Response {
             content: Content::file("f", 0, 10),
-            content_type: Some(b"text/plain".to_vec()),
+            content_type: Some("text/plain".into()),
             ..Response::empty(Status::OK)
         };
         let bytes = Response::with_bytes(Status::OK, b"text/plain", b"0123456789".to_vec());
@@ -214,7 +214,7 @@ mod tests {
         assert!(!response.ranges);
         let line = response.fields.first().unwrap();
         assert_eq!(
-            (&*line.name, line.value.as_slice()),
+            (&*line.name, &*line.value),
             (&b"Content-Range"[..], &b"bytes 0-0/10"[..])
         );
         assert_eq!(response.content_type.as_deref(), Some(&b"text/plain"[..]));

@@ -34,8 +34,10 @@ pub(super) fn apply<E: Engine, File>(
     {
         let value = variables::evaluate(&trailer.value, request, local);
         if !value.is_empty() {
-            let name = trailer.name.to_vec().into();
-            response.trailers.push(FieldLine { name, value });
+            response.trailers.push(FieldLine {
+                name: (&trailer.name).into(),
+                value: value.into(),
+            });
         }
     }
 }

@@ -109,7 +109,7 @@ fn is_disabled(disabled: &[GzipDisable], user_agent: Option<&[u8]>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::borrow::Cow;
+    use crate::response::FieldText;
 
     #[test]
     fn proxies_get_what_the_configuration_lets_them_have() {
@@ -117,8 +117,8 @@ mod tests {
         let off = GzipProxied::default();
         let check = |proxied: GzipProxied, fields: &[(&'static str, &str)], expected: bool| {
             let line = |(name, value): &(&'static str, &str)| FieldLine {
-                name: Cow::Borrowed(name.as_bytes()),
-                value: value.as_bytes().to_vec(),
+                name: (*name).into(),
+                value: FieldText::copy(value.as_bytes()),
             };
             let fields: Vec<_> = fields.iter().map(line).collect();
             let answered = Answered {

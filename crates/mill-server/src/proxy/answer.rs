@@ -1,21 +1,23 @@
 //! The head of an upstream server's answer, as the head of ours.
 
 use super::body::AnswerBody;
-use crate::response::{FieldLine, Response};
+use crate::response::{FieldLine, FieldText, Response};
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::{IgnoredFields, PassSettings};
 use mill_http::date::parse_http_date;
+use mill_http::field::{Field, KnownField};
 use mill_http::h1::response::ResponseHead;
+use mill_http::span::Span;
 use mill_http::status::Status;
-use std::borrow::Cow;
+use std::rc::Rc;
 
-/// A parsed head with its bytes.
+/// A parsed head with its bytes. Its fields are in the trace.
 #[derive(Debug)]
 pub(super) struct AnswerHead {
     pub(super) head: ResponseHead,
     /// Reads what follows.
     pub(super) body: AnswerBody,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Rc<Vec<u8>>,
 }
 
 /// What the answer says to us, and not to the client.
@@ -31,22 +33,11 @@ pub(super) struct Accel {
     pub(super) charset: Option<Vec<u8>>,
 }
 
-/// How a field of the answer is treated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Treatment {
-    /// It concerns the connection to the server.
-    Dropped,
-    ContentType,
-    LastModified,
-    ETag,
-    AcceptRanges,
-    Passed,
-}
-
 impl AnswerHead {
     /// The answer without its content, and what the server tells us.
     pub(super) fn respond<File>(
         &self,
+        fields: &[Field],
         settings: &PassSettings,
         protocol: PassProtocol,
     ) -> (Response<File>, Accel) {
@@ -57,69 +48,74 @@ impl AnswerHead {
         let reason = self.head.reason(&self.bytes);
         let usual = response.status.reason().unwrap_or_default();
         if !reason.is_empty() && reason != usual.as_bytes() {
-            response.reason = Some(reason.to_vec());
+            response.reason = Some(FieldText::copy(reason));
         }
         let mut accel = Accel::default();
-        for (name, value) in self.head.fields(&self.bytes) {
-            accel.read(settings, name, value);
-            if settings.hides(protocol, name) {
+        response.fields.reserve(fields.len());
+        for field in fields {
+            let value = field.value.of(&self.bytes);
+            if field.known.bit() & ACCEL != 0 {
+                accel.read(settings, field.known, value);
+            }
+            if is_hidden(field, &self.bytes, settings, protocol) {
                 continue;
             }
-            match treatment(name) {
-                Treatment::Dropped => {}
+            match field.known {
+                // They concern the connection to the server.
+                KnownField::Connection
+                | KnownField::KeepAlive
+                | KnownField::ContentLength
+                | KnownField::TransferEncoding => {}
                 // The filter of ranges says it.
-                Treatment::AcceptRanges if settings.force_ranges => {}
-                Treatment::ContentType => response.content_type = Some(value.to_vec()),
-                Treatment::LastModified => {
-                    response.last_modified = parse_http_date(value);
-                    response.fields.push(line(name, value));
-                }
-                Treatment::ETag => response.etag = Some(value.to_vec()),
-                Treatment::AcceptRanges | Treatment::Passed => {
-                    response.fields.push(line(name, value));
+                KnownField::AcceptRanges if settings.force_ranges => {}
+                KnownField::ContentType => response.content_type = Some(self.text(field.value)),
+                KnownField::ETag => response.etag = Some(self.text(field.value)),
+                known => {
+                    if known == KnownField::LastModified {
+                        response.last_modified = parse_http_date(value);
+                    }
+                    response.fields.push(FieldLine {
+                        name: self.text(field.name),
+                        value: self.text(field.value),
+                    });
                 }
             }
         }
         (response, accel)
     }
 
-    /// Names and values, in their order.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.head.fields(&self.bytes)
+    fn text(&self, part: Span) -> FieldText {
+        FieldText::part(&self.bytes, part)
     }
 
     /// The value of `Content-Length`, where the head alone is sent: to a HEAD, or with 304.
-    pub(super) fn announced_length(&self) -> Option<u64> {
-        let mut fields = self.head.fields(&self.bytes);
-        let (_, value) = fields.find(|(name, _)| name.eq_ignore_ascii_case(b"Content-Length"))?;
+    pub(super) fn announced_length(&self, fields: &[Field]) -> Option<u64> {
+        let mut fields = fields.iter();
+        let field = fields.find(|field| field.known == KnownField::ContentLength)?;
+        let value = field.value.of(&self.bytes);
         std::str::from_utf8(value).ok()?.parse().ok()
     }
 }
 
 impl Accel {
-    fn read(&mut self, settings: &PassSettings, name: &[u8], value: &[u8]) {
-        let (Some(b'X' | b'x'), Some(rest)) =
-            (name.first(), strip_prefix_of_any_case(name, b"X-Accel-"))
-        else {
-            return;
-        };
+    fn read(&mut self, settings: &PassSettings, known: KnownField, value: &[u8]) {
         let is_heeded = |field| !settings.ignore_headers.contains(field);
-        match rest.to_ascii_lowercase().as_slice() {
-            b"redirect" if is_heeded(IgnoredFields::ACCEL_REDIRECT) => {
+        match known {
+            KnownField::XAccelRedirect if is_heeded(IgnoredFields::ACCEL_REDIRECT) => {
                 self.redirect = Some(value.to_vec());
             }
-            b"buffering" if is_heeded(IgnoredFields::ACCEL_BUFFERING) => {
+            KnownField::XAccelBuffering if is_heeded(IgnoredFields::ACCEL_BUFFERING) => {
                 self.buffering = match value.to_ascii_lowercase().as_slice() {
                     b"yes" => Some(true),
                     b"no" => Some(false),
                     _ => self.buffering,
                 };
             }
-            b"limit-rate" if is_heeded(IgnoredFields::ACCEL_LIMIT_RATE) => {
+            KnownField::XAccelLimitRate if is_heeded(IgnoredFields::ACCEL_LIMIT_RATE) => {
                 let number = std::str::from_utf8(value).ok();
                 self.limit_rate = number.and_then(|number| number.parse().ok());
             }
-            b"charset" if is_heeded(IgnoredFields::ACCEL_CHARSET) => {
+            KnownField::XAccelCharset if is_heeded(IgnoredFields::ACCEL_CHARSET) => {
                 self.charset = Some(value.to_vec());
             }
             _ => {}
@@ -127,49 +123,69 @@ impl Accel {
     }
 }
 
-fn treatment(name: &[u8]) -> Treatment {
-    let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
-    match name.len() {
-        4 if is("ETag") => Treatment::ETag,
-        10 if is("Connection") || is("Keep-Alive") => Treatment::Dropped,
-        12 if is("Content-Type") => Treatment::ContentType,
-        13 if is("Last-Modified") => Treatment::LastModified,
-        13 if is("Accept-Ranges") => Treatment::AcceptRanges,
-        14 if is("Content-Length") => Treatment::Dropped,
-        17 if is("Transfer-Encoding") => Treatment::Dropped,
-        _ => Treatment::Passed,
+/// Whether the field is kept from the client.
+fn is_hidden(field: &Field, bytes: &[u8], settings: &PassSettings, protocol: PassProtocol) -> bool {
+    if settings.hide_header.is_empty() && settings.pass_header.is_empty() {
+        hidden(protocol) & field.known.bit() != 0
+    } else {
+        settings.hides(protocol, field.name.of(bytes))
     }
 }
 
-fn strip_prefix_of_any_case<'a>(name: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
-    let (start, rest) = name.split_at_checked(prefix.len())?;
-    start.eq_ignore_ascii_case(prefix).then_some(rest)
-}
-
-fn line(name: &[u8], value: &[u8]) -> FieldLine {
-    FieldLine {
-        name: owned_name(name),
-        value: value.to_vec(),
+/// What [`PassSettings::hides`] says where the configuration says nothing.
+const fn hidden(protocol: PassProtocol) -> u64 {
+    match protocol {
+        PassProtocol::Http => {
+            ACCEL | KnownField::Date.bit() | KnownField::Server.bit() | KnownField::XPad.bit()
+        }
+        PassProtocol::Fastcgi | PassProtocol::Scgi => ACCEL | KnownField::Status.bit(),
+        PassProtocol::Uwsgi => ACCEL,
+        PassProtocol::Memcached => 0,
     }
 }
 
-/// A copy of the name, except of frequent ones in their usual spelling.
-fn owned_name(name: &[u8]) -> Cow<'static, [u8]> {
-    let known = FREQUENT.iter().find(|known| known.as_bytes() == name);
-    known.map_or_else(
-        || Cow::Owned(name.to_vec()),
-        |known| Cow::Borrowed(known.as_bytes()),
-    )
-}
+/// Fields that tell us something.
+const ACCEL: u64 = KnownField::XAccelBuffering.bit()
+    | KnownField::XAccelCharset.bit()
+    | KnownField::XAccelExpires.bit()
+    | KnownField::XAccelLimitRate.bit()
+    | KnownField::XAccelRedirect.bit();
 
-/// Fields of many answers that are passed on as they are.
-const FREQUENT: &[&str] = &[
-    "Accept-Ranges",
-    "Cache-Control",
-    "Content-Encoding",
-    "Expires",
-    "Last-Modified",
-    "Location",
-    "Set-Cookie",
-    "Vary",
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_that_are_hidden_are_those_of_the_configuration() {
+        let settings = PassSettings::default();
+        let names = [
+            "Date",
+            "Server",
+            "X-Pad",
+            "Status",
+            "X-Accel-Expires",
+            "X-Accel-Redirect",
+            "X-Accel-Limit-Rate",
+            "X-Accel-Buffering",
+            "X-Accel-Charset",
+            "X-Accel-Other",
+            "Connection",
+            "ETag",
+            "Other",
+        ];
+        for protocol in [
+            PassProtocol::Http,
+            PassProtocol::Fastcgi,
+            PassProtocol::Uwsgi,
+            PassProtocol::Scgi,
+            PassProtocol::Memcached,
+        ] {
+            for name in names {
+                let bit = KnownField::parse(name.as_bytes()).bit();
+                let is_hidden = hidden(protocol) & bit != 0;
+                let expected = settings.hides(protocol, name.as_bytes());
+                assert_eq!(is_hidden, expected, "{protocol:?} {name}");
+            }
+        }
+    }
+}

@@ -6,7 +6,7 @@ use super::connection::UpstreamConnection;
 use super::content::{PieceFraming, RequestContent};
 use super::fault::{Fault, Step};
 use super::scan::HeadScan;
-use super::trace::UpstreamTrace;
+use super::trace::{HeadMemory, UpstreamTrace};
 use crate::exchange::Exchange;
 use crate::local::Local;
 use crate::request::Request;
@@ -154,7 +154,7 @@ struct HeadReading<'a, E: Engine> {
     unread: usize,
     /// How often something has arrived.
     arrivals: u64,
-    bytes: Vec<u8>,
+    memory: HeadMemory,
 }
 
 impl<'a, E: Engine> HeadReading<'a, E> {
@@ -165,7 +165,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
             scan,
             unread: 0,
             arrivals: 0,
-            bytes: attempt.local.take_buffer(),
+            memory: attempt.trace.lend_head(),
         }
     }
 
@@ -192,7 +192,8 @@ impl<'a, E: Engine> HeadReading<'a, E> {
                 (_, Some(head)) if head.is_interim() => {
                     self.scan.restart()?;
                     self.unread = 0;
-                    self.bytes.clear();
+                    self.memory.bytes.clear();
+                    self.memory.fields.clear();
                 }
                 (_, Some(head)) => return Poll::Ready(Ok(head)),
                 (taken, None) => self.unread = readable.unread.saturating_sub(taken),
@@ -204,7 +205,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
         AnswerHead {
             body: AnswerBody::new(&self.scan, &head),
             head,
-            bytes: self.bytes,
+            bytes: self.trace.keep_head(self.memory),
         }
     }
 
@@ -215,7 +216,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
         connection: &UpstreamConnection<E>,
         request: &Request,
     ) -> Result<(usize, Option<ResponseHead>), Fault> {
-        let (scan, into, local) = (&mut self.scan, &mut self.bytes, self.local);
+        let (scan, into, local) = (&mut self.scan, &mut self.memory, self.local);
         let mut is_caught = false;
         let (taken, found) = connection.stream().read(|bytes| {
             let (taken, found) = scan.take(bytes, into, |notice| {

@@ -26,7 +26,7 @@ pub(super) fn follow<File>(
     let kept = response.fields.into_iter().filter(is_kept);
     request.carried_fields.extend(kept);
     if let Some(value) = response.content_type {
-        let name = b"Content-Type".as_slice().into();
+        let name = "Content-Type".into();
         request.carried_fields.push(FieldLine { name, value });
     }
     if target.starts_with(b"@") {

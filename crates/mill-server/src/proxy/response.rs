@@ -32,9 +32,6 @@ impl<E: Engine> Proxying<'_, E> {
         } = answered;
         let now = self.local.scheduler.now();
         self.trace.answered(head.head.status, now);
-        if request.site.mentions.upstream_fields {
-            self.trace.keep_fields(head.fields());
-        }
         connection.selected().answered(head.head.status, now);
         let location = Arc::clone(&request.location);
         let status = head.head.status;
@@ -44,7 +41,11 @@ impl<E: Engine> Proxying<'_, E> {
             connection.release(now);
             return Answer::Status(Status::NOT_FOUND);
         }
-        let (mut response, accel) = head.respond(&self.settings, self.target.pass.protocol);
+        let (mut response, accel) = head.respond(
+            &self.trace.fields(),
+            &self.settings,
+            self.target.pass.protocol,
+        );
         if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {
             if status == 401 {
                 let mut asked = response.fields;
@@ -70,11 +71,10 @@ impl<E: Engine> Proxying<'_, E> {
         response.charset = accel.charset;
         if response.status == Status::SWITCHING_PROTOCOLS {
             exchange.upgrade(connection, self.settings.read_timeout);
-            self.local.put_buffer(head.bytes);
             return Answer::Response(Box::new(response));
         }
         let len = match head.head.framing {
-            Framing::None => head.announced_length(),
+            Framing::None => head.announced_length(&self.trace.fields()),
             Framing::Length(len) => Some(len),
             Framing::Chunked | Framing::UntilClose => None,
         };
@@ -89,7 +89,6 @@ impl<E: Engine> Proxying<'_, E> {
         {
             content.limit(pace);
         }
-        self.local.put_buffer(head.bytes);
         if !response.status.has_no_content() {
             let room = Room::of(Arc::clone(&self.settings), accel.buffering);
             response.content = Content::source(Box::new(Awaited::new(content, room)));

@@ -22,17 +22,17 @@ pub(super) fn apply<E: Engine, File>(
         let mut lines = response.fields.iter();
         let redirect = lines.position(|line| line.name.eq_ignore_ascii_case(b"Location"));
         if let Some(line) = redirect.and_then(|at| response.fields.get_mut(at))
-            && first_of(rules, &mut line.value, request, local)
+            && first_of(rules, line.value.to_mut(), request, local)
         {
             // As in nginx a rewritten one is made absolute, like those of this server's own.
-            response.location = Some(std::mem::take(&mut line.value));
+            response.location = Some(std::mem::take(line.value.to_mut()));
             response
                 .fields
                 .retain(|line| !line.name.eq_ignore_ascii_case(b"Location"));
         }
         for line in &mut response.fields {
             if line.name.eq_ignore_ascii_case(b"Refresh") {
-                refresh(rules, &mut line.value, request, local);
+                refresh(rules, line.value.to_mut(), request, local);
             }
         }
     }
@@ -42,7 +42,7 @@ pub(super) fn apply<E: Engine, File>(
     if changes_cookies {
         for line in &mut response.fields {
             if line.name.eq_ignore_ascii_case(b"Set-Cookie") {
-                cookie(http, &mut line.value, request, local);
+                cookie(http, line.value.to_mut(), request, local);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The head of an answer while it arrives, in the protocol of the location.
 
 use super::fault::{Fault, Step};
+use super::trace::HeadMemory;
 use crate::request::Request;
 use mill_config::config::settings::Settings;
 use mill_config::config::{LogLevel, PassProtocol};
@@ -16,12 +17,12 @@ use std::fmt;
 /// Reads one head. Bytes that do not belong to it stay where they are.
 #[derive(Debug)]
 pub(super) enum HeadScan {
-    Http {
-        scan: ResponseScan,
-        fresh: ResponseScan,
-    },
+    Http(ResponseScan),
     /// Of uwsgi and SCGI.
-    Cgi { scan: CgiScan, fresh: CgiScan },
+    Cgi {
+        scan: CgiScan,
+        fresh: CgiScan,
+    },
     Fastcgi {
         scan: fastcgi::AnswerHead,
         keep_conn: bool,
@@ -109,8 +110,7 @@ impl HeadScan {
                     head_bytes_max: bytes_max,
                     ..ResponseRules::default()
                 };
-                let scan = ResponseScan::new(kind, &rules);
-                Self::Http { scan, fresh: scan }
+                Self::Http(ResponseScan::new(kind, &rules))
             }
             PassProtocol::Uwsgi | PassProtocol::Scgi => {
                 let scan = CgiScan::new(kind, bytes_max);
@@ -132,7 +132,7 @@ impl HeadScan {
     /// Begins again, behind an interim head. FastCGI and memcached have none.
     pub(super) fn restart(&mut self) -> Result<(), Fault> {
         match self {
-            Self::Http { scan, fresh } => *scan = *fresh,
+            Self::Http(scan) => scan.restart(),
             Self::Cgi { scan, fresh } => *scan = *fresh,
             _ => return Err(Fault::InvalidHead(ResponseFault::StatusCode)),
         }
@@ -140,18 +140,37 @@ impl HeadScan {
     }
 
     /// Looks at all unread bytes. Returns how many were taken, which must not come again, and the head once it is whole:
-    /// `head` then is its bytes.
+    /// `memory` then has its bytes and fields.
     pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        memory: &mut HeadMemory,
+        notify: impl FnMut(Notice<'_>),
+    ) -> (usize, Result<Option<ResponseHead>, Fault>) {
+        if let Self::Http(scan) = self {
+            let fields = &mut memory.fields;
+            let parsed = scan.parse_fields(bytes, |field| fields.push(field));
+            return take_head(parsed, bytes, &mut memory.bytes);
+        }
+        let (taken, found) = self.take_other(bytes, &mut memory.bytes, notify);
+        if let Ok(Some(head)) = &found {
+            memory.fields.extend(head.field_spans(&memory.bytes));
+        }
+        (taken, found)
+    }
+
+    /// The same for protocols whose fields are looked for once the head is whole.
+    fn take_other(
         &mut self,
         bytes: &[u8],
         head: &mut Vec<u8>,
         notify: impl FnMut(Notice<'_>),
     ) -> (usize, Result<Option<ResponseHead>, Fault>) {
-        let parsed = match self {
-            Self::Http { scan, .. } => scan.parse(bytes),
-            Self::Cgi { scan, .. } => scan.parse(bytes),
+        match self {
+            Self::Http(scan) => take_head(scan.parse(bytes), bytes, head),
+            Self::Cgi { scan, .. } => take_head(scan.parse(bytes), bytes, head),
             Self::Fastcgi { scan, keep_conn } => {
-                return take_records(scan, *keep_conn, bytes, head, notify);
+                take_records(scan, *keep_conn, bytes, head, notify)
             }
             Self::Memcached {
                 key,
@@ -161,7 +180,7 @@ impl HeadScan {
             } => {
                 let parsed = memcached::parse_head(bytes, key, *bytes_max);
                 let found = lookup(parsed, bytes, key, notify);
-                return found.map_or_else(
+                found.map_or_else(
                     |fault| (0, Err(fault)),
                     |found| match found {
                         None => (0, Ok(None)),
@@ -170,16 +189,24 @@ impl HeadScan {
                             (found.len, Ok(Some(head_of_value(&found, *gzip_flag, head))))
                         }
                     },
-                );
+                )
             }
-        };
-        match parsed {
-            Ok(Some(parsed)) => {
-                head.extend_from_slice(bytes.get(..parsed.len).unwrap_or_default());
-                (parsed.len, Ok(Some(parsed)))
-            }
-            other => (0, other.map_err(fault_of)),
         }
+    }
+}
+
+/// Copies a head that is whole.
+fn take_head(
+    parsed: Result<Option<ResponseHead>, ResponseFault>,
+    bytes: &[u8],
+    head: &mut Vec<u8>,
+) -> (usize, Result<Option<ResponseHead>, Fault>) {
+    match parsed {
+        Ok(Some(parsed)) => {
+            head.extend_from_slice(bytes.get(..parsed.len).unwrap_or_default());
+            (parsed.len, Ok(Some(parsed)))
+        }
+        other => (0, other.map_err(fault_of)),
     }
 }
 

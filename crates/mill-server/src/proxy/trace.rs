@@ -5,12 +5,14 @@ use super::target::Target;
 use crate::local::Local;
 use crate::request::Request;
 use mill_config::config::LogLevel;
+use mill_http::field::{Field, KnownField};
 use mill_runtime::engine::Engine;
 use mill_runtime::time::{Duration, Instant};
 use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The tries of one request, shared by the request and the content that still arrives while it is sent.
@@ -25,8 +27,10 @@ pub struct UpstreamTrace {
     pub(super) cut: Cell<Option<Fault>>,
     /// What is to be logged of the content, once the request is.
     notes: RefCell<Vec<(LogLevel, String)>>,
-    /// The field lines of the last answer, if the configuration mentions them.
-    fields: RefCell<Vec<(Vec<u8>, Vec<u8>)>>,
+    /// The head of the last answer, which the answer to the client shares.
+    head: RefCell<Rc<Vec<u8>>>,
+    /// The field lines of that head.
+    fields: RefCell<Vec<Field>>,
 }
 
 /// One try at one server.
@@ -46,6 +50,14 @@ pub struct Try {
     /// Bytes of the whole answer, and of the whole request.
     pub received: u64,
     pub sent: u64,
+}
+
+/// Memory for the head of an answer.
+#[derive(Debug, Default)]
+pub(super) struct HeadMemory {
+    pub(super) bytes: Vec<u8>,
+    /// Its field lines, as spans of `bytes`.
+    pub(super) fields: Vec<Field>,
 }
 
 /// Which server a try was at.
@@ -76,13 +88,16 @@ impl UpstreamTrace {
     /// Makes it ready for another request, and keeps its memory.
     pub(crate) fn clear(&mut self) {
         let (mut tries, mut url) = (self.tries.take(), self.url.take());
+        let memory = self.lend_head();
         tries.clear();
         url.clear();
         *self = Self {
             tries: RefCell::new(tries),
             url: RefCell::new(url),
+            head: std::mem::take(&mut self.head),
             ..Self::default()
         };
+        self.keep_head(memory);
     }
 
     /// Begins a try. The first one of another location follows an internal redirect.
@@ -137,31 +152,57 @@ impl UpstreamTrace {
         });
     }
 
-    /// Keeps the field lines of an answer, for variables.
-    pub(super) fn keep_fields<'a>(&self, lines: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
-        let lines = lines.map(|(name, value)| (name.to_vec(), value.to_vec()));
-        *self.fields.borrow_mut() = lines.collect();
+    /// The memory for the head of the next answer; the last one's is forgotten.
+    pub(super) fn lend_head(&self) -> HeadMemory {
+        let mut bytes = match Rc::get_mut(&mut self.head.borrow_mut()) {
+            Some(alone) => std::mem::take(alone),
+            None => Vec::new(),
+        };
+        let mut fields = self.fields.take();
+        bytes.clear();
+        fields.clear();
+        HeadMemory { bytes, fields }
+    }
+
+    /// Keeps the head of an answer, for variables, and shares it.
+    pub(super) fn keep_head(&self, memory: HeadMemory) -> Rc<Vec<u8>> {
+        self.fields.replace(memory.fields);
+        let mut head = self.head.borrow_mut();
+        match Rc::get_mut(&mut head) {
+            Some(alone) => *alone = memory.bytes,
+            None => *head = Rc::new(memory.bytes),
+        }
+        Rc::clone(&head)
+    }
+
+    /// The field lines of the last answer.
+    pub(super) fn fields(&self) -> Ref<'_, [Field]> {
+        Ref::map(self.fields.borrow(), Vec::as_slice)
     }
 
     /// The value of the first field whose name fits.
     pub fn field(&self, fits: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+        let head = self.head.borrow();
         let fields = self.fields.borrow();
-        let (_, value) = fields.iter().find(|(name, _)| fits(name))?;
-        Some(value.clone())
+        let field = fields.iter().find(|field| fits(field.name.of(&head)))?;
+        Some(field.value.of(&head).to_vec())
     }
 
     /// The value of a cookie that the last answer sets.
     pub fn cookie(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let head = self.head.borrow();
         let fields = self.fields.borrow();
         let cookies = fields
             .iter()
-            .filter(|(known, _)| known.eq_ignore_ascii_case(b"Set-Cookie"));
-        cookies.map(|(_, value)| value).find_map(|value| {
-            let pair = value.split(|byte| *byte == b';').next()?;
-            let (known, rest) = pair.split_at_checked(name.len())?;
-            let value = rest.strip_prefix(b"=")?;
-            known.eq_ignore_ascii_case(name).then(|| value.to_vec())
-        })
+            .filter(|field| field.known == KnownField::SetCookie);
+        cookies
+            .map(|field| field.value.of(&head))
+            .find_map(|value| {
+                let pair = value.split(|byte| *byte == b';').next()?;
+                let (known, rest) = pair.split_at_checked(name.len())?;
+                let value = rest.strip_prefix(b"=")?;
+                known.eq_ignore_ascii_case(name).then(|| value.to_vec())
+            })
     }
 
     /// Counts bytes that have arrived, and the content among them.

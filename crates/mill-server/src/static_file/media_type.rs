@@ -1,12 +1,13 @@
 //! `Content-Type` by the path's extension: `types`, else `default_type`.
 
+use crate::response::FieldText;
 use mill_config::config::settings::MimeSettings;
 
 /// The type of a path; `None` if `default_type` is empty.
-pub(crate) fn of(uri: &[u8], settings: &MimeSettings) -> Option<Vec<u8>> {
+pub(crate) fn of(uri: &[u8], settings: &MimeSettings) -> Option<FieldText> {
     let known = settings.types.find(extension(uri));
     let media_type = known.unwrap_or(&settings.default_type);
-    (!media_type.is_empty()).then(|| media_type.to_vec())
+    (!media_type.is_empty()).then(|| media_type.into())
 }
 
 /// The part after the last dot of the last segment. A dot that begins the segment begins no extension.

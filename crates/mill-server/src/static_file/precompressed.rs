@@ -49,7 +49,7 @@ pub(super) async fn respond<E: Engine>(
     if found.metadata.kind == FileKind::Other {
         return refuse_kind(&path, request, local);
     }
-    match content(&found, request) {
+    match content(&found, request, local) {
         Answer::Response(mut response) => {
             encoded(&mut response);
             Answer::Response(response)

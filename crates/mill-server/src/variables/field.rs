@@ -36,7 +36,7 @@ pub(super) fn sent_field<'a>(name: &[u8], request: &'a Request) -> Option<Cow<'a
     let separator = matches!(name, b"cache_control" | b"link").then_some(&b", "[..]);
     let fields = request.sent.fields.iter();
     let named = fields.filter(|field| names_field(name, &field.name));
-    join(named.map(|field| field.value.as_slice()), separator)
+    join(named.map(|field| &*field.value), separator)
 }
 
 fn join<'a>(

@@ -19,8 +19,6 @@ pub struct Mentions {
     pub transport: bool,
     /// Any of `$sent_http_…`.
     pub sent_fields: bool,
-    /// Any of `$upstream_http_…` and `$upstream_cookie_…`.
-    pub upstream_fields: bool,
     /// `$request_body`.
     pub request_body: bool,
     /// `$sent_http_connection` or `$sent_http_keep_alive`, which differ from one answer to the next.
@@ -200,9 +198,6 @@ impl Mentions {
             Variable::SentHttp(name) => {
                 self.sent_fields = true;
                 self.sent_connection |= matches!(&**name, b"connection" | b"keep_alive");
-            }
-            Variable::UpstreamHttp(_) | Variable::UpstreamCookie(_) => {
-                self.upstream_fields = true;
             }
             Variable::RequestBody => self.request_body = true,
             Variable::TcpinfoRtt

@@ -173,8 +173,8 @@ async fn echo<X: Exchange<Engine = SimEngine>>(
 ) -> bool {
     if shown.hints.get() {
         let link = FieldLine {
-            name: b"Link".as_slice().into(),
-            value: b"</style.css>; rel=preload".to_vec(),
+            name: "Link".into(),
+            value: "</style.css>; rel=preload".into(),
         };
         exchange.interim(request, Status::EARLY_HINTS, &[link]);
     }

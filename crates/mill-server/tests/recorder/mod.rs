@@ -80,7 +80,8 @@ impl Exchange for Recorder {
 /// All of an answer's content, decompressed if it is compressed.
 pub(crate) fn whole(response: Response<FileOf<SimEngine>>, local: &Local<SimEngine>) -> Vec<u8> {
     let mut lines = response.fields.iter();
-    let is_encoded = lines.any(|line| &*line.name == b"Content-Encoding" && line.value == b"gzip");
+    let is_encoded =
+        lines.any(|line| &*line.name == b"Content-Encoding" && *line.value == *b"gzip");
     let mut content = response.content;
     let pull = Pull {
         local,

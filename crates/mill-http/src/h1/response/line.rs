@@ -2,6 +2,7 @@
 
 use crate::h1::response::ResponseFault;
 use crate::h1::scan::{find_line_stop, find_name_stop};
+use crate::span::Span;
 
 /// Why a line's end was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,4 +87,17 @@ pub(super) fn trim(mut text: &[u8]) -> &[u8] {
         text = rest;
     }
     text
+}
+
+/// As `trim`, for the bytes from `start` to `end`.
+#[inline]
+pub(super) fn trimmed(bytes: &[u8], mut start: usize, mut end: usize) -> Span {
+    let is_blank = |at: usize| matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r' | b'\n'));
+    while start < end && is_blank(start) {
+        start += 1;
+    }
+    while start < end && is_blank(end - 1) {
+        end -= 1;
+    }
+    Span::between(start, end)
 }

@@ -47,23 +47,12 @@ pub(super) fn field_line(
     let name = Span::between(start, colon);
     let field = Field {
         name,
-        value: trimmed(bytes, colon + 1, end),
+        value: line::trimmed(bytes, colon + 1, end),
         known: KnownField::parse_valid(name.of(bytes)),
         ..Field::default()
     };
     checks.on_field(field.known, field.value.of(bytes))?;
     Ok((end + 2, field))
-}
-
-/// The span without blanks at both ends.
-fn trimmed(bytes: &[u8], mut start: usize, mut end: usize) -> Span {
-    while start < end && matches!(bytes.get(start), Some(b' ' | b'\t')) {
-        start += 1;
-    }
-    while start < end && matches!(bytes.get(end - 1), Some(b' ' | b'\t')) {
-        end -= 1;
-    }
-    Span::between(start, end)
 }
 
 /// Why the line at `start` has no valid name with a colon behind it.

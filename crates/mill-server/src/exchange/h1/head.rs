@@ -4,7 +4,7 @@ use super::{has_no_content, may_chunk};
 use crate::local::Local;
 use crate::product::signature;
 use crate::request::Request;
-use crate::response::{FieldLine, Response};
+use crate::response::{FieldLine, FieldText, Response};
 use mill_http::date::imf_fixdate;
 use mill_http::h1::emit::{
     emit_date, emit_field, emit_head_end, emit_number_field, emit_status_line,
@@ -13,7 +13,6 @@ use mill_http::h1::emit::{
 use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
-use std::borrow::Cow;
 
 /// The field lines of an emitted head, for `$sent_http_…`, except those that nginx's variables do not show.
 pub(super) fn fields<File>(head: &[u8], response: &Response<File>) -> Vec<FieldLine> {
@@ -28,8 +27,8 @@ pub(super) fn fields<File>(head: &[u8], response: &Response<File>) -> Vec<FieldL
             _ => false,
         };
         (!is_own).then(|| FieldLine {
-            name: Cow::Owned(name.to_vec()),
-            value: value.to_vec(),
+            name: FieldText::copy(name),
+            value: FieldText::copy(value),
         })
     });
     lines.collect()

@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::content::Content;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
-use crate::response::Response;
+use crate::response::{FieldText, Response};
 use crate::variables;
 use mill_config::config::{MimeTypes, Template};
 use mill_http::status::Status;
@@ -39,7 +39,7 @@ pub(super) fn answer<E: Engine>(
         .find(extension)
         .unwrap_or(&location.mime.default_type);
     let mut response = Response::empty(status);
-    response.content_type = Some(kind.to_vec()).filter(|kind| !kind.is_empty());
+    response.content_type = (!kind.is_empty()).then(|| FieldText::copy(kind));
     response.content = Content::bytes(text);
     Answer::Response(Box::new(response))
 }
