@@ -52,13 +52,15 @@ pub(super) fn emit_request<E: Engine>(
     out.extend_from_slice(b"\r\n");
 }
 
-/// The method that is sent: `proxy_method`, if it is one when it is evaluated, else the client's.
+/// The method that is sent: `proxy_method`, if it is one when it is evaluated, else the client's. CONNECT is none: behind
+/// its answer the connection would carry no HTTP.
 pub(super) fn method<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<u8> {
     let location = Arc::clone(&request.location);
     let evaluated = location.proxy_http.method.as_ref();
     let evaluated = evaluated.map(|method| variables::evaluate(method, request, local));
     evaluated
         .filter(|method| !method.is_empty() && method.iter().all(|byte| is_token_byte(*byte)))
+        .filter(|method| method != b"CONNECT")
         .unwrap_or_else(|| request.method_name().to_vec())
 }
 
@@ -176,8 +178,10 @@ fn emit_client_fields(http: &ProxyHttpSettings, request: &Request, out: &mut Vec
     let message = &request.message;
     for field in &message.head.fields {
         let name = field.name.of(&message.bytes);
-        let is_passed =
-            !field.ignored && !is_of_connection(field.known, name) && !is_set(http, name);
+        let is_passed = !field.ignored
+            && !is_of_connection(field.known, name)
+            && !resembles_framing(name)
+            && !is_set(http, name);
         if is_passed {
             emit_field(name, field.value.of(&message.bytes), out);
         }
@@ -196,6 +200,22 @@ fn is_of_connection(known: KnownField, name: &[u8]) -> bool {
             | KnownField::Expect
             | KnownField::Upgrade
     ) || name.eq_ignore_ascii_case(b"Keep-Alive")
+}
+
+/// Whether a server may take the name for one that frames the content: CGI reads `_` and its like as `-`, and letters of
+/// other alphabets may become those of ASCII. Only `underscores_in_headers` and `ignore_invalid_headers` let such names in.
+fn resembles_framing(name: &[u8]) -> bool {
+    const CONTENT_LENGTH: &[u8] = b"content-length";
+    let resembles = |framing: &[u8]| {
+        let mut bytes = name.iter().zip(framing);
+        name.len() == framing.len()
+            && bytes.all(|(byte, of_framing)| match of_framing {
+                b'-' => !byte.is_ascii_alphanumeric(),
+                letter => byte.eq_ignore_ascii_case(letter),
+            })
+    };
+    name.len() >= CONTENT_LENGTH.len()
+        && (!name.is_ascii() || resembles(CONTENT_LENGTH) || resembles(b"transfer-encoding"))
 }
 
 fn is_framing(name: &[u8]) -> bool {

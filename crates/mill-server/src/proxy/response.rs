@@ -13,6 +13,7 @@ use crate::static_file::media_type;
 use mill_config::config::Location;
 use mill_config::config::pass::PassProtocol;
 use mill_http::h1::response::Framing;
+use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::rc::Rc;
@@ -74,7 +75,11 @@ impl<E: Engine> Proxying<'_, E> {
             return Answer::Response(Box::new(response));
         }
         let len = match head.head.framing {
-            Framing::None => head.announced_length(&self.trace.fields()),
+            Framing::None if request.method == Method::Head => {
+                head.announced_length(&self.trace.fields())
+            }
+            // `proxy_method HEAD`: what the client asked for has content, and none comes.
+            Framing::None => Some(0),
             Framing::Length(len) => Some(len),
             Framing::Chunked | Framing::UntilClose => None,
         };

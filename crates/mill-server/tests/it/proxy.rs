@@ -8,6 +8,8 @@ mod api;
 mod asked;
 /// Servers that fail, and clients that go.
 mod faults;
+/// Readers that forgive what is forbidden.
+mod lenient;
 /// How much is read of an answer, and how fast.
 mod limits;
 /// A server of DNS that replies as a test says.
@@ -16,6 +18,10 @@ mod name_server;
 mod names;
 /// Origins that do what a test says.
 mod origin;
+/// Tables of messages.
+mod payload;
+/// Messages that two readers could divide in different places.
+mod smuggling;
 /// Contents that memory has no room for.
 mod temporary;
 /// Connections after 101.

@@ -1,5 +1,6 @@
 //! An origin server that does what a test says, and writes down what it was asked.
 
+use super::lenient::Reader;
 use mill_runtime::engine::{Engine, ListenOptions};
 use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;
@@ -30,6 +31,8 @@ pub(crate) enum Act {
 pub(crate) struct Seen {
     pub(crate) requests: RefCell<Vec<String>>,
     pub(crate) connections: RefCell<usize>,
+    /// What has arrived, by connection.
+    pub(crate) bytes: RefCell<Vec<Vec<u8>>>,
     /// Sent on each connection as soon as something arrives.
     pub(crate) hint: RefCell<String>,
 }
@@ -67,9 +70,12 @@ pub(crate) fn start(
     let accepted = {
         let (scheduler, seen) = (Rc::clone(&scheduler), Rc::clone(&seen));
         move |stream, _| {
+            let number = *seen.connections.borrow();
             *seen.connections.borrow_mut() += 1;
+            seen.bytes.borrow_mut().push(Vec::new());
             serve(
                 stream,
+                number,
                 Rc::clone(&script),
                 Rc::clone(&seen),
                 Rc::clone(&scheduler),
@@ -86,6 +92,7 @@ pub(crate) fn start(
 
 async fn serve(
     stream: <SimEngine as Engine>::Stream,
+    number: usize,
     script: Script,
     seen: Rc<Seen>,
     scheduler: Rc<Scheduler>,
@@ -95,7 +102,8 @@ async fn serve(
         stream.write(Payload::Copy(hint.as_bytes()));
     }
     let mut received = Vec::new();
-    while let Some(request) = read_request(&stream, &mut received).await {
+    let read = |bytes: &[u8]| seen.bytes.borrow_mut()[number].extend_from_slice(bytes);
+    while let Some(request) = read_request(&stream, &mut received, read).await {
         let number = seen.requests.borrow().len();
         seen.requests.borrow_mut().push(request.clone());
         for act in script(number, &request) {
@@ -133,9 +141,10 @@ async fn serve(
 async fn read_request(
     stream: &<SimEngine as Engine>::Stream,
     received: &mut Vec<u8>,
+    write_down: impl Fn(&[u8]),
 ) -> Option<String> {
     loop {
-        if let Some(len) = request_len(received) {
+        if let Some(len) = Reader::STRICT.request_len(received) {
             let request = received.drain(..len).collect::<Vec<u8>>();
             return Some(String::from_utf8_lossy(&request).into_owned());
         }
@@ -144,24 +153,10 @@ async fn read_request(
         }
         stream.read(|bytes| {
             received.extend_from_slice(bytes);
+            write_down(bytes);
             (bytes.len(), ())
         });
     }
-}
-
-fn request_len(bytes: &[u8]) -> Option<usize> {
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
-    if head.contains("transfer-encoding: chunked") {
-        let last = bytes[end..]
-            .windows(5)
-            .position(|five| five == b"0\r\n\r\n")?;
-        return Some(end + last + 5);
-    }
-    let length = head.split("content-length: ").nth(1);
-    let length = length.and_then(|rest| rest.split("\r\n").next());
-    let length = length.map_or(0, |text| text.parse().expect("a length"));
-    (bytes.len() >= end + length).then_some(end + length)
 }
 
 async fn echo(stream: &<SimEngine as Engine>::Stream, received: &[u8]) {
