@@ -32,6 +32,9 @@ mod gateway;
 /// Which server, and a connection to it.
 mod choice;
 
+/// What a connection begins with.
+mod proxy_header;
+
 /// One try.
 mod attempt;
 
@@ -238,7 +241,7 @@ impl<E: Engine> Proxying<'_, E> {
             Ok(scan) => scan,
             Err(fault) => return Err((fault, selected, false)),
         };
-        let mut connection = self.connect(&attempt, selected).await?;
+        let mut connection = self.connect(&attempt, selected, request).await?;
         trace.connected(local.scheduler.now());
         let answered = attempt
             .exchange(

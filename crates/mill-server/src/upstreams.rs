@@ -136,9 +136,14 @@ impl<E: Engine> WorkerGroup<E> {
         })
     }
 
-    /// A kept connection to a server that is still open, if there is one.
-    pub(crate) fn take_idle(&self, peer: &Arc<Peer>, now: Instant) -> Option<(E::Stream, Reuse)> {
-        let taken = self.idle.borrow_mut().take(peer, now);
+    /// A kept connection to a server that began with this header and is still open, if there is one.
+    pub(crate) fn take_idle(
+        &self,
+        peer: &Arc<Peer>,
+        header: &[u8],
+        now: Instant,
+    ) -> Option<(E::Stream, Reuse)> {
+        let taken = self.idle.borrow_mut().take(peer, header, now);
         self.count_idle();
         taken
     }

@@ -27,20 +27,28 @@ struct Idle<S> {
     since: Instant,
 }
 
-/// How much a connection has been used.
-#[derive(Clone, Copy, Debug)]
+/// What a connection began with, and how much it has been used.
+#[derive(Clone, Debug)]
 pub struct Reuse {
+    /// The header of the PROXY protocol that it began with; empty if none.
+    header: Box<[u8]>,
     opened: Instant,
     requests: u64,
 }
 
 impl Reuse {
     /// Of a new connection.
-    pub const fn new(now: Instant) -> Self {
+    pub fn new(header: impl Into<Box<[u8]>>, now: Instant) -> Self {
         Self {
+            header: header.into(),
             opened: now,
             requests: 0,
         }
+    }
+
+    /// It has carried a request.
+    pub const fn is_begun(&self) -> bool {
+        self.requests > 0
     }
 }
 
@@ -52,11 +60,12 @@ impl<S: Stream> IdleConnections<S> {
         }
     }
 
-    /// The connection to this server that was used last, if one is still open.
-    pub fn take(&mut self, peer: &Arc<Peer>, now: Instant) -> Option<(S, Reuse)> {
+    /// The connection to this server that was used last of those that began with this header, if one is still open.
+    pub fn take(&mut self, peer: &Arc<Peer>, header: &[u8], now: Instant) -> Option<(S, Reuse)> {
+        let serves =
+            |idle: &Idle<S>| idle.peer.shares_load_with(peer) && *idle.reuse.header == *header;
         loop {
-            let mut kept = self.kept.iter();
-            let found = kept.position(|idle| idle.peer.shares_load_with(peer))?;
+            let found = self.kept.iter().position(serves)?;
             let idle = self.kept.remove(found)?;
             if self.is_usable(&idle, now) {
                 return Some((idle.stream, idle.reuse));

@@ -34,7 +34,7 @@ group! {
         cookie_path: Vec<ProxyRewrite> = Vec::new(),
         /// `proxy_cookie_flags`: the first rule for a cookie holds.
         cookie_flags: Vec<CookieFlags> = Vec::new(),
-        /// `proxy_protocol`: what precedes the first request of a connection to a server.
+        /// `proxy_protocol`: what a connection to a server begins with. It is kept for requests that would send the same.
         proxy_protocol: ProxyProtocol = ProxyProtocol::Off,
     }
 }
@@ -211,9 +211,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(1),
         "off",
         Apply::With(proxy_protocol),
-        "Millstream's own for HTTP: tell servers of proxy_pass the client's address by the PROXY protocol; only off.",
-    )
-    .unread("only off is accepted", Notice::Spared),
+        "Millstream's own for HTTP: tell servers of proxy_pass the client's address by the PROXY protocol, v1 (on) or v2.",
+    ),
     once(
         "proxy_headers_hash_max_size",
         ANY_LEVEL,
@@ -252,15 +251,6 @@ fn proxy_protocol(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied
         ("v2", ProxyProtocol::V2),
     ];
     let version = resolver.choice(statement, word, &choices)?;
-    if version != ProxyProtocol::Off {
-        let feature = Feature {
-            label: String::from("proxy_protocol"),
-            subject: String::from("directive \"proxy_protocol\" is"),
-            note: String::from("the PROXY protocol"),
-            help: String::from("it comes in a later version; \"off\" is accepted"),
-        };
-        resolver.not_yet(feature, statement, word);
-    }
     resolver.level.settings.proxy_http.proxy_protocol = Some(version);
     Ok(())
 }

@@ -106,16 +106,3 @@ fn an_address_has_the_proxy_protocol_for_all_its_servers() {
     );
     assert_eq!(http(&config).listeners[0].options.backlog, 9);
 }
-
-#[test]
-fn servers_behind_are_told_the_client_only_with_proxy_protocol_off() {
-    for version in ["on", "v1", "v2"] {
-        assert_eq!(
-            refused(&format!("server {{ proxy_protocol {version}; }}")),
-            format!(
-                "[emerg] directive \"proxy_protocol\" is known to nginx, but not to Millstream yet in {PATH}:1"
-            ),
-        );
-    }
-    located("proxy_protocol off;");
-}

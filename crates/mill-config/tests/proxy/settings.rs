@@ -65,7 +65,7 @@ fn settings_are_read() {
          proxy_temp_path /t/ 2 2; proxy_next_upstream http_502 non_idempotent; proxy_next_upstream http_404; \
          proxy_limit_rate 10k; proxy_bind 10.0.0.1 transparent; proxy_socket_rcvbuf 4k; proxy_store /s$uri; \
          proxy_store_access user:rw group:rw all:r; proxy_ignore_headers Vary X-Accel-Redirect; \
-         proxy_http_version 1.1; proxy_method PUT; proxy_set_body b; proxy_protocol off; \
+         proxy_http_version 1.1; proxy_method PUT; proxy_set_body b; proxy_protocol v2; \
          proxy_set_header Host $host; proxy_set_header X \"\"; proxy_pass_trailers on;",
     );
     let proxy = &location.proxy;
@@ -94,7 +94,7 @@ fn settings_are_read() {
     assert_eq!(http.http_version, HttpVersion::Http11);
     assert_eq!(http.method.as_ref().map(literal), Some(String::from("PUT")));
     assert_eq!(http.set_body.as_ref().map(literal), Some(String::from("b")));
-    assert_eq!(http.proxy_protocol, ProxyProtocol::Off);
+    assert_eq!(http.proxy_protocol, ProxyProtocol::V2);
     assert_eq!(http.set_header[0].name, "Host");
     assert!(http.set_header[1].value.is_empty());
     let off = located("proxy_next_upstream error off;")

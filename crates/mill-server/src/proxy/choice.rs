@@ -4,11 +4,13 @@ use super::attempt::Attempt;
 use super::connection::UpstreamConnection;
 use super::fault::{Fault, Step};
 use super::trace::TriedServer;
-use super::{FailedTry, Proxying};
+use super::{FailedTry, Proxying, proxy_header};
 use crate::request::Request;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
+use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
+use mill_upstream::pool::Reuse;
 use mill_upstream::select::{Selected, Selection};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -37,24 +39,21 @@ impl<E: Engine> Proxying<'_, E> {
         Some(selected)
     }
 
-    /// A kept connection, or a new one.
+    /// A kept connection, or a new one. One that began with a header of the PROXY protocol is kept for requests which
+    /// would send the same.
     pub(super) async fn connect(
         &self,
         attempt: &Attempt<'_, E>,
         selected: Selected,
+        request: &Request,
     ) -> Result<UpstreamConnection<E>, FailedTry> {
         let (scheduler, group) = (&self.local.scheduler, &self.group);
         let (now, task) = (scheduler.now(), scheduler.current());
-        if let Some((stream, reuse)) = group.take_idle(selected.peer(), now) {
+        let header = proxy_header::of(request, self.target.pass.protocol);
+        if let Some((stream, reuse)) = group.take_idle(selected.peer(), &header, now) {
             stream.set_task(task);
             let group = Rc::clone(group);
-            return Ok(UpstreamConnection::new(
-                stream,
-                Some(reuse),
-                selected,
-                group,
-                now,
-            ));
+            return Ok(UpstreamConnection::new(stream, reuse, selected, group));
         }
         let address = selected.peer().address();
         let options = ConnectOptions::default();
@@ -67,8 +66,11 @@ impl<E: Engine> Proxying<'_, E> {
         };
         match attempt.establish(&stream).await {
             Ok(()) => {
-                let group = Rc::clone(group);
-                Ok(UpstreamConnection::new(stream, None, selected, group, now))
+                if !header.is_empty() {
+                    stream.write(Payload::Copy(&header));
+                }
+                let (group, reuse) = (Rc::clone(group), Reuse::new(header, now));
+                Ok(UpstreamConnection::new(stream, reuse, selected, group))
             }
             Err(fault) => Err((fault, selected, false)),
         }

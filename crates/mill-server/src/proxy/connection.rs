@@ -27,15 +27,14 @@ pub struct UpstreamConnection<E: Engine> {
 impl<E: Engine> UpstreamConnection<E> {
     pub(super) fn new(
         stream: E::Stream,
-        reuse: Option<Reuse>,
+        reuse: Reuse,
         selected: Selected,
         group: Rc<WorkerGroup<E>>,
-        now: Instant,
     ) -> Self {
         Self {
             sent_before: stream.sent(),
-            is_reused: reuse.is_some(),
-            reuse: reuse.unwrap_or_else(|| Reuse::new(now)),
+            is_reused: reuse.is_begun(),
+            reuse,
             may_be_kept: false,
             stream,
             selected,

@@ -20,6 +20,8 @@ mod names;
 mod origin;
 /// Tables of messages.
 mod payload;
+/// The header of the PROXY protocol to origins.
+mod proxy_header;
 /// Messages that two readers could divide in different places.
 mod smuggling;
 /// Contents that memory has no room for.

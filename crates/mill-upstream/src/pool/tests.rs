@@ -69,13 +69,13 @@ impl Pooled {
         let (ours, theirs) = self.open(server);
         let now = self.now();
         self.pool
-            .keep(&self.peers[server], ours, Reuse::new(now), now);
+            .keep(&self.peers[server], ours, Reuse::new([], now), now);
         theirs
     }
 
     /// The local address of the connection that is taken.
     fn take(&mut self, server: usize) -> Option<String> {
-        let taken = self.pool.take(&self.peers[server], self.now());
+        let taken = self.pool.take(&self.peers[server], &[], self.now());
         taken.map(|(stream, _)| stream.local().to_string())
     }
 
@@ -146,7 +146,7 @@ fn a_connection_has_its_number_of_requests() {
     let mut it = Pooled::new("keepalive 2; keepalive_requests 2;");
     let _theirs = it.keep_new(0);
     let now = it.now();
-    let (stream, reuse) = it.pool.take(&it.peers[0], now).unwrap();
+    let (stream, reuse) = it.pool.take(&it.peers[0], &[], now).unwrap();
     it.pool.keep(&it.peers[0], stream, reuse, now);
     assert!(it.pool.is_empty());
 }
@@ -155,13 +155,13 @@ fn a_connection_has_its_number_of_requests() {
 fn a_connection_has_its_time_to_wait_and_to_live() {
     let mut it = Pooled::new("keepalive 2; keepalive_timeout 10s; keepalive_time 15s;");
     let (ours, _theirs) = it.open(0);
-    let opened = Reuse::new(it.now());
+    let opened = Reuse::new([], it.now());
     it.pool.keep(&it.peers[0], ours, opened, it.now());
     it.pass(9);
-    let (stream, reuse) = it.pool.take(&it.peers[0], it.world.now()).unwrap();
+    let (stream, reuse) = it.pool.take(&it.peers[0], &[], it.world.now()).unwrap();
     it.pool.keep(&it.peers[0], stream, reuse, it.world.now());
     it.pass(9);
-    let (stream, reuse) = it.pool.take(&it.peers[0], it.world.now()).unwrap();
+    let (stream, reuse) = it.pool.take(&it.peers[0], &[], it.world.now()).unwrap();
     it.pool.keep(&it.peers[0], stream, reuse, it.world.now());
     assert!(it.pool.is_empty(), "18 seconds old");
 
@@ -189,4 +189,19 @@ fn a_connection_that_the_server_closed_or_sent_bytes_on_is_dropped() {
     it.rest();
     it.pool.expire(it.world.now());
     assert!(it.pool.is_empty());
+}
+
+#[test]
+fn a_connection_serves_only_what_would_begin_it_in_the_same_way() {
+    let mut it = Pooled::new("keepalive 4;");
+    let mut ends = Vec::new();
+    for header in [&b"a"[..], b"", b"b"] {
+        let (ours, theirs) = it.open(0);
+        ends.push(theirs);
+        let reuse = Reuse::new(header, it.now());
+        it.pool.keep(&it.peers[0], ours, reuse, it.now());
+    }
+    let now = it.now();
+    let mut has = |header: &[u8]| it.pool.take(&it.peers[0], header, now).is_some();
+    assert!(!has(b"c") && has(b"a") && !has(b"a") && has(b"") && !has(b"") && has(b"b"));
 }
