@@ -37,7 +37,7 @@ pub use access::{AccessRule, Network};
 pub use events::Events;
 pub use header::{AddedHeader, Expires};
 pub use health_check::{HealthCheck, HealthCheckKind, Match};
-pub use http::{Http, UserVariable};
+pub use http::{Http, ProbingLocation, UserVariable};
 pub use listen::{KeepaliveProbes, ListenAddress, ListenOptions, Listener, SocketKeepalive};
 pub use location::{Api, TryFallback};
 pub use location::{LimitExcept, Location, LocationName, MethodSet, TryCandidate, TryFiles};

@@ -41,7 +41,7 @@ fn check_of(parameters: &str, more: &str) -> HealthCheck {
     let config = config(&format!(
         "{more} server {{ location / {{ health_check {parameters}; proxy_pass http://127.0.0.1; }} }}"
     ));
-    http(&config).probing[0].health_checks[0].clone()
+    http(&config).probing[0].location.health_checks[0].clone()
 }
 
 #[test]
@@ -80,19 +80,19 @@ fn locations_that_probe_are_found_wherever_they_stand() {
     let config = config(
         "upstream a { server 127.0.0.1; } server { location /a { location /a/b { proxy_pass http://a; health_check; \
          health_check port=81; } } location @n { proxy_pass http://a; health_check match=later; } location /c { } } \
-         match later { require $uri; }",
+         match later { require $upstream_status; }",
     );
     let counts: Vec<usize> = http(&config)
         .probing
         .iter()
-        .map(|location| location.health_checks.len())
+        .map(|place| place.location.health_checks.len())
         .collect();
     assert_eq!(counts, [2, 1]);
     assert!(
         http(&config)
             .probing
             .iter()
-            .all(|location| location.pass.is_some())
+            .all(|place| place.location.pass.is_some())
     );
 }
 
@@ -128,7 +128,7 @@ fn a_match_tests_the_status() {
 fn a_match_tests_fields_content_and_variables() {
     let matching = matching(
         "header A; header ! B; header C = c; header D != d; header E ~ e; header F !~ f; body !~ \"no such\"; \
-         require $arg_a $uri;",
+         require $upstream_http_a $upstream_status;",
     );
     let names: Vec<String> = matching
         .headers
@@ -157,7 +157,10 @@ fn a_match_tests_fields_content_and_variables() {
     assert!(body.negated && body.pattern.is_match(b"there is no such page"));
     assert_eq!(
         matching.require,
-        [Variable::Arg(Text::from("a")), Variable::Uri]
+        [
+            Variable::UpstreamHttp(Text::from("a")),
+            Variable::UpstreamStatus
+        ]
     );
 }
 
@@ -223,6 +226,13 @@ fn faults_in_probes_are_told() {
     entry("body = a;", "invalid parameter \"=\"");
     entry("body ~ a; body ~ b;", "\"body\" directive is duplicate");
     entry("require uri;", "invalid variable name \"uri\"");
+    let without_client = "depends on a client, which a health check does not have";
+    for variable in ["$remote_addr", "$arg_a", "$http_host", "$uri", "$status"] {
+        let expected = format!("\"{variable}\" {without_client}");
+        entry(&format!("require $upstream_status {variable};"), &expected);
+        entry(&format!("header A = {variable};"), &expected);
+        entry(&format!("header A != {variable};"), &expected);
+    }
     entry("send a;", "unknown directive \"send\"");
     told("match m { } match m { }", "duplicate match \"m\"");
 }

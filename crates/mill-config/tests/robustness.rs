@@ -28,7 +28,7 @@ http {
     sticky cookie c domain=$host path=/ expires=1h httponly samesite=lax; }
   upstream b { least_time header inflight; server [::1]:82 slow_start=5s; server [::1]:83 backup; }
   upstream c { random two least_time=last_byte; state /s.conf; }
-  match m { status ! 300-399 500; header A ~ "a+"; header ! B; body !~ "c"; require $uri; }
+  match m { status ! 300-399 500; header A ~ "a+"; header ! B; body !~ "c"; require $upstream_http_a; }
   server { listen 80 proxy_protocol; status_zone s; location /a/ { proxy_pass http://a/b?c; health_check match=m port=9;
       proxy_redirect ~*^/(?<x>.) /$x; proxy_cookie_flags ~a secure samesite=$arg_a; proxy_cookie_domain .a .b;
       proxy_set_header Host $proxy_host; proxy_next_upstream error http_502; proxy_bind $remote_addr transparent;

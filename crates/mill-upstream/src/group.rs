@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Group {
     config: Arc<Upstream>,
+    /// A new peer gets no requests before a health check has passed (`mandatory`).
+    awaits_health_checks: bool,
     /// Grows with each change of `peers`, so that workers notice it without the lock.
     generation: AtomicU32,
     /// The next peer's number.
@@ -39,6 +41,15 @@ impl Group {
     /// The group as the configuration has it. A peer that `previous` had with the same address and name of the server
     /// keeps its figures.
     pub fn new(config: &Arc<Upstream>, previous: Option<&Self>) -> Self {
+        Self::checked(config, previous, false)
+    }
+
+    /// The same for a group whose new peers get no requests before a health check has passed, if `awaits_health_checks`.
+    pub fn checked(
+        config: &Arc<Upstream>,
+        previous: Option<&Self>,
+        awaits_health_checks: bool,
+    ) -> Self {
         let known = previous.map(Self::peers);
         let mut next_id = previous.map_or(0, |known| known.next_id.load(Ordering::Relaxed));
         let mut set = PeerSet::default();
@@ -71,8 +82,12 @@ impl Group {
                 });
             }
         }
+        if awaits_health_checks {
+            await_health_checks(known.as_deref(), &set);
+        }
         Self {
             config: Arc::clone(config),
+            awaits_health_checks,
             generation: AtomicU32::new(0),
             next_id: AtomicU32::new(next_id),
             idle: AtomicUsize::new(0),
@@ -135,6 +150,9 @@ impl Group {
     pub fn change(&self, change: impl FnOnce(&PeerSet) -> PeerSet) {
         let mut peers = self.lock();
         let set = change(&peers.set);
+        if self.awaits_health_checks {
+            await_health_checks(Some(&peers.set), &set);
+        }
         let former = std::mem::replace(&mut peers.set, Arc::new(set));
         let is_gone = |peer: &&Arc<Peer>| !peers.set.has(peer);
         let gone: Vec<_> = former.all().filter(is_gone).map(Arc::clone).collect();
@@ -171,6 +189,13 @@ impl Group {
             set
         });
     }
+}
+
+/// The peers that are not known yet get no requests before a health check has passed.
+fn await_health_checks(known: Option<&PeerSet>, set: &PeerSet) {
+    let is_known = |peer: &Peer| known.is_some_and(|known| known.has(peer));
+    let new = set.all().filter(|peer| !is_known(peer));
+    new.for_each(|peer| peer.load().await_health_check());
 }
 
 /// Whether the peer comes from this server of the configuration, whatever SRV records say of its weight and rank.

@@ -20,6 +20,9 @@ pub mod select;
 /// Idle connections of one worker to one group.
 pub mod pool;
 
+/// Health checks: what follows from the answers to probes.
+pub mod probe;
+
 /// The stub resolver: names of hosts to addresses.
 pub mod resolver;
 

@@ -68,7 +68,7 @@ impl Peer {
     }
 
     /// Whether both are one peer, maybe with different settings.
-    pub(crate) fn shares_load_with(&self, other: &Self) -> bool {
+    pub fn shares_load_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.load, &other.load)
     }
 

@@ -95,11 +95,11 @@ pub enum HeaderCondition {
     Absent,
     /// `=`: it has this value.
     Equal(Template),
-    /// `!=`: it has another value.
+    /// `!=`: it does not have this value; it may be absent.
     Unequal(Template),
     /// `~`: the expression matches.
     Matches(Arc<Pattern>),
-    /// `!~`: it does not.
+    /// `!~`: it does not; the field may be absent.
     Differs(Arc<Pattern>),
 }
 

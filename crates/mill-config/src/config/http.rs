@@ -17,11 +17,18 @@ pub struct Http {
     /// Groups of servers, by [`Upstream::index`]: `upstream` blocks, then hosts without a block.
     pub upstreams: Vec<Arc<Upstream>>,
     /// Locations with [`Location::health_checks`].
-    pub probing: Vec<Arc<Location>>,
+    pub probing: Vec<ProbingLocation>,
     /// `map`s.
     pub maps: Vec<Map>,
     /// Variables that the configuration defines, by the index in [`super::Variable::User`].
     pub user_variables: Vec<UserVariable>,
+}
+
+/// A location that probes the servers of its group, and the server that it belongs to.
+#[derive(Debug, Clone)]
+pub struct ProbingLocation {
+    pub server: Arc<Server>,
+    pub location: Arc<Location>,
 }
 
 impl Http {

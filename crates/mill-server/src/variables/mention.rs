@@ -292,9 +292,6 @@ mod tests {
         location("uwsgi_param A $tcpinfo_rtt;");
         location("scgi_param A $tcpinfo_rtt;");
         location("early_hints $tcpinfo_rtt;");
-        let probe = "server { location / { proxy_pass http://127.0.0.1; health_check match=m; } }";
-        check(&format!("match m {{ require $tcpinfo_rtt; }} {probe}"));
-        check(&format!("match m {{ header A = $tcpinfo_rtt; }} {probe}"));
     }
 
     #[test]

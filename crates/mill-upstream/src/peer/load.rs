@@ -108,6 +108,11 @@ impl Load {
         }
     }
 
+    /// A new peer gets no requests before a health check has passed.
+    pub(crate) fn await_health_check(&self) {
+        self.health.store(CHECKING, Relaxed);
+    }
+
     /// A probe has ended; what follows from it is said by [`Self::set_health`].
     pub fn count_health_check(&self, has_passed: bool) {
         self.health_checks.count(has_passed);

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::Text;
 use crate::config::health_check::{BodyTest, HeaderCondition, HeaderTest, Match, StatusTest};
+use crate::config::template::Part;
+use crate::config::{Template, Variable};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver};
@@ -122,10 +124,8 @@ fn header(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<HeaderT
         [not, name] if not.bytes == b"!" => (name, HeaderCondition::Absent),
         [name, operator, text] => {
             let condition = match operator.bytes.as_slice() {
-                b"=" => HeaderCondition::Equal(resolver.template(&text.bytes, statement, text)?),
-                b"!=" => {
-                    HeaderCondition::Unequal(resolver.template(&text.bytes, statement, text)?)
-                }
+                b"=" => HeaderCondition::Equal(template(resolver, statement, text)?),
+                b"!=" => HeaderCondition::Unequal(template(resolver, statement, text)?),
                 b"~" => HeaderCondition::Matches(resolver.shared_pattern(
                     &text.bytes,
                     false,
@@ -150,6 +150,18 @@ fn header(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<HeaderT
     })
 }
 
+fn template(resolver: &mut Resolver<'_>, statement: &Statement, word: &Word) -> Applied<Template> {
+    let template = resolver.template(&word.bytes, statement, word)?;
+    let is_of_client = |part: &Part| match part {
+        Part::Variable(variable) => is_of_client(variable),
+        Part::Literal(_) | Part::Capture(_) => false,
+    };
+    if template.parts().iter().any(is_of_client) {
+        return Err(without_client(resolver, statement, word));
+    }
+    Ok(template)
+}
+
 fn body(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<BodyTest> {
     let [operator, source] = statement.args() else {
         return Err(arguments(resolver, statement));
@@ -163,10 +175,7 @@ fn body(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<BodyTest>
     Ok(BodyTest { pattern, negated })
 }
 
-fn require(
-    resolver: &mut Resolver<'_>,
-    statement: &Statement,
-) -> Applied<Vec<crate::config::Variable>> {
+fn require(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<Vec<Variable>> {
     if statement.args().is_empty() {
         return Err(arguments(resolver, statement));
     }
@@ -176,7 +185,12 @@ fn require(
             .strip_prefix(b"$")
             .filter(|name| !name.is_empty())
         {
-            Some(name) => Ok(resolver.variable(name, statement, word)),
+            Some(name) => match resolver.variable(name, statement, word) {
+                variable if is_of_client(&variable) => {
+                    Err(without_client(resolver, statement, word))
+                }
+                variable => Ok(variable),
+            },
             None => {
                 let message = format!("invalid variable name \"{}\"", word.display());
                 Err(resolver.emerg(statement, word, message))
@@ -184,6 +198,56 @@ fn require(
         }
     });
     variables.collect()
+}
+
+/// Whether a probe, which no client has asked for, leaves the variable without a value of use. Those that the
+/// configuration defines may depend on the server's answer.
+fn is_of_client(variable: &Variable) -> bool {
+    !matches!(
+        variable,
+        Variable::User(_)
+            | Variable::Absent(_)
+            | Variable::UpstreamHttp(_)
+            | Variable::UpstreamTrailer(_)
+            | Variable::UpstreamCookie(_)
+            | Variable::UpstreamAddr
+            | Variable::UpstreamStatus
+            | Variable::UpstreamConnectTime
+            | Variable::UpstreamHeaderTime
+            | Variable::UpstreamResponseTime
+            | Variable::UpstreamResponseLength
+            | Variable::UpstreamBytesReceived
+            | Variable::UpstreamBytesSent
+            | Variable::UpstreamQueueTime
+            | Variable::UpstreamLastServerName
+            | Variable::ProxyHost
+            | Variable::ProxyPort
+            | Variable::ServerName
+            | Variable::Hostname
+            | Variable::Pid
+            | Variable::NginxVersion
+            | Variable::DateGmt
+            | Variable::DateLocal
+            | Variable::Msec
+            | Variable::TimeIso8601
+            | Variable::TimeLocal
+            | Variable::ConnectionsActive
+            | Variable::ConnectionsReading
+            | Variable::ConnectionsWriting
+            | Variable::ConnectionsWaiting
+    )
+}
+
+fn without_client(resolver: &Resolver<'_>, statement: &Statement, word: &Word) -> Box<Diagnostic> {
+    let message = format!(
+        "\"{}\" depends on a client, which a health check does not have",
+        word.display()
+    );
+    let mut error = resolver.emerg(statement, word, message);
+    error.help = Some(String::from(
+        "variables of the server's answer have a value here, such as \"$upstream_http_NAME\"",
+    ));
+    error
 }
 
 fn arguments(resolver: &Resolver<'_>, statement: &Statement) -> Box<Diagnostic> {

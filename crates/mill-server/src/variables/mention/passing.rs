@@ -1,14 +1,11 @@
 //! The variables of groups of servers, and of what is sent to them.
 
 use super::Mentions;
-use mill_config::config::health_check::HeaderCondition;
 use mill_config::config::settings::{
     Amount, BindAddress, CookieName, PassSettings, PassStore, ProxyHttpSettings, ProxyRedirect,
     ProxyRewrite, RewritePattern,
 };
-use mill_config::config::{
-    Balancing, HealthCheck, Location, PassProtocol, PassTarget, Sticky, Upstream,
-};
+use mill_config::config::{Balancing, Location, PassProtocol, PassTarget, Sticky, Upstream};
 
 impl Mentions {
     /// What chooses a server of the group.
@@ -57,8 +54,6 @@ impl Mentions {
         params.for_each(|param| self.template(&param.value));
         let hints = location.headers.early_hints.iter();
         hints.for_each(|condition| self.template(condition));
-        let checks = location.health_checks.iter();
-        checks.for_each(|check| self.health_check(check));
     }
 
     fn pass_settings(&mut self, settings: &PassSettings) {
@@ -99,19 +94,5 @@ impl Mentions {
             }
             self.template(&rule.replacement);
         }
-    }
-
-    fn health_check(&mut self, check: &HealthCheck) {
-        let Some(matching) = &check.matching else {
-            return;
-        };
-        for test in &matching.headers {
-            if let HeaderCondition::Equal(value) | HeaderCondition::Unequal(value) = &test.condition
-            {
-                self.template(value);
-            }
-        }
-        let variables = matching.require.iter();
-        variables.for_each(|variable| self.variable(variable));
     }
 }
