@@ -71,6 +71,9 @@ pub(crate) mod fault;
 /// What servers did for a request.
 pub mod trace;
 
+/// A request of our own, which tells whether a server is healthy.
+pub(crate) mod probe;
+
 use crate::answer::Answer;
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};

@@ -3,12 +3,16 @@
 /// Servers whose names are resolved again while they are used.
 pub(crate) mod following;
 
+/// Health checks.
+pub(crate) mod probing;
+
 /// Closing idle connections.
 pub(crate) mod sweeping;
 
 use mill_config::config::{Config, Upstream, UpstreamAddress};
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
+use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
 use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
@@ -27,6 +31,8 @@ pub struct WorkerUpstreams<E: Engine> {
     /// Hosts that variables have named, by `host:port` in lower case.
     evaluated: RefCell<BTreeMap<Vec<u8>, Evaluated<E>>>,
     sweeping: Rc<Sweeping>,
+    /// The task that follows which servers are probed.
+    supervisor: Cell<Option<TaskId>>,
 }
 
 /// A host that variables have named.
@@ -52,6 +58,18 @@ impl<E: Engine> WorkerUpstreams<E> {
             sweeping: Rc::new(Sweeping::new(Rc::clone(scheduler))),
             groups: RefCell::default(),
             evaluated: RefCell::default(),
+            supervisor: Cell::new(None),
+        }
+    }
+
+    fn set_supervisor(&self, supervisor: Option<TaskId>) {
+        self.supervisor.set(supervisor);
+    }
+
+    /// A group has other servers.
+    fn notice_servers(&self, scheduler: &Scheduler) {
+        if let Some(supervisor) = self.supervisor.get() {
+            scheduler.wake_soon(supervisor);
         }
     }
 
@@ -207,9 +225,14 @@ impl Upstreams {
         let configured = http.map_or(&[][..], |http| &http.upstreams);
         let groups = configured.iter().map(|upstream| {
             let same = previous.and_then(|previous| previous.named(upstream));
-            Arc::new(Group::new(upstream, same))
+            let awaits_health_checks = Self::awaits_health_checks(config, upstream);
+            Arc::new(Group::checked(upstream, same, awaits_health_checks))
         });
         Self(groups.collect())
+    }
+
+    fn all(&self) -> &[Arc<Group>] {
+        &self.0
     }
 
     fn has(&self, group: &Arc<Group>) -> bool {

@@ -123,6 +123,7 @@ where
             reports,
             closing: Vec::new(),
             following: Vec::new(),
+            probing: None,
             sweeper: None,
             limit_logged_at: 0,
             drain_until: None,
@@ -165,6 +166,8 @@ struct Run<E: Engine, F, Accepted> {
     closing: Vec<ListenerId>,
     /// The tasks that follow the names of the site's servers.
     following: Vec<TaskId>,
+    /// The task that keeps those which probe the site's servers.
+    probing: Option<TaskId>,
     /// The task that closes idle connections to upstream servers.
     sweeper: Option<TaskId>,
     /// The second in which the log last reported that the maximum of connections is reached.
@@ -244,7 +247,7 @@ where
             }
         }
         self.local.set_site(Arc::clone(site));
-        self.follow_names(site);
+        self.follow_servers(site);
         let pool = site.config.main.thread_pool;
         self.local.engine.files().set_pool_limits(PoolLimits {
             threads_max: usize::try_from(pool.threads).unwrap_or(usize::MAX),
@@ -276,18 +279,20 @@ where
 
     /// Ends the tasks that would keep the worker's state alive.
     fn end_background(&mut self) {
-        for task in self.following.drain(..).chain(self.sweeper.take()) {
+        let tasks = self.following.drain(..);
+        for task in tasks.chain(self.probing.take()).chain(self.sweeper.take()) {
             self.local.scheduler.end(task);
         }
     }
 
-    /// One worker follows the names of servers for all workers.
-    fn follow_names(&mut self, site: &Arc<Site>) {
-        for task in std::mem::take(&mut self.following) {
+    /// One worker follows the names of servers, and probes these, for all workers.
+    fn follow_servers(&mut self, site: &Arc<Site>) {
+        for task in self.following.drain(..).chain(self.probing.take()) {
             self.local.scheduler.end(task);
         }
         if self.index == 0 {
             self.following = upstreams::following::start(&self.local, site);
+            self.probing = upstreams::probing::start(&self.local, site);
         }
     }
 
@@ -362,6 +367,9 @@ where
 
     fn drain(&mut self, limit: Option<Duration>) {
         self.local.draining.set(true);
+        if let Some(task) = self.probing.take() {
+            self.local.scheduler.end(task);
+        }
         self.closing = self
             .listeners
             .0

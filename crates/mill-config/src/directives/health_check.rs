@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::Text;
 use crate::config::{HealthCheck, HealthCheckKind};
-use crate::directive::{Apply, Arity, Directive, HTTP, LOCATION, NOT_HERE_YET, Notice, many};
+use crate::directive::{Apply, Arity, Directive, HTTP, LOCATION, many};
 use crate::lexer::{Statement, Word};
 use crate::resolve::draft::Origin;
 use crate::resolve::unsupported::Feature;
@@ -20,14 +20,14 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::AtLeast(0),
         Apply::With(health_check),
         "Probes the servers that the location passes requests to: interval=, jitter=, fails=, passes=, uri=, match=, port=, mandatory, persistent, type=tcp, keepalive_time=.",
-    ).unread(NOT_HERE_YET, Notice::Given),
+    ),
     many(
         "match",
         HTTP,
         Arity::Exactly(1),
         Apply::Block(matching::match_block),
         "What a server must answer to a probe: status, header, body, require.",
-    ).unread(NOT_HERE_YET, Notice::Given),
+    ),
 ];
 
 /// A `health_check` whose `match` may follow later.

@@ -7,7 +7,7 @@ use super::queue::PlaceRef;
 use crate::local::Local;
 use crate::request::Request;
 use crate::site::Site;
-use mill_config::config::{Config, ErrorLog, ErrorLogTarget, Listener, LogLevel};
+use mill_config::config::{Config, ErrorLog, ErrorLogTarget, Listener, Location, LogLevel};
 use mill_http::field::KnownField;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
@@ -79,6 +79,17 @@ impl<E: Engine> Local<E> {
                 append(line, format_args!("{}", listener.address));
             }
         });
+    }
+
+    /// The same for what concerns a location, and no client.
+    pub(crate) fn log_location_error(
+        &self,
+        location: &Location,
+        level: LogLevel,
+        message: fmt::Arguments<'_>,
+    ) {
+        let logs = &location.log.error_logs;
+        self.write_error(logs, false, level, None, message, |_| {});
     }
 
     /// The line for a client that ends a connection which was kept alive; nginx adds nothing to it.

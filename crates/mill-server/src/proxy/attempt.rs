@@ -52,13 +52,13 @@ impl<'a, E: Engine> Attempt<'a, E> {
         request: &Request,
     ) -> Result<AnswerHead, Fault> {
         connection.stream().write(Payload::Copy(head));
-        let mut reading = HeadReading::new(self, scan);
+        let mut reading = HeadReading::new(self.local, self.trace, scan);
         let sending = self.send_content(connection, content, exchange, request);
-        let answering = poll_fn(|_| reading.poll_head(connection, request));
+        let answering = poll_fn(|_| reading.poll_head(connection.stream(), request));
         let (found, is_sent_whole) = match race(sending, answering).await {
             // The server may have answered, and then closed while it was still sent to.
             Either::First(Err(fault @ Fault::Failed(Step::Sending, _))) => {
-                match reading.poll_head(connection, request) {
+                match reading.poll_head(connection.stream(), request) {
                     Poll::Ready(Ok(head)) => (Ok(head), false),
                     _ => (Err(fault), false),
                 }
@@ -88,7 +88,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
         let mut deadline = scheduler.now() + timeout;
         poll_fn(|_| {
             let before = reading.arrivals;
-            if let Poll::Ready(found) = reading.poll_head(connection, request) {
+            if let Poll::Ready(found) = reading.poll_head(connection.stream(), request) {
                 return Poll::Ready(found);
             }
             if reading.arrivals != before {
@@ -125,7 +125,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
     }
 
     /// Waits until the server has taken all but `most` bytes, as long as it takes something every `proxy_send_timeout`.
-    async fn drain(&self, stream: &E::Stream, most: u64) -> Result<(), Fault> {
+    pub(super) async fn drain(&self, stream: &E::Stream, most: u64) -> Result<(), Fault> {
         let scheduler = &self.local.scheduler;
         let timeout = self.settings.send_timeout;
         let (mut taken, mut deadline) = (stream.sent(), scheduler.now() + timeout);
@@ -146,7 +146,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
 }
 
 /// The head of an answer while it arrives.
-struct HeadReading<'a, E: Engine> {
+pub(super) struct HeadReading<'a, E: Engine> {
     local: &'a Local<E>,
     trace: &'a UpstreamTrace,
     scan: HeadScan,
@@ -158,26 +158,26 @@ struct HeadReading<'a, E: Engine> {
 }
 
 impl<'a, E: Engine> HeadReading<'a, E> {
-    fn new(attempt: &Attempt<'a, E>, scan: HeadScan) -> Self {
+    pub(super) fn new(local: &'a Local<E>, trace: &'a UpstreamTrace, scan: HeadScan) -> Self {
         Self {
-            local: attempt.local,
-            trace: attempt.trace,
+            local,
+            trace,
             scan,
             unread: 0,
             arrivals: 0,
-            memory: attempt.trace.lend_head(),
+            memory: trace.lend_head(),
         }
     }
 
     /// Ready with the head of the final answer; interim ones before it are passed over.
-    fn poll_head(
+    pub(super) fn poll_head(
         &mut self,
-        connection: &UpstreamConnection<E>,
+        stream: &E::Stream,
         request: &Request,
     ) -> Poll<Result<ResponseHead, Fault>> {
         loop {
             let unread = self.unread;
-            let readable = match connection.stream().poll_readable(unread + 1) {
+            let readable = match stream.poll_readable(unread + 1) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(readable)) if readable.unread > unread => readable,
                 Poll::Ready(Ok(_)) => {
@@ -188,7 +188,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
                 }
             };
             self.arrivals += 1;
-            match self.take(connection, request)? {
+            match self.take(stream, request)? {
                 (_, Some(head)) if head.is_interim() => {
                     self.scan.restart()?;
                     self.unread = 0;
@@ -201,7 +201,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
         }
     }
 
-    fn into_answer(self, head: ResponseHead) -> AnswerHead {
+    pub(super) fn into_answer(self, head: ResponseHead) -> AnswerHead {
         AnswerHead {
             body: AnswerBody::new(&self.scan, &head),
             head,
@@ -213,12 +213,12 @@ impl<'a, E: Engine> HeadReading<'a, E> {
     /// and the head once it is whole.
     fn take(
         &mut self,
-        connection: &UpstreamConnection<E>,
+        stream: &E::Stream,
         request: &Request,
     ) -> Result<(usize, Option<ResponseHead>), Fault> {
         let (scan, into, local) = (&mut self.scan, &mut self.memory, self.local);
         let mut is_caught = false;
-        let (taken, found) = connection.stream().read(|bytes| {
+        let (taken, found) = stream.read(|bytes| {
             let (taken, found) = scan.take(bytes, into, |notice| {
                 is_caught |= notice.is_caught(request);
                 local.log_error(Some(request), notice.level(), format_args!("{notice}"));

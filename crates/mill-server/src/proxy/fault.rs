@@ -106,7 +106,7 @@ impl Fault {
     }
 
     /// The step in which a server failed, in the words of nginx's log.
-    pub(super) const fn during(self) -> &'static str {
+    pub(crate) const fn during(self) -> &'static str {
         match self {
             Self::TimedOut(step)
             | Self::Failed(step, _)

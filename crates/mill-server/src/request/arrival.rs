@@ -6,7 +6,7 @@ use crate::local::{FileOf, Local};
 use crate::log::Text;
 use crate::request::{CaptureSet, ConnectionFacts, Message, Phase, Request, Sent};
 use crate::site::Site;
-use mill_config::config::{LogLevel, Server, ServerName, VirtualHosts};
+use mill_config::config::{LogLevel, ProbingLocation, Server, ServerName, VirtualHosts};
 use mill_http::method::Method;
 use mill_http::refusal::emit_ignored_field;
 use mill_http::status::Status;
@@ -49,11 +49,46 @@ impl Request {
         let listener = http.listeners.get(arrival.listener)?;
         let peer_reached = ip(&arrival.connection.local);
         let hosts = listener.hosts_for(peer_reached);
-        let server = Arc::clone(&hosts.default);
-        let mut request = Box::new(Self {
+        let mut request = Self::begin(arrival, &hosts.default, &site, local);
+        // If some addresses have servers of their own, the server depends on the local address.
+        request.pure = listener.specific.is_empty();
+        request.read_target();
+        log_ignored_fields(&request, false, local);
+        if !request.path_is_invalid {
+            request.find_server(hosts);
+            request
+                .message
+                .head
+                .judge_names(name_rules(&request.server));
+            log_ignored_fields(&request, true, local);
+        }
+        Some(request)
+    }
+
+    /// A request that no client has sent, for a location without its phases: a probe.
+    pub(crate) fn of_location<E: Engine>(
+        arrival: Arrival,
+        place: &ProbingLocation,
+        site: &Arc<Site>,
+        local: &Local<E>,
+    ) -> Box<Self> {
+        let mut request = Self::begin(arrival, &place.server, site, local);
+        request.read_target();
+        request.location = Arc::clone(&place.location);
+        request
+    }
+
+    fn begin<E: Engine>(
+        arrival: Arrival,
+        server: &Arc<Server>,
+        site: &Arc<Site>,
+        local: &Local<E>,
+    ) -> Box<Self> {
+        let http = site.config.http.as_ref();
+        Box::new(Self {
             told_client: None,
             location: Arc::clone(&server.location),
-            server,
+            server: Arc::clone(server),
             connection: arrival.connection,
             connection_requests: arrival.connection_requests,
             method: arrival.message.head.method,
@@ -63,7 +98,7 @@ impl Request {
             uri: Vec::new(),
             args: Vec::new(),
             captures: CaptureSet::default(),
-            variables: vec![None; http.user_variables.len()],
+            variables: vec![None; http.map_or(0, |http| http.user_variables.len())],
             overrides: Vec::new(),
             internal: false,
             redirects: 0,
@@ -81,8 +116,7 @@ impl Request {
             error_status: None,
             limit_rate: None,
             limit_rate_after: None,
-            // If some addresses have servers of their own, the server depends on the local address.
-            pure: listener.specific.is_empty(),
+            pure: false,
             freshness: None,
             varies_by_encoding: false,
             carried_fields: Vec::new(),
@@ -91,19 +125,8 @@ impl Request {
             kept_content: None,
             upstream: None,
             sent: Sent::default(),
-            site: Arc::clone(&site),
-        });
-        request.read_target();
-        log_ignored_fields(&request, false, local);
-        if !request.path_is_invalid {
-            request.find_server(hosts);
-            request
-                .message
-                .head
-                .judge_names(name_rules(&request.server));
-            log_ignored_fields(&request, true, local);
-        }
-        Some(request)
+            site: Arc::clone(site),
+        })
     }
 
     /// The server of the host. Without a host it is the default server, or, once the head is complete, the server for

@@ -39,16 +39,17 @@ fn follow<E: Engine>(
     let name_servers = upstream.name_servers.as_ref()?;
     let resolver = local.resolvers.of(name_servers, &site.resolver_zones);
     let host = String::from_utf8_lossy(&name.host).into_owned();
-    let (log, group) = (Rc::clone(local), Arc::clone(group));
+    let (teller, group) = (Rc::clone(local), Arc::clone(group));
     let tell = move |members: Members<'_>| match members {
         Members::Are(members) => {
             if let Some(server) = group.config().servers.get(number) {
                 group.set_members(server, members);
+                teller.upstreams.notice_servers(&teller.scheduler);
             }
         }
         Members::Failed(error) => {
             let text = format_args!("{host} could not be resolved ({error})");
-            log.log_error(None, LogLevel::Error, text);
+            teller.log_error(None, LogLevel::Error, text);
         }
     };
     let task = resolver.follow(name, upstream.resolver_timeout, tell);

@@ -8,6 +8,8 @@ mod api;
 mod asked;
 /// Servers that fail, and clients that go.
 mod faults;
+/// Health checks.
+mod health;
 /// Readers that forgive what is forbidden.
 mod lenient;
 /// How much is read of an answer, and how fast.
