@@ -68,6 +68,8 @@ impl<L> StackOptions<L> {
 const OPENED: SocketOptions = SocketOptions {
     mss_max: None,
     user_timeout: None,
+    keepalive: None,
+    receive_buffer_bytes: None,
     syn_retries_max: None,
     fast_open: false,
     fast_open_without_cookie: false,
@@ -190,7 +192,7 @@ where
         let entry = Entry {
             inner,
             stack,
-            send_buffer_bytes: stack_half.send_buffer_of(options),
+            send_buffer_bytes: stack_half.send_buffer_of(options.send_buffer_bytes),
             is_dual: listen_options(options).dual_stack,
             accepting: false,
             is_waiting: false,

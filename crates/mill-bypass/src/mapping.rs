@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 use mill_runtime::datagrams::{DatagramError, Ecn};
-use mill_runtime::engine::{Keepalive, ListenError, ListenOptions};
+use mill_runtime::engine::{ConnectOptions, Keepalive, ListenError, ListenOptions};
 use mill_runtime::stream::{StreamError, TransportInfo};
 use mill_runtime::time::{Duration, Instant};
 use mill_stack::socket::{self, ConnectError, SocketError};
@@ -70,15 +70,36 @@ pub(crate) fn listen_options(options: &ListenOptions) -> socket::ListenOptions {
         deferred: options.deferred,
         fast_open: options.fastopen,
         fast_open_without_cookie: false,
-        keepalive: keepalive(options.keepalive),
         nodelay: options.nodelay,
         // Linux's default (net.ipv6.bindv6only = 0) where it is left to the system.
         dual_stack: options.address_is_v6_wildcard() && options.ipv6only != Some(true),
-        each: socket::SocketOptions::default(),
+        each: socket::SocketOptions {
+            keepalive: keepalive(options.keepalive),
+            receive_buffer_bytes: options.receive_buffer_bytes.map(clamp),
+            ..socket::SocketOptions::default()
+        },
+    }
+}
+
+/// The options of a connection that is opened, over the ones of all.
+pub(crate) fn opened_options(
+    all: socket::SocketOptions,
+    options: &ConnectOptions,
+) -> socket::SocketOptions {
+    let probes = || config::Keepalive::default();
+    socket::SocketOptions {
+        keepalive: options.keepalive.then(probes).or(all.keepalive),
         receive_buffer_bytes: options
             .receive_buffer_bytes
-            .map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),
+            .map(clamp)
+            .or(all.receive_buffer_bytes),
+        ..all
     }
+}
+
+/// Bytes of a buffer.
+pub(crate) fn clamp(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// Keep-alive is off by default, as on Linux; a value left to the system is Linux's.
@@ -180,3 +201,25 @@ const KEEPALIVE_COUNT_MAX: u32 = 127;
 pub(crate) const EMFILE: i32 = 24;
 pub(crate) const EADDRINUSE: i32 = 98;
 pub(crate) const EADDRNOTAVAIL: i32 = 99;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opened_connection_has_what_is_asked_for_and_else_what_all_have() {
+        let all = socket::SocketOptions {
+            receive_buffer_bytes: Some(1),
+            ..socket::SocketOptions::default()
+        };
+        let asked = ConnectOptions {
+            keepalive: true,
+            receive_buffer_bytes: Some(2),
+            ..ConnectOptions::default()
+        };
+        let opened = opened_options(all, &asked);
+        assert_eq!(opened.keepalive, Some(config::Keepalive::default()));
+        assert_eq!(opened.receive_buffer_bytes, Some(2));
+        assert_eq!(opened_options(all, &ConnectOptions::default()), all);
+    }
+}

@@ -3,7 +3,9 @@
 use crate::bypass::{BypassLink, StackOptions};
 use crate::file_bytes::FileBytes;
 use crate::listeners::{Entry, Listeners};
-use crate::mapping::{EADDRNOTAVAIL, canonical, connect_error, listen_options, to_stack};
+use crate::mapping::{
+    EADDRNOTAVAIL, canonical, clamp, connect_error, listen_options, opened_options, to_stack,
+};
 use crate::pace::Wait;
 use crate::slot::Flags;
 use crate::stack::{Stack, earlier};
@@ -200,11 +202,10 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         }
     }
 
-    pub(crate) fn send_buffer_of(&self, options: &ListenOptions) -> u32 {
-        let asked = options.send_buffer_bytes;
-        let asked = asked.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+    /// The send buffer of a connection for which so much was asked.
+    pub(crate) fn send_buffer_of(&self, asked: Option<usize>) -> u32 {
         asked.map_or(self.send_buffer_bytes, |bytes| {
-            bytes.max(SEND_BUFFER_BYTES_MIN)
+            clamp(bytes).max(SEND_BUFFER_BYTES_MIN)
         })
     }
 
@@ -244,6 +245,7 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
             Some(Address::Unix(_)) => return Err(StreamError::Other(EADDRNOTAVAIL)),
         };
         let (remote, token) = (canonical(target), task.to_bits());
+        let opened = opened_options(self.opened, options);
         let socket = {
             let mut stack = self.stack.borrow_mut();
             if let Some(ports) = self.ports.take() {
@@ -252,7 +254,7 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
             let Stack { host, link, .. } = &mut *stack;
             // Where several links share a device, from a port whose replies come to this one.
             let steer = |flow: &Flow| link.brings(remote, flow.local_port);
-            host.connect_with(remote, source, options.nodelay, self.opened, token, steer)
+            host.connect_with(remote, source, options.nodelay, opened, token, steer)
                 .map_err(connect_error)?
         };
         let flags = Flags {
@@ -263,7 +265,7 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         Ok(StackStream::new(
             &self.stack,
             socket,
-            self.send_buffer_bytes,
+            self.send_buffer_of(options.send_buffer_bytes),
             flags,
         ))
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::Text;
 use crate::config::{Config, LogLevel, Match};
 use crate::diagnostic::{Diagnostic, Snippet, SourcePosition, Spot};
-use crate::directive::{Apply, Contexts, Directive, NOT_HERE_YET, Notice, Value};
+use crate::directive::{Apply, Contexts, Directive, Notice, Value};
 use crate::directives;
 use crate::directives::upstream::BlockDraft;
 use crate::lexer::{LexError, Lexer, SourceText, Statement, Token, Word};
@@ -357,12 +357,6 @@ impl<'a> Resolver<'a> {
         let name = statement.name();
         let message = format!("\"{}\" directive has no effect", name.display());
         self.notice(statement, name, message, reason);
-    }
-
-    /// The same for a parameter whose feature the server does not have yet.
-    pub(crate) fn note_parameter_not_here_yet(&mut self, statement: &Statement, word: &Word) {
-        let message = format!("parameter \"{}\" has no effect", word.display());
-        self.notice(statement, word, message, NOT_HERE_YET);
     }
 }
 

@@ -53,6 +53,7 @@ use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use mill_sys::address::Peer;
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
+use mill_sys::socket::ConnectorOptions;
 use mill_sys::{clock, descriptor, socket};
 use outbound::Outbound;
 use precision::Precision;
@@ -288,8 +289,15 @@ impl Engine for KernelEngine {
         options: &ConnectOptions,
         task: TaskId,
     ) -> Result<KernelStream, StreamError> {
-        let source = options.source.as_ref().map(listeners::endpoint);
-        let descriptor = socket::connect(listeners::endpoint(target), source, options.nodelay)
+        let connector = ConnectorOptions {
+            source: options.source.as_ref().map(listeners::endpoint),
+            transparent: options.transparent,
+            nodelay: options.nodelay,
+            keepalive: options.keepalive,
+            receive_buffer_bytes: options.receive_buffer_bytes,
+            send_buffer_bytes: options.send_buffer_bytes,
+        };
+        let descriptor = socket::connect(listeners::endpoint(target), &connector)
             .map_err(|error| transmit::stream_error(&error))?;
         Ok(self
             .0

@@ -67,6 +67,7 @@ async fn attempt<E: Engine, R: Record>(
     let options = ConnectOptions {
         source: source.map(Address::Ip),
         nodelay: local.plan.nodelay,
+        ..ConnectOptions::default()
     };
     let stream = local
         .engine

@@ -236,15 +236,26 @@ pub struct ConnectOptions {
     /// thousands of connections to each target. Any other port is used exactly, also while an earlier connection
     /// from it waits for its last segments (TIME-WAIT).
     pub source: Option<Address>,
+    /// The source may be an address that is not this machine's (`IP_TRANSPARENT`); without the right to do that the error
+    /// is [`StreamError::Other`] with EPERM. An engine that lacks it takes addresses of its own alone: EADDRNOTAVAIL.
+    pub transparent: bool,
     /// Send small segments at once (RFC 9293 3.7.4).
     pub nodelay: bool,
+    /// Probe an idle connection (RFC 9293 3.8.4), with the system's times.
+    pub keepalive: bool,
+    pub receive_buffer_bytes: Option<usize>,
+    pub send_buffer_bytes: Option<usize>,
 }
 
 impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
             source: None,
+            transparent: false,
             nodelay: true,
+            keepalive: false,
+            receive_buffer_bytes: None,
+            send_buffer_bytes: None,
         }
     }
 }

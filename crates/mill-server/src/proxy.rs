@@ -35,6 +35,9 @@ mod choice;
 /// What a connection begins with.
 mod proxy_header;
 
+/// The near end of that connection.
+mod binding;
+
 /// One try.
 mod attempt;
 
@@ -94,6 +97,7 @@ use mill_http::status::Status;
 use mill_http::version::Version;
 use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
+use mill_upstream::pool::Scope;
 use mill_upstream::select::{Selected, Tried};
 use scan::HeadScan;
 use std::rc::Rc;
@@ -142,6 +146,8 @@ struct Proxying<'a, E: Engine> {
     group: Rc<WorkerGroup<E>>,
     content: RequestContent<E>,
     trace: Rc<UpstreamTrace>,
+    /// `None` where its connections are shared with all requests.
+    scope: Option<Rc<Scope>>,
     tried: Tried,
     started: Instant,
     /// Servers that may still be tried.
@@ -160,11 +166,19 @@ impl<'a, E: Engine> Proxying<'a, E> {
         let trace = Rc::clone(request.upstream.get_or_insert_with(|| local.take_trace()));
         let tries_max = settings.next_upstream_tries;
         let servers = group.selector.borrow_mut().tries();
+        let scope = binding::scope(
+            target.pass.protocol,
+            &settings,
+            group.group.config(),
+            request,
+            local,
+        );
         Self {
             local,
             target,
             content,
             trace,
+            scope,
             tried: Tried::default(),
             started: local.scheduler.now(),
             tries_left: match tries_max {
@@ -196,7 +210,7 @@ impl<'a, E: Engine> Proxying<'a, E> {
             self.report(selected, fault, request);
             if matches!(
                 fault,
-                Fault::ClientGone(_) | Fault::Content(_) | Fault::NotSpelled
+                Fault::ClientGone(_) | Fault::Content(_) | Fault::NotSpelled | Fault::NotBound
             ) {
                 return self.give_up(fault, request);
             }

@@ -16,7 +16,7 @@ use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
 use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
-use mill_upstream::pool::{IdleConnections, Reuse};
+use mill_upstream::pool::{IdleConnections, Reuse, Scope};
 use mill_upstream::select::Selector;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -154,14 +154,14 @@ impl<E: Engine> WorkerGroup<E> {
         })
     }
 
-    /// A kept connection to a server that began with this header and is still open, if there is one.
+    /// A kept connection of this scope to a server that is still open, if there is one.
     pub(crate) fn take_idle(
         &self,
         peer: &Arc<Peer>,
-        header: &[u8],
+        scope: Option<&Scope>,
         now: Instant,
     ) -> Option<(E::Stream, Reuse)> {
-        let taken = self.idle.borrow_mut().take(peer, header, now);
+        let taken = self.idle.borrow_mut().take(peer, scope, now);
         self.count_idle();
         taken
     }

@@ -134,6 +134,7 @@ impl Engine for SimEngine {
     ) -> Result<SimStream, StreamError> {
         let source = options.source.as_ref();
         let mut net = self.identity.net.borrow_mut();
+        net.opened_last = options.clone();
         let end = net.connect_task(self.identity.index, target, source, task)?;
         Ok(SimStream::new(Rc::clone(&self.identity.net), end))
     }

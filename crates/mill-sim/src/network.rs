@@ -16,7 +16,7 @@ use crate::random::Random;
 use crate::socket::{Listener, Socket};
 use crate::world::Until;
 use datagrams::DatagramSocket;
-use mill_runtime::engine::{Events, ListenOption, ListenerId, Park};
+use mill_runtime::engine::{ConnectOptions, Events, ListenOption, ListenerId, Park};
 use mill_runtime::stream::StreamOption;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant, UnixTime};
@@ -43,6 +43,8 @@ pub(crate) struct Network {
     /// The network of frames, beside the connections above.
     pub(crate) packets: Packets,
     pub(crate) engines: Vec<EngineState>,
+    /// The options of the connection that an engine has opened last.
+    pub(crate) opened_last: ConnectOptions,
     pub(crate) lacking_listen: Vec<ListenOption>,
     pub(crate) lacking_stream: Vec<StreamOption>,
     /// How far the test lets time go.
@@ -91,6 +93,7 @@ impl Network {
             datagram_sockets: Vec::new(),
             packets: Packets::new(),
             engines: Vec::new(),
+            opened_last: ConnectOptions::default(),
             lacking_listen: Vec::new(),
             lacking_stream: Vec::new(),
             until: Until::Idle,

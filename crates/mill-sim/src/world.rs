@@ -10,7 +10,7 @@ use crate::network::{Net, Network, START, run_due};
 use crate::packet::SentSegment;
 use crate::packet::ethernet::Ethernet;
 use mill_runtime::address::Address;
-use mill_runtime::engine::ListenOption;
+use mill_runtime::engine::{ConnectOptions, ListenOption};
 use mill_runtime::stream::StreamOption;
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use std::cell::RefCell;
@@ -118,6 +118,11 @@ impl World {
         drop(net);
         run_due(&self.net);
         true
+    }
+
+    /// The options of the connection that an engine has opened last.
+    pub fn opened_last(&self) -> ConnectOptions {
+        self.net.borrow().opened_last.clone()
     }
 
     /// No listener of this world has the option.

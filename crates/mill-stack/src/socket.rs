@@ -28,12 +28,9 @@ pub struct ListenOptions {
     /// Fast Open takes data in a SYN also without a cookie, so that a forged address can cause work; for networks
     /// without forged addresses (RFC 7413 5, `TCP_FASTOPEN_NO_COOKIE`).
     pub fast_open_without_cookie: bool,
-    pub keepalive: Option<Keepalive>,
     pub nodelay: bool,
     /// `::` listens for IPv4 too.
     pub dual_stack: bool,
-    /// Bytes received and not read, at most, of each connection; `None` as the host's configuration says.
-    pub receive_buffer_bytes: Option<u32>,
     /// The initial options of its connections.
     pub each: SocketOptions,
 }
@@ -46,6 +43,10 @@ pub struct SocketOptions {
     pub mss_max: Option<u16>,
     /// How long data may stay unacknowledged (`TCP_USER_TIMEOUT`).
     pub user_timeout: Option<Duration>,
+    /// Probes of an idle connection (`SO_KEEPALIVE`).
+    pub keepalive: Option<Keepalive>,
+    /// Bytes received and not read, at most (`SO_RCVBUF`).
+    pub receive_buffer_bytes: Option<u32>,
     /// How often a SYN is repeated (`TCP_SYNCNT`).
     pub syn_retries_max: Option<u8>,
     /// As a client: the SYN asks the server for a Fast Open cookie, or, where one is known, carries it and what was
@@ -65,10 +66,8 @@ impl Default for ListenOptions {
             deferred: false,
             fast_open: None,
             fast_open_without_cookie: false,
-            keepalive: None,
             nodelay: true,
             dual_stack: false,
-            receive_buffer_bytes: None,
             each: SocketOptions::default(),
         }
     }

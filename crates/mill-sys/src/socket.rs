@@ -5,6 +5,7 @@ use crate::address::{Peer, SockAddr};
 use crate::listener::{Endpoint, set_int, stream_socket};
 use crate::process::check;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -20,26 +21,64 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
     Ok((unsafe { OwnedFd::from_raw_fd(descriptor) }, address.peer()))
 }
 
-/// Starts a connection to `target`, from `source` if given. Costs two system calls, one more for `nodelay` and two more
-/// for a source. If one of them fails, the socket is closed.
-///
-/// A source port of 0 is chosen by the kernel at connect, so it is unique only together with the target. Any other port
-/// is used exactly, even while it is in TIME-WAIT.
-pub fn connect(
-    target: Endpoint<'_>,
-    source: Option<Endpoint<'_>>,
-    nodelay: bool,
-) -> io::Result<OwnedFd> {
+/// What is set before a socket connects; `None` or false leaves the system's default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConnectorOptions<'a> {
+    /// A port of 0 is chosen by the kernel at connect, so it is unique only together with the target. Any other port is
+    /// used exactly, even while it is in TIME-WAIT.
+    pub source: Option<Endpoint<'a>>,
+    /// `IP_TRANSPARENT`: the source may be an address of another machine.
+    pub transparent: bool,
+    pub nodelay: bool,
+    /// `SO_KEEPALIVE`.
+    pub keepalive: bool,
+    pub receive_buffer_bytes: Option<usize>,
+    pub send_buffer_bytes: Option<usize>,
+}
+
+/// Starts a connection. Costs two system calls, two more for a source, and one more for each other option. If one of
+/// them fails, the socket is closed.
+pub fn connect(target: Endpoint<'_>, options: &ConnectorOptions<'_>) -> io::Result<OwnedFd> {
     let address = SockAddr::new(target)?;
     let socket = stream_socket(address.family())?;
-    if nodelay && let Endpoint::Ip(_) = target {
+    if options.nodelay
+        && let Endpoint::Ip(_) = target
+    {
         set_nodelay(socket.as_fd(), true)?;
     }
-    if let Some(source) = source {
+    if options.keepalive {
+        set_int(socket.as_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    }
+    let buffers = [
+        (libc::SO_RCVBUF, options.receive_buffer_bytes),
+        (libc::SO_SNDBUF, options.send_buffer_bytes),
+    ];
+    for (name, bytes) in buffers {
+        if let Some(bytes) = bytes {
+            let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+            set_int(socket.as_fd(), libc::SOL_SOCKET, name, bytes)?;
+        }
+    }
+    if let Some(source) = options.source {
+        if options.transparent {
+            set_transparent(socket.as_fd(), source)?;
+        }
         bind_source(socket.as_fd(), source)?;
     }
     address.connect(socket.as_fd())?;
     Ok(socket)
+}
+
+fn set_transparent(socket: BorrowedFd<'_>, source: Endpoint<'_>) -> io::Result<()> {
+    match source {
+        Endpoint::Ip(SocketAddr::V4(_)) => {
+            set_int(socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1)
+        }
+        Endpoint::Ip(SocketAddr::V6(_)) => {
+            set_int(socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1)
+        }
+        Endpoint::Unix(_) => Ok(()),
+    }
 }
 
 fn bind_source(socket: BorrowedFd<'_>, source: Endpoint<'_>) -> io::Result<()> {
@@ -268,7 +307,7 @@ fn send_flags(more: bool) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{SocketAddr, TcpListener};
+    use std::net::TcpListener;
 
     #[test]
     fn a_source_port_that_the_system_chooses_is_chosen_when_it_connects() {
@@ -314,9 +353,61 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let target = Endpoint::Ip(listener.local_addr().unwrap());
         for nodelay in [false, true] {
-            let socket = connect(target, None, nodelay).unwrap();
+            let options = ConnectorOptions {
+                nodelay,
+                ..ConnectorOptions::default()
+            };
+            let socket = connect(target, &options).unwrap();
             let set: i32 = option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY).unwrap();
             assert_eq!(set != 0, nodelay);
+        }
+    }
+
+    #[test]
+    fn options_are_set_where_they_are_asked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Endpoint::Ip(listener.local_addr().unwrap());
+        let read = |options: &ConnectorOptions<'_>| {
+            let socket = connect(target, options).unwrap();
+            let names = [libc::SO_KEEPALIVE, libc::SO_RCVBUF, libc::SO_SNDBUF];
+            names.map(|name| option::<i32>(socket.as_fd(), libc::SOL_SOCKET, name).unwrap())
+        };
+        let usual = read(&ConnectorOptions::default());
+        assert_eq!(usual[0], 0);
+        let set = read(&ConnectorOptions {
+            keepalive: true,
+            receive_buffer_bytes: Some(20_000),
+            send_buffer_bytes: Some(30_000),
+            ..ConnectorOptions::default()
+        });
+        // The kernel doubles what is asked for (socket(7)).
+        assert_eq!(set, [1, 40_000, 60_000]);
+        assert!(usual[1] != set[1] && usual[2] != set[2]);
+    }
+
+    #[test]
+    fn a_transparent_source_may_be_an_address_of_another_machine() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Endpoint::Ip(listener.local_addr().unwrap());
+        let source: SocketAddr = "198.51.100.7:0".parse().unwrap();
+        let connect_as = |transparent| {
+            let options = ConnectorOptions {
+                source: Some(Endpoint::Ip(source)),
+                transparent,
+                ..ConnectorOptions::default()
+            };
+            connect(target, &options).map_err(|error| error.raw_os_error())
+        };
+        let number = |result: Result<OwnedFd, Option<i32>>| result.unwrap_err();
+        assert_eq!(number(connect_as(false)), Some(libc::EADDRNOTAVAIL));
+        match connect_as(true) {
+            Err(Some(libc::EPERM)) => eprintln!("not tested: IP_TRANSPARENT needs CAP_NET_ADMIN"),
+            // The handshake goes on: its answers go elsewhere.
+            Err(error) => assert_eq!(error, Some(libc::EINPROGRESS)),
+            Ok(socket) => match local_address(socket.as_fd()).unwrap() {
+                Peer::Ip(address) => assert_eq!(address.ip(), source.ip()),
+                Peer::Unix => panic!("not an IP address"),
+            },
         }
     }
 }

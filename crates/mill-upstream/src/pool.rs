@@ -2,10 +2,13 @@
 
 use crate::group::PeerSet;
 use crate::peer::Peer;
+use mill_config::config::Location;
 use mill_config::config::upstream::UpstreamKeepalive;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::Instant;
 use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -27,20 +30,38 @@ struct Idle<S> {
     since: Instant,
 }
 
-/// What a connection began with, and how much it has been used.
+/// What a connection serves, and how much it has been used.
 #[derive(Clone, Debug)]
 pub struct Reuse {
-    /// The header of the PROXY protocol that it began with; empty if none.
-    header: Box<[u8]>,
+    scope: Option<Rc<Scope>>,
     opened: Instant,
     requests: u64,
 }
 
+/// What a connection serves besides requests to its server; without a scope it serves all that have none either.
+#[derive(Debug, Default)]
+pub struct Scope {
+    /// The header of the PROXY protocol that it began with; empty if none.
+    pub header: Vec<u8>,
+    /// Its local address: `proxy_bind` and its like.
+    pub source: Option<SocketAddr>,
+    /// The location that has opened it: `keepalive N local`.
+    pub location: Option<Arc<Location>>,
+}
+
+impl PartialEq for Scope {
+    fn eq(&self, other: &Self) -> bool {
+        let location = |scope: &Self| scope.location.as_ref().map(Arc::as_ptr);
+        (&self.header, self.source) == (&other.header, other.source)
+            && location(self) == location(other)
+    }
+}
+
 impl Reuse {
     /// Of a new connection.
-    pub fn new(header: impl Into<Box<[u8]>>, now: Instant) -> Self {
+    pub const fn new(scope: Option<Rc<Scope>>, now: Instant) -> Self {
         Self {
-            header: header.into(),
+            scope,
             opened: now,
             requests: 0,
         }
@@ -60,10 +81,16 @@ impl<S: Stream> IdleConnections<S> {
         }
     }
 
-    /// The connection to this server that was used last of those that began with this header, if one is still open.
-    pub fn take(&mut self, peer: &Arc<Peer>, header: &[u8], now: Instant) -> Option<(S, Reuse)> {
-        let serves =
-            |idle: &Idle<S>| idle.peer.shares_load_with(peer) && *idle.reuse.header == *header;
+    /// The connection of this scope to this server that was used last, if one is still open.
+    pub fn take(
+        &mut self,
+        peer: &Arc<Peer>,
+        scope: Option<&Scope>,
+        now: Instant,
+    ) -> Option<(S, Reuse)> {
+        let serves = |idle: &Idle<S>| {
+            idle.peer.shares_load_with(peer) && idle.reuse.scope.as_deref() == scope
+        };
         loop {
             let found = self.kept.iter().position(serves)?;
             let idle = self.kept.remove(found)?;

@@ -193,6 +193,27 @@ fn a_connect_whose_task_is_dropped_leaves_no_connection() {
     assert_eq!(engine.stack_streams(), 1, "the task's");
 }
 
+#[test]
+fn a_connection_has_the_receive_buffer_that_was_asked_for() {
+    let origin = Origin::new(CLIENTS.into());
+    let (mut server, _story, _client) =
+        start_connecting::<Network>(origin.target.clone(), ConnectOptions::default(), true);
+    let _first = origin.accept_soon(&mut server);
+    let engine = server.around.engine.clone();
+    let mut window = |receive_buffer_bytes| {
+        let options = ConnectOptions {
+            receive_buffer_bytes,
+            ..ConnectOptions::default()
+        };
+        let stream = engine.connect(&origin.target, &options, TaskId::NONE);
+        let stream = stream.unwrap();
+        let _peer = origin.accept_soon(&mut server);
+        stream.info().unwrap().rcv_space
+    };
+    assert_eq!(window(Some(5000)), 5000);
+    assert!(window(None) > 5000);
+}
+
 /// A port that no server has.
 const ORIGIN_PORT: u16 = PORT + 8000;
 

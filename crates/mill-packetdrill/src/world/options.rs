@@ -77,13 +77,13 @@ impl World {
                 descriptor.send_buffer_bytes = 2 * u64::try_from(number).unwrap_or(0);
             }
             (SOL_SOCKET, SO_RCVBUF) => {
-                descriptor.options.receive_buffer_bytes = u32::try_from(number).ok();
+                descriptor.options.each.receive_buffer_bytes = u32::try_from(number).ok();
             }
             (SOL_SOCKET, SO_KEEPALIVE) => {
-                descriptor.options.keepalive = on.then(Keepalive::default);
+                descriptor.options.each.keepalive = on.then(Keepalive::default);
             }
             (SOL_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT) => {
-                let keepalive = descriptor.options.keepalive.get_or_insert_default();
+                let keepalive = descriptor.options.each.keepalive.get_or_insert_default();
                 set_keepalive(keepalive, name, number);
             }
             (SOL_TCP, TCP_DEFER_ACCEPT) => descriptor.options.deferred = on,

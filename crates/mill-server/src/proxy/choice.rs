@@ -2,12 +2,11 @@
 
 use super::attempt::Attempt;
 use super::connection::UpstreamConnection;
-use super::fault::{Fault, Step};
 use super::trace::TriedServer;
-use super::{FailedTry, Proxying, proxy_header};
+use super::{FailedTry, Proxying};
 use crate::request::Request;
 use mill_runtime::address::Address;
-use mill_runtime::engine::{ConnectOptions, Engine};
+use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use mill_upstream::pool::Reuse;
@@ -49,27 +48,29 @@ impl<E: Engine> Proxying<'_, E> {
     ) -> Result<UpstreamConnection<E>, FailedTry> {
         let (scheduler, group) = (&self.local.scheduler, &self.group);
         let (now, task) = (scheduler.now(), scheduler.current());
-        let header = proxy_header::of(request, self.target.pass.protocol);
-        if let Some((stream, reuse)) = group.take_idle(selected.peer(), &header, now) {
+        let scope = self.scope.as_deref();
+        if let Some((stream, reuse)) = group.take_idle(selected.peer(), scope, now) {
             stream.set_task(task);
             let group = Rc::clone(group);
             return Ok(UpstreamConnection::new(stream, reuse, selected, group));
         }
         let address = selected.peer().address();
-        let options = ConnectOptions::default();
+        let options = self.connect_options();
         let opened = self.local.engine.connect(&address, &options, task);
         let stream = match opened {
             Ok(stream) => stream,
             Err(error) => {
-                return Err((Fault::Failed(Step::Connecting, error), selected, false));
+                return Err((self.not_opened(error, request), selected, false));
             }
         };
         match attempt.establish(&stream).await {
             Ok(()) => {
-                if !header.is_empty() {
-                    stream.write(Payload::Copy(&header));
+                if let Some(scope) = scope
+                    && !scope.header.is_empty()
+                {
+                    stream.write(Payload::Copy(&scope.header));
                 }
-                let (group, reuse) = (Rc::clone(group), Reuse::new(header, now));
+                let (group, reuse) = (Rc::clone(group), Reuse::new(self.scope.clone(), now));
                 Ok(UpstreamConnection::new(stream, reuse, selected, group))
             }
             Err(fault) => Err((fault, selected, false)),

@@ -34,6 +34,8 @@ pub(crate) enum Fault {
     Logged,
     /// The request cannot be said in the server's protocol, and the log says why.
     NotSpelled,
+    /// The local address of the connection cannot be had, and the log says why.
+    NotBound,
     /// The group has no server that may be tried.
     NoPeer,
     /// An answer with a status that `proxy_next_upstream` names.
@@ -79,7 +81,7 @@ impl Fault {
     pub(crate) const fn status(self) -> Status {
         match self {
             Self::TimedOut(_) => Status::GATEWAY_TIMEOUT,
-            Self::NotSpelled => Status::INTERNAL_SERVER_ERROR,
+            Self::NotSpelled | Self::NotBound => Status::INTERNAL_SERVER_ERROR,
             Self::Status(status) => Status(status),
             Self::ClientGone(_) => CLIENT_CLOSED_REQUEST,
             _ => Status::BAD_GATEWAY,
@@ -99,6 +101,7 @@ impl Fault {
             Self::Status(status) => NextUpstream::status(status),
             Self::NoPeer
             | Self::NotSpelled
+            | Self::NotBound
             | Self::InvalidContent(_)
             | Self::ClientGone(_)
             | Self::Content(_) => return None,
@@ -181,6 +184,7 @@ impl fmt::Display for Fault {
             Self::Fastcgi(fault, step) => write!(out, "{fault} while {}", step.words()),
             Self::Logged => out.write_str("upstream sent invalid header"),
             Self::NotSpelled => out.write_str("the request cannot be passed on"),
+            Self::NotBound => out.write_str("the local address cannot be had"),
             Self::Content(_) => out.write_str("the request's content has not arrived"),
         }
     }

@@ -14,7 +14,11 @@ impl<E: Engine> Proxying<'_, E> {
         let now = self.local.scheduler.now();
         let blames_server = !matches!(
             fault,
-            Fault::ClientGone(_) | Fault::Content(_) | Fault::NotSpelled | Fault::Status(403 | 404)
+            Fault::ClientGone(_)
+                | Fault::Content(_)
+                | Fault::NotSpelled
+                | Fault::NotBound
+                | Fault::Status(403 | 404)
         );
         let outcome = if blames_server {
             Outcome::Failed
@@ -33,7 +37,11 @@ impl<E: Engine> Proxying<'_, E> {
         self.trace.ended(status, 0, now);
         if !matches!(
             fault,
-            Fault::Content(_) | Fault::Status(_) | Fault::Logged | Fault::NotSpelled
+            Fault::Content(_)
+                | Fault::Status(_)
+                | Fault::Logged
+                | Fault::NotSpelled
+                | Fault::NotBound
         ) {
             self.local
                 .log_error(Some(request), fault.level(), format_args!("{fault}"));

@@ -6,6 +6,8 @@ mod answers;
 mod api;
 /// What the origin is asked.
 mod asked;
+/// The near end of connections to the origin.
+mod binding;
 /// Servers that fail, and clients that go.
 mod faults;
 /// Health checks.

@@ -143,11 +143,6 @@ impl<Q: SendQueue> Host<Q> {
 fn config_with(own: &Config, options: &ListenOptions) -> Config {
     let mut config = own.clone();
     config.nodelay = options.nodelay;
-    config.keepalive = options.keepalive.or(config.keepalive);
-    if let Some(bytes) = options.receive_buffer_bytes {
-        config.receive_buffer_bytes_max = bytes;
-        config.receive_buffer_bytes = config.receive_buffer_bytes.min(bytes);
-    }
     config_of_each(config, options.each)
 }
 
@@ -155,6 +150,11 @@ fn config_with(own: &Config, options: &ListenOptions) -> Config {
 pub(super) fn config_of_each(mut config: Config, options: SocketOptions) -> Config {
     config.mss_max = options.mss_max.or(config.mss_max);
     config.user_timeout = options.user_timeout.or(config.user_timeout);
+    config.keepalive = options.keepalive.or(config.keepalive);
+    if let Some(bytes) = options.receive_buffer_bytes {
+        config.receive_buffer_bytes_max = bytes;
+        config.receive_buffer_bytes = config.receive_buffer_bytes.min(bytes);
+    }
     config.syn_retries_max = options.syn_retries_max.unwrap_or(config.syn_retries_max);
     config
 }

@@ -1,6 +1,6 @@
 //! The pool over simulated connections: which one is taken, which makes room, what ends one.
 
-use super::{IdleConnections, Reuse};
+use super::{IdleConnections, Reuse, Scope};
 use crate::peer::Peer;
 use mill_config::config::Upstream;
 use mill_config::config::upstream::UpstreamAddress;
@@ -16,6 +16,7 @@ use mill_sim::engine::SimEngine;
 use mill_sim::stream::SimStream;
 use mill_sim::world::{Until, World};
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Two servers, connections to them, and a pool.
@@ -69,13 +70,13 @@ impl Pooled {
         let (ours, theirs) = self.open(server);
         let now = self.now();
         self.pool
-            .keep(&self.peers[server], ours, Reuse::new([], now), now);
+            .keep(&self.peers[server], ours, Reuse::new(None, now), now);
         theirs
     }
 
     /// The local address of the connection that is taken.
     fn take(&mut self, server: usize) -> Option<String> {
-        let taken = self.pool.take(&self.peers[server], &[], self.now());
+        let taken = self.pool.take(&self.peers[server], None, self.now());
         taken.map(|(stream, _)| stream.local().to_string())
     }
 
@@ -146,7 +147,7 @@ fn a_connection_has_its_number_of_requests() {
     let mut it = Pooled::new("keepalive 2; keepalive_requests 2;");
     let _theirs = it.keep_new(0);
     let now = it.now();
-    let (stream, reuse) = it.pool.take(&it.peers[0], &[], now).unwrap();
+    let (stream, reuse) = it.pool.take(&it.peers[0], None, now).unwrap();
     it.pool.keep(&it.peers[0], stream, reuse, now);
     assert!(it.pool.is_empty());
 }
@@ -155,13 +156,13 @@ fn a_connection_has_its_number_of_requests() {
 fn a_connection_has_its_time_to_wait_and_to_live() {
     let mut it = Pooled::new("keepalive 2; keepalive_timeout 10s; keepalive_time 15s;");
     let (ours, _theirs) = it.open(0);
-    let opened = Reuse::new([], it.now());
+    let opened = Reuse::new(None, it.now());
     it.pool.keep(&it.peers[0], ours, opened, it.now());
     it.pass(9);
-    let (stream, reuse) = it.pool.take(&it.peers[0], &[], it.world.now()).unwrap();
+    let (stream, reuse) = it.pool.take(&it.peers[0], None, it.world.now()).unwrap();
     it.pool.keep(&it.peers[0], stream, reuse, it.world.now());
     it.pass(9);
-    let (stream, reuse) = it.pool.take(&it.peers[0], &[], it.world.now()).unwrap();
+    let (stream, reuse) = it.pool.take(&it.peers[0], None, it.world.now()).unwrap();
     it.pool.keep(&it.peers[0], stream, reuse, it.world.now());
     assert!(it.pool.is_empty(), "18 seconds old");
 
@@ -192,16 +193,37 @@ fn a_connection_that_the_server_closed_or_sent_bytes_on_is_dropped() {
 }
 
 #[test]
-fn a_connection_serves_only_what_would_begin_it_in_the_same_way() {
+fn a_connection_serves_its_own_scope_alone() {
     let mut it = Pooled::new("keepalive 4;");
+    let begun = |header: &str| {
+        let header = header.into();
+        Some(Rc::new(Scope {
+            header,
+            ..Scope::default()
+        }))
+    };
+    let bound = |source: &str| {
+        let source = Some(source.parse().unwrap());
+        Some(Rc::new(Scope {
+            source,
+            ..Scope::default()
+        }))
+    };
     let mut ends = Vec::new();
-    for header in [&b"a"[..], b"", b"b"] {
+    for scope in [begun("a"), None, bound("10.0.0.9:0"), bound("10.0.0.8:0")] {
         let (ours, theirs) = it.open(0);
         ends.push(theirs);
-        let reuse = Reuse::new(header, it.now());
+        let reuse = Reuse::new(scope, it.now());
         it.pool.keep(&it.peers[0], ours, reuse, it.now());
     }
     let now = it.now();
-    let mut has = |header: &[u8]| it.pool.take(&it.peers[0], header, now).is_some();
-    assert!(!has(b"c") && has(b"a") && !has(b"a") && has(b"") && !has(b"") && has(b"b"));
+    let mut has = |scope: Option<Rc<Scope>>| {
+        let taken = it.pool.take(&it.peers[0], scope.as_deref(), now);
+        taken.is_some()
+    };
+    assert!(!has(begun("c")) && !has(bound("10.0.0.7:0")));
+    assert!(has(begun("a")) && !has(begun("a")));
+    assert!(has(None) && !has(None));
+    assert!(has(bound("10.0.0.8:0")) && !has(bound("10.0.0.8:0")));
+    assert!(has(bound("10.0.0.9:0")));
 }

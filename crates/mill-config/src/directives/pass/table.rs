@@ -79,13 +79,13 @@ macro_rules! connection_table {
                 "off",
                 read!($group.bind = bind),
                 "Local address of connections to servers, with transparent even that of the client.",
-            ).unread(NOT_HERE_YET, Notice::Given),
+            ),
             one!(
                 concat!($prefix, "_socket_keepalive"),
                 "off",
                 Apply::Flag(|s| &mut s.$group.socket_keepalive),
                 "SO_KEEPALIVE on connections to servers."
-            ).unread(NOT_HERE_YET, Notice::Given),
+            ),
         ];
     };
 }
@@ -181,8 +181,7 @@ macro_rules! content_table {
                     Ok(())
                 }),
                 "SO_RCVBUF of connections to servers."
-            )
-            .unread(NOT_HERE_YET, Notice::Given),
+            ),
             one!(
                 concat!($prefix, "_socket_sndbuf"),
                 "",
@@ -192,8 +191,7 @@ macro_rules! content_table {
                     Ok(())
                 }),
                 "SO_SNDBUF of connections to servers."
-            )
-            .unread(NOT_HERE_YET, Notice::Given),
+            ),
             one!(
                 concat!($prefix, "_store"),
                 "off",

@@ -20,7 +20,6 @@ pub(super) fn keepalive(resolver: &mut Resolver<'_>, statement: &Statement) -> A
             return Err(resolver.emerg(statement, word, message));
         }
         resolver.upstream.keepalive.local = true;
-        resolver.note_parameter_not_here_yet(statement, word);
     }
     resolver.upstream.keepalive.connections = Some(connections);
     Ok(())

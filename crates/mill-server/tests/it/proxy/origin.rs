@@ -33,6 +33,8 @@ pub(crate) struct Seen {
     pub(crate) connections: RefCell<usize>,
     /// What has arrived, by connection.
     pub(crate) bytes: RefCell<Vec<Vec<u8>>>,
+    /// The address that each of them came from.
+    pub(crate) peers: RefCell<Vec<String>>,
     /// Sent on each connection as soon as something arrives.
     pub(crate) hint: RefCell<String>,
 }
@@ -69,10 +71,11 @@ pub(crate) fn start(
     let script: Script = Rc::new(script);
     let accepted = {
         let (scheduler, seen) = (Rc::clone(&scheduler), Rc::clone(&seen));
-        move |stream, _| {
+        move |stream: <SimEngine as Engine>::Stream, _| {
             let number = *seen.connections.borrow();
             *seen.connections.borrow_mut() += 1;
             seen.bytes.borrow_mut().push(Vec::new());
+            seen.peers.borrow_mut().push(stream.peer().to_string());
             serve(
                 stream,
                 number,

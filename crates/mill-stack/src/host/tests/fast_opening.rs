@@ -8,6 +8,8 @@ use core::time::Duration;
 
 const FAST: SocketOptions = SocketOptions {
     mss_max: None,
+    keepalive: None,
+    receive_buffer_bytes: None,
     user_timeout: None,
     syn_retries_max: None,
     fast_open: true,

@@ -221,7 +221,9 @@ impl Run {
             "defer_accept" => socket.options.deferred = integer(value)? != 0,
             "share" => socket.options.share = integer(value)? != 0,
             "fast_open" => socket.options.fast_open = Some(integer(value)?),
-            "receive_buffer" => socket.options.receive_buffer_bytes = Some(integer(value)?),
+            "receive_buffer" => {
+                socket.options.each.receive_buffer_bytes = Some(integer(value)?);
+            }
             "mss" => {
                 let mss = u16::try_from(integer(value)?).map_err(|_| "no such MSS")?;
                 socket.options.each.mss_max = Some(mss);
@@ -230,7 +232,9 @@ impl Run {
                 let timeout = Duration::from_millis(integer(value)?.into());
                 socket.options.each.user_timeout = Some(timeout);
             }
-            "keepalive" => socket.options.keepalive = Some(crate::settings::keepalive(value)?),
+            "keepalive" => {
+                socket.options.each.keepalive = Some(crate::settings::keepalive(value)?);
+            }
             other => return Err(format!("no option {other}")),
         }
         let (kind, nodelay, cork) = (socket.kind, socket.options.nodelay, socket.cork);
