@@ -21,6 +21,8 @@ struct Checked {
     server: Server,
     /// What each origin does with a probe, where that is not a page.
     probes: Rc<RefCell<BTreeMap<&'static str, Vec<Act>>>>,
+    /// What both do with other requests, where that is not a page.
+    page: Rc<RefCell<Vec<Act>>>,
     seen: BTreeMap<&'static str, Rc<Seen>>,
 }
 
@@ -42,15 +44,21 @@ impl Checked {
         let mut checked = Self {
             server: Server::configured(World::new(1), text, 2),
             probes: Rc::default(),
+            page: Rc::default(),
             seen: BTreeMap::new(),
         };
         for address in [ORIGIN, OTHER] {
-            let probes = Rc::clone(&checked.probes);
+            let (probes, page) = (Rc::clone(&checked.probes), Rc::clone(&checked.page));
             let (turn, seen) = origin::start(&checked.server.world, address, move |_, request| {
                 let is_probe = request.starts_with("GET /up ");
                 let probes = probes.borrow();
-                let acts = probes.get(address).filter(|_| is_probe);
-                acts.cloned().unwrap_or_else(|| vec![ok(address)])
+                let page = Some(page.borrow().clone()).filter(|page| !page.is_empty());
+                let acts = if is_probe {
+                    probes.get(address).cloned()
+                } else {
+                    page
+                };
+                acts.unwrap_or_else(|| vec![ok(address)])
             });
             checked.server.add_peer(turn);
             checked.seen.insert(address, seen);
@@ -66,6 +74,10 @@ impl Checked {
         } else {
             probes.insert(origin, acts);
         }
+    }
+
+    fn set_page(&self, acts: Vec<Act>) {
+        self.page.replace(acts);
     }
 
     fn run_to(&mut self, elapsed: Duration) {

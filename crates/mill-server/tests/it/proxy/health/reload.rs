@@ -74,16 +74,24 @@ fn quit_ends_probes_at_once() {
     let mut checked = Checked::new("", "");
     checked.set_probe(ORIGIN, vec![Act::Hang]);
     checked.run_to(SECOND);
-    assert_eq!(checked.server.streams(), 1);
-    checked.server.order(|| Order::Drain { limit: None });
+    // A request that is not answered yet keeps the worker.
+    checked.set_page(vec![Act::Wait(20 * SECOND), ok("late")]);
+    let client = checked.server.connect();
+    client.send(&get("/"));
     checked.run_to(SECOND * 2);
-    assert!(
-        checked
-            .server
-            .workers
-            .iter()
-            .all(crate::server::RunningWorker::has_ended)
+    assert_eq!(checked.server.streams(), 3);
+    checked.server.order(|| Order::Drain { limit: None });
+    checked.run_to(SECOND * 3);
+    assert_eq!(checked.server.streams(), 2);
+    let probes = checked.probes_of(OTHER).len();
+    checked.run_to(SECOND * 30);
+    assert_eq!(checked.probes_of(OTHER).len(), probes);
+    assert_eq!(
+        content(&String::from_utf8_lossy(&client.received())),
+        "late"
     );
+    let mut workers = checked.server.workers.iter();
+    assert!(workers.all(crate::server::RunningWorker::has_ended));
 }
 
 #[test]
