@@ -13,7 +13,7 @@ use super::http::{self, ContentFraming};
 use super::scan::HeadScan;
 use super::target::{Servers, Target};
 use super::trace::{TriedServer, UpstreamTrace};
-use super::{gateway, settings_of};
+use super::{gateway, proxy_header, settings_of};
 use crate::local::Local;
 use crate::request::{Arrival, ConnectionFacts, Message, Request};
 use crate::site::Site;
@@ -89,6 +89,8 @@ impl ProbeFault {
 struct Connection<E: Engine> {
     stream: E::Stream,
     opened: Instant,
+    /// Nothing was sent on it.
+    is_new: bool,
 }
 
 impl<E: Engine> Probe<E> {
@@ -152,7 +154,11 @@ impl<E: Engine> Probe<E> {
         let trace = UpstreamTrace::default();
         let attempt = self.attempt_of(settings, &trace);
         attempt.establish(&stream).await?;
-        Ok(Connection { stream, opened })
+        Ok(Connection {
+            stream,
+            opened,
+            is_new: true,
+        })
     }
 
     fn attempt_of<'a>(
@@ -193,7 +199,11 @@ impl<E: Engine> Probe<E> {
         let server = TriedServer::Peer(Arc::clone(&self.peer));
         trace.begin(server, false, local.scheduler.now());
         trace.connected(local.scheduler.now());
-        let mut head = Vec::new();
+        // No client is behind it: LOCAL, or UNKNOWN.
+        let mut head = match connection.is_new {
+            true => proxy_header::of(&request, self.pass.protocol),
+            false => Vec::new(),
+        };
         let spelled = self.emit_request(&mut request, &mut head);
         let scan = spelled.map_err(ProbeFault::Fault)?;
         stream.write(Payload::Copy(&head));
@@ -247,18 +257,20 @@ impl<E: Engine> Probe<E> {
             && answer.body.allows_reuse()
             && connection.stream.read(|bytes| (0, bytes.is_empty()));
         if answer.head.keep_alive && is_clean && self.may_be_kept(&connection) {
-            self.kept = Some(connection);
+            self.kept = Some(Connection {
+                is_new: false,
+                ..connection
+            });
         }
     }
 
     /// The request that a client would have sent, had there been one.
     fn request(&self) -> Box<Request> {
-        let nowhere = Address::Unix(Rc::from(&b""[..]));
         let connection = ConnectionFacts {
             number: 0,
             listener: 0,
-            peer: nowhere.clone(),
-            local: nowhere,
+            peer: Address::Unix(Rc::from(&b""[..])),
+            local: Address::Ip(SocketAddr::from(([0; 4], 0))),
             transport: Cell::new(None),
             proxy_header: None,
             started: self.local.scheduler.now(),
@@ -366,11 +378,12 @@ const fn is_own(fault: Fault) -> bool {
 }
 
 /// Addresses that a probe does not have.
-const WITHOUT_CLIENT: [Variable; 5] = [
+const WITHOUT_CLIENT: [Variable; 6] = [
     Variable::RemoteAddr,
     Variable::RealipRemoteAddr,
     Variable::BinaryRemoteAddr,
     Variable::ServerAddr,
+    Variable::ServerPort,
     Variable::ProxyAddXForwardedFor,
 ];
 

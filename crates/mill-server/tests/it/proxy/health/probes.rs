@@ -22,12 +22,31 @@ fn a_probe_is_a_request_with_the_settings_of_the_location() {
     // What depends on a client is empty, but for the host.
     let directives = "proxy_set_header Host $host; proxy_set_header X-Real-IP $remote_addr; \
                       proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; \
-                      proxy_set_header X-At $server_addr:$remote_port;";
-    let expected = "GET /up HTTP/1.0\r\nHost: app\r\nX-At: :\r\nConnection: close\r\n\r\n";
+                      proxy_set_header X-At $server_addr:$server_port:$remote_port;";
+    let expected = "GET /up HTTP/1.0\r\nHost: app\r\nX-At: ::\r\nConnection: close\r\n\r\n";
     assert_eq!(first_probe(directives), expected);
     let directives = "proxy_set_header Host $http_host; proxy_method HEAD;";
     let expected = "HEAD /up HTTP/1.0\r\nHost: app\r\nConnection: close\r\n\r\n";
     assert_eq!(first_probe(directives), expected);
+}
+
+#[test]
+fn a_probe_says_in_the_proxy_protocol_that_no_client_is_behind_it() {
+    let check = |directive: &str, expected: &[u8], probes: usize| {
+        let kept = "proxy_http_version 1.1; proxy_set_header Connection ''";
+        let parameters = format!("interval=1 keepalive_time=1h; {directive} {kept}");
+        let mut checked = Checked::new(&parameters, "");
+        checked.run_to(SECOND * 3 / 2);
+        let probe = &b"GET /up HTTP/1.1\r\nHost: app\r\n\r\n"[..];
+        let seen = checked.seen[ORIGIN].bytes.borrow();
+        let expected = [expected, &probe.repeat(probes)].concat();
+        assert_eq!(seen[0], expected, "{directive}");
+    };
+    check("", b"", 2);
+    check("proxy_protocol v1;", b"PROXY UNKNOWN\r\n", 2);
+    // The origin takes its first bytes for a request, and answers once too often.
+    let local = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
+    check("proxy_protocol v2;", local, 1);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn quit_ends_probes_at_once() {
     // A request that is not answered yet keeps the worker.
     checked.set_page(vec![Act::Wait(20 * SECOND), ok("late")]);
     let client = checked.server.connect();
-    client.send(&get("/"));
+    client.send(get("/"));
     checked.run_to(SECOND * 2);
     assert_eq!(checked.server.streams(), 3);
     checked.server.order(|| Order::Drain { limit: None });
