@@ -6,7 +6,8 @@ pub mod acceptable;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use std::fmt;
 
-/// One compressed content. Call `push` for each piece in order, then `finish` once; both append to the output.
+/// One compressed content. Call `push` for each piece in order, and `finish` once at the end; `flush` in between, where
+/// the next piece is awaited. All append to the output.
 /// Allocates about 300 KB when it is made and nothing afterwards but the output.
 pub struct Encoder {
     deflate: Compress,
@@ -30,6 +31,11 @@ impl Encoder {
     /// Compresses a piece; its output may be appended by a later call.
     pub fn push(&mut self, content: &[u8], out: &mut Vec<u8>) {
         self.run(content, FlushCompress::None, out);
+    }
+
+    /// Appends the output of all pieces so far, so that the client can decompress them. Costs some bytes each time.
+    pub fn flush(&mut self, out: &mut Vec<u8>) {
+        self.run(&[], FlushCompress::Sync, out);
     }
 
     /// Appends the rest, with the checksum and the length.
@@ -131,6 +137,21 @@ mod tests {
             check(&noise, piece_len, 1);
         }
         check(b"", 1, 1);
+    }
+
+    #[test]
+    fn what_was_flushed_can_be_read_before_the_end() {
+        let mut encoder = Encoder::new(1);
+        let (mut compressed, mut restored) = (Vec::new(), Vec::new());
+        for piece in [noise(10_000), noise(10), noise(70_000)] {
+            encoder.push(&piece, &mut compressed);
+            encoder.flush(&mut compressed);
+            restored.extend_from_slice(&piece);
+            let mut decoder = flate2::read::GzDecoder::new(compressed.as_slice());
+            let mut begun = vec![0; restored.len()];
+            decoder.read_exact(&mut begun).unwrap();
+            assert!(begun == restored);
+        }
     }
 
     #[test]

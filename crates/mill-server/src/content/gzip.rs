@@ -8,6 +8,9 @@ use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::StreamError;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 
 /// The state of a content's compression.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(super) struct Deflating {
     /// Bytes that the encoder consumed, and bytes of its output that were pulled.
     taken: u64,
     given_in_all: u64,
+    /// The encoder has taken bytes since it was flushed.
+    is_behind: bool,
     /// The encoder has written its last byte.
     ended: bool,
 }
@@ -35,6 +40,7 @@ impl Deflating {
             given: 0,
             taken: 0,
             given_in_all: 0,
+            is_behind: false,
             ended: false,
         }
     }
@@ -54,7 +60,8 @@ impl Deflating {
         })
     }
 
-    /// The next compressed piece: the rest of the last one, or about `PIECE_BYTES` of a new one.
+    /// The next compressed piece: the rest of the last one, or about `PIECE_BYTES` of a new one; less where the origin
+    /// makes it wait.
     pub(super) async fn next<File, E>(
         &mut self,
         pull: &Pull<'_, E>,
@@ -81,7 +88,8 @@ impl Deflating {
         Ok((!piece.is_empty()).then_some(Payload::Copy(piece)))
     }
 
-    /// Compresses until a piece is full, or until the end.
+    /// Compresses until a piece is full, until the end, or until an origin that arrives pauses: what is there then leaves
+    /// at once, an event of server-sent events for instance.
     async fn fill<File, E>(
         &mut self,
         local: &Local<E>,
@@ -98,11 +106,24 @@ impl Deflating {
             copies: true,
         };
         while !self.ended && (self.out.len() as u64) < PIECE_BYTES {
-            let piece = origin.next(&uncompressed, buffer).await?;
+            let flushes = self.is_behind && matches!(origin, Origin::Source(_));
+            let mut next = pin!(origin.next(&uncompressed, buffer));
+            let piece = poll_fn(|context| match next.as_mut().poll(context) {
+                Poll::Pending if flushes => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(piece) => Poll::Ready(Some(piece)),
+            });
+            let piece = piece.await.transpose()?;
             let level = self.level;
             let encoder = self
                 .encoder
                 .get_or_insert_with(|| local.take_encoder(level));
+            let Some(piece) = piece else {
+                encoder.flush(&mut self.out);
+                self.is_behind = false;
+                break;
+            };
+            self.is_behind = true;
             match &piece {
                 None => {
                     encoder.finish(&mut self.out);
