@@ -173,6 +173,11 @@ impl<File> Content<File> {
         matches!(self.origin, Origin::Absent)
     }
 
+    /// Whether it is of no use without a client: what a server is asked to send, unless `proxy_ignore_client_abort`.
+    pub fn needs_client(&self) -> bool {
+        matches!(&self.origin, Origin::Source(source) if source.needs_client())
+    }
+
     /// Whether everything was pulled.
     pub fn is_exhausted(&self) -> bool {
         self.deflating.as_ref().map_or_else(

@@ -95,4 +95,6 @@ pub enum SendError {
     Unreadable(FileError),
     /// The content that is awaited has ended early.
     Incomplete,
+    /// The client has left while the content was awaited.
+    Abandoned,
 }

@@ -63,6 +63,8 @@ struct Ahead<File> {
     file: TemporaryFile<File>,
     /// What was not given out yet: it ends where the file ends.
     rest: Part<File>,
+    /// What the disk had no room for: it follows the file.
+    unwritten: Vec<u8>,
 }
 
 /// Where the next bytes go, and how many at most.
@@ -99,9 +101,14 @@ impl<File, S: Source + ?Sized> Awaited<File, S> {
         self.failed.is_none() && self.held() == 0 && self.source.is_exhausted()
     }
 
+    pub(super) fn needs_client(&self) -> bool {
+        !self.room.settings.ignore_client_abort
+    }
+
     /// Bytes that were read and not given out.
     fn held(&self) -> u64 {
-        let file = self.file.as_ref().map_or(0, |ahead| ahead.rest.len());
+        let file = self.file.as_ref();
+        let file = file.map_or(0, |ahead| ahead.rest.len() + ahead.unwritten.len() as u64);
         (self.memory.len() - self.given) as u64 + file
     }
 
@@ -151,6 +158,7 @@ impl<File: Clone, S: Source + ?Sized> Awaited<File, S> {
             let piece = ahead.rest.next(pull, buffer).await?;
             if ahead.rest.is_empty() {
                 // What follows goes to memory, or to a new file: ranges of this one may still wait to be sent.
+                self.memory = std::mem::take(&mut ahead.unwritten);
                 self.file = None;
             }
             return Ok(Some(piece));
@@ -194,37 +202,36 @@ impl<File: Clone, S: Source + ?Sized> Awaited<File, S> {
         local: &Local<E>,
     ) -> Poll<Result<bool, SendError>> {
         let mut piece = local.take_buffer();
-        let mut read = self.source.poll_piece(most, &mut piece);
+        let read = self.source.poll_piece(most, &mut piece);
         if read == Poll::Ready(Ok(true))
             && let Err(error) = self.append(&piece, local)
         {
             self.source.note(format_args!("{error}"), LogLevel::Crit);
-            if self.file.is_some() {
-                read = Poll::Ready(Err(SendError::Incomplete));
-            } else {
-                // Nothing is in the wrong order: from now on the server waits for the client.
-                self.room.file_bytes = 0;
-                self.memory.extend_from_slice(&piece);
-            }
+            // From now on the server waits for the client.
+            self.room.file_bytes = 0;
+            let behind = match &mut self.file {
+                Some(ahead) => &mut ahead.unwritten,
+                None => &mut self.memory,
+            };
+            behind.extend_from_slice(&piece);
         }
         local.put_buffer(piece);
         read
     }
 
-    /// Appends to the file, and makes it if there is none.
+    /// Appends to the file, and makes it if there is none: it counts once something is in it.
     fn append<E: Engine<Files: Files<File = File>>>(
         &mut self,
         bytes: &[u8],
         local: &Local<E>,
     ) -> Result<(), TemporaryFileError> {
-        let ahead = match &mut self.file {
-            Some(ahead) => ahead,
-            None => {
-                let created = Box::new(self.create(local)?);
-                self.file.insert(created)
-            }
-        };
-        ahead.append(bytes, local)
+        if let Some(ahead) = &mut self.file {
+            return ahead.append(bytes, local);
+        }
+        let mut created = Box::new(self.create(local)?);
+        created.append(bytes, local)?;
+        self.file = Some(created);
+        Ok(())
     }
 
     fn create<E: Engine<Files: Files<File = File>>>(
@@ -242,7 +249,11 @@ impl<File: Clone, S: Source + ?Sized> Awaited<File, S> {
             offset: 0,
             len: 0,
         };
-        Ok(Ahead { file, rest })
+        Ok(Ahead {
+            file,
+            rest,
+            unwritten: Vec::new(),
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use crate::exchange::{ContentError, SendError};
 use crate::local::Local;
 use crate::log::Errno;
 use crate::proxy;
+use crate::proxy::fault::{Fault, Step};
 use crate::request::Request;
 use mill_config::config::LogLevel;
 use mill_metrics::ServerCounters;
@@ -24,7 +25,7 @@ pub(super) fn not_sent_whole<E: Engine>(error: SendError, request: &Request, loc
     let counter = match error {
         SendError::TimedOut => &mut counters.timeout_send,
         SendError::Lost(StreamError::Truncated) => &mut counters.files_truncated,
-        SendError::Lost(_) => &mut counters.connections_reset,
+        SendError::Lost(_) | SendError::Abandoned => &mut counters.connections_reset,
         SendError::Unreadable(error) if error.kind == FileErrorKind::Overloaded => {
             &mut counters.files_refused
         }
@@ -35,6 +36,10 @@ pub(super) fn not_sent_whole<E: Engine>(error: SendError, request: &Request, loc
     drop(counters);
     match error {
         SendError::Incomplete => proxy::trace::log_cut(request, local),
+        SendError::Abandoned => {
+            let fault = Fault::ClientGone(Step::Reading);
+            local.log_error(Some(request), fault.level(), format_args!("{fault}"));
+        }
         SendError::TimedOut => local.log_error(
             Some(request),
             LogLevel::Info,

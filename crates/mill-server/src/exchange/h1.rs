@@ -33,11 +33,14 @@ use mill_http::status::Status;
 use mill_http::version::Version;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
+use mill_runtime::race::{Either, race};
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use mill_runtime::time::{Duration, Instant};
 use outgoing::Outgoing;
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 /// One request of an HTTP/1 connection. Lives as long as the request; it borrows the connection's stream.
 pub struct H1Exchange<'c, E: Engine> {
@@ -190,6 +193,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             chunked,
         };
         let mut share_ends = outgoing.sent.content_bytes + SHARE_PER_TURN;
+        let needs_client = content.needs_client();
         loop {
             let handed_over = outgoing.sent.content_bytes;
             let most = pace
@@ -202,7 +206,14 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
                 most,
                 copies: !location.files.sendfile,
             };
-            let piece = content.next(&pull).await?;
+            let left = poll_fn(|_| match needs_client && has_left(stream) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            });
+            let piece = match race(content.next(&pull), left).await {
+                Either::First(piece) => piece?,
+                Either::Second(()) => return Err(SendError::Abandoned),
+            };
             let Some(piece) = piece else { break };
             outgoing.write(piece);
             // No buffer is held while waiting for a slow client.
@@ -353,7 +364,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
     }
 
     fn is_abandoned(&self) -> bool {
-        pace::poll_finished(self.stream).unwrap_or(true)
+        has_left(self.stream)
     }
 
     fn upgrade(&mut self, far: UpstreamConnection<E>, timeout: Duration) {
@@ -381,6 +392,11 @@ impl<E: Engine> fmt::Debug for H1Exchange<'_, E> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "H1Exchange({:?})", self.incoming)
     }
+}
+
+/// Whether the client has closed its connection, or sent FIN.
+fn has_left<S: Stream>(stream: &S) -> bool {
+    pace::poll_finished(stream).unwrap_or(true)
 }
 
 /// Whether the answer can be framed by chunks.
