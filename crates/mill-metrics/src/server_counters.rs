@@ -72,6 +72,8 @@ counters! {
         /// `keepalive_requests` or `keepalive_time` reached: the connection was closed after its
         /// response.
         limit_keepalive: Counter of Connections,
+        /// Tries at upstream servers that were given up because 16 interim answers were followed by another one.
+        limit_upstream_interims: Counter of Events,
         /// `client_header_timeout` passed before the head was complete (408).
         timeout_header: Counter of Connections,
         /// `client_body_timeout` passed between two reads of the content (408).

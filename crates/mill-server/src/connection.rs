@@ -23,6 +23,7 @@ use crate::local::Local;
 use crate::log;
 use crate::proxy::tunnel::Tunnel;
 use crate::request::ConnectionFacts;
+use cycle::Stage;
 use mill_config::config::LogLevel;
 use mill_config::config::settings::{ConnectionSettings, LingeringClose};
 use mill_runtime::engine::Engine;
@@ -115,6 +116,9 @@ pub fn serve<E: Engine>(
 
 /// The rest of a connection's life as a tunnel.
 async fn carry<E: Engine>(mut connection: Connection<E>) {
+    // It waits for no request, and makes no room.
+    let mut stage = Stage::reading(&connection.local);
+    stage.write();
     if let Some(tunnel) = connection.tunnel.take() {
         tunnel.run(&connection.stream, &connection.local).await;
     }

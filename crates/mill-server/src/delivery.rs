@@ -54,8 +54,8 @@ pub(crate) async fn deliver<X: Exchange>(
     }
 }
 
-/// `client_body_in_file_only clean`.
-fn remove_content<E: Engine>(request: &Request, local: &Local<E>) {
+/// `client_body_in_file_only clean`: the file goes when the request is over.
+pub(crate) fn remove_content<E: Engine>(request: &Request, local: &Local<E>) {
     let Some(StoredContent::File {
         path,
         is_removed: true,

@@ -86,7 +86,8 @@ use answer::AnswerHead;
 use attempt::Attempt;
 use connection::UpstreamConnection;
 use content::RequestContent;
-use fault::Fault;
+use fault::{Fault, Step};
+use http::Asked;
 use mill_config::config::Location;
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::PassSettings;
@@ -122,13 +123,15 @@ pub(crate) async fn respond<X: Exchange>(
     let trace = Rc::clone(request.upstream.get_or_insert_with(|| local.take_trace()));
     trace.set_host(&target);
     let settings = settings_of(&request.location, pass.protocol);
+    let needs_client = !settings.ignore_client_abort;
     let content = match content::read(pass.protocol, &settings, exchange, request, local).await {
         Ok(content) => content,
         Err(answer) => return answer,
     };
-    let group = match named::group(&target.servers, exchange, request, local).await {
+    let group = named::group(&target.servers, needs_client, exchange, request, local).await;
+    let group = match group {
         Ok(group) => group,
-        Err(status) => return Answer::Status(status),
+        Err(fault) => return without_server(fault, request, local),
     };
     let mut proxying = Proxying::new(settings, target, group, content, request, local);
     let answer = proxying.run(exchange, request).await;
@@ -202,12 +205,12 @@ impl<'a, E: Engine> Proxying<'a, E> {
             let Some(selected) = self.select(request, follows_redirect) else {
                 return self.give_up(Fault::NoPeer, request);
             };
-            let tried = self.attempt(selected, exchange, request).await;
-            let (fault, selected, was_reused) = match tried {
+            let failed = match self.attempt(selected, exchange, request).await {
                 Ok(answered) => return self.answer(answered, exchange, request),
                 Err(failed) => failed,
             };
-            self.report(selected, fault, request);
+            let (fault, was_reused) = (failed.fault, failed.was_reused);
+            self.report(failed, request);
             if matches!(
                 fault,
                 Fault::ClientGone(_) | Fault::Content(_) | Fault::NotSpelled | Fault::NotBound
@@ -223,12 +226,44 @@ impl<'a, E: Engine> Proxying<'a, E> {
             if !self.may_try_another(fault, request) {
                 return self.give_up(fault, request);
             }
+            if self.needs_client() && !self.content.is_streamed() && exchange.is_abandoned() {
+                return self.give_up(Fault::ClientGone(Step::Connecting), request);
+            }
         }
     }
 }
 
-/// A try that failed: why, the server, and whether its connection was a kept one.
-type FailedTry = (Fault, Selected, bool);
+/// A try that failed.
+struct FailedTry {
+    fault: Fault,
+    selected: Selected,
+    /// Its connection was a kept one.
+    was_reused: bool,
+    /// Bytes of the request that have gone out.
+    sent: u64,
+}
+
+impl FailedTry {
+    /// Nothing was sent.
+    const fn before(fault: Fault, selected: Selected) -> Self {
+        Self {
+            fault,
+            selected,
+            was_reused: false,
+            sent: 0,
+        }
+    }
+
+    /// The connection is closed.
+    fn on<E: Engine>(connection: UpstreamConnection<E>, fault: Fault) -> Self {
+        Self {
+            fault,
+            was_reused: connection.is_reused,
+            sent: connection.sent(),
+            selected: connection.into_selected(),
+        }
+    }
+}
 
 /// A try that brought an answer.
 struct Answered<E: Engine> {
@@ -252,13 +287,14 @@ impl<E: Engine> Proxying<'_, E> {
             trace: &trace,
             kind: self.kind(request),
             pieces: self.content.pieces(self.target.pass.protocol, request),
+            needs_client: self.needs_client(),
         };
         let mut head = local.take_buffer();
-        let scan = match self.emit_request(attempt.kind, request, &mut head) {
-            Ok(scan) => scan,
-            Err(fault) => return Err((fault, selected, false)),
+        let (scan, asked) = match self.emit_request(attempt.kind, request, &mut head) {
+            Ok(emitted) => emitted,
+            Err(fault) => return Err(FailedTry::before(fault, selected)),
         };
-        let mut connection = self.connect(&attempt, selected, request).await?;
+        let mut connection = self.connect(&attempt, selected, exchange, request).await?;
         trace.connected(local.scheduler.now());
         let answered = attempt
             .exchange(
@@ -271,21 +307,16 @@ impl<E: Engine> Proxying<'_, E> {
             )
             .await;
         local.put_buffer(head);
-        match answered {
-            Ok(head) if head.head.status == SWITCHING && !self.may_switch(request) => {
-                Err((Fault::InvalidSwitch, connection.into_selected(), false))
-            }
-            Ok(head) if self.is_unwanted(head.head.status, request) => Err((
-                Fault::Status(head.head.status),
-                connection.into_selected(),
-                false,
-            )),
-            Ok(head) => Ok(Answered { connection, head }),
-            Err(fault) => {
-                let was_reused = connection.is_reused;
-                Err((fault, connection.into_selected(), was_reused))
-            }
-        }
+        connection.may_be_kept &= !asked.close;
+        let fault = match answered {
+            Err(fault) => fault,
+            Ok(head) => match head.head.status {
+                SWITCHING if !(asked.upgrade && may_switch(request)) => Fault::InvalidSwitch,
+                status if self.is_unwanted(status, request) => Fault::Status(status),
+                _ => return Ok(Answered { connection, head }),
+            },
+        };
+        Err(FailedTry::on(connection, fault))
     }
 
     /// What of the method that is sent determines the answer's framing.
@@ -299,54 +330,64 @@ impl<E: Engine> Proxying<'_, E> {
         }
     }
 
-    /// Appends the head of the request in the protocol of the location; returns what reads its answer's.
+    /// The request is given up when its client leaves.
+    fn needs_client(&self) -> bool {
+        !self.settings.ignore_client_abort
+    }
+
+    /// Appends the head of the request in the protocol of the location; returns what reads its answer's, and what the
+    /// request asks of the connection.
     fn emit_request(
         &self,
         kind: RequestKind,
         request: &mut Request,
         out: &mut Vec<u8>,
-    ) -> Result<HeadScan, Fault> {
+    ) -> Result<(HeadScan, Asked), Fault> {
         let (protocol, framing) = (self.target.pass.protocol, self.content.framing(request));
-        let key = match protocol {
+        let (key, asked) = match protocol {
             PassProtocol::Http => {
-                http::emit_request(&self.target, framing, request, self.local, out);
-                0..0
+                let asked = http::emit_request(&self.target, framing, request, self.local, out);
+                (0..0, asked)
             }
-            _ => gateway::emit_request(protocol, framing, request, self.local, out)?,
+            _ => {
+                let key = gateway::emit_request(protocol, framing, request, self.local, out)?;
+                (key, Asked::default())
+            }
         };
         let key = out.get(key).unwrap_or_default();
-        Ok(HeadScan::new(protocol, kind, &request.location, key))
-    }
-
-    /// Whether the client asked for another protocol: without it, what follows 101 could be anything, and the client would
-    /// read it as answers.
-    fn may_switch(&self, request: &Request) -> bool {
-        let head = &request.message.head;
-        self.target.pass.protocol == PassProtocol::Http
-            && head.version == Version::Http11
-            && head.has(KnownField::Upgrade)
+        let scan = HeadScan::new(protocol, kind, &request.location, key);
+        Ok((scan, asked))
     }
 
     /// No server answers.
     fn give_up(&self, fault: Fault, request: &mut Request) -> AnswerOf<E> {
-        match fault {
-            Fault::NoPeer => {
-                let now = self.local.scheduler.now();
-                self.trace.ended(Some(fault.status().0), 0, now);
-                self.local
-                    .log_error(Some(request), fault.level(), format_args!("{fault}"));
-            }
-            Fault::Content(error) => {
-                return Answer::without_content(error, request, self.local);
-            }
-            Fault::ClientGone(_) => {
-                request.sent.status = fault.status().0;
-                return Answer::Close;
-            }
-            _ => {}
+        if fault == Fault::NoPeer {
+            let now = self.local.scheduler.now();
+            self.trace.ended(Some(fault.status().0), 0, now);
+            self.local
+                .log_error(Some(request), fault.level(), format_args!("{fault}"));
         }
-        Answer::Status(fault.status())
+        without_server(fault, request, self.local)
     }
+}
+
+/// The answer where no server gives one.
+fn without_server<E: Engine>(fault: Fault, request: &mut Request, local: &Local<E>) -> AnswerOf<E> {
+    match fault {
+        Fault::Content(error) => Answer::without_content(error, request, local),
+        Fault::ClientGone(_) => {
+            request.sent.status = fault.status().0;
+            Answer::Close
+        }
+        _ => Answer::Status(fault.status()),
+    }
+}
+
+/// Whether the client asked for another protocol: without it, what follows 101 could be anything, and the client would
+/// read it as answers.
+fn may_switch(request: &Request) -> bool {
+    let head = &request.message.head;
+    head.version == Version::Http11 && head.has(KnownField::Upgrade)
 }
 
 /// RFC 9110 15.2.2.

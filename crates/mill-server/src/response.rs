@@ -38,6 +38,9 @@ pub struct Response<File> {
     pub vary: bool,
     /// Further field lines, in the order in which they are sent.
     pub fields: Vec<FieldLine>,
+    /// `Server`, or `Date`, is among them: the exchange makes none.
+    pub has_server: bool,
+    pub has_date: bool,
     /// Sent after chunked content.
     pub trailers: Vec<FieldLine>,
     /// The content may be sent in ranges: the filters cut them, and add `Accept-Ranges`.
@@ -77,6 +80,8 @@ impl<File> Response<File> {
             location: None,
             vary: false,
             fields: Vec::new(),
+            has_server: false,
+            has_date: false,
             trailers: Vec::new(),
             ranges: false,
             content: Content::absent(),

@@ -100,13 +100,13 @@ async fn answer<E: Engine>(
 }
 
 /// The connection's state in the counters: reading, then writing, while a request is handled; waiting before and after.
-struct Stage<E: Engine> {
+pub(super) struct Stage<E: Engine> {
     local: Rc<Local<E>>,
     writes: bool,
 }
 
 impl<E: Engine> Stage<E> {
-    fn reading(local: &Rc<Local<E>>) -> Self {
+    pub(super) fn reading(local: &Rc<Local<E>>) -> Self {
         let mut counters = local.counters.borrow_mut();
         counters.connections_waiting -= 1;
         counters.connections_reading += 1;
@@ -118,7 +118,7 @@ impl<E: Engine> Stage<E> {
     }
 
     /// The head has been read.
-    fn write(&mut self) {
+    pub(super) fn write(&mut self) {
         let mut counters = self.local.counters.borrow_mut();
         counters.connections_reading -= 1;
         counters.connections_writing += 1;

@@ -1,6 +1,7 @@
 //! The head of an upstream server's answer, as the head of ours.
 
 use super::body::AnswerBody;
+use super::http;
 use crate::response::{FieldLine, FieldText, Response};
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::{IgnoredFields, PassSettings};
@@ -52,6 +53,7 @@ impl AnswerHead {
         }
         let mut accel = Accel::default();
         response.fields.reserve(fields.len());
+        let mut names_fields = false;
         for field in fields {
             let value = field.value.of(&self.bytes);
             if field.known.bit() & ACCEL != 0 {
@@ -62,8 +64,8 @@ impl AnswerHead {
             }
             match field.known {
                 // They concern the connection to the server.
-                KnownField::Connection
-                | KnownField::KeepAlive
+                KnownField::Connection => names_fields |= http::names_fields(value),
+                KnownField::KeepAlive
                 | KnownField::ContentLength
                 | KnownField::TransferEncoding => {}
                 // The filter of ranges says it.
@@ -71,8 +73,13 @@ impl AnswerHead {
                 KnownField::ContentType => response.content_type = Some(self.text(field.value)),
                 KnownField::ETag => response.etag = Some(self.text(field.value)),
                 known => {
-                    if known == KnownField::LastModified {
-                        response.last_modified = parse_http_date(value);
+                    match known {
+                        KnownField::LastModified => {
+                            response.last_modified = parse_http_date(value);
+                        }
+                        KnownField::Server => response.has_server = true,
+                        KnownField::Date => response.has_date = true,
+                        _ => {}
                     }
                     response.fields.push(FieldLine {
                         name: self.text(field.name),
@@ -81,7 +88,23 @@ impl AnswerHead {
                 }
             }
         }
+        if names_fields {
+            let lines = &mut response.fields;
+            lines.retain(|line| !self.is_of_connection(&line.name, fields));
+        }
         (response, accel)
+    }
+
+    /// Whether a field concerns the connection to the server alone, because `Connection` names it (RFC 9110 7.6.1).
+    /// `Upgrade` of a switch of protocols is for the client, too, and an answer keeps its `Server` and `Date`.
+    fn is_of_connection(&self, name: &[u8], fields: &[Field]) -> bool {
+        let is_kept = match KnownField::parse(name) {
+            KnownField::Server | KnownField::Date => true,
+            KnownField::Upgrade => Status(self.head.status) == Status::SWITCHING_PROTOCOLS,
+            _ => false,
+        };
+        let mut lists = fields.iter().filter(|f| f.known == KnownField::Connection);
+        !is_kept && lists.any(|list| http::has_option(list.value.of(&self.bytes), name))
     }
 
     fn text(&self, part: Span) -> FieldText {

@@ -26,18 +26,30 @@ pub(super) struct Attempt<'a, E: Engine> {
     pub(super) trace: &'a UpstreamTrace,
     pub(super) kind: RequestKind,
     pub(super) pieces: PieceFraming,
+    /// The client may go meanwhile: the try ends then (`proxy_ignore_client_abort off`).
+    pub(super) needs_client: bool,
 }
 
 impl<'a, E: Engine> Attempt<'a, E> {
-    /// Waits until a new connection is established.
-    pub(super) async fn establish(&self, stream: &E::Stream) -> Result<(), Fault> {
+    /// Waits until a new connection is established, as long as the client has not left.
+    pub(super) async fn establish(
+        &self,
+        stream: &E::Stream,
+        has_left: impl Fn() -> bool,
+    ) -> Result<(), Fault> {
         let scheduler = &self.local.scheduler;
         let deadline = scheduler.now() + self.settings.connect_timeout;
-        match scheduler.until(deadline, stream.drained(0)).await {
-            Err(_) => Err(Fault::TimedOut(Step::Connecting)),
-            Ok(Err(error)) => Err(Fault::Failed(Step::Connecting, error)),
-            Ok(Ok(())) => Ok(()),
-        }
+        poll_fn(|_| match stream.poll_drained(0) {
+            Poll::Ready(result) => {
+                Poll::Ready(result.map_err(|error| Fault::Failed(Step::Connecting, error)))
+            }
+            Poll::Pending if has_left() => Poll::Ready(Err(Fault::ClientGone(Step::Connecting))),
+            Poll::Pending => {
+                let expired = scheduler.poll_deadline(deadline);
+                expired.map(|_| Err(Fault::TimedOut(Step::Connecting)))
+            }
+        })
+        .await
     }
 
     /// Sends the request and waits for the head of its answer. The final answer may come before the request was
@@ -94,7 +106,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
             if reading.arrivals != before {
                 deadline = scheduler.now() + timeout;
             }
-            if !self.settings.ignore_client_abort && exchange.is_abandoned() {
+            if self.needs_client && exchange.is_abandoned() {
                 return Poll::Ready(Err(Fault::ClientGone(Step::ReadingHead)));
             }
             let expired = scheduler.poll_deadline(deadline);
@@ -113,6 +125,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
     ) -> Result<(), Fault> {
         let stream = connection.stream();
         content.rewind();
+        let mut share_ends = stream.sent() + SHARE_PER_TURN;
         loop {
             let more = content
                 .send_piece(stream, self.local, exchange, request, self.pieces)
@@ -120,12 +133,27 @@ impl<'a, E: Engine> Attempt<'a, E> {
             if !more {
                 return Ok(());
             }
-            self.drain(stream, content.queued_bytes_max()).await?;
+            // A client whose content is passed on as it comes may send FIN behind it: that is seen once it was read.
+            let needs_client = self.needs_client && !content.is_streamed();
+            let has_left = || needs_client && exchange.is_abandoned();
+            self.drain(stream, content.queued_bytes_max(), has_left)
+                .await?;
+            // A server that takes all at once makes nothing wait.
+            if stream.sent() >= share_ends {
+                self.local.scheduler.yield_now().await;
+                share_ends = stream.sent() + SHARE_PER_TURN;
+            }
         }
     }
 
-    /// Waits until the server has taken all but `most` bytes, as long as it takes something every `proxy_send_timeout`.
-    pub(super) async fn drain(&self, stream: &E::Stream, most: u64) -> Result<(), Fault> {
+    /// Waits until the server has taken all but `most` bytes, as long as it takes something every `proxy_send_timeout`
+    /// and the client has not left.
+    pub(super) async fn drain(
+        &self,
+        stream: &E::Stream,
+        most: u64,
+        has_left: impl Fn() -> bool,
+    ) -> Result<(), Fault> {
         let scheduler = &self.local.scheduler;
         let timeout = self.settings.send_timeout;
         let (mut taken, mut deadline) = (stream.sent(), scheduler.now() + timeout);
@@ -133,6 +161,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
             Poll::Ready(result) => {
                 Poll::Ready(result.map_err(|error| Fault::Failed(Step::Sending, error)))
             }
+            Poll::Pending if has_left() => Poll::Ready(Err(Fault::ClientGone(Step::Sending))),
             Poll::Pending => {
                 if stream.sent() > taken {
                     (taken, deadline) = (stream.sent(), scheduler.now() + timeout);
@@ -154,6 +183,8 @@ pub(super) struct HeadReading<'a, E: Engine> {
     unread: usize,
     /// How often something has arrived.
     arrivals: u64,
+    /// Interim answers before the final one.
+    interims: u32,
     memory: HeadMemory,
 }
 
@@ -165,6 +196,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
             scan,
             unread: 0,
             arrivals: 0,
+            interims: 0,
             memory: trace.lend_head(),
         }
     }
@@ -190,6 +222,11 @@ impl<'a, E: Engine> HeadReading<'a, E> {
             self.arrivals += 1;
             match self.take(stream, request)? {
                 (_, Some(head)) if head.is_interim() => {
+                    self.interims += 1;
+                    if self.interims > INTERIMS_MAX {
+                        self.local.counters.borrow_mut().limit_upstream_interims += 1;
+                        return Poll::Ready(Err(Fault::TooManyInterims));
+                    }
                     self.scan.restart()?;
                     self.unread = 0;
                     self.memory.bytes.clear();
@@ -233,3 +270,9 @@ impl<'a, E: Engine> HeadReading<'a, E> {
         Ok((taken, head))
     }
 }
+
+/// Interim answers (RFC 9110 15.2) that a server may send before its final one: a few 100, 102 and 103 are usual.
+const INTERIMS_MAX: u32 = 16;
+
+/// Bytes of a request's content that one server takes before other connections get their turn.
+const SHARE_PER_TURN: u64 = 2 * 1024 * 1024;

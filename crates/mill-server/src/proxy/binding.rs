@@ -80,10 +80,10 @@ impl<E: Engine> Proxying<'_, E> {
     /// Why a connection was not opened. A local address that cannot be had is no fault of the server: it is logged.
     pub(super) fn not_opened(&self, error: StreamError, request: &Request) -> Fault {
         let (StreamError::Other(code), Some(source)) = (error, self.source()) else {
-            return Fault::Failed(Step::Connecting, error);
+            return Fault::NotConnected(error);
         };
         if !OF_BIND.contains(&code) {
-            return Fault::Failed(Step::Connecting, error);
+            return Fault::NotConnected(error);
         }
         let (step, error) = (Step::Connecting.words(), Errno(code));
         if code == EPERM {

@@ -4,6 +4,7 @@ use super::attempt::Attempt;
 use super::connection::UpstreamConnection;
 use super::trace::TriedServer;
 use super::{FailedTry, Proxying};
+use crate::exchange::Exchange;
 use crate::request::Request;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
@@ -40,10 +41,11 @@ impl<E: Engine> Proxying<'_, E> {
 
     /// A kept connection, or a new one. One that began with a header of the PROXY protocol is kept for requests which
     /// would send the same.
-    pub(super) async fn connect(
+    pub(super) async fn connect<X: Exchange<Engine = E>>(
         &self,
         attempt: &Attempt<'_, E>,
         selected: Selected,
+        exchange: &X,
         request: &Request,
     ) -> Result<UpstreamConnection<E>, FailedTry> {
         let (scheduler, group) = (&self.local.scheduler, &self.group);
@@ -60,10 +62,12 @@ impl<E: Engine> Proxying<'_, E> {
         let stream = match opened {
             Ok(stream) => stream,
             Err(error) => {
-                return Err((self.not_opened(error, request), selected, false));
+                let fault = self.not_opened(error, request);
+                return Err(FailedTry::before(fault, selected));
             }
         };
-        match attempt.establish(&stream).await {
+        let has_left = || attempt.needs_client && exchange.is_abandoned();
+        match attempt.establish(&stream, has_left).await {
             Ok(()) => {
                 if let Some(scope) = scope
                     && !scope.header.is_empty()
@@ -73,7 +77,7 @@ impl<E: Engine> Proxying<'_, E> {
                 let (group, reuse) = (Rc::clone(group), Reuse::new(self.scope.clone(), now));
                 Ok(UpstreamConnection::new(stream, reuse, selected, group))
             }
-            Err(fault) => Err((fault, selected, false)),
+            Err(fault) => Err(FailedTry::before(fault, selected)),
         }
     }
 }

@@ -181,6 +181,11 @@ impl<E: Engine> RequestContent<E> {
         !matches!(self, Self::Streamed { begun: true, .. })
     }
 
+    /// Whether it is passed on as it arrives.
+    pub(super) const fn is_streamed(&self) -> bool {
+        matches!(self, Self::Streamed { .. })
+    }
+
     /// Makes it ready to be sent from its beginning.
     pub(super) fn rewind(&mut self) {
         match self {

@@ -2,7 +2,7 @@
 //! tried.
 
 use crate::exchange::ContentError;
-use crate::log::Errno;
+use crate::log::{Errno, Text};
 use mill_config::config::LogLevel;
 use mill_config::config::settings::NextUpstream;
 use mill_http::h1::response::ResponseFault;
@@ -18,6 +18,8 @@ pub(crate) enum Fault {
     TimedOut(Step),
     /// The system's error in a step.
     Failed(Step, StreamError),
+    /// The system refused to begin a connection.
+    NotConnected(StreamError),
     /// The server ended the connection before its answer was whole.
     ClosedEarly(Step),
     /// The head of the answer is not one.
@@ -28,6 +30,8 @@ pub(crate) enum Fault {
     InvalidSwitch,
     /// The head is longer than `proxy_buffer_size`.
     HeadTooBig,
+    /// Interim answers without end.
+    TooManyInterims,
     /// Records of FastCGI that are not an answer.
     Fastcgi(FastcgiFault, Step),
     /// The head of the answer is not one, and the log says why.
@@ -92,10 +96,11 @@ impl Fault {
     pub(crate) const fn kind(self) -> Option<NextUpstream> {
         Some(match self {
             Self::TimedOut(_) => NextUpstream::TIMEOUT,
-            Self::Failed(..) | Self::ClosedEarly(_) => NextUpstream::ERROR,
+            Self::Failed(..) | Self::NotConnected(_) | Self::ClosedEarly(_) => NextUpstream::ERROR,
             Self::InvalidHead(_)
             | Self::InvalidSwitch
             | Self::HeadTooBig
+            | Self::TooManyInterims
             | Self::Logged
             | Self::Fastcgi(..) => NextUpstream::INVALID_HEADER,
             Self::Status(status) => NextUpstream::status(status),
@@ -115,6 +120,7 @@ impl Fault {
             | Self::Failed(step, _)
             | Self::ClosedEarly(step)
             | Self::Fastcgi(_, step) => step.words(),
+            Self::NotConnected(_) => Step::Connecting.words(),
             Self::InvalidContent(_) => Step::Reading.words(),
             _ => Step::ReadingHead.words(),
         }
@@ -123,7 +129,9 @@ impl Fault {
     pub(crate) const fn level(self) -> LogLevel {
         match self {
             Self::ClientGone(_) => LogLevel::Info,
-            Self::Failed(_, StreamError::Other(_)) => LogLevel::Crit,
+            Self::Failed(_, StreamError::Other(_)) | Self::NotConnected(StreamError::Other(_)) => {
+                LogLevel::Crit
+            }
             _ => LogLevel::Error,
         }
     }
@@ -131,6 +139,36 @@ impl Fault {
     /// The connection, or the way to the server, has failed: another kept connection, or a new one, may do.
     pub(crate) const fn is_of_connection(self) -> bool {
         matches!(self, Self::Failed(..) | Self::ClosedEarly(_))
+    }
+
+    /// The text for the log. A connection that could not even begin is the only fault whose text names the server.
+    pub(super) const fn of(self, server: &[u8]) -> FaultAt<'_> {
+        FaultAt {
+            fault: self,
+            server,
+        }
+    }
+}
+
+/// A fault with the server's name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FaultAt<'a> {
+    fault: Fault,
+    server: &'a [u8],
+}
+
+impl fmt::Display for FaultAt<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fault {
+            Fault::NotConnected(error) => write!(
+                out,
+                "connect() to {} failed ({}) while {}",
+                Text(self.server),
+                Errno(number(error)),
+                Step::Connecting.words()
+            ),
+            fault => write!(out, "{fault}"),
+        }
     }
 }
 
@@ -149,6 +187,9 @@ impl fmt::Display for Fault {
                 Errno(number(*error)),
                 step.words()
             ),
+            Self::NotConnected(error) => {
+                write!(out, "{}", Self::Failed(Step::Connecting, *error))
+            }
             Self::ClosedEarly(step) => write!(
                 out,
                 "upstream prematurely closed connection while {}",
@@ -172,6 +213,11 @@ impl fmt::Display for Fault {
             Self::HeadTooBig => write!(
                 out,
                 "upstream sent too big header while {}",
+                Step::ReadingHead.words()
+            ),
+            Self::TooManyInterims => write!(
+                out,
+                "upstream sent too many interim responses while {}",
                 Step::ReadingHead.words()
             ),
             Self::NoPeer => out.write_str("no live upstreams while connecting to upstream"),
@@ -202,3 +248,21 @@ const fn number(error: StreamError) -> i32 {
 
 /// nginx's status for a client that closed its connection before its answer; it is only logged.
 pub(super) const CLIENT_CLOSED_REQUEST: Status = Status(499);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_cannot_be_connected_to_at_all_is_named() {
+        let fault = Fault::NotConnected(StreamError::Other(2));
+        let text = fault.of(b"unix:/run/app.sock").to_string();
+        let expected = "connect() to unix:/run/app.sock failed (2: No such file or directory) while connecting to upstream";
+        assert_eq!(text, expected);
+        assert_eq!(fault.level(), LogLevel::Crit);
+        // A refusal that comes later is known by its `upstream: "…"`, as in nginx.
+        let refused = Fault::Failed(Step::Connecting, StreamError::Refused);
+        let expected = "connect() failed (111: Connection refused) while connecting to upstream";
+        assert_eq!(refused.of(b"10.0.0.1:80").to_string(), expected);
+    }
+}

@@ -9,7 +9,7 @@ use crate::request::Request;
 use crate::variables;
 use mill_config::config::settings::{HttpVersion, ProxyHttpSettings};
 use mill_http::escape::{EscapeSet, escape_uri};
-use mill_http::field::{KnownField, is_token_byte};
+use mill_http::field::{KnownField, ListElements, is_token_byte};
 use mill_http::h1::emit::{emit_field, emit_number_field};
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
@@ -33,6 +33,15 @@ impl ContentFraming {
     }
 }
 
+/// What a request asks of its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// No other request follows on it: RFC 9112 9.6, or 9.3 where HTTP/1.0 does not ask to keep it.
+    pub(super) close: bool,
+    /// Another protocol, RFC 9110 7.8.
+    pub(super) upgrade: bool,
+}
+
 /// Appends the request's head.
 pub(super) fn emit_request<E: Engine>(
     target: &Target,
@@ -40,16 +49,17 @@ pub(super) fn emit_request<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
     out: &mut Vec<u8>,
-) {
+) -> Asked {
     let location = Arc::clone(&request.location);
     let (pass, http) = (&*location.proxy, &*location.proxy_http);
     emit_request_line(target, http, request, local, out);
-    emit_set_fields(target, http, request, local, out);
+    let asked = emit_set_fields(target, http, request, local, out);
     emit_framing(framing, out);
     if pass.pass_request_headers {
         emit_client_fields(http, request, out);
     }
     out.extend_from_slice(b"\r\n");
+    asked
 }
 
 /// The method that is sent: `proxy_method`, if it is one when it is evaluated, else the client's. CONNECT is none: behind
@@ -131,7 +141,9 @@ fn emit_set_fields<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
     out: &mut Vec<u8>,
-) {
+) -> Asked {
+    let (mut is_kept, mut closes) = (is_http11(http), !is_set(http, b"Connection"));
+    let mut upgrade = false;
     // How the content is framed is said by what is sent, never by the configuration.
     let named = http.set_header.iter();
     for field in named.filter(|field| !is_framing(&field.name)) {
@@ -146,6 +158,15 @@ fn emit_set_fields<E: Engine>(
             continue;
         }
         make_harmless(out, value_start);
+        let value = out.get(value_start..).unwrap_or_default();
+        match KnownField::parse(&field.name) {
+            KnownField::Connection => {
+                closes |= has_option(value, b"close");
+                is_kept |= has_option(value, b"keep-alive");
+            }
+            KnownField::Upgrade => upgrade = true,
+            _ => {}
+        }
         out.extend_from_slice(b"\r\n");
     }
     if !is_set(http, b"Host") {
@@ -154,6 +175,20 @@ fn emit_set_fields<E: Engine>(
     if !is_set(http, b"Connection") {
         emit_field(b"Connection", b"close", out);
     }
+    Asked {
+        close: closes || !is_kept,
+        upgrade,
+    }
+}
+
+/// Whether a value of `Connection` may name fields.
+pub(super) fn names_fields(value: &[u8]) -> bool {
+    !value.eq_ignore_ascii_case(b"keep-alive") && !value.eq_ignore_ascii_case(b"close")
+}
+
+/// Whether a value of `Connection` has this option, RFC 9110 7.6.1.
+pub(super) fn has_option(value: &[u8], option: &[u8]) -> bool {
+    ListElements::of(value).any(|element| element.eq_ignore_ascii_case(option))
 }
 
 /// A value may hold what the client has sent, decoded: a line end in it would begin another field.
@@ -173,16 +208,22 @@ fn emit_framing(framing: ContentFraming, out: &mut Vec<u8>) {
     }
 }
 
-/// The client's fields, but for those that are set here and those that concern one connection only.
+/// The client's fields, but for those that are set here and those that concern one connection only, which may be named
+/// by `Connection` (RFC 9110 7.6.1).
 fn emit_client_fields(http: &ProxyHttpSettings, request: &Request, out: &mut Vec<u8>) {
     let message = &request.message;
+    let values = message.head.fields.iter();
+    let values = values.filter(|field| field.known == KnownField::Connection);
+    let values = values.map(|field| field.value.of(&message.bytes));
+    let names_fields = values.clone().any(names_fields);
     for field in &message.head.fields {
         let name = field.name.of(&message.bytes);
         let is_passed = !field.ignored
             && !is_of_connection(field.known, name)
             && !resembles_framing(name)
             && !is_set(http, name);
-        if is_passed {
+        let is_named = || values.clone().any(|value| has_option(value, name));
+        if is_passed && !(names_fields && is_named()) {
             emit_field(name, field.value.of(&message.bytes), out);
         }
     }

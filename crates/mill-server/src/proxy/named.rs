@@ -11,11 +11,10 @@ use crate::upstreams::WorkerGroup;
 use mill_config::config::pass::{Pass, PassProtocol};
 use mill_config::config::{LogLevel, UpstreamAddress};
 use mill_config::url::Url;
-use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -100,10 +99,11 @@ fn whole_uri(uri: &[u8]) -> Vec<u8> {
 /// This worker's part of the group; a host's name is resolved first. The client may go meanwhile.
 pub(super) async fn group<X: Exchange>(
     servers: &Servers,
+    needs_client: bool,
     exchange: &X,
     request: &Request,
     local: &Local<X::Engine>,
-) -> Result<Rc<WorkerGroup<X::Engine>>, Status> {
+) -> Result<Rc<WorkerGroup<X::Engine>>, Fault> {
     let (host, port, addresses) = match servers {
         Servers::Group(group) => return Ok(local.upstreams.of(group, || local.engine.random())),
         Servers::Host {
@@ -112,8 +112,9 @@ pub(super) async fn group<X: Exchange>(
             address: Some(address),
         } => (host, *port, vec![address.clone()]),
         Servers::Host { host, port, .. } => {
-            let addresses = resolve(host, *port, exchange, request, local).await?;
-            (host, *port, addresses)
+            let found = resolve(host, needs_client, exchange, request, local).await?;
+            let at = |ip: &_| UpstreamAddress::Ip(SocketAddr::new(*ip, *port));
+            (host, *port, found.iter().map(at).collect())
         }
     };
     let now = local.scheduler.now();
@@ -123,11 +124,11 @@ pub(super) async fn group<X: Exchange>(
 
 async fn resolve<X: Exchange>(
     host: &[u8],
-    port: u16,
+    needs_client: bool,
     exchange: &X,
     request: &Request,
     local: &Local<X::Engine>,
-) -> Result<Vec<UpstreamAddress>, Status> {
+) -> Result<Vec<IpAddr>, Fault> {
     let log = |text: fmt::Arguments<'_>| local.log_error(Some(request), LogLevel::Error, text);
     let location = &request.location;
     let Some(name_servers) = &location.resolver.name_servers else {
@@ -135,36 +136,34 @@ async fn resolve<X: Exchange>(
             "no resolver defined to resolve {}",
             Text(host)
         ));
-        return Err(Status::BAD_GATEWAY);
+        return Err(Fault::Logged);
     };
     let resolver = local
         .resolvers
         .of(name_servers, &request.site.resolver_zones);
     let mut resolving = pin!(resolver.resolve(host, location.resolver.timeout));
-    let ignores_abort = location.proxy.ignore_client_abort;
     let resolved = poll_fn(|context| match resolving.as_mut().poll(context) {
         Poll::Ready(resolved) => Poll::Ready(Some(resolved)),
-        Poll::Pending if !ignores_abort && exchange.is_abandoned() => Poll::Ready(None),
+        Poll::Pending if needs_client && exchange.is_abandoned() => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     });
     match resolved.await {
         Some(Ok(found)) => {
-            let at = |ip: &_| UpstreamAddress::Ip(SocketAddr::new(*ip, port));
             let mut addresses: Vec<_> = found.as_slice().to_vec();
             addresses.sort_unstable();
-            Ok(addresses.iter().map(at).collect())
+            Ok(addresses)
         }
         Some(Err(error)) => {
             log(format_args!(
                 "{} could not be resolved ({error})",
                 Text(host)
             ));
-            Err(Status::BAD_GATEWAY)
+            Err(Fault::Logged)
         }
         None => {
             let fault = Fault::ClientGone(Step::Connecting);
             local.log_error(Some(request), fault.level(), format_args!("{fault}"));
-            Err(fault.status())
+            Err(fault)
         }
     }
 }

@@ -153,7 +153,7 @@ impl<E: Engine> Probe<E> {
         let stream = stream.map_err(|error| Fault::Failed(Step::Connecting, error))?;
         let trace = UpstreamTrace::default();
         let attempt = self.attempt_of(settings, &trace);
-        attempt.establish(&stream).await?;
+        attempt.establish(&stream, || false).await?;
         Ok(Connection {
             stream,
             opened,
@@ -172,6 +172,7 @@ impl<E: Engine> Probe<E> {
             trace,
             kind: RequestKind::Other,
             pieces: PieceFraming::None,
+            needs_client: false,
         }
     }
 
@@ -207,7 +208,10 @@ impl<E: Engine> Probe<E> {
         let spelled = self.emit_request(&mut request, &mut head);
         let scan = spelled.map_err(ProbeFault::Fault)?;
         stream.write(Payload::Copy(&head));
-        let sent = self.attempt_of(settings, &trace).drain(stream, 0).await;
+        let sent = self
+            .attempt_of(settings, &trace)
+            .drain(stream, 0, || false)
+            .await;
         sent.map_err(ProbeFault::Fault)?;
         let deadline = local.scheduler.now() + settings.read_timeout;
         let mut reading = HeadReading::new(&*local, &trace, scan);

@@ -48,6 +48,7 @@ impl<E: Engine> Proxying<'_, E> {
             self.target.pass.protocol,
         );
         if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {
+            self.trace.ended(None, connection.sent(), now);
             if status == 401 {
                 let mut asked = response.fields;
                 asked.retain(|line| line.name.eq_ignore_ascii_case(b"WWW-Authenticate"));

@@ -1,16 +1,24 @@
 //! What a failed try means: for the server, for the log, and for another try.
 
-use super::Proxying;
 use super::fault::{Fault, Step};
+use super::{FailedTry, Proxying};
 use crate::request::Request;
 use mill_config::config::LogLevel;
 use mill_config::config::settings::NextUpstream;
 use mill_runtime::engine::Engine;
-use mill_upstream::select::{Outcome, Selected};
+use mill_upstream::select::Outcome;
+use std::sync::Arc;
 
 impl<E: Engine> Proxying<'_, E> {
     /// Tells the group how a try has ended, and logs it.
-    pub(super) fn report(&self, selected: Selected, fault: Fault, request: &Request) {
+    pub(super) fn report(&self, failed: FailedTry, request: &Request) {
+        let FailedTry {
+            fault,
+            selected,
+            sent,
+            ..
+        } = failed;
+        let server = Arc::clone(selected.peer());
         let now = self.local.scheduler.now();
         let blames_server = !matches!(
             fault,
@@ -34,7 +42,7 @@ impl<E: Engine> Proxying<'_, E> {
         }
         // nginx knows no status of a server whose client has gone.
         let status = Some(fault.status().0).filter(|_| !matches!(fault, Fault::ClientGone(_)));
-        self.trace.ended(status, 0, now);
+        self.trace.ended(status, sent, now);
         if !matches!(
             fault,
             Fault::Content(_)
@@ -43,8 +51,9 @@ impl<E: Engine> Proxying<'_, E> {
                 | Fault::NotSpelled
                 | Fault::NotBound
         ) {
+            let text = fault.of(server.name.as_bytes());
             self.local
-                .log_error(Some(request), fault.level(), format_args!("{fault}"));
+                .log_error(Some(request), fault.level(), format_args!("{text}"));
         }
     }
 
@@ -62,7 +71,9 @@ impl<E: Engine> Proxying<'_, E> {
         // A server that the request never reached has not acted on it.
         let reached = !matches!(
             fault,
-            Fault::TimedOut(Step::Connecting) | Fault::Failed(Step::Connecting, _)
+            Fault::TimedOut(Step::Connecting)
+                | Fault::Failed(Step::Connecting, _)
+                | Fault::NotConnected(_)
         );
         let may_be_repeated = !reached
             || settings

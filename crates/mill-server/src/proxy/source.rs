@@ -184,6 +184,7 @@ impl<E: Engine> UpstreamContent<E> {
         }
     }
 
+    /// Closes the connection, before all of it is here.
     fn close(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.trace
@@ -242,6 +243,12 @@ impl<E: Engine> Source for UpstreamContent<E> {
 
     fn note(&self, line: fmt::Arguments<'_>, level: LogLevel) {
         self.trace.note(line, level);
+    }
+}
+
+impl<E: Engine> Drop for UpstreamContent<E> {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::connection::UpstreamConnection;
 use super::fault::{Fault, Step};
+use crate::delivery;
 use crate::local::Local;
 use crate::log;
 use crate::request::Request;
@@ -111,6 +112,7 @@ impl<E: Engine> Tunnel<E> {
             local.log_error(Some(request), fault.level(), format_args!("{fault}"));
         }
         log::access::write(request, local);
+        delivery::remove_content(request, local);
     }
 }
 
@@ -122,14 +124,20 @@ enum Broken {
 }
 
 impl Direction {
-    /// Passes on what has arrived, as fast as the other side takes it.
+    /// Passes on what has arrived, as fast as the other side takes it, but not more than a share: other connections of
+    /// the worker get their turn.
     fn carry<E: Engine>(
         &mut self,
         from: &E::Stream,
         to: &E::Stream,
         local: &Local<E>,
     ) -> Result<(), Broken> {
+        let share_ends = self.bytes + SHARE_PER_TURN;
         while !self.finished {
+            if self.bytes >= share_ends {
+                local.scheduler.wake(local.scheduler.current());
+                return Ok(());
+            }
             match to.poll_drained(QUEUED_MAX) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Err(error)) => return Err(Broken::To(error)),
@@ -151,6 +159,7 @@ impl Direction {
     fn pass<E: Engine>(&mut self, from: &E::Stream, to: &E::Stream, local: &Local<E>) {
         let mut piece = local.take_buffer();
         from.read(|bytes| {
+            let bytes = bytes.get(..PIECE_BYTES).unwrap_or(bytes);
             piece.extend_from_slice(bytes);
             (bytes.len(), ())
         });
@@ -166,5 +175,9 @@ impl<E: Engine> fmt::Debug for Tunnel<E> {
     }
 }
 
-/// Bytes that may wait for one side before the other one is read from again.
-const QUEUED_MAX: u64 = 64 * 1024;
+/// Bytes that one direction carries before other connections get their turn.
+const SHARE_PER_TURN: u64 = 2 * 1024 * 1024;
+
+/// Bytes that are passed on at once, and that may wait for one side before the other one is read from again.
+const PIECE_BYTES: usize = 64 * 1024;
+const QUEUED_MAX: u64 = PIECE_BYTES as u64;

@@ -12,6 +12,8 @@ mod binding;
 mod faults;
 /// Health checks.
 mod health;
+/// Clients that leave.
+mod leaving;
 /// Readers that forgive what is forbidden.
 mod lenient;
 /// How much is read of an answer, and how fast.
@@ -32,6 +34,8 @@ mod smuggling;
 mod temporary;
 /// Connections after 101.
 mod tunnels;
+/// What fast connections leave to others.
+mod turns;
 
 use crate::server::{Server, in_http};
 use mill_sim::world::World;
@@ -62,6 +66,7 @@ impl Proxy {
         let text = in_http(&format!(
             "upstream app {{ {upstream} }}
              log_format up '$status $upstream_addr $upstream_status $upstream_response_length';
+             log_format times '$status $upstream_status $upstream_response_time $upstream_bytes_sent';
              server {{ listen {listen}; root /site; access_log /access.log up; {directives} }}"
         ));
         let mut server = Server::configured(World::new(1), &text, 1);

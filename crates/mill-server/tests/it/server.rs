@@ -183,6 +183,11 @@ impl Server {
     }
 
     pub(crate) fn run_until(&mut self, until: Until) {
+        self.run_each(until, || ());
+    }
+
+    /// The same; looks after each round of turns.
+    pub(crate) fn run_each(&mut self, until: Until, mut look: impl FnMut()) {
         let Self {
             world,
             workers,
@@ -192,6 +197,7 @@ impl Server {
         let turns = || {
             workers.iter_mut().for_each(RunningWorker::turn);
             peers.iter_mut().for_each(|turn| turn());
+            look();
         };
         world.run(turns, until);
     }

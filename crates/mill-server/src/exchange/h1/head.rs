@@ -22,7 +22,8 @@ pub(super) fn fields<File>(head: &[u8], response: &Response<File>) -> Vec<FieldL
         let colon = line.iter().position(|byte| *byte == b':')?;
         let (name, value) = (line.get(..colon)?, line.get(colon + 2..)?);
         let is_own = match name {
-            b"Server" | b"Date" => true,
+            b"Server" => !response.has_server,
+            b"Date" => !response.has_date,
             b"Vary" => response.vary && value == b"Accept-Encoding",
             _ => false,
         };
@@ -75,7 +76,7 @@ impl HeadPlan {
         }
     }
 
-    /// Writes the head; returns the position of the date's 29 bytes in `out`.
+    /// Writes the head; returns the position of the date's 29 bytes in `out`, 0 where the date is not ours.
     pub fn emit<E: Engine>(
         &self,
         request: &Request,
@@ -88,12 +89,15 @@ impl HeadPlan {
             Some(reason) => emit_status_line_with(response.status, reason, out),
             None => emit_status_line(response.status, out),
         }
-        emit_field(
-            b"Server",
-            signature(location.headers.server_tokens).as_bytes(),
-            out,
-        );
-        let date_at = local.date_of(|_, date| emit_date(date, out));
+        if !response.has_server {
+            let signature = signature(location.headers.server_tokens);
+            emit_field(b"Server", signature.as_bytes(), out);
+        }
+        let date_at = if response.has_date {
+            0
+        } else {
+            local.date_of(|_, date| emit_date(date, out))
+        };
         if let Some(content_type) = &response.content_type {
             emit_field(b"Content-Type", content_type, out);
         }

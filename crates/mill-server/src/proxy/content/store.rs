@@ -31,16 +31,22 @@ pub(super) async fn store<X: Exchange>(
     let in_file_only = request.location.client_body.in_file_only != ClientBodyFile::Off;
     let mut bytes = Vec::new();
     let mut file = None;
+    let mut share_left = SHARE_PER_TURN;
     loop {
         let most = memory_max.saturating_sub(bytes.len());
         let read = exchange.content(request, most.clamp(1, PIECE_BYTES), |piece| {
             bytes.extend_from_slice(piece);
+            share_left = share_left.saturating_sub(piece.len());
         });
         if !read.await.map_err(NotStored::Missing)? {
             break;
         }
         if bytes.len() >= memory_max {
             flush(&mut bytes, &mut file, request, local)?;
+        }
+        if share_left == 0 {
+            local.scheduler.yield_now().await;
+            share_left = SHARE_PER_TURN;
         }
     }
     if file.is_some() || in_file_only {
@@ -97,6 +103,9 @@ fn create<E: Engine>(
     }));
     Ok(file)
 }
+
+/// Bytes of content that are taken from one client before other connections get their turn.
+const SHARE_PER_TURN: usize = 2 * 1024 * 1024;
 
 /// nginx's line.
 const BUFFERED: &str = "a client request body is buffered to a temporary file";

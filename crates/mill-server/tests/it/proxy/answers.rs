@@ -37,6 +37,60 @@ fn the_answers_fields_are_passed_except_those_of_the_connection() {
 }
 
 #[test]
+fn fields_that_the_servers_connection_names_are_not_passed_on() {
+    let head = "HTTP/1.1 200 OK\r\nConnection: Upgrade, x-hop, Date\r\nUpgrade: h2c\r\nX-Hop: 1\r\nX-End: 2\r\nContent-Length: 2\r\n\r\nok";
+    let answer = answer(KEPT, vec![send(head)]);
+    assert!(answer.contains("\r\nX-End: 2\r\n"), "{answer}");
+    assert!(answer.contains("\r\nDate: "), "{answer}");
+    assert!(
+        !answer.contains("X-Hop") && !answer.contains("Upgrade"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn server_and_date_of_the_server_replace_ours_where_they_are_passed() {
+    let head = "HTTP/1.1 200 OK\r\nServer: origin\r\nDate: x\r\nContent-Length: 2\r\n\r\nok";
+    let directives = format!("proxy_pass_header Server; proxy_pass_header Date; {KEPT}");
+    let answer = answer(&directives, vec![send(head)]);
+    let expected = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\nServer: origin\r\nDate: x\r\n\r\nok";
+    assert_eq!(answer, expected);
+}
+
+#[test]
+fn a_piece_that_arrives_is_compressed_and_leaves_at_once() {
+    let directives = "gzip on; gzip_types *; location / { proxy_pass http://app; }";
+    let mut proxy = Proxy::new(directives, |_, _| {
+        vec![
+            send("HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"),
+            send("data: one\n\n"),
+            Act::Wait(SECOND),
+            send("data: two\n\n"),
+            Act::Wait(SECOND),
+            Act::Close,
+        ]
+    });
+    let client = proxy.server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
+    let mut arrived = Vec::new();
+    for half_seconds in [1, 3] {
+        proxy.server.run_to(half_seconds * SECOND / 2);
+        arrived.push(client.received().len());
+    }
+    proxy.server.run_until_idle();
+    assert_eq!(
+        crate::answer::answer(&client.received()).unzipped(),
+        b"data: one\n\ndata: two\n\n"
+    );
+    let head = client
+        .received()
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n");
+    assert!(arrived[0] > head.unwrap() + 20, "{arrived:?}");
+    assert!(arrived[1] > arrived[0], "{arrived:?}");
+}
+
+#[test]
 fn chunks_arrive_as_chunks_and_the_end_of_the_connection_ends_content() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunks = vec![

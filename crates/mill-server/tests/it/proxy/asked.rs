@@ -94,6 +94,42 @@ fn content_is_streamed_in_chunks_where_it_is_not_buffered() {
 }
 
 #[test]
+fn a_connection_that_was_asked_to_close_carries_no_other_request() {
+    let check = |directives: &str, connections: usize| {
+        let upstream = format!("server {}; keepalive 4;", super::ORIGIN);
+        let directives = format!("location / {{ proxy_pass http://app; {directives} }}");
+        let mut proxy = Proxy::with_upstream(&upstream, &directives, |_, _| vec![ok("x")]);
+        for _ in 0..2 {
+            assert_eq!(content(&proxy.ask(&get("/"))), "x", "{directives}");
+        }
+        let made = *proxy.seen.connections.borrow();
+        assert_eq!(made, connections, "{directives}");
+    };
+    check("", 2);
+    check("proxy_http_version 1.1;", 2);
+    check("proxy_http_version 1.1; proxy_set_header Connection '';", 1);
+    check(
+        "proxy_http_version 1.1; proxy_set_header Connection 'a, Close';",
+        2,
+    );
+    // HTTP/1.0 closes where it is not asked to keep.
+    check("proxy_set_header Connection '';", 2);
+    check("proxy_set_header Connection keep-alive;", 1);
+}
+
+#[test]
+fn fields_that_connection_names_are_not_passed_on() {
+    let directives =
+        "location / { proxy_pass http://app; proxy_set_header X-Real-IP $remote_addr; }";
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close, X-Hop, x-real-ip, Host\r\nX-Hop: 1\r\nX-End: 2\r\n\r\n";
+    let asked = asked(directives, request);
+    assert!(!asked.contains("X-Hop"), "{asked}");
+    for kept in ["X-End: 2", "X-Real-IP: 198.51.100.1", "Host: app"] {
+        assert!(asked.contains(kept), "{asked}");
+    }
+}
+
+#[test]
 fn a_kept_connection_carries_the_next_request() {
     let upstream = format!("server {}; keepalive 4;", super::ORIGIN);
     let mut proxy =

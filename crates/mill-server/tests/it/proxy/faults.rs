@@ -213,6 +213,49 @@ fn a_method_that_is_not_known_to_be_idempotent_is_not_sent_again() {
 }
 
 #[test]
+fn interim_answers_come_to_an_end() {
+    for (interims, expected) in [(16, "200"), (17, "502")] {
+        let mut proxy = Proxy::new(KEPT, move |_, _| {
+            let interim = "HTTP/1.1 102 Processing\r\n\r\n";
+            vec![send(&interim.repeat(interims)), ok("x")]
+        });
+        assert_eq!(status(&proxy.ask(&get("/"))), expected);
+        let line = "upstream sent too many interim responses while reading response header";
+        assert_eq!(proxy.server.has_logged(line), interims > 16);
+        let counted = proxy.server.counters().limit_upstream_interims;
+        assert_eq!(counted, u64::from(interims > 16));
+    }
+}
+
+#[test]
+fn tries_that_are_given_up_are_logged_with_bytes_and_times() {
+    let check = |directives: &str, expected: &str| {
+        let directives = format!(
+            "location / {{ proxy_pass http://app; proxy_read_timeout 1s; access_log /access.log times; {directives} }}"
+        );
+        let upstream = format!("server {ORIGIN}; server {ORIGIN};");
+        let mut proxy = Proxy::with_upstream(&upstream, &directives, |number, _| match number {
+            0 => vec![Act::Hang],
+            _ => vec![
+                Act::Wait(SECOND / 2),
+                send("HTTP/1.1 404 No\r\nContent-Length: 9\r\n\r\nx"),
+                Act::Hang,
+            ],
+        });
+        proxy.server.connect().send(get("/"));
+        proxy.server.run_until_idle();
+        assert_eq!(proxy.access_log(), [expected], "{directives}");
+    };
+    // GET / HTTP/1.0, Host: app, Connection: close.
+    check("proxy_next_upstream off;", "504 504 1.000 48");
+    check(
+        "proxy_intercept_errors on; error_page 404 /a; location = /a { return 204; }",
+        "404 504, 404 1.000, 0.500 48, 48",
+    );
+    check("", "404 504, 404 1.000, 1.500 48, 48");
+}
+
+#[test]
 fn a_server_that_fails_too_often_is_logged_as_disabled() {
     let upstream = format!("server {OTHER}; server {ORIGIN};");
     let mut proxy = Proxy::with_upstream(&upstream, KEPT, |_, _| vec![ok("b")]);

@@ -37,6 +37,8 @@ pub(crate) struct Seen {
     pub(crate) peers: RefCell<Vec<String>>,
     /// Sent on each connection as soon as something arrives.
     pub(crate) hint: RefCell<String>,
+    /// What has arrived while it hung.
+    pub(crate) bytes_behind: RefCell<usize>,
 }
 
 type Script = Rc<dyn Fn(usize, &str) -> Vec<Act>>;
@@ -129,7 +131,8 @@ async fn serve(
                         .await
                         .is_ok_and(|readable| !readable.finished)
                     {
-                        stream.read(|bytes| (bytes.len(), ()));
+                        let len = stream.read(|bytes| (bytes.len(), bytes.len()));
+                        *seen.bytes_behind.borrow_mut() += len;
                     }
                     return;
                 }

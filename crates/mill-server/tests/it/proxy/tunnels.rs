@@ -51,6 +51,49 @@ fn an_idle_tunnel_ends_after_the_read_timeout() {
 }
 
 #[test]
+fn no_other_protocol_is_switched_to_than_the_server_was_asked_for() {
+    // The client asks, and the configuration does not pass it on.
+    let directives = "location / { proxy_pass http://app; proxy_http_version 1.1; }";
+    let mut proxy = Proxy::new(directives, |_, _| vec![send(SWITCH), Act::Echo]);
+    let answer = proxy.ask(REQUEST);
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert!(!proxy.asked()[0].contains("Upgrade"));
+}
+
+#[test]
+fn a_tunnel_waits_for_no_request_and_makes_no_room() {
+    let mut proxy = Proxy::new(UPGRADES, |_, _| vec![send(SWITCH), Act::Echo]);
+    let client = proxy.server.connect();
+    client.send(REQUEST);
+    proxy.server.run();
+    let counters = proxy.server.counters();
+    assert_eq!(
+        (counters.connections_waiting, counters.connections_writing),
+        (0, 1)
+    );
+    client.finish();
+    proxy.server.run();
+    proxy.server.assert_nothing_left(0);
+}
+
+#[test]
+fn the_file_of_a_tunnels_request_goes_when_the_tunnel_ends() {
+    let directives =
+        format!("client_body_temp_path /temp; client_body_in_file_only clean; {UPGRADES}");
+    let mut proxy = Proxy::new(&directives, |_, _| vec![send(SWITCH), Act::Hang]);
+    let client = proxy.server.connect();
+    client.send(
+        "POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\nContent-Length: 1\r\n\r\nx",
+    );
+    proxy.server.run();
+    assert_eq!(proxy.server.files().names("/temp"), ["0000000001"]);
+    client.finish();
+    proxy.server.run();
+    assert!(client.is_closed());
+    assert_eq!(proxy.server.files().names("/temp"), [""; 0]);
+}
+
+#[test]
 fn a_tunnel_ends_only_when_all_of_it_has_arrived() {
     let big = String::from_utf8(crate::server::big().to_vec()).expect("text");
     let expected = big.clone();
