@@ -2,6 +2,7 @@
 //! `H` for HEAD, `C` for CONNECT, any other for the rest; what follows is the stream. Used by the
 //! fuzz target and by the ordinary test that replays the corpus.
 
+use mill_http::field::{Field, is_token_byte};
 use mill_http::h1::response::{
     Framing, RequestKind, ResponseBody, ResponseFault, ResponseHead, ResponseScan,
 };
@@ -38,22 +39,67 @@ pub(crate) fn check(input: &[u8]) {
         b'C' => RequestKind::Connect,
         _ => RequestKind::Other,
     };
-    let strict = ResponseRules {
-        reading: Reading::Strict,
-        ..LIMITS
-    };
-    let lenient = ResponseScan::new(request, &LIMITS).parse(stream);
-    if let Ok(Some(head)) = ResponseScan::new(request, &strict).parse(stream) {
-        assert_eq!(
-            lenient,
-            Ok(Some(head)),
-            "strictly read, and otherwise leniently"
-        );
-    }
+    strictly(stream, request);
     let whole = read(stream, request, stream.len());
     assert!(whole.content.len() <= stream.len());
     for step in [1, 7] {
         assert_eq!(read(stream, request, step), whole, "in pieces of {step}");
+    }
+}
+
+/// Strict reading finds what lenient reading finds, or refuses it, and does not depend on pieces either.
+fn strictly(stream: &[u8], request: RequestKind) {
+    let strict = ResponseRules {
+        reading: Reading::Strict,
+        ..LIMITS
+    };
+    let (whole, fields) = head(stream, request, &strict, stream.len());
+    for step in [1, 7] {
+        assert_eq!(
+            head(stream, request, &strict, step),
+            (whole, fields.clone()),
+            "strictly, in pieces of {step}"
+        );
+    }
+    let Ok(Some(found)) = whole else { return };
+    let (lenient, _) = head(stream, request, &LIMITS, stream.len());
+    assert_eq!(lenient, whole, "strictly read, and otherwise leniently");
+    let texts = |field: Field| (field.known, field.name.of(stream), field.value.of(stream));
+    let later: Vec<_> = found.field_spans(stream).map(texts).collect();
+    assert_eq!(later, fields.iter().copied().map(texts).collect::<Vec<_>>());
+    for field in &fields {
+        assert!(
+            field
+                .name
+                .of(stream)
+                .iter()
+                .all(|byte| is_token_byte(*byte))
+        );
+        let mut value = field.value.of(stream).iter();
+        assert!(value.all(|byte| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f)));
+    }
+    let framing = |name: &[u8]| {
+        let is_it = |field: &&Field| field.name.of(stream).eq_ignore_ascii_case(name);
+        fields.iter().filter(is_it).count()
+    };
+    assert!(framing(b"Content-Length") + framing(b"Transfer-Encoding") <= 1);
+}
+
+/// The first head of the stream and its fields, read in pieces of `step` bytes.
+fn head(
+    stream: &[u8],
+    request: RequestKind,
+    rules: &ResponseRules,
+    step: usize,
+) -> (Result<Option<ResponseHead>, ResponseFault>, Vec<Field>) {
+    let (mut scan, mut fields) = (ResponseScan::new(request, rules), Vec::new());
+    let mut arrived = 0;
+    loop {
+        arrived = (arrived + step.max(1)).min(stream.len());
+        let found = scan.parse_fields(&stream[..arrived], |field| fields.push(field));
+        if found != Ok(None) || arrived == stream.len() {
+            return (found, fields);
+        }
     }
 }
 
