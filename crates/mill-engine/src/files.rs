@@ -289,6 +289,11 @@ impl Files for KernelFiles {
         calls::write(file.as_fd(), offset, bytes)
     }
 
+    fn rename(&self, from: &[u8], to: &[u8]) -> Result<(), FileError> {
+        let renamed = std::fs::rename(OsStr::from_bytes(from), OsStr::from_bytes(to));
+        renamed.map_err(failed("rename()"))
+    }
+
     fn remove(&self, path: &[u8]) -> Result<(), FileError> {
         std::fs::remove_file(OsStr::from_bytes(path)).map_err(failed("unlink()"))
     }

@@ -71,6 +71,9 @@ pub trait Files: 'static {
     /// Writes all of `bytes` at `offset`, to memory: it waits for a disk only if the system has to make room first.
     fn write_at(&self, file: &Self::File, offset: u64, bytes: &[u8]) -> Result<(), FileError>;
 
+    /// Gives a file another path in the same file system, in the place of what is there.
+    fn rename(&self, from: &[u8], to: &[u8]) -> Result<(), FileError>;
+
     /// Takes a file out of its directory.
     fn remove(&self, path: &[u8]) -> Result<(), FileError>;
 }

@@ -273,6 +273,10 @@ impl Files for NoFiles {
         Err(NOT_FOUND)
     }
 
+    fn rename(&self, _: &[u8], _: &[u8]) -> Result<(), FileError> {
+        Err(NOT_FOUND)
+    }
+
     fn remove(&self, _: &[u8]) -> Result<(), FileError> {
         Err(NOT_FOUND)
     }

@@ -1,7 +1,7 @@
 //! `millstream_api`: the server's state as JSON, with the paths, names and shapes of NGINX Plus' API version 9.
 //!
-//! A path is `/VERSION/WHAT…` behind the location's name. What is read is made here and in the files of its subject; docs/api.md
-//! lists it all.
+//! A path is `/VERSION/WHAT…` behind the location's name; docs/api.md lists them all. What is read is made in the file of its
+//! subject, what is changed goes through `writing`.
 
 /// Why a call is refused.
 mod error;
@@ -17,6 +17,9 @@ mod servers;
 
 /// What resolvers have counted.
 mod resolvers;
+
+/// Changes.
+mod writing;
 
 use crate::answer::Answer;
 use crate::exchange::Exchange;
@@ -34,7 +37,7 @@ use serde_json::{Map, Value, json};
 
 /// Answers, if the location has the API.
 pub(crate) async fn respond<X: Exchange>(
-    _exchange: &mut X,
+    exchange: &mut X,
     request: &mut Request,
     local: &Local<X::Engine>,
 ) -> AnswerOf<X::Engine> {
@@ -49,13 +52,19 @@ pub(crate) async fn respond<X: Exchange>(
     let done = match request.method_name() {
         b"GET" | b"HEAD" => read(&path, request, local),
         _ if !api.write => Err(ApiError::METHOD_DISABLED),
-        _ => Err(ApiError::METHOD_NOT_SUPPORTED),
+        _ => match writing::content(exchange, request, local).await {
+            Ok(content) => write(&path, &content, request, local),
+            Err(answer) => return answer,
+        },
     };
     let (status, value) = done.unwrap_or_else(|error| {
         let id = variables::value(&Variable::RequestId, request, local);
         let id = id.map(|id| String::from_utf8_lossy(&id).into_owned());
-        (error.status, error.document(id))
+        (error.status, Some(error.document(id)))
     });
+    let Some(value) = value else {
+        return Answer::Response(Box::new(Response::empty(status)));
+    };
     Answer::Response(Box::new(Response::with_bytes(
         status,
         b"application/json",
@@ -79,20 +88,27 @@ enum Shape {
     Collection,
 }
 
-fn read<E: Engine>(
-    path: &[&str],
-    request: &Request,
-    local: &Local<E>,
-) -> Result<(Status, Value), ApiError> {
+/// The status of the answer, and its document if it has one.
+type Done = Result<(Status, Option<Value>), ApiError>;
+
+fn write<E: Engine>(path: &[&str], content: &[u8], request: &Request, local: &Local<E>) -> Done {
+    match path {
+        [version, rest @ ..] if is_version(version) => {
+            writing::change(rest, content, request, local)
+        }
+        [""] => Err(ApiError::METHOD_NOT_SUPPORTED),
+        _ => Err(ApiError::UNKNOWN_VERSION),
+    }
+}
+
+fn read<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Done {
     let found = match path {
         [""] => Found::whole(json!(VERSIONS)),
         [version, rest @ ..] if is_version(version) => find(rest, request, local)?,
         _ => return Err(ApiError::UNKNOWN_VERSION),
     };
-    Ok((
-        Status::OK,
-        found.limited_to(fields(&request.args).as_deref()),
-    ))
+    let value = found.limited_to(fields(&request.args).as_deref());
+    Ok((Status::OK, Some(value)))
 }
 
 fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result<Found, ApiError> {

@@ -360,6 +360,10 @@ impl Files for SimFiles {
         self.write_file(file, offset, bytes)
     }
 
+    fn rename(&self, from: &[u8], to: &[u8]) -> Result<(), FileError> {
+        self.rename_file(from, to)
+    }
+
     fn remove(&self, path: &[u8]) -> Result<(), FileError> {
         self.count(|calls| calls.remove += 1);
         self.remove_file(path)

@@ -1,10 +1,17 @@
 //! A group of servers, shared by all workers.
 
+/// Servers that are added, changed and removed while they are used.
+mod changing;
+
+/// The lines of a `state` file.
+mod state;
+
 use crate::peer::Peer;
 use crate::resolver::members::Member;
 use mill_config::config::Upstream;
 use mill_config::config::upstream::{UpstreamAddress, UpstreamServer, UpstreamTarget};
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +28,8 @@ pub struct Group {
     /// Idle connections of all workers.
     idle: AtomicUsize,
     peers: Mutex<Peers>,
+    /// Held while the `state` file is written.
+    saving: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -58,7 +67,7 @@ impl Group {
                 // Until it is resolved, its name stands for what it stood for before.
                 let known = known.iter().flat_map(|known| known.all());
                 for peer in known.filter(|peer| is_of(peer, server)) {
-                    set.add(Arc::clone(peer));
+                    set.add(Arc::new(peer.with_settings(&peer.configured)));
                 }
                 continue;
             };
@@ -95,6 +104,7 @@ impl Group {
                 set: Arc::new(set),
                 removed: Vec::new(),
             }),
+            saving: Mutex::default(),
         }
     }
 
@@ -148,8 +158,16 @@ impl Group {
 
     /// Has the peers replaced by what `change` makes of them, with no other change in between.
     pub fn change(&self, change: impl FnOnce(&PeerSet) -> PeerSet) {
+        let _: Result<(), Infallible> = self.try_change(|set| Ok((change(set), ())));
+    }
+
+    /// The same, unless `change` refuses it.
+    pub fn try_change<T, E>(
+        &self,
+        change: impl FnOnce(&PeerSet) -> Result<(PeerSet, T), E>,
+    ) -> Result<T, E> {
         let mut peers = self.lock();
-        let set = change(&peers.set);
+        let (set, result) = change(&peers.set)?;
         if self.awaits_health_checks {
             await_health_checks(Some(&peers.set), &set);
         }
@@ -159,6 +177,7 @@ impl Group {
         peers.removed.extend(gone);
         peers.removed.retain(|peer| peer.active() > 0);
         self.generation.fetch_add(1, Ordering::Release);
+        Ok(result)
     }
 
     /// The name of a server stands for these from now on. Peers that it stood for before keep their figures; they and those
@@ -203,14 +222,14 @@ fn is_of(peer: &Peer, server: &UpstreamServer) -> bool {
     let settings = UpstreamServer {
         weight: server.weight,
         backup: server.backup,
-        ..peer.settings.clone()
+        ..(*peer.configured).clone()
     };
     settings == *server
 }
 
 fn is_member(peer: &Peer, server: &UpstreamServer, member: &Member) -> bool {
     peer.address == UpstreamAddress::Ip(member.address)
-        && peer.settings == member_settings(server, member)
+        && *peer.configured == member_settings(server, member)
 }
 
 fn new_member(server: &UpstreamServer, member: &Member) -> Peer {

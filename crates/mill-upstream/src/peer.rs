@@ -22,6 +22,8 @@ pub struct Peer {
     pub name: Text,
     pub address: UpstreamAddress,
     pub settings: UpstreamServer,
+    /// The settings that it began with; they tell which server of the configuration it comes from.
+    pub(crate) configured: Arc<UpstreamServer>,
     load: Arc<Load>,
 }
 
@@ -32,11 +34,12 @@ impl Peer {
             name: Text::from(address.to_string().as_bytes()),
             address,
             settings: settings.clone(),
+            configured: Arc::new(settings.clone()),
             load: Arc::default(),
         }
     }
 
-    /// The same peer with other settings: connections, failures, health and counters are the same ones.
+    /// The same peer as another configuration has it: connections, failures, health and counters are the same ones.
     #[must_use]
     pub fn with_settings(&self, settings: &UpstreamServer) -> Self {
         Self {
@@ -44,7 +47,17 @@ impl Peer {
             name: self.name.clone(),
             address: self.address.clone(),
             settings: settings.clone(),
+            configured: Arc::new(settings.clone()),
             load: Arc::clone(&self.load),
+        }
+    }
+
+    /// The same peer with other settings than it is configured with.
+    #[must_use]
+    pub fn changed(&self, settings: &UpstreamServer) -> Self {
+        Self {
+            configured: Arc::clone(&self.configured),
+            ..self.with_settings(settings)
         }
     }
 

@@ -144,7 +144,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "",
         Apply::With(state::state),
         "The file that keeps the group's servers, in the place of server; the API writes it.",
-    ).unread(NOT_HERE_YET, Notice::Given),
+    ),
 ];
 
 /// A block before its end.

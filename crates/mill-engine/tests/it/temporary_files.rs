@@ -49,3 +49,19 @@ fn a_file_with_a_name_is_made_once_and_stays_until_it_is_removed() {
     assert_eq!(files.remove(&path), Ok(()));
     assert!(!std::fs::exists(stored).unwrap());
 }
+
+#[test]
+fn a_renamed_file_takes_the_place_of_another_one() {
+    let directory = Directory::new("renamed");
+    let files = KernelFiles::default();
+    let (from, to) = (directory.path("new"), directory.path("kept"));
+    assert_eq!(code(files.rename(&from, &to)), Some(("rename()", 2)));
+    for (path, text) in [(&to, "old"), (&from, "new")] {
+        let file = files.create(path, 0, Visibility::Named).unwrap();
+        files.write_at(&file, 0, text.as_bytes()).unwrap();
+    }
+    assert_eq!(files.rename(&from, &to), Ok(()));
+    let text = |path: &[u8]| std::fs::read(std::str::from_utf8(path).unwrap());
+    assert_eq!(text(&to).unwrap(), b"new");
+    assert!(text(&from).is_err());
+}

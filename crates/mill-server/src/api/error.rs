@@ -15,6 +15,8 @@ pub(super) struct ApiError {
 /// The page that explains the codes.
 const REFERENCE: &str = "https://nginx.org/en/docs/http/ngx_http_api_module.html";
 
+const FORMAT: &str = "UpstreamConfFormatError";
+
 impl ApiError {
     pub(super) const PATH_NOT_FOUND: Self =
         Self::of(Status::NOT_FOUND, "PathNotFound", "path not found");
@@ -48,6 +50,33 @@ impl ApiError {
     const fn of(status: Status, code: &'static str, text: &'static str) -> Self {
         let text = Cow::Borrowed(text);
         Self { status, code, text }
+    }
+
+    pub(super) const JSON: Self = Self::of(Status(415), "JsonError", "JSON error");
+    pub(super) const NESTED: Self = Self::of(Status::BAD_REQUEST, FORMAT, "nested object or list");
+    pub(super) const NO_SERVER: Self =
+        Self::of(Status::BAD_REQUEST, FORMAT, "missing \"server\" argument");
+    pub(super) const ENTRY_EXISTS: Self = Self::of(Status(409), "EntryExists", "entry exists");
+    pub(super) const BAD_ROUTE: Self =
+        Self::of(Status::BAD_REQUEST, "UpstreamBadRoute", "route is too long");
+
+    /// A refused setting: the code, and what it is.
+    pub(super) fn bad(code: &'static str, text: String) -> Self {
+        Self {
+            status: Status::BAD_REQUEST,
+            code,
+            text: text.into(),
+        }
+    }
+
+    /// A server of a name that is resolved while running.
+    pub(super) fn immutable(text: String) -> Self {
+        Self::bad("UpstreamServerImmutable", text)
+    }
+
+    /// A document of the wrong form.
+    pub(super) fn format(text: String) -> Self {
+        Self::bad(FORMAT, text)
     }
 
     pub(super) fn server_not_found(id: u32) -> Self {

@@ -1,10 +1,15 @@
 //! Servers of a group: their settings.
 
+/// Settings from a JSON document.
+mod settings;
+
 use super::error::ApiError;
-use mill_config::config::upstream::UpstreamServer;
+use mill_config::Text;
+use mill_config::config::upstream::{UpstreamServer, UpstreamTarget};
 use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
 use serde_json::{Value, json};
+use settings::Changes;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,20 +20,54 @@ pub(super) fn all(group: &Group) -> Value {
 
 /// Those of one server.
 pub(super) fn one(group: &Group, id: &str) -> Result<Value, ApiError> {
-    let peer = find(group, parse_id(id)?)?;
-    Ok(document(&peer))
+    let id = parse_id(id)?;
+    let peers = group.peers();
+    let found = peers.all().find(|peer| peer.id == id);
+    let found = found.ok_or_else(|| ApiError::server_not_found(id))?;
+    Ok(document(found))
+}
+
+/// Adds the server that the content describes.
+pub(super) fn add(group: &Group, content: &[u8]) -> Result<Value, ApiError> {
+    let changes = Changes::parse(content, group)?;
+    let address = changes.address.as_ref().ok_or(ApiError::NO_SERVER)?;
+    let target = UpstreamTarget::Addresses(vec![address.clone()]);
+    let mut settings = UpstreamServer::new(Text::from(""), target);
+    changes.apply(&mut settings, None)?;
+    let added = group.add_peer(address, &settings);
+    let added = added.ok_or(ApiError::ENTRY_EXISTS)?;
+    Ok(document(&added))
+}
+
+/// Changes what the content names.
+pub(super) fn change(group: &Group, id: &str, content: &[u8]) -> Result<Value, ApiError> {
+    let id = parse_id(id)?;
+    let changes = Changes::parse(content, group)?;
+    let changed = group.change_peer(id, |peer: &Peer| {
+        let mut settings = peer.settings.clone();
+        changes.apply(&mut settings, Some(peer))?;
+        let address = changes.address.as_ref().unwrap_or(&peer.address);
+        Ok((address.clone(), settings))
+    });
+    let changed: Arc<Peer> = changed.ok_or_else(|| ApiError::server_not_found(id))??;
+    Ok(document(&changed))
+}
+
+/// Removes a server; returns the settings of those that are left.
+pub(super) fn remove(group: &Group, id: &str) -> Result<Value, ApiError> {
+    let id = parse_id(id)?;
+    let removed = group.remove_peer(id, |peer| match peer.settings.resolve {
+        true => Err(ApiError::immutable(format!(
+            "server \"{id}\" not removable"
+        ))),
+        false => Ok(()),
+    });
+    removed.ok_or_else(|| ApiError::server_not_found(id))??;
+    Ok(all(group))
 }
 
 fn parse_id(text: &str) -> Result<u32, ApiError> {
     text.parse().map_err(|_| ApiError::BAD_SERVER_ID)
-}
-
-fn find(group: &Group, id: u32) -> Result<Arc<Peer>, ApiError> {
-    let peers = group.peers();
-    let found = peers.all().find(|peer| peer.id == id);
-    found
-        .map(Arc::clone)
-        .ok_or_else(|| ApiError::server_not_found(id))
 }
 
 fn document(peer: &Peer) -> Value {

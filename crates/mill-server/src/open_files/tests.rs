@@ -63,6 +63,10 @@ impl Files for Disk {
         Ok(())
     }
 
+    fn rename(&self, _: &[u8], _: &[u8]) -> Result<(), FileError> {
+        Ok(())
+    }
+
     fn remove(&self, _: &[u8]) -> Result<(), FileError> {
         Ok(())
     }

@@ -138,6 +138,20 @@ impl SimFiles {
         Ok(())
     }
 
+    pub(super) fn rename_file(&self, from: &[u8], to: &[u8]) -> Result<(), FileError> {
+        let text = |path| str::from_utf8(path).expect("the path of a test is text");
+        let mut tree = self.tree.borrow_mut();
+        let node = tree.existing(text(from));
+        let node = node.ok_or_else(|| error("rename()", ENOENT))?;
+        if let Some(replaced) = tree.existing(text(to)) {
+            self.state.disk.free(replaced.bytes().len());
+        }
+        let content = Content::Regular(RefCell::new(node.bytes()));
+        tree.remove(text(from));
+        tree.put(text(to), content, self.now());
+        Ok(())
+    }
+
     pub(super) fn remove_file(&self, path: &[u8]) -> Result<(), FileError> {
         let text = str::from_utf8(path).expect("the path of a test is text");
         let mut tree = self.tree.borrow_mut();

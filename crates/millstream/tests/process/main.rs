@@ -46,5 +46,8 @@ mod names;
 #[path = "../../../mill-upstream/tests/it/zone.rs"]
 mod zone;
 
+/// The servers of groups, kept in a file.
+mod state;
+
 /// Files on a disk that is slow, or does not answer.
 mod slow_disk;

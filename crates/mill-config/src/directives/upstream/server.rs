@@ -14,7 +14,7 @@ const DEFAULT_PORT: u16 = 80;
 
 impl UpstreamServer {
     /// With nginx's defaults.
-    pub(crate) fn new(name: Text, target: UpstreamTarget) -> Self {
+    pub fn new(name: Text, target: UpstreamTarget) -> Self {
         Self {
             name,
             target,

@@ -1,5 +1,8 @@
 //! What `millstream_api` tells, and what it changes.
 
+/// Servers that are added, changed and removed.
+mod changes;
+
 use super::origin::ok;
 use super::{Proxy, content};
 use serde_json::{Value, json};
