@@ -98,6 +98,8 @@ pub struct Request {
     pub overrides: Vec<(Variable, Vec<u8>)>,
     /// It was changed by an internal redirect or a rewrite.
     pub internal: bool,
+    /// No internal redirect and no rewrite has changed `uri`: a server gets the target as it was sent.
+    pub uri_is_as_sent: bool,
     /// Number of internal redirects and rewrites to another location.
     pub redirects: u8,
     /// An `error_page` was applied, and `recursive_error_pages` is off: there is no second one.

@@ -55,10 +55,23 @@ fn is_worth_it<File>(response: &Response<File>, settings: &GzipSettings) -> bool
         && is_compressible
         && is_long_enough
         && !response.fields.iter().any(|line| is_encoded(&line.name))
-        && response
-            .content_type
-            .as_deref()
-            .is_some_and(|content_type| settings.types.contains(content_type))
+        && media_type(response).is_some_and(|media_type| settings.types.contains(media_type))
+}
+
+/// The type that `gzip_types` is compared with: that of an upstream server without its character set, as in nginx.
+fn media_type<File>(response: &Response<File>) -> Option<&[u8]> {
+    let whole = response.content_type.as_deref()?;
+    if !response.proxied {
+        return Some(whole);
+    }
+    let starts_charset = |at: &usize| {
+        let parameter = whole.get(at + 1..).unwrap_or_default().trim_ascii_start();
+        let name = parameter.get(..b"charset=".len());
+        name.is_some_and(|name| name.eq_ignore_ascii_case(b"charset="))
+    };
+    let mut ends = (0..whole.len()).filter(|at| whole.get(*at) == Some(&b';'));
+    ends.find(starts_charset)
+        .map_or(Some(whole), |at| whole.get(..at))
 }
 
 /// The compressed representation differs from the tagged one (RFC 9110 8.8.3.3), so its tag must be weak. A malformed
@@ -74,6 +87,25 @@ fn weakened(etag: FieldText) -> Option<FieldText> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_type_of_a_server_is_known_without_its_character_set() {
+        let check = |content_type: &str, expected: &str, expected_of_ours: &str| {
+            let mut response: Response<()> =
+                Response::with_bytes(Status::OK, content_type.as_bytes(), b"x".to_vec());
+            assert_eq!(media_type(&response), Some(expected_of_ours.as_bytes()));
+            response.proxied = true;
+            assert_eq!(media_type(&response), Some(expected.as_bytes()));
+        };
+        let unchanged = |content_type: &str| check(content_type, content_type, content_type);
+        let typed = "text/css; charset=utf-8";
+        check(typed, "text/css", typed);
+        check("a/b;Charset=\"x\"", "a/b", "a/b;Charset=\"x\"");
+        check("a/b; q=1; charset=x", "a/b; q=1", "a/b; q=1; charset=x");
+        unchanged("text/css");
+        unchanged("text/css; q=1");
+        unchanged("text/css;");
+    }
 
     #[test]
     fn a_tag_becomes_weak_once() {

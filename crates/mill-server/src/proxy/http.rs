@@ -104,7 +104,7 @@ pub(super) fn emit_uri(target: &Target, request: &Request, out: &mut Vec<u8>) {
     let replacement = target.pass.uri.as_deref();
     let replacement = replacement.filter(|_| request.valid_location);
     let as_sent = request.message.head.target.whole.of(&request.message.bytes);
-    if replacement.is_none() && !request.internal && as_sent.starts_with(b"/") {
+    if replacement.is_none() && request.uri_is_as_sent && as_sent.starts_with(b"/") {
         return out.extend_from_slice(as_sent);
     }
     let replaced = replacement.map_or(0, |_| target.pass.replaced);

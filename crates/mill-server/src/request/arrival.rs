@@ -101,6 +101,7 @@ impl Request {
             variables: vec![None; http.map_or(0, |http| http.user_variables.len())],
             overrides: Vec::new(),
             internal: false,
+            uri_is_as_sent: true,
             redirects: 0,
             error_page_used: false,
             valid_location: true,

@@ -105,6 +105,7 @@ pub(super) fn redirect_internally<E: Engine>(
     request.uri = uri;
     request.args = args;
     request.internal = true;
+    request.uri_is_as_sent = false;
     request.alias_takes_uri = false;
     ControlFlow::Continue(())
 }

@@ -88,6 +88,15 @@ subjects! {
     proxy_protocol
     real_ip
     real_ip_proxy_protocol
+    app_django
+    app_rails
+    app_node
+    app_grafana
+    app_jenkins
+    app_gitlab
+    app_home_assistant
+    app_minio
+    app_keycloak
 }
 
 fn check(name: &str, other: Program) {

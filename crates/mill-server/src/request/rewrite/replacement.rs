@@ -36,6 +36,7 @@ impl Run {
             return ControlFlow::Continue(RewriteFlag::Continue);
         }
         request.internal = true;
+        request.uri_is_as_sent = false;
         self.escape = false;
         let status = match replacement.flag {
             RewriteFlag::Redirect => Status::FOUND,
