@@ -6,6 +6,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "names what was not tested")]
 
+/// Configurations of applications.
+mod applications;
+
 /// Records that are no answer, or not all of it.
 mod records;
 

@@ -104,7 +104,12 @@ fn comparable(answer: &str) -> String {
             || is_page && line.starts_with("Content-Length: ")
     };
     let lines = head.split("\r\n").filter(|line| !differs(line));
-    let lines = lines.collect::<Vec<_>>().join("\n");
+    let mut lines = lines.collect::<Vec<_>>();
+    if let Some((_, fields)) = lines.split_first_mut() {
+        // Only the order of lines with equal names means something (RFC 9110 5.3).
+        fields.sort_by_key(|line| line.split(':').next());
+    }
+    let lines = lines.join("\n");
     let content = match head.contains("Transfer-Encoding: chunked") {
         true => without_chunks(content),
         false => content.to_owned(),
