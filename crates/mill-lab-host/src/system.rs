@@ -8,13 +8,13 @@ use crate::host::{Host, Line};
 use crate::host_folder::HostFolder;
 use crate::interrupt::Interrupt;
 use crate::journal::{Entry, Journal};
-use crate::names::Names;
+use crate::names::{Names, affinity_masks, cpu_list};
 use crate::needs;
 use crate::own_stack;
 use crate::patience::wait_for;
 use crate::process::{Process, Streams};
 use crate::topology::Testbed;
-use mill_lab::recipe::{Allocator, Setup, System, SystemKind};
+use mill_lab::recipe::{Allocator, Setup, Side, System, SystemKind};
 use mill_lab::record::CommandLine;
 use std::path::Path;
 use std::time::Duration;
@@ -29,8 +29,8 @@ pub enum Trouble {
 /// A system that listens, and the systems behind it.
 #[derive(Debug)]
 pub struct Running {
-    /// The system under test first.
-    processes: Vec<Process>,
+    /// The system under test first; each with its side.
+    processes: Vec<(Process, Side)>,
     /// The system under test does not stay in the foreground: the journal has the command that stops it.
     leaves: bool,
 }
@@ -63,8 +63,9 @@ pub fn start(
         .chain(upstreams)
         .collect::<Vec<_>>();
     for system in all.into_iter().rev() {
-        let host = &site.testbed.server;
+        let host = site.testbed.host(system.side);
         let missing = needs::unmet(&system.needs)
+            .or_else(|| out_of_reach(system, site.testbed))
             .or_else(|| nginx(system, host).err())
             .or_else(|| own_stack::unmet(&stack_of(system, site), host));
         if let Some(reason) = missing {
@@ -73,7 +74,7 @@ pub fn start(
         let is_in_front = std::ptr::eq(system, &raw const setup.system);
         let wrapper = if is_in_front { site.wrapper } else { &[] };
         let process = start_one(system, Site { wrapper, ..site }, journal)?;
-        running.processes.insert(0, process);
+        running.processes.insert(0, (process, system.side));
         running.await_listener(system, site, interrupt)?;
     }
     Ok(running)
@@ -82,24 +83,25 @@ pub fn start(
 impl Running {
     /// First process of the system under test.
     pub fn pid(&self) -> Option<u32> {
-        self.processes.first().map(Process::pid)
+        self.processes.first().map(|(process, _)| process.pid())
     }
 
-    /// First processes of all systems, those behind it included.
-    pub fn pids(&self) -> Vec<u32> {
-        self.processes.iter().map(Process::pid).collect()
+    /// First processes of the systems on a side, of which the server's has the system under test.
+    pub fn pids(&self, side: Side) -> Vec<u32> {
+        let there = self.processes.iter().filter(|(_, of)| *of == side);
+        there.map(|(process, _)| process.pid()).collect()
     }
 
     /// Whether the system under test has left the foreground: its process ids are unknown then.
     pub fn has_left(&mut self) -> bool {
         let front = self.processes.first_mut();
-        self.leaves && front.is_some_and(|process| process.ended().is_some())
+        self.leaves && front.is_some_and(|(process, _)| process.ended().is_some())
     }
 
     pub fn commands(&self) -> Vec<CommandLine> {
         self.processes
             .iter()
-            .map(|process| process.command().clone())
+            .map(|(process, _)| process.command().clone())
             .collect()
     }
 
@@ -109,8 +111,8 @@ impl Running {
         let lived = self
             .processes
             .first_mut()
-            .is_some_and(|process| process.ended().is_none());
-        for process in self.processes.drain(..) {
+            .is_some_and(|(process, _)| process.ended().is_none());
+        for (process, _) in self.processes.drain(..) {
             process.end(END_TIMEOUT);
         }
         lived || self.leaves
@@ -125,13 +127,13 @@ impl Running {
         let port = site.names.port_of(system);
         let stack = stack_of(system, site);
         let leaves = leaves(system);
-        let process = self.processes.first_mut().expect("it was started just now");
+        let (process, _) = self.processes.first_mut().expect("it was started just now");
         let failed = |what: String| Trouble::Failed(format!("{}: {what}", system.title));
         let state = wait_for(START_TIMEOUT, || {
             if interrupt.is_asked() {
                 return Some(Err(String::from("interrupted")));
             }
-            let host = &site.testbed.server;
+            let host = site.testbed.host(system.side);
             let listens = listening::listens(host, process.pid(), port);
             let is_there = || {
                 let client = site.testbed.clients.first();
@@ -160,12 +162,22 @@ impl Running {
                 )));
             }
         }
-        if site.testbed.server != Host::Local && !matches!(site.testbed.server, Host::Namespace(_))
-        {
+        if matches!(site.testbed.host(system.side), Host::Remote(_)) {
             return Ok(());
         }
         allocator::verify(process.pid(), system.allocator).map_err(failed)
     }
+}
+
+/// Files of systems are written for the server's host alone.
+fn out_of_reach(system: &System, testbed: &Testbed) -> Option<String> {
+    let is_far = matches!(testbed.server, Host::Remote(_)) && system.side == Side::Client;
+    is_far.then(|| {
+        format!(
+            "{} on the client's side is not started over ssh",
+            system.title
+        )
+    })
 }
 
 fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<Process, Trouble> {
@@ -176,8 +188,7 @@ fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<P
     line.argv
         .extend(argv(system, &names, site).map_err(|what| failed(&what))?);
     line.nofile = site.nofile;
-    line.cpus =
-        Some(crate::names::cpu_list(&site.testbed.server_cpus)).filter(|list| !list.is_empty());
+    line.cpus = Some(cpu_list(site.testbed.cpus(system.side))).filter(|list| !list.is_empty());
     line.environment = environment(system, &names)?;
     let folder = system
         .start
@@ -186,7 +197,7 @@ fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<P
     line.folder = folder.map(|folder| names.fill(folder));
     write_files(system, &names, site).map_err(|error| failed(&error))?;
     let (out, err) = log_names(site.folder, system);
-    let host = &site.testbed.server;
+    let host = site.testbed.host(system.side);
     let streams = Streams {
         out: &out,
         err: &err,
@@ -212,9 +223,9 @@ fn nginx(system: &System, host: &Host) -> Result<String, String> {
 /// The command, before taskset and other wrappers.
 fn argv(system: &System, names: &Names, site: Site<'_>) -> Result<Vec<String>, String> {
     let mut argv = match system.kind {
-        SystemKind::Nginx => vec![nginx(system, &site.testbed.server)?],
+        SystemKind::Nginx => vec![nginx(system, site.testbed.host(system.side))?],
         SystemKind::Millstream => {
-            let binary = millstream(system.binary.as_deref(), &site.testbed.server)?;
+            let binary = millstream(system.binary.as_deref(), site.testbed.host(system.side))?;
             vec![binary, String::from("serve")]
         }
         SystemKind::Command => {
@@ -255,12 +266,18 @@ fn stack_of(system: &System, site: Site<'_>) -> String {
     folder_names(system, site).fill(&system.stack)
 }
 
-/// The names of a trial, with the folder and the port of this system.
+/// The names of a trial, with the folder, the port and the CPUs of this system.
 fn folder_names(system: &System, site: Site<'_>) -> Names {
     let mut names = site.names.clone();
     names
         .set("run", site.place.folder().join(&system.name).display())
         .set("port", site.names.port_of(system));
+    if system.side == Side::Client {
+        let cpus = site.testbed.cpus(Side::Client);
+        names
+            .set("cpus", cpu_list(cpus))
+            .set("affinity_masks", affinity_masks(cpus));
+    }
     names
 }
 

@@ -12,7 +12,7 @@
 
 use crate::host::Host;
 use crate::journal::Journal;
-use mill_lab::recipe::{Topology, TopologyKind};
+use mill_lab::recipe::{Side, Topology, TopologyKind};
 
 /// The division of CPUs between the sides.
 mod cpus;
@@ -84,6 +84,30 @@ fn loopback(topology: &Topology) -> Result<Testbed, TopologyError> {
 }
 
 impl Testbed {
+    /// Where the systems of a side run; those of the client's side at its first host.
+    pub fn host(&self, side: Side) -> &Host {
+        match side {
+            Side::Server => &self.server,
+            Side::Client => self.clients.first().unwrap_or(&self.server),
+        }
+    }
+
+    pub fn cpus(&self, side: Side) -> &[u32] {
+        match side {
+            Side::Server => &self.server_cpus,
+            Side::Client => &self.client_cpus,
+        }
+    }
+
+    /// The address at which the server reaches systems of a side.
+    pub fn address_of(&self, side: Side) -> &str {
+        match side {
+            Side::Server => &self.address,
+            // Without addresses of its own the client is where the server is.
+            Side::Client => self.client_addresses.first().unwrap_or(&self.address),
+        }
+    }
+
     /// Both sides on this machine, in its own namespace.
     pub fn loopback(server_cpus: Vec<u32>, client_cpus: Vec<u32>) -> Self {
         Self {

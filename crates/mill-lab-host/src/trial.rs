@@ -19,7 +19,7 @@ use crate::patience::pause;
 use crate::prepared_testbed::PreparedTestbed;
 use crate::system::{self, Running, Site, Trouble};
 use mill_lab::plan::Trial;
-use mill_lab::recipe::{Repeat, Setup, SystemKind, Tool};
+use mill_lab::recipe::{Repeat, Setup, Side, SystemKind, Tool};
 use mill_lab::record::{Status, TrialRecord};
 use mill_sys::clock;
 use std::path::Path;
@@ -107,7 +107,7 @@ fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Re
     // A group with a full share would only add the cost of its accounting.
     let share = setup.system.cpu_share.filter(|share| *share < 1.0);
     let confined = share.map_or(Ok(()), |share| {
-        cpu_share::confine(&running.pids(), share, bench.journal)
+        cpu_share::confine(&running.pids(Side::Server), share, bench.journal)
     });
     let done = confined.map_err(Trouble::Absent).and_then(|()| {
         check::answer(trial, &names, prepared_testbed)?;
@@ -179,9 +179,10 @@ fn clean_pass(
     let unloaded = unloaded(setup, running, bench);
     let clients = begin(trial, &setup.load.args, names, "client", bench)?;
     record.commands.extend(clients.commands());
+    let beside_clients = running.pids(Side::Client);
     let monitor = Monitor::start(Watched {
-        server: running.pids(),
-        clients: clients.pids(),
+        server: running.pids(Side::Server),
+        clients: [clients.pids(), beside_clients].concat(),
         testbed: bench.prepared_testbed.testbed.clone(),
         interval: Duration::from_millis(setup.monitors.interval_ms.max(10)),
         link_mbit: setup
@@ -223,7 +224,7 @@ fn unloaded(setup: &Setup, running: &Running, bench: &Bench<'_>) -> Option<(Stri
     if !may_spin || matches!(bench.prepared_testbed.testbed.server, Host::Remote(_)) {
         return None;
     }
-    let used = monitor::cpu_of(running.pids(), || pause(UNLOADED_LOOK));
+    let used = monitor::cpu_of(running.pids(Side::Server), || pause(UNLOADED_LOOK));
     let percent = used * 100.0 / UNLOADED_LOOK.as_secs_f64();
     Some((String::from("process_cpu_unloaded.server"), percent))
 }

@@ -46,8 +46,8 @@ pub use model::{
 pub use published::{MatrixError, PublishedFigure};
 pub use setup::{
     Affinity, Allocator, Content, Counter, Cpus, Interface, Limits, Load, Monitors, Probe,
-    ProbeKind, Profile, Remote, Setup, Start, System, SystemKind, Tool, Topology, TopologyKind,
-    Tune, Where,
+    ProbeKind, Profile, Remote, Setup, Side, Start, System, SystemKind, Tool, Topology,
+    TopologyKind, Tune, Where,
 };
 pub use show::{Listing, list, show};
 pub use size::{DEFAULT_SIZE, SIZES};
@@ -89,12 +89,14 @@ pub struct RecipeError {
 }
 
 /// Variables that are known on the machine only; substitution leaves them.
-pub const MACHINE_VARIABLES: [&str; 13] = [
+pub const MACHINE_VARIABLES: [&str; 14] = [
     // http://HOST:PORT and `load.path`.
     "url",
     // The server's address as clients see it.
     "host",
     "port",
+    // HOST:PORT of the system behind it.
+    "upstream",
     // The document root.
     "root",
     // A private folder of this trial.

@@ -11,7 +11,7 @@ use crate::probe::{Looked, strace, valgrind};
 use crate::request::Connection;
 use crate::system::{self, Running, Site, Trouble};
 use mill_lab::plan::Trial;
-use mill_lab::recipe::{Probe, ProbeKind, Where};
+use mill_lab::recipe::{Probe, ProbeKind, Side, Where};
 use mill_lab::record::TrialRecord;
 use mill_sys::rlimit::Resource;
 use std::io;
@@ -151,9 +151,10 @@ impl Pass<'_, '_> {
     ) -> Result<strace::Counted, String> {
         let report = fresh.folder.join("strace.txt");
         let file = report.display().to_string();
-        let pids: Vec<u32> = process::descendants(&fresh.running.pids(), &process::parents())
-            .into_iter()
-            .collect();
+        let pids: Vec<u32> =
+            process::descendants(&fresh.running.pids(Side::Server), &process::parents())
+                .into_iter()
+                .collect();
         let wrapper = ["strace", "-f", "-c", "-o", &file];
         let (attached, wrapper) = if at == Where::Client {
             (None, &wrapper[..])
@@ -202,7 +203,8 @@ impl Pass<'_, '_> {
     fn allocated(&mut self, requests: u32) -> Result<f64, Trouble> {
         let label = format!("valgrind-{requests}");
         let fresh = self.start(&label, &valgrind::WRAPPER)?;
-        let processes = process::descendants(&fresh.running.pids(), &process::parents()).len();
+        let processes =
+            process::descendants(&fresh.running.pids(Side::Server), &process::parents()).len();
         let (_, err) = system::log_names(&fresh.folder, &self.trial.setup.system);
         let asked = match request(self.trial, self.names, self.bench.prepared_testbed) {
             Some(request) => request.repeat(requests),
@@ -221,7 +223,7 @@ impl Pass<'_, '_> {
 
     fn idle_connections(&mut self) -> Result<Looked, Trouble> {
         let fresh = self.start("idle", &[])?;
-        let pids = process::descendants(&fresh.running.pids(), &process::parents());
+        let pids = process::descendants(&fresh.running.pids(Side::Server), &process::parents());
         let memory = || -> Result<process::Memory, String> {
             let memory: Option<Vec<_>> = pids.iter().map(|pid| process::memory(*pid)).collect();
             let memory = memory.ok_or("the server's smaps_rollup cannot be read")?;

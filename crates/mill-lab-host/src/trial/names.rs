@@ -36,6 +36,10 @@ pub(super) fn of(trial: &Trial, prepared_testbed: &PreparedTestbed) -> (Names, V
             }
         }
     }
+    if let Some(behind) = trial.upstreams.first() {
+        let host = testbed.address_of(behind.side);
+        names.set("upstream", format!("{host}:{}", names.port_of(behind)));
+    }
     let port = names.port_of(system);
     let host = system.host.as_ref().unwrap_or(&testbed.address);
     let authority = match port {

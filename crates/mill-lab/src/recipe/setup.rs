@@ -191,6 +191,18 @@ pub struct System {
     pub factors: BTreeMap<String, String>,
     /// A system that has to run behind it: a name of `[system]` (Tempesta's upstream).
     pub upstream: Option<String>,
+    /// Of a system behind another: the side whose host and CPUs it runs on, and whose processes it counts with.
+    #[serde(default)]
+    pub side: Side,
+}
+
+/// A side of the topology.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    #[default]
+    Server,
+    Client,
 }
 
 impl System {

@@ -11,5 +11,7 @@ mod interrupt;
 mod own_stack;
 /// From command to report.
 mod report;
+/// A system behind the one under test.
+mod upstream;
 /// Typing errors.
 mod words;

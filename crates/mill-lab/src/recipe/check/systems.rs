@@ -1,7 +1,7 @@
 //! Systems and setups: that they can be started, and that clients ask them for something that is there.
 
 use super::{Check, unknown};
-use crate::recipe::{Setup, System, SystemKind, Tool, TopologyKind};
+use crate::recipe::{Setup, Side, System, SystemKind, Tool, TopologyKind};
 
 /// The kinds of needs, before the colon.
 const NEEDS: [&str; 7] = [
@@ -106,6 +106,10 @@ impl Check<'_> {
     pub(super) fn setup(&mut self, setup: &Setup, upstreams: &[System]) {
         for system in std::iter::once(&setup.system).chain(upstreams) {
             self.system(system);
+        }
+        if setup.system.side == Side::Client {
+            let problem = "only a system behind another runs on the client's side";
+            self.fail(&["system", &setup.system.name, "side"], problem);
         }
         let load = &setup.load;
         self.stacks(setup);

@@ -234,6 +234,10 @@ fn systems_and_loads_can_be_started() {
         &["a command needs `start`: add [system.own.start] with `argv`"],
     );
     expect(
+        "factors = { server = \"millstream\", allocator = \"glibc\" } => factors = { server = \"millstream\", allocator = \"glibc\" }\nside = \"client\"",
+        &["only a system behind another runs on the client's side"],
+    );
+    expect(
         "[[probe]]\nkind = \"top\"\nsystems = [\"ngnix\"]\n",
         &["there is no system `ngnix`; did you mean `nginx`?"],
     );
