@@ -1,10 +1,12 @@
-//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`), one line each in `LIST` and in `run`.
+//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`, `proxy`), one line each in `LIST` and in `run`.
 //! Modules that several of them use are beside them.
 
 /// The content that is served.
 mod content;
 /// Numbers on the command line.
 mod count;
+/// What clients of our own print.
+mod figures;
 /// The options of every measurement.
 mod order;
 /// Recipes of the lab.
@@ -16,6 +18,8 @@ mod bypass;
 mod floor;
 /// Our load generator beside wrk, ab and h2load.
 mod load;
+/// Millstream as a proxy, against nginx and HAProxy.
+mod proxy;
 /// Millstream against nginx, the same configuration, in turn.
 mod serve;
 /// The cost of a segment and of a connection in Millstream's own stack, in memory.
@@ -36,11 +40,13 @@ Measurements:
            (cargo xtask bench load --help)
   bypass   our own TCP/IP stack over AF_XDP and memif, against nginx and against raw frames
            (cargo xtask bench bypass --help)
+  proxy    Millstream as a proxy against nginx and HAProxy: CPU time a request, system calls, allocations
+           (cargo xtask bench proxy --help)
   stack    our own TCP/IP stack in memory: nanoseconds a segment and a connection, bytes an idle one
            (cargo xtask bench stack --help)
 ";
 
-/// Runs the measurement that the first argument names, with the others as its options. The last two
+/// Runs the measurement that the first argument names, with the others as its options. The last
 /// arms are for the processes that a measurement starts from its own binary.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     match arguments {
@@ -50,10 +56,13 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         }
         ["bypass", options @ ..] => recipe::run(root, &bypass::BYPASS, options),
         ["load", options @ ..] => recipe::run(root, &load::LOAD, options),
+        ["proxy", options @ ..] => recipe::run(root, &proxy::PROXY, options),
         ["serve", options @ ..] => recipe::run(root, &serve::SERVE, options),
         ["stack", options @ ..] => stack::run(root, options),
         [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),
         [bypass::raw::ARGUMENT, arguments @ ..] => bypass::raw::run(arguments),
+        [proxy::origin::ARGUMENT, arguments @ ..] => proxy::origin::run(arguments),
+        [proxy::websocket::ARGUMENT, arguments @ ..] => proxy::websocket::run(arguments),
         [name, ..] => {
             eprintln!("xtask bench: no measurement is called \"{name}\"\n\n{LIST}");
             ExitCode::from(EXIT_USAGE)

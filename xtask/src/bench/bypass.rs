@@ -5,8 +5,6 @@
 mod exchange;
 /// Raw frames over AF_XDP.
 pub(super) mod raw;
-/// The figures of raw frames.
-mod raw_figures;
 
 use super::recipe::Benchmark;
 

@@ -278,6 +278,7 @@ mod tests {
     use super::{Wish, for_terminal, recipe_name, tables};
     use crate::bench::bypass::BYPASS;
     use crate::bench::load::LOAD;
+    use crate::bench::proxy::PROXY;
     use crate::bench::serve::SERVE;
 
     /// The lab's options for a command line.
@@ -324,6 +325,11 @@ mod tests {
                 "--only idle-1m --only ka-318B-50000 --rounds 1 --timed-only --set half_rate=20000",
             ),
             (&LOAD, "--server nginx"),
+            (&PROXY, ""),
+            (
+                &PROXY,
+                "--case ka-1k --case xdp-1k --timed-only --rounds 1 --seconds 1 --set half_rate=9",
+            ),
             (
                 &LOAD,
                 "--case close-0 --server floor --timed-only --rounds 1 --seconds 1",

@@ -20,7 +20,7 @@ use mill_sys::xsk::{Copying, Xsk};
 use mill_sys::{clock, interface};
 
 use super::exchange::Exchange;
-use super::raw_figures::Figures;
+use crate::bench::figures::Figures;
 
 /// The argument after `bench` that starts one end.
 pub(in crate::bench) const ARGUMENT: &str = "raw-frames";
@@ -50,7 +50,9 @@ pub(in crate::bench) fn run(arguments: &[&str]) -> ExitCode {
                 _ => {
                     let seconds = Duration::from_secs(last.into());
                     let figures = End::attach(interface, exchange)?.ask(seconds);
-                    println!("{}", figures.emit(&exchange));
+                    let bytes = exchange.frames * exchange.answer_bytes;
+                    let (window, answers) = (exchange.window, exchange.answers);
+                    println!("{}", figures.emit("raw frames", window, answers, bytes));
                     Ok(())
                 }
             }),
