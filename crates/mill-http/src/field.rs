@@ -121,7 +121,8 @@ impl KnownField {
         }
     }
 
-    /// As `parse`, for a name whose bytes were checked. One probe and one comparison.
+    /// As `parse`, for a name without control bytes; a name that is known has no others than letters, digits and `-`.
+    /// One probe and one comparison.
     pub(crate) fn parse_valid(name: &[u8]) -> Self {
         let (Some(first), Some(last)) = (name.first(), name.last()) else {
             return Self::Other;

@@ -12,6 +12,9 @@ use crate::status::Status;
 /// `HTTP/1.1 200 OK` and CRLF. Always 1.1, as RFC 9110 2.5 has it and nginx does; a code without
 /// reason phrase keeps the space.
 pub fn emit_status_line(status: Status, out: &mut Vec<u8>) {
+    if status == Status::OK {
+        return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    }
     let status = status.on_the_wire();
     out.extend_from_slice(b"HTTP/1.1 ");
     if status.0 < 100 {

@@ -3,7 +3,7 @@
 use crate::field::{Field, KnownField, NameKind};
 use crate::field_meaning::{apply, looks_like_framing};
 use crate::h1::parse::Stop;
-use crate::h1::scan::find_control;
+use crate::h1::scan::{find_control, find_name_stop};
 use crate::head::RequestHead;
 use crate::limits::HeadRules;
 use crate::refusal::Refusal;
@@ -44,16 +44,11 @@ pub(crate) fn parse(
     if head.fields.len() >= usize::from(rules.fields_max) {
         return Err(Refusal::TooManyFields.into());
     }
-    // No known field has an underscore in its name.
-    let known = match split.kind {
-        NameKind::Plain => KnownField::parse_valid(split.name.of(bytes)),
-        NameKind::Underscored => KnownField::Other,
-        NameKind::Odd if looks_like_framing(split.name.of(bytes)) => {
-            head.refused = Span::between(start, split.value.end() as usize);
-            return Err(Refusal::MisleadingName.into());
-        }
-        NameKind::Odd => KnownField::Other,
-    };
+    if split.kind == NameKind::Odd && looks_like_framing(split.name.of(bytes)) {
+        head.refused = Span::between(start, split.value.end() as usize);
+        return Err(Refusal::MisleadingName.into());
+    }
+    let known = split.known;
     head.has_odd_names |= split.kind != NameKind::Plain;
     head.fields.push(Field {
         name: split.name,
@@ -78,6 +73,7 @@ fn refuse_line(start: usize, at: usize, head: &mut RequestHead) -> Stop {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SplitLine {
     pub(crate) name: Span,
+    pub(crate) known: KnownField,
     pub(crate) kind: NameKind,
     pub(crate) value: Span,
     pub(crate) end: usize,
@@ -97,6 +93,46 @@ pub(crate) fn split_line(
     start: usize,
     accept_bare_lf: bool,
 ) -> Result<SplitLine, SplitStop> {
+    let stop = find_name_stop(bytes, start);
+    let name = bytes.get(start..stop).unwrap_or(&[]);
+    // A control byte or the end of the bytes behind a known name is judged with the others.
+    let known = match bytes.get(stop) {
+        Some(b':') => KnownField::parse_valid(name),
+        _ => KnownField::Other,
+    };
+    let (colon, kind) = match known {
+        KnownField::Other => split_name(bytes, start)?,
+        _ => (stop, NameKind::Plain),
+    };
+    let mut value_start = colon + 1;
+    while let Some(b' ' | b'\t') = bytes.get(value_start) {
+        value_start += 1;
+    }
+    let mut value_end = find_control(bytes, value_start);
+    while bytes.get(value_end) == Some(&b'\t') {
+        value_end = find_control(bytes, value_end + 1);
+    }
+    let end = match bytes.get(value_end..) {
+        Some([b'\r', b'\n', ..]) => value_end + 2,
+        Some([b'\n', ..]) if accept_bare_lf => value_end + 1,
+        Some([b'\n', ..]) => return Err(SplitStop::BareLf),
+        Some([b'\r'] | []) | None => return Err(SplitStop::Partial),
+        Some(_) => return Err(SplitStop::Invalid { at: value_end }),
+    };
+    while value_end > value_start && matches!(bytes.get(value_end - 1), Some(b' ' | b'\t')) {
+        value_end -= 1;
+    }
+    Ok(SplitLine {
+        name: Span::between(start, colon),
+        known,
+        kind,
+        value: Span::between(value_start, value_end),
+        end,
+    })
+}
+
+/// The colon behind the name at `start`, and how that is spelled.
+fn split_name(bytes: &[u8], start: usize) -> Result<(usize, NameKind), SplitStop> {
     let mut seen = 0;
     let mut colon = None;
     for (at, byte) in (start..).zip(bytes.get(start..).unwrap_or(&[])) {
@@ -119,31 +155,7 @@ pub(crate) fn split_line(
         NAME_UNDERSCORE => NameKind::Underscored,
         _ => NameKind::Odd,
     };
-    let mut value_start = colon + 1;
-    while let Some(b' ' | b'\t') = bytes.get(value_start) {
-        value_start += 1;
-    }
-    let mut value_end = find_control(bytes, value_start);
-    while bytes.get(value_end) == Some(&b'\t') {
-        value_end = find_control(bytes, value_end + 1);
-    }
-    let end = match bytes.get(value_end..) {
-        Some([b'\r', b'\n', ..]) => value_end + 2,
-        Some([b'\n', ..]) if accept_bare_lf => value_end + 1,
-        Some([b'\n', ..]) => return Err(SplitStop::BareLf),
-        Some([b'\r'] | []) | None => return Err(SplitStop::Partial),
-        Some(_) => return Err(SplitStop::Invalid { at: value_end }),
-    };
-    while value_end > value_start && matches!(bytes.get(value_end - 1), Some(b' ' | b'\t')) {
-        value_end -= 1;
-    }
-    let name = Span::between(start, colon);
-    Ok(SplitLine {
-        name,
-        kind,
-        value: Span::between(value_start, value_end),
-        end,
-    })
+    Ok((colon, kind))
 }
 
 const NAME_VALID: u8 = 0;

@@ -6,7 +6,7 @@ use super::{ResponseFault, ResponseHead};
 use crate::field::{Field, KnownField, is_token_byte};
 use crate::field_meaning::parse_content_length;
 use crate::h1::response::framing::{CONTENT_LENGTH_LEN, TRANSFER_ENCODING_LEN};
-use crate::h1::scan::find_control;
+use crate::h1::scan::{find_control, find_name_stop};
 use crate::span::Span;
 use crate::status::Status;
 use crate::version::Version;
@@ -31,12 +31,13 @@ pub(super) fn field_line(
     if from > start {
         line::end(bytes, from)?;
     }
-    let rest = bytes.get(start..).unwrap_or(&[]);
-    let name_len = rest.iter().position(|byte| !is_token_byte(*byte));
-    let colon = match name_len {
-        Some(len @ 1..) if rest.get(len) == Some(&b':') => start + len,
-        _ => return Err(name_stop(bytes, start, from)),
-    };
+    let colon = find_name_stop(bytes, start);
+    let name = bytes.get(start..colon).unwrap_or(&[]);
+    let known = KnownField::parse_valid(name);
+    let is_token = || !name.is_empty() && name.iter().all(|byte| is_token_byte(*byte));
+    if bytes.get(colon) != Some(&b':') || (known == KnownField::Other && !is_token()) {
+        return Err(name_stop(bytes, start, from));
+    }
     let mut end = find_control(bytes, colon + 1);
     while bytes.get(end) == Some(&b'\t') {
         end = find_control(bytes, end + 1);
@@ -44,11 +45,10 @@ pub(super) fn field_line(
     let Some([b'\r', b'\n', ..]) = bytes.get(end..) else {
         return Err(value_stop(bytes, end));
     };
-    let name = Span::between(start, colon);
     let field = Field {
-        name,
+        name: Span::between(start, colon),
         value: line::trimmed(bytes, colon + 1, end),
-        known: KnownField::parse_valid(name.of(bytes)),
+        known,
         ..Field::default()
     };
     checks.on_field(field.known, field.value.of(bytes))?;
