@@ -20,6 +20,9 @@ impl Inner {
         index: u32,
         least: usize,
     ) -> Poll<Result<Readable, StreamError>> {
+        if self.is_silent(index) {
+            return Poll::Pending;
+        }
         loop {
             let unread = self.unread(index);
             let state = self.with_slot(index, |slot| (slot.error, slot.flags));
@@ -46,6 +49,13 @@ impl Inner {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Nothing has arrived, nothing is to be sent, and epoll reports what changes.
+    fn is_silent(&self, index: u32) -> bool {
+        self.inbound.borrow().owner() != Some(index)
+            && self.gather.borrow().owner() != Some(index)
+            && self.with_slot(index, |slot| slot.is_silent()) == Some(true)
     }
 
     pub(super) fn read<R>(&self, index: u32, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R {
@@ -157,6 +167,10 @@ impl Inner {
     }
 
     pub(super) fn poll_drained(&self, index: u32, most: u64) -> Poll<Result<(), StreamError>> {
+        let has_gathered = self.gather.borrow().owner() == Some(index);
+        if !has_gathered && self.with_slot(index, |slot| slot.is_drained()) == Some(true) {
+            return Poll::Ready(Ok(()));
+        }
         self.flush(index);
         let queued = self.queued(index);
         let state = self.with_slot(index, |slot| (slot.error, slot.flags));

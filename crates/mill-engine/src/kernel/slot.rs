@@ -109,6 +109,20 @@ impl Slot {
         }
     }
 
+    /// There is nothing to receive and nothing to send, and epoll reports when that changes.
+    pub(super) fn is_silent(&self) -> bool {
+        let flags = &self.flags;
+        let may_change = flags.may_receive || flags.finished || !flags.registered;
+        !may_change && self.unread.is_none() && self.is_drained()
+    }
+
+    /// Everything was sent that the slot has queued, and nothing has failed.
+    pub(super) fn is_drained(&self) -> bool {
+        let flags = &self.flags;
+        let is_busy = flags.connecting || flags.shutdown_due;
+        !is_busy && self.outbound.is_none() && self.error.is_none()
+    }
+
     /// Notes a report; returns whether there is something to send that could not be sent before.
     pub(super) fn on_report(&mut self, report: Event) -> bool {
         self.flags.may_receive |= report.readable();
