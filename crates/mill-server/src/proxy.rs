@@ -93,7 +93,6 @@ use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::PassSettings;
 use mill_http::field::KnownField;
 use mill_http::h1::response::RequestKind;
-use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_http::version::Version;
 use mill_runtime::engine::Engine;
@@ -321,11 +320,8 @@ impl<E: Engine> Proxying<'_, E> {
 
     /// What of the method that is sent determines the answer's framing.
     fn kind(&self, request: &mut Request) -> RequestKind {
-        let location = Arc::clone(&request.location);
-        match (self.target.pass.protocol, &location.proxy_http.method) {
-            (PassProtocol::Http, Some(_)) => {
-                RequestKind::of(Method::parse(&http::method(request, self.local)))
-            }
+        match self.target.pass.protocol {
+            PassProtocol::Http => http::kind(request, self.local),
             _ => RequestKind::of(request.method),
         }
     }

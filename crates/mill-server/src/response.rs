@@ -1,9 +1,11 @@
 //! An answer before it is sent.
 
 use crate::content::Content;
+use mill_http::h1::emit::{emit_field, emit_field_of};
 use mill_http::status::Status;
 use mill_runtime::payload::Shared;
 use mill_runtime::time::UnixTime;
+use std::rc::Rc;
 
 /// The bytes of a field.
 mod field_text;
@@ -15,6 +17,18 @@ pub use field_text::FieldText;
 pub struct FieldLine {
     pub name: FieldText,
     pub value: FieldText,
+}
+
+impl FieldLine {
+    /// Appends it, as a server has sent it where that is how we send it.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match (self.name.in_head(), self.value.in_head()) {
+            (Some((head, name)), Some((same, value))) if Rc::ptr_eq(head, same) => {
+                emit_field_of(head, name, value, out);
+            }
+            _ => emit_field(&self.name, &self.value, out),
+        }
+    }
 }
 
 /// An answer, made by a handler, changed by the filters, and sent by the exchange. The exchange adds `Server`, `Date`,

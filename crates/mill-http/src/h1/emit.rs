@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use crate::date::IMF_FIXDATE_LEN;
 use crate::decimal::{emit_decimal, emit_hex};
 use crate::h1::scan::find_control;
+use crate::span::Span;
 use crate::status::Status;
 
 /// `HTTP/1.1 200 OK` and CRLF. Always 1.1, as RFC 9110 2.5 has it and nginx does; a code without
@@ -51,6 +52,22 @@ pub fn emit_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         );
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// A field of a head that was read, where no value has control bytes. The line is copied whole if it stands there as
+/// `emit_field` would write it.
+pub fn emit_field_of(head: &[u8], name: Span, value: Span, out: &mut Vec<u8>) {
+    let start = name.start as usize;
+    let line = head.get(start..(value.end() as usize).saturating_add(2));
+    let separator = line.and_then(|line| line.get(name.len as usize..)?.first_chunk());
+    match (line, separator) {
+        (Some(line @ [.., b'\r', b'\n']), Some(b": "))
+            if value.start == name.end().saturating_add(2) =>
+        {
+            out.extend_from_slice(line);
+        }
+        _ => emit_field(name.of(head), value.of(head), out),
+    }
 }
 
 /// A field line with a number, such as `Content-Length`.
@@ -139,6 +156,37 @@ mod tests {
         );
         assert!(!stamp_date(&mut [0; 28], 0, &imf_fixdate(0)));
         assert!(!stamp_date(&mut [0; 29], 1, &imf_fixdate(0)));
+    }
+
+    #[test]
+    fn a_field_of_a_head_is_written_as_by_its_parts() {
+        for line in [
+            "A: b\r\n",
+            "Name:value\r\n",
+            "A:  b\r\n",
+            "A: b \r\n",
+            "A: \r\n",
+            "A: b\n",
+            "A: b",
+        ] {
+            let head = alloc::format!("GET / HTTP/1.1\r\n{line}");
+            let bytes = head.as_bytes();
+            let start = "GET / HTTP/1.1\r\n".len();
+            let colon = start + line.find(':').unwrap();
+            let text = line[colon - start + 1..].trim();
+            let value_start = match text {
+                "" => head.trim_end().len() + 1,
+                text => head.rfind(text).unwrap(),
+            };
+            let (name, value) = (
+                Span::between(start, colon),
+                Span::between(value_start, value_start + text.len()),
+            );
+            let (mut found, mut expected) = (Vec::new(), Vec::new());
+            emit_field_of(bytes, name, value, &mut found);
+            emit_field(name.of(bytes), value.of(bytes), &mut expected);
+            assert_eq!(found, expected, "{line:?}");
+        }
     }
 
     #[test]

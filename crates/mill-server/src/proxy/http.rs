@@ -9,8 +9,10 @@ use crate::request::Request;
 use crate::variables;
 use mill_config::config::settings::{HttpVersion, ProxyHttpSettings};
 use mill_http::escape::{EscapeSet, escape_uri};
-use mill_http::field::{KnownField, ListElements, is_token_byte};
-use mill_http::h1::emit::{emit_field, emit_number_field};
+use mill_http::field::{KnownField, ListElements, NameKind, is_token_byte};
+use mill_http::h1::emit::{emit_field, emit_field_of, emit_number_field};
+use mill_http::h1::response::RequestKind;
+use mill_http::method::Method;
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
 
@@ -62,16 +64,21 @@ pub(super) fn emit_request<E: Engine>(
     asked
 }
 
-/// The method that is sent: `proxy_method`, if it is one when it is evaluated, else the client's. CONNECT is none: behind
-/// its answer the connection would carry no HTTP.
-pub(super) fn method<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<u8> {
+/// What `proxy_method` says: a method, if it is one when it is evaluated. CONNECT is none: behind its answer the
+/// connection would carry no HTTP.
+fn method<E: Engine>(request: &mut Request, local: &Local<E>) -> Option<Vec<u8>> {
+    request.location.proxy_http.method.as_ref()?;
     let location = Arc::clone(&request.location);
-    let evaluated = location.proxy_http.method.as_ref();
-    let evaluated = evaluated.map(|method| variables::evaluate(method, request, local));
-    evaluated
-        .filter(|method| !method.is_empty() && method.iter().all(|byte| is_token_byte(*byte)))
-        .filter(|method| method != b"CONNECT")
-        .unwrap_or_else(|| request.method_name().to_vec())
+    let method = location.proxy_http.method.as_ref()?;
+    let method = variables::evaluate(method, request, local);
+    let is_method = !method.is_empty() && method.iter().all(|byte| is_token_byte(*byte));
+    (is_method && method != b"CONNECT").then_some(method)
+}
+
+/// What of the method that is sent determines the answer's framing.
+pub(super) fn kind<E: Engine>(request: &mut Request, local: &Local<E>) -> RequestKind {
+    let replaced = method(request, local);
+    RequestKind::of(replaced.map_or(request.method, |method| Method::parse(&method)))
 }
 
 fn emit_request_line<E: Engine>(
@@ -81,7 +88,10 @@ fn emit_request_line<E: Engine>(
     local: &Local<E>,
     out: &mut Vec<u8>,
 ) {
-    out.extend_from_slice(&method(request, local));
+    match method(request, local) {
+        Some(method) => out.extend_from_slice(&method),
+        None => out.extend_from_slice(request.method_name()),
+    }
     out.push(b' ');
     emit_uri(target, request, out);
     out.extend_from_slice(if is_http11(http) {
@@ -142,7 +152,8 @@ fn emit_set_fields<E: Engine>(
     local: &Local<E>,
     out: &mut Vec<u8>,
 ) -> Asked {
-    let (mut is_kept, mut closes) = (is_http11(http), !is_set(http, b"Connection"));
+    let set = SetNames::of(http);
+    let (mut is_kept, mut closes) = (is_http11(http), !set.has(b"Connection"));
     let mut upgrade = false;
     // How the content is framed is said by what is sent, never by the configuration.
     let named = http.set_header.iter();
@@ -169,11 +180,11 @@ fn emit_set_fields<E: Engine>(
         }
         out.extend_from_slice(b"\r\n");
     }
-    if !is_set(http, b"Host") {
+    if !set.has(b"Host") {
         emit_field(b"Host", target.host(), out);
     }
-    if !is_set(http, b"Connection") {
-        emit_field(b"Connection", b"close", out);
+    if !set.has(b"Connection") {
+        out.extend_from_slice(b"Connection: close\r\n");
     }
     Asked {
         close: closes || !is_kept,
@@ -216,32 +227,29 @@ fn emit_client_fields(http: &ProxyHttpSettings, request: &Request, out: &mut Vec
     let values = values.filter(|field| field.known == KnownField::Connection);
     let values = values.map(|field| field.value.of(&message.bytes));
     let names_fields = values.clone().any(names_fields);
+    let set = SetNames::of(http);
     for field in &message.head.fields {
         let name = field.name.of(&message.bytes);
         let is_passed = !field.ignored
-            && !is_of_connection(field.known, name)
-            && !resembles_framing(name)
-            && !is_set(http, name);
+            && OF_CONNECTION & field.known.bit() == 0
+            && (field.kind == NameKind::Plain || !resembles_framing(name))
+            && !set.has(name);
         let is_named = || values.clone().any(|value| has_option(value, name));
         if is_passed && !(names_fields && is_named()) {
-            emit_field(name, field.value.of(&message.bytes), out);
+            emit_field_of(&message.bytes, field.name, field.value, out);
         }
     }
 }
 
 /// Fields that nginx sets, or leaves out, where `proxy_set_header` does not name them.
-fn is_of_connection(known: KnownField, name: &[u8]) -> bool {
-    matches!(
-        known,
-        KnownField::Host
-            | KnownField::Connection
-            | KnownField::ContentLength
-            | KnownField::TransferEncoding
-            | KnownField::Te
-            | KnownField::Expect
-            | KnownField::Upgrade
-    ) || name.eq_ignore_ascii_case(b"Keep-Alive")
-}
+const OF_CONNECTION: u64 = KnownField::Host.bit()
+    | KnownField::Connection.bit()
+    | KnownField::ContentLength.bit()
+    | KnownField::TransferEncoding.bit()
+    | KnownField::Te.bit()
+    | KnownField::Expect.bit()
+    | KnownField::Upgrade.bit()
+    | KnownField::KeepAlive.bit();
 
 /// Whether a server may take the name for one that frames the content: CGI reads `_` and its like as `-`, and letters of
 /// other alphabets may become those of ASCII. Only `underscores_in_headers` and `ignore_invalid_headers` let such names in.
@@ -263,7 +271,29 @@ fn is_framing(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"Content-Length") || name.eq_ignore_ascii_case(b"Transfer-Encoding")
 }
 
-fn is_set(http: &ProxyHttpSettings, name: &[u8]) -> bool {
-    let mut names = http.set_header.iter();
-    names.any(|field| field.name.eq_ignore_ascii_case(name))
+/// The names of `proxy_set_header`. Most others have another length.
+struct SetNames<'a> {
+    http: &'a ProxyHttpSettings,
+    lengths: u64,
+}
+
+impl<'a> SetNames<'a> {
+    fn of(http: &'a ProxyHttpSettings) -> Self {
+        let lengths = http.set_header.iter().map(|field| length_bit(&field.name));
+        Self {
+            lengths: lengths.fold(0, |all, bit| all | bit),
+            http,
+        }
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        let mut names = self.http.set_header.iter();
+        self.lengths & length_bit(name) != 0
+            && names.any(|field| field.name.eq_ignore_ascii_case(name))
+    }
+}
+
+/// A bit for the length of a name; the last one is for all that are longer.
+const fn length_bit(name: &[u8]) -> u64 {
+    1 << if name.len() < 63 { name.len() } else { 63 }
 }

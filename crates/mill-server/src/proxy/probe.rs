@@ -26,7 +26,6 @@ use mill_http::field::Field;
 use mill_http::h1::parse::parse_request;
 use mill_http::h1::response::RequestKind;
 use mill_http::limits::HeadRules;
-use mill_http::method::Method;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
 use mill_runtime::payload::Payload;
@@ -327,7 +326,7 @@ impl<E: Engine> Probe<E> {
                 key: Vec::new(),
             };
             http::emit_request(&target, ContentFraming::None, request, &self.local, out);
-            kind = RequestKind::of(Method::parse(&http::method(request, &self.local)));
+            kind = http::kind(request, &self.local);
         } else {
             let none = ContentFraming::None;
             key = gateway::emit_request(protocol, none, request, &self.local, out)?;

@@ -43,6 +43,14 @@ impl FieldText {
         Self(Kind::Part(Rc::clone(head), part))
     }
 
+    /// The head that it is a part of, if it is one.
+    pub(super) const fn in_head(&self) -> Option<(&Rc<Vec<u8>>, Span)> {
+        match &self.0 {
+            Kind::Part(head, part) => Some((head, *part)),
+            _ => None,
+        }
+    }
+
     /// The bytes, to be changed.
     pub fn to_mut(&mut self) -> &mut Vec<u8> {
         if !matches!(self.0, Kind::Owned(_)) {

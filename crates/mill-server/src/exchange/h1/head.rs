@@ -113,12 +113,11 @@ impl HeadPlan {
         if self.framing == Framing::Chunked {
             emit_field(b"Transfer-Encoding", b"chunked", out);
         }
-        let connection: &[u8] = match (response.status, self.keep_alive) {
-            (Status::SWITCHING_PROTOCOLS, _) => b"upgrade",
-            (_, true) => b"keep-alive",
-            (_, false) => b"close",
-        };
-        emit_field(b"Connection", connection, out);
+        out.extend_from_slice(match (response.status, self.keep_alive) {
+            (Status::SWITCHING_PROTOCOLS, _) => b"Connection: upgrade\r\n",
+            (_, true) => b"Connection: keep-alive\r\n",
+            (_, false) => b"Connection: close\r\n",
+        });
         if let Some(timeout) = location
             .connection
             .keepalive_header
@@ -135,7 +134,7 @@ impl HeadPlan {
             emit_field(b"ETag", etag, out);
         }
         for line in &response.fields {
-            emit_field(&line.name, &line.value, out);
+            line.emit(out);
         }
         emit_head_end(out);
         date_at
