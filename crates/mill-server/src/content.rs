@@ -8,6 +8,8 @@
 pub mod awaited;
 /// Compression while it is sent.
 mod gzip;
+/// Content that has arrived whole.
+pub mod held;
 /// Content that arrives while it is sent.
 pub mod source;
 
@@ -15,6 +17,7 @@ use crate::exchange::SendError;
 use crate::local::{FileOf, Local};
 use awaited::Awaited;
 use gzip::Deflating;
+use held::Held;
 use mill_http::range::ByteRange;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
@@ -45,6 +48,8 @@ pub enum Origin<File> {
     Parts(VecDeque<Part<File>>),
     /// Awaited: an upstream's answer.
     Source(Box<Awaited<File>>),
+    /// The same where all of it is here.
+    Held(Held),
 }
 
 /// Bytes in memory, or a range of a file.
@@ -99,6 +104,10 @@ impl<File> Content<File> {
         Self::of(Origin::Source(source))
     }
 
+    pub const fn held(held: Held) -> Self {
+        Self::of(Origin::Held(held))
+    }
+
     const fn of(origin: Origin<File>) -> Self {
         Self {
             origin,
@@ -141,14 +150,16 @@ impl<File> Content<File> {
     pub const fn only_part(&self) -> Option<&Part<File>> {
         match &self.origin {
             Origin::Part(part) => Some(part),
-            Origin::Absent | Origin::Parts(_) | Origin::Source(_) => None,
+            Origin::Absent | Origin::Parts(_) | Origin::Source(_) | Origin::Held(_) => None,
         }
     }
 
     /// Leaves these bytes alone of a content that is awaited.
     pub fn cut_source(&mut self, range: ByteRange) {
-        if let Origin::Source(source) = &mut self.origin {
-            source.cut(range);
+        match &mut self.origin {
+            Origin::Source(source) => source.cut(range),
+            Origin::Held(held) => held.cut(range),
+            _ => {}
         }
     }
 
@@ -162,6 +173,7 @@ impl<File> Content<File> {
             Origin::Part(part) => part.len(),
             Origin::Parts(parts) => parts.iter().map(Part::len).sum(),
             Origin::Source(source) => return source.remaining(),
+            Origin::Held(held) => return held.remaining(),
         })
     }
 
@@ -205,6 +217,9 @@ impl<File> Content<File> {
         if let Some(deflating) = self.deflating {
             deflating.release(local);
         }
+        if let Origin::Held(held) = self.origin {
+            held.release(local);
+        }
     }
 }
 
@@ -245,6 +260,7 @@ impl<File> Origin<File> {
             Self::Part(part) => part.is_empty(),
             Self::Parts(parts) => parts.iter().all(Part::is_empty),
             Self::Source(source) => source.is_exhausted(),
+            Self::Held(held) => held.is_exhausted(),
         }
     }
 }
@@ -271,6 +287,7 @@ impl<File: Clone> Origin<File> {
                 }
             }
             Self::Source(source) => return source.next(pull, buffer).await,
+            Self::Held(held) => return Ok(held.next(pull, buffer)),
         };
         if part.is_empty() {
             return Ok(None);

@@ -51,6 +51,7 @@ pub(crate) async fn deliver<X: Exchange>(
     } else {
         local.put_message(std::mem::take(&mut request.message));
         local.put_trace(request.upstream.take());
+        local.put_request(request);
     }
 }
 

@@ -55,6 +55,9 @@ pub fn apply<E: Engine>(
 /// An answer has the field lines kept of that which it replaces, except `Last-Modified`. A kept `Content-Type` is that of
 /// a file too, but not that of an error page or of an upstream server's own.
 fn carry_over<File>(request: &mut Request, response: &mut Response<File>) {
+    if request.carried_fields.is_empty() {
+        return;
+    }
     let mut fields = std::mem::take(&mut request.carried_fields);
     fields.retain(|line| !is_last_modified(line));
     if let Some(at) = fields.iter().position(is_content_type) {

@@ -7,12 +7,13 @@ use crate::hot::HotAnswers;
 use crate::log::{LogSender, WorkerLog};
 use crate::open_files::OpenFiles;
 use crate::proxy::trace::UpstreamTrace;
-use crate::request::{Message, Outcome, Phase};
+use crate::request::{Message, Outcome, Phase, Request};
 use crate::resolvers::WorkerResolvers;
 use crate::response::Response;
 use crate::site::Site;
 use crate::upstreams::WorkerUpstreams;
 use mill_http::date::imf_fixdate;
+use mill_http::status::Status;
 use mill_metrics::{Board, ServerCounters};
 use mill_runtime::datagrams::DatagramEngine;
 use mill_runtime::engine::Engine;
@@ -84,6 +85,10 @@ pub struct Local<E: Engine> {
     messages: RefCell<Vec<Message>>,
     /// Traces of such requests, likewise.
     traces: RefCell<Vec<Rc<UpstreamTrace>>>,
+    /// Requests that are over, and answers that were sent, likewise.
+    #[expect(clippy::vec_box, reason = "the boxes are used again")]
+    requests: RefCell<Vec<Box<Request>>>,
+    responses: RefCell<Vec<Box<ResponseOf<E>>>>,
     /// The worker's number.
     index: u32,
     pub compressed: RefCell<CompressedContents>,
@@ -139,6 +144,8 @@ impl<E: DatagramEngine> Local<E> {
             buffers: RefCell::default(),
             messages: RefCell::default(),
             traces: RefCell::default(),
+            requests: RefCell::default(),
+            responses: RefCell::default(),
             index: shared.index,
             compressed: RefCell::default(),
             upstreams,
@@ -174,6 +181,7 @@ impl<E: Engine> Local<E> {
         *self.site.borrow_mut() = site;
         self.site_since.set(self.scheduler.now());
         self.hot.borrow_mut().clear();
+        self.requests.borrow_mut().clear();
         self.resolvers.forget_unused();
     }
 
@@ -227,6 +235,44 @@ impl<E: Engine> Local<E> {
             message.bytes.clear();
             message.head.clear();
             messages.push(message);
+        }
+    }
+
+    /// A request that is over, for its memory. Return it by [`Self::put_request`].
+    pub(crate) fn take_request(&self) -> Option<Box<Request>> {
+        self.requests.borrow_mut().pop()
+    }
+
+    /// Keeps the memory of a request that is over. One of an earlier configuration would keep that alive.
+    pub(crate) fn put_request(&self, mut request: Box<Request>) {
+        let mut requests = self.requests.borrow_mut();
+        if requests.len() < BUFFERS_MAX && Arc::ptr_eq(&request.site, &self.site.borrow()) {
+            request.forget();
+            requests.push(request);
+        }
+    }
+
+    /// An answer without fields or content. Return it by [`Self::put_response`] once it was sent.
+    pub(crate) fn take_response(&self, status: Status) -> Box<ResponseOf<E>> {
+        match self.responses.borrow_mut().pop() {
+            Some(mut response) => {
+                response.status = status;
+                response
+            }
+            None => Box::new(Response::empty(status)),
+        }
+    }
+
+    pub(crate) fn put_response(&self, mut response: Box<ResponseOf<E>>) {
+        let mut responses = self.responses.borrow_mut();
+        if responses.len() < BUFFERS_MAX {
+            let mut fields = std::mem::take(&mut response.fields);
+            fields.clear();
+            *response = Response {
+                fields,
+                ..Response::empty(Status::OK)
+            };
+            responses.push(response);
         }
     }
 
@@ -308,7 +354,7 @@ impl fmt::Debug for Environment {
 /// Boxes kept for requests that go the whole way; so many concurrent ones need no allocation.
 const POOLED_MAX: usize = 1024;
 
-/// Buffers, messages and traces that are kept, a buffer's initial size, and the size above which one is freed, in bytes.
+/// Buffers, messages, traces, requests and answers that are kept, a buffer's initial size, and the size above which one is freed, in bytes.
 const BUFFERS_MAX: usize = 64;
 const BUFFER_BYTES: usize = 2048;
 const BUFFER_BYTES_MAX: usize = 128 * 1024;

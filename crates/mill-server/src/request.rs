@@ -373,6 +373,24 @@ pub struct Sent {
 }
 
 impl Request {
+    /// Lets go of all that it alone holds, but for the memory of its texts: it is over.
+    pub(crate) fn forget(&mut self) {
+        self.message = Message::default();
+        self.uri.clear();
+        self.args.clear();
+        self.captures = CaptureSet::default();
+        self.variables.clear();
+        self.overrides.clear();
+        self.redirect_target = None;
+        self.real_root = None;
+        self.freshness = None;
+        self.carried_fields.clear();
+        self.stored_content = None;
+        self.kept_content = None;
+        self.upstream = None;
+        self.sent.fields.clear();
+    }
+
     /// The answer depends on a file. A kept answer may depend on at most one.
     pub fn depend_on(&mut self, freshness: Option<&Freshness>) {
         match (freshness, &self.freshness) {

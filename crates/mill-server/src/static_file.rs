@@ -12,7 +12,7 @@ use crate::log::Text;
 use crate::open_files::{Lookup, OpenFile, failure};
 use crate::request::Request;
 use crate::request::document::{DocumentPath, document_path};
-use crate::response::{FieldText, FileIdentity, Response};
+use crate::response::{FieldText, FileIdentity};
 use mill_config::config::LogLevel;
 use mill_http::escape::{EscapeSet, escape_uri};
 use mill_http::etag::emit_etag;
@@ -175,20 +175,19 @@ fn content<E: Engine>(
         0 => Content::bytes([]),
         len => Content::file(file.clone(), 0, len),
     };
-    Answer::Response(Box::new(Response {
-        content_type: media_type::of(&request.uri, &request.location.mime),
-        last_modified: Some(modified),
-        etag,
-        ranges: true,
-        content,
-        identity: Some(FileIdentity {
-            device: found.metadata.device,
-            inode: found.metadata.inode,
-            modified: found.metadata.modified,
-            len,
-        }),
-        ..Response::empty(Status::OK)
-    }))
+    let mut response = local.take_response(Status::OK);
+    response.content_type = media_type::of(&request.uri, &request.location.mime);
+    response.last_modified = Some(modified);
+    response.etag = etag;
+    response.ranges = true;
+    response.content = content;
+    response.identity = Some(FileIdentity {
+        device: found.metadata.device,
+        inode: found.metadata.inode,
+        modified: found.metadata.modified,
+        len,
+    });
+    Answer::Response(response)
 }
 
 #[cfg(test)]

@@ -75,14 +75,15 @@ enum Place {
 }
 
 impl<File, S: Source> Awaited<File, S> {
-    pub const fn new(source: S, room: Room) -> Self {
+    /// `memory` was read of the source already, and `failed` is why no more can be.
+    pub const fn new(source: S, room: Room, memory: Vec<u8>, failed: Option<SendError>) -> Self {
         Self {
             room,
-            memory: Vec::new(),
+            memory,
             given: 0,
             file: None,
             is_noted: false,
-            failed: None,
+            failed,
             source,
         }
     }

@@ -307,18 +307,16 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
     async fn respond(
         &mut self,
         request: &mut Request,
-        response: Box<Response<FileOf<E>>>,
+        mut response: Box<Response<FileOf<E>>>,
     ) -> Result<(), SendError> {
         let location = Arc::clone(&request.location);
         let plan = HeadPlan::new(request, &response, self.keep_alive);
         self.keep_alive = plan.keep_alive;
         let before = self.stream.sent() + self.stream.queued();
         let head_bytes = self.write_head(&plan, request, &response);
-        let Response {
-            mut content,
-            trailers,
-            ..
-        } = *response;
+        let mut content = std::mem::replace(&mut response.content, Content::absent());
+        let trailers = std::mem::take(&mut response.trailers);
+        self.local.put_response(response);
         let is_bare = request.message.head.method == Method::Head || plan.framing == Framing::None;
         let mut result = Ok(());
         if !is_bare {

@@ -37,7 +37,7 @@ pub(super) fn apply<E: Engine>(
 /// Whether the configuration allows this answer to be compressed, whatever the client accepts.
 fn is_worth_it<File>(response: &Response<File>, settings: &GzipSettings) -> bool {
     let is_compressible = match response.content.origin() {
-        Origin::Part(_) | Origin::Source(_) => true,
+        Origin::Part(_) | Origin::Source(_) | Origin::Held(_) => true,
         Origin::Absent | Origin::Parts(_) => false,
     };
     // nginx applies `gzip_min_length` only to an announced length.

@@ -87,7 +87,7 @@ fn cut<File: Clone>(
         let mut value = Vec::new();
         emit_content_range(*range, len, &mut value);
         response.push_field("Content-Range", value);
-        if let Origin::Source(_) = response.content.origin() {
+        if let Origin::Source(_) | Origin::Held(_) = response.content.origin() {
             response.content.cut_source(*range);
         } else {
             let part = part(&response.content, *range);
@@ -155,7 +155,7 @@ mod tests {
             Origin::Absent => String::new(),
             Origin::Part(part) => text(part),
             Origin::Parts(parts) => parts.iter().map(text).collect(),
-            Origin::Source(_) => String::from("source"),
+            Origin::Source(_) | Origin::Held(_) => String::from("source"),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::body::AnswerBody;
 use super::http;
-use crate::response::{FieldLine, FieldText, Response};
+use crate::local::{Local, ResponseOf};
+use crate::response::{FieldLine, FieldText};
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::{IgnoredFields, PassSettings};
 use mill_http::date::parse_http_date;
@@ -10,6 +11,7 @@ use mill_http::field::{Field, KnownField};
 use mill_http::h1::response::ResponseHead;
 use mill_http::span::Span;
 use mill_http::status::Status;
+use mill_runtime::engine::Engine;
 use std::rc::Rc;
 
 /// A parsed head with its bytes. Its fields are in the trace.
@@ -36,13 +38,14 @@ pub(super) struct Accel {
 
 impl AnswerHead {
     /// The answer without its content, and what the server tells us.
-    pub(super) fn respond<File>(
+    pub(super) fn respond<E: Engine>(
         &self,
         fields: &[Field],
         settings: &PassSettings,
         protocol: PassProtocol,
-    ) -> (Response<File>, Accel) {
-        let mut response = Response::empty(Status(self.head.status));
+        local: &Local<E>,
+    ) -> (Box<ResponseOf<E>>, Accel) {
+        let mut response = local.take_response(Status(self.head.status));
         response.proxied = true;
         response.ranges = settings.force_ranges;
         // nginx passes the phrase on.

@@ -6,8 +6,10 @@ use super::{Answered, Proxying, redirected, rewriting};
 use crate::answer::Answer;
 use crate::content::Content;
 use crate::content::awaited::{Awaited, Room};
+use crate::content::held::Held;
+use crate::content::source::Source;
 use crate::exchange::Exchange;
-use crate::local::AnswerOf;
+use crate::local::{AnswerOf, FileOf};
 use crate::request::Request;
 use crate::static_file::media_type;
 use mill_config::config::Location;
@@ -46,6 +48,7 @@ impl<E: Engine> Proxying<'_, E> {
             &self.trace.fields(),
             &self.settings,
             self.target.pass.protocol,
+            self.local,
         );
         if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {
             self.trace.ended(None, connection.sent(), now);
@@ -58,7 +61,7 @@ impl<E: Engine> Proxying<'_, E> {
         }
         if let Some(target) = accel.redirect {
             self.trace.ended(None, connection.sent(), now);
-            return redirected::follow(target, response, request);
+            return redirected::follow(target, *response, request);
         }
         match self.target.pass.protocol {
             PassProtocol::Http => rewriting::apply(&mut response, request, self.local),
@@ -73,7 +76,7 @@ impl<E: Engine> Proxying<'_, E> {
         response.charset = accel.charset;
         if response.status == Status::SWITCHING_PROTOCOLS {
             exchange.upgrade(connection, self.settings.read_timeout);
-            return Answer::Response(Box::new(response));
+            return Answer::Response(response);
         }
         let len = match head.head.framing {
             Framing::None if request.method == Method::Head => {
@@ -96,10 +99,34 @@ impl<E: Engine> Proxying<'_, E> {
             content.limit(pace);
         }
         if !response.status.has_no_content() {
-            let room = Room::of(Arc::clone(&self.settings), accel.buffering);
-            response.content = Content::source(Box::new(Awaited::new(content, room)));
+            let has_content = head.head.framing != Framing::None;
+            response.content = self.content(content, has_content, accel.buffering);
         }
-        Answer::Response(Box::new(response))
+        Answer::Response(response)
+    }
+
+    /// The content, at once if it has arrived with its head.
+    fn content(
+        &self,
+        mut source: UpstreamContent<E>,
+        has_content: bool,
+        buffering: Option<bool>,
+    ) -> Content<FileOf<E>> {
+        let (mut arrived, mut failed) = (Vec::new(), None);
+        // Of what is awaited a part can be cut only before any of it is taken.
+        if has_content && !self.settings.force_ranges {
+            let has_length = source.remaining().is_some();
+            arrived = self.local.take_buffer();
+            match source.take_arrived(&mut arrived) {
+                Ok(true) => return Content::held(Held::new(arrived, has_length)),
+                taken => failed = taken.err(),
+            }
+            if arrived.is_empty() {
+                self.local.put_buffer(std::mem::take(&mut arrived));
+            }
+        }
+        let room = Room::of(Arc::clone(&self.settings), buffering);
+        Content::source(Box::new(Awaited::new(source, room, arrived, failed)))
     }
 }
 

@@ -9,6 +9,7 @@ use super::trace::UpstreamTrace;
 use crate::content::source::Source;
 use crate::exchange::SendError;
 use mill_config::config::LogLevel;
+use mill_http::h1::emit::LAST_CHUNK;
 use mill_http::h1::response::BodyStep;
 use mill_http::range::ByteRange;
 use mill_runtime::engine::Engine;
@@ -78,6 +79,27 @@ impl<E: Engine> UpstreamContent<E> {
     /// Reads no faster than this from now on.
     pub(super) fn limit(&mut self, pace: ReadPace) {
         self.pace = Some(Box::new(pace));
+    }
+
+    /// Appends what has arrived with the head to `out`, if that may be all of the content and is not much. Returns whether
+    /// it is all.
+    pub(super) fn take_arrived(&mut self, out: &mut Vec<u8>) -> Result<bool, SendError> {
+        let len = self.len;
+        let may_be_whole = |bytes: &[u8]| {
+            bytes.len() <= ARRIVED_BYTES_MAX
+                && len.map_or_else(
+                    || bytes.ends_with(LAST_CHUNK),
+                    |len| len <= bytes.len() as u64,
+                )
+        };
+        if let Some(connection) = &self.connection
+            && self.pace.is_none()
+            && connection.stream().read(|bytes| (0, may_be_whole(bytes)))
+            && let Poll::Ready(taken) = self.poll_piece(ARRIVED_BYTES_MAX, out)
+        {
+            taken?;
+        }
+        Ok(self.is_exhausted())
     }
 
     /// Receives up to `most` bytes of content into `out`; ready when there are some, or no more follow.
@@ -251,6 +273,9 @@ impl<E: Engine> Drop for UpstreamContent<E> {
         self.close();
     }
 }
+
+/// Bytes of an answer behind its head up to which all of them are taken at once.
+const ARRIVED_BYTES_MAX: usize = 16 * 1024;
 
 impl<E: Engine> fmt::Debug for UpstreamContent<E> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -87,17 +87,25 @@ impl TriedServer {
 impl UpstreamTrace {
     /// Makes it ready for another request, and keeps its memory.
     pub(crate) fn clear(&mut self) {
-        let (mut tries, mut url) = (self.tries.take(), self.url.take());
-        let memory = self.lend_head();
-        tries.clear();
-        url.clear();
-        *self = Self {
-            tries: RefCell::new(tries),
-            url: RefCell::new(url),
-            head: std::mem::take(&mut self.head),
-            ..Self::default()
-        };
-        self.keep_head(memory);
+        let Self {
+            tries,
+            url,
+            host,
+            cut,
+            notes,
+            head,
+            fields,
+        } = self;
+        tries.get_mut().clear();
+        url.get_mut().clear();
+        *host.get_mut() = None;
+        cut.set(None);
+        notes.get_mut().clear();
+        match Rc::get_mut(head.get_mut()) {
+            Some(alone) => alone.clear(),
+            None => *head = RefCell::default(),
+        }
+        fields.get_mut().clear();
     }
 
     /// Begins a try. The first one of another location follows an internal redirect.

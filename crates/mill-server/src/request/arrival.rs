@@ -85,7 +85,17 @@ impl Request {
         local: &Local<E>,
     ) -> Box<Self> {
         let http = site.config.http.as_ref();
-        Box::new(Self {
+        let mut over = local.take_request();
+        let (uri, args, mut variables) = match over.as_deref_mut() {
+            Some(over) => (
+                std::mem::take(&mut over.uri),
+                std::mem::take(&mut over.args),
+                std::mem::take(&mut over.variables),
+            ),
+            None => Default::default(),
+        };
+        variables.resize(http.map_or(0, |http| http.user_variables.len()), None);
+        let request = Self {
             told_client: None,
             location: Arc::clone(&server.location),
             server: Arc::clone(server),
@@ -95,10 +105,10 @@ impl Request {
             message: arrival.message,
             started: local.scheduler.now(),
             started_wall_clock: local.scheduler.wall_clock(),
-            uri: Vec::new(),
-            args: Vec::new(),
+            uri,
+            args,
             captures: CaptureSet::default(),
-            variables: vec![None; http.map_or(0, |http| http.user_variables.len())],
+            variables,
             overrides: Vec::new(),
             internal: false,
             uri_is_as_sent: true,
@@ -127,7 +137,14 @@ impl Request {
             upstream: None,
             sent: Sent::default(),
             site: Arc::clone(site),
-        })
+        };
+        match over {
+            Some(mut over) => {
+                *over = request;
+                over
+            }
+            None => Box::new(request),
+        }
     }
 
     /// The server of the host. Without a host it is the default server, or, once the head is complete, the server for
