@@ -38,6 +38,9 @@ mod proxy_header;
 /// The near end of that connection.
 mod binding;
 
+/// Which server the request's session is bound to.
+mod session;
+
 /// One try.
 mod attempt;
 
@@ -97,6 +100,7 @@ use mill_http::status::Status;
 use mill_http::version::Version;
 use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
+use mill_upstream::peer::Peer;
 use mill_upstream::pool::Scope;
 use mill_upstream::select::{Selected, Tried};
 use scan::HeadScan;
@@ -134,6 +138,7 @@ pub(crate) async fn respond<X: Exchange>(
     };
     let mut proxying = Proxying::new(settings, target, group, content, request, local);
     let answer = proxying.run(exchange, request).await;
+    proxying.set_cookie(request);
     if !matches!(answer, Answer::Response(_) | Answer::Close) {
         proxying.content.keep_for(request);
     }
@@ -151,6 +156,10 @@ struct Proxying<'a, E: Engine> {
     /// `None` where its connections are shared with all requests.
     scope: Option<Rc<Scope>>,
     tried: Tried,
+    /// The name of the request's session, or of the server that it is bound to (`sticky`); empty if there is none.
+    session: Vec<u8>,
+    /// The last server that was chosen, if a cookie is to name it.
+    named: Option<Arc<Peer>>,
     started: Instant,
     /// Servers that may still be tried.
     tries_left: u32,
@@ -182,6 +191,8 @@ impl<'a, E: Engine> Proxying<'a, E> {
             trace,
             scope,
             tried: Tried::default(),
+            session: session::lookup(group.group.config(), request, local),
+            named: None,
             started: local.scheduler.now(),
             tries_left: match tries_max {
                 0 => servers,

@@ -8,8 +8,9 @@ mod state;
 
 use crate::peer::Peer;
 use crate::resolver::members::Member;
-use mill_config::config::Upstream;
+use crate::sessions::Sessions;
 use mill_config::config::upstream::{UpstreamAddress, UpstreamServer, UpstreamTarget};
+use mill_config::config::{Sticky, Upstream};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -30,6 +31,8 @@ pub struct Group {
     peers: Mutex<Peers>,
     /// Held while the `state` file is written.
     saving: Mutex<()>,
+    /// Of `sticky learn`.
+    sessions: Option<Arc<Sessions>>,
 }
 
 #[derive(Debug)]
@@ -105,6 +108,7 @@ impl Group {
                 removed: Vec::new(),
             }),
             saving: Mutex::default(),
+            sessions: sessions(config, previous),
         }
     }
 
@@ -115,6 +119,11 @@ impl Group {
     /// The peers as of now.
     pub fn peers(&self) -> Arc<PeerSet> {
         Arc::clone(&self.lock().set)
+    }
+
+    /// The sessions of `sticky learn`, for all workers.
+    pub const fn sessions(&self) -> Option<&Arc<Sessions>> {
+        self.sessions.as_ref()
     }
 
     /// How many servers were removed that requests still use.
@@ -215,6 +224,18 @@ fn await_health_checks(known: Option<&PeerSet>, set: &PeerSet) {
     let is_known = |peer: &Peer| known.is_some_and(|known| known.has(peer));
     let new = set.all().filter(|peer| !is_known(peer));
     new.for_each(|peer| peer.load().await_health_check());
+}
+
+/// The sessions of `sticky learn`: those of the group before, if its zone has the same name.
+fn sessions(config: &Upstream, previous: Option<&Group>) -> Option<Arc<Sessions>> {
+    let zone_of = |config: &Upstream| match &config.sticky {
+        Some(Sticky::Learn(learn)) => Some(learn.zone.clone()),
+        _ => None,
+    };
+    let zone = zone_of(config)?;
+    let same = previous.filter(|previous| zone_of(&previous.config) == Some(zone));
+    let known = same.and_then(Group::sessions);
+    Some(known.map_or_else(Arc::default, Arc::clone))
 }
 
 /// Whether the peer comes from this server of the configuration, whatever SRV records say of its weight and rank.

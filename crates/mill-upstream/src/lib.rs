@@ -17,6 +17,12 @@ pub mod peer;
 /// The choice of a server for a request.
 pub mod select;
 
+/// Which server a session is bound to, as its answers taught.
+pub mod sessions;
+
+/// The digest that names servers in cookies.
+mod md5;
+
 /// Idle connections of one worker to one group.
 pub mod pool;
 

@@ -1,6 +1,7 @@
 //! One server at one address, as all workers see it.
 
 use self::load::Load;
+use crate::md5;
 use mill_config::Text;
 use mill_config::config::upstream::{UpstreamAddress, UpstreamServer};
 use mill_runtime::address::Address;
@@ -24,14 +25,18 @@ pub struct Peer {
     pub settings: UpstreamServer,
     /// The settings that it began with; they tell which server of the configuration it comes from.
     pub(crate) configured: Arc<UpstreamServer>,
+    /// MD5 of `name`.
+    name_digest: Text,
     load: Arc<Load>,
 }
 
 impl Peer {
     pub fn new(address: UpstreamAddress, settings: &UpstreamServer) -> Self {
+        let name = address.to_string();
         Self {
             id: 0,
-            name: Text::from(address.to_string().as_bytes()),
+            name_digest: Text::from(md5::hexadecimal(name.as_bytes()).as_bytes()),
+            name: Text::from(name.as_bytes()),
             address,
             settings: settings.clone(),
             configured: Arc::new(settings.clone()),
@@ -45,6 +50,7 @@ impl Peer {
         Self {
             id: self.id,
             name: self.name.clone(),
+            name_digest: self.name_digest.clone(),
             address: self.address.clone(),
             settings: settings.clone(),
             configured: Arc::new(settings.clone()),
@@ -73,6 +79,12 @@ impl Peer {
             UpstreamAddress::Ip(address) => Address::Ip(*address),
             UpstreamAddress::Unix(path) => Address::Unix(Rc::from(path.as_bytes())),
         }
+    }
+
+    /// What names it in sessions: its `route=`, or as in nginx the MD5 of its address. It is the same one in all workers and
+    /// after a restart.
+    pub fn session_id(&self) -> &Text {
+        self.settings.route.as_ref().unwrap_or(&self.name_digest)
     }
 
     /// What is counted of it.

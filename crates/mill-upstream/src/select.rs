@@ -69,6 +69,8 @@ pub struct Selection<'a> {
     pub key: &'a [u8],
     /// The client's address, for `ip_hash`.
     pub client: Option<IpAddr>,
+    /// [`Peer::session_id`] of the server that the request's session is bound to; empty without one.
+    pub session: &'a [u8],
     pub tried: &'a Tried,
     pub now: Instant,
 }
@@ -79,6 +81,12 @@ pub enum NoPeer {
     /// A server that was not tried has as many connections as it may have: it can be waited for.
     Busy,
     Down,
+}
+
+impl Selection<'_> {
+    fn is_bound_to(&self, peer: &Peer) -> bool {
+        !self.session.is_empty() && peer.session_id().as_bytes() == self.session
+    }
 }
 
 impl Selector {
@@ -118,22 +126,6 @@ impl Selector {
         }
     }
 
-    /// Chooses the server that a session is bound to, unless it was tried or gets no requests; it may be draining.
-    pub fn select_bound(
-        &mut self,
-        is_bound_to: impl Fn(&Peer) -> bool,
-        tried: &Tried,
-        now: Instant,
-    ) -> Option<Selected> {
-        self.refresh();
-        let mut all = self.primary.peers.iter().chain(&self.backup.peers);
-        let peer = all.find(|peer| is_bound_to(peer))?;
-        let takes = matches!(peer.state(now), PeerState::Up | PeerState::Draining);
-        let takes = takes && peer.has_room() && !tried.has(peer);
-        let peer = takes.then(|| Arc::clone(peer))?;
-        self.enter(peer, false, now)
-    }
-
     /// How many servers a request may try.
     pub fn tries(&mut self) -> u32 {
         self.refresh();
@@ -144,17 +136,23 @@ impl Selector {
     fn only(&self, selection: &Selection<'_>) -> Option<Arc<Peer>> {
         let peer = self.primary.peers.first()?;
         let state = peer.state(selection.now);
-        let takes = matches!(state, PeerState::Up | PeerState::Unavailable) && peer.has_room();
-        (takes && !selection.tried.has(peer)).then(|| Arc::clone(peer))
+        let takes = matches!(state, PeerState::Up | PeerState::Unavailable)
+            || state == PeerState::Draining && selection.is_bound_to(peer);
+        (takes && peer.has_room() && !selection.tried.has(peer)).then(|| Arc::clone(peer))
     }
 
-    /// The primary server, or that for backup, which the method prefers.
+    /// The primary server, or that for backup, which the session is bound to, else which the method prefers.
     fn choose(&mut self, backup: bool, selection: &Selection<'_>) -> Option<Arc<Peer>> {
         let (candidates, weights) = if backup {
             (&self.backup, &mut self.backup_weights)
         } else {
             (&self.primary, &mut self.primary_weights)
         };
+        if !selection.session.is_empty()
+            && let Some(bound) = candidates.bound(selection)
+        {
+            return Some(Arc::clone(bound));
+        }
         let mut turn = Turn {
             candidates,
             weights,

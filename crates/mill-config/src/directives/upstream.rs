@@ -129,14 +129,15 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "",
         Apply::With(queue::queue),
         "Most requests that wait for a server, and how long: timeout=, 60s if it is not written.",
-    ).unread(NOT_HERE_YET, Notice::Given),
+    )
+    .unread(NOT_HERE_YET, Notice::Given),
     many(
         "sticky",
         UPSTREAM,
         Arity::AtLeast(2),
         Apply::With(sticky::sticky),
         "Requests of a session go to one server: by a cookie, by a route in variables, or as learnt from answers.",
-    ).unread(NOT_HERE_YET, Notice::Given),
+    ),
     once(
         "state",
         UPSTREAM,

@@ -20,9 +20,11 @@ impl<E: Engine> Proxying<'_, E> {
     /// Chooses a server, and begins the try.
     pub(super) fn select(&mut self, request: &Request, follows_redirect: bool) -> Option<Selected> {
         let now = self.local.scheduler.now();
+        let bound = self.bound_server(now);
         let selection = Selection {
             key: &self.target.key,
             client: client_ip(request),
+            session: &bound,
             tried: &self.tried,
             now,
         };
@@ -36,6 +38,7 @@ impl<E: Engine> Proxying<'_, E> {
         self.trace.begin(server, follows_redirect, now);
         let selected = selected.ok()?;
         self.tried.add(&selected);
+        self.chosen(&selected);
         Some(selected)
     }
 

@@ -1,5 +1,6 @@
 //! A connection to an upstream server while a request uses it.
 
+use super::session::Binding;
 use crate::upstreams::WorkerGroup;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
@@ -22,6 +23,8 @@ pub struct UpstreamConnection<E: Engine> {
     pub(super) may_be_kept: bool,
     /// What the stream had sent before this request.
     sent_before: u64,
+    /// What `sticky learn` learns at the end of the answer.
+    pub(super) binding: Option<Box<Binding>>,
 }
 
 impl<E: Engine> UpstreamConnection<E> {
@@ -36,6 +39,7 @@ impl<E: Engine> UpstreamConnection<E> {
             is_reused: reuse.is_begun(),
             reuse,
             may_be_kept: false,
+            binding: None,
             stream,
             selected,
             group,

@@ -36,6 +36,7 @@ impl<E: Engine> Proxying<'_, E> {
         let now = self.local.scheduler.now();
         self.trace.answered(head.head.status, now);
         connection.selected().answered(head.head.status, now);
+        connection.binding = self.learn(connection.selected().peer(), request);
         let location = Arc::clone(&request.location);
         let status = head.head.status;
         if self.target.pass.protocol == PassProtocol::Memcached && status == 404 {

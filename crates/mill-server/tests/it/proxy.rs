@@ -28,6 +28,8 @@ mod origin;
 mod payload;
 /// The header of the PROXY protocol to origins.
 mod proxy_header;
+/// Requests of a session go to one server.
+mod sessions;
 /// Messages that two readers could divide in different places.
 mod smuggling;
 /// Contents that memory has no room for.

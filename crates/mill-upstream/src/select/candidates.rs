@@ -1,7 +1,8 @@
 //! The primary peers or the backups as a worker sees them, with what the methods compute of them once.
 
+use super::Selection;
 use super::consistent::Ring;
-use crate::peer::Peer;
+use crate::peer::{Peer, PeerState};
 use std::sync::Arc;
 
 /// Peers in the order of the text.
@@ -25,6 +26,15 @@ impl Candidates {
             peers: peers.to_vec(),
             ring,
         }
+    }
+
+    /// The server that the request's session is bound to, unless it was tried or gets no requests; it may be draining.
+    pub(super) fn bound(&self, selection: &Selection<'_>) -> Option<&Arc<Peer>> {
+        let mut all = self.peers.iter();
+        let peer = all.find(|peer| selection.is_bound_to(peer))?;
+        let state = peer.state(selection.now);
+        let takes = matches!(state, PeerState::Up | PeerState::Draining);
+        (takes && peer.has_room() && !selection.tried.has(peer)).then_some(peer)
     }
 
     /// The sum of all weights; never 0 if there is a peer.

@@ -40,8 +40,19 @@ impl World {
         client: Option<IpAddr>,
         tried: &Tried,
     ) -> Result<Selected, NoPeer> {
+        self.select_bound("", key, client, tried)
+    }
+
+    fn select_bound(
+        &mut self,
+        session: &str,
+        key: &str,
+        client: Option<IpAddr>,
+        tried: &Tried,
+    ) -> Result<Selected, NoPeer> {
         let selection = Selection {
             key: key.as_bytes(),
+            session: session.as_bytes(),
             client,
             tried,
             now: self.now(),
@@ -242,6 +253,7 @@ fn a_limit_of_connections_counts_for_all_workers() {
     let mut other_worker = Selector::new(&world.group, 8);
     let mut held = vec![world.begin(), world.begin()];
     let selection = Selection {
+        session: b"",
         key: b"",
         client: None,
         tried: &Tried::default(),
@@ -353,22 +365,70 @@ fn a_recovered_server_starts_slowly() {
 
 #[test]
 fn a_draining_server_gets_only_requests_of_its_sessions() {
-    let mut world = World::new("", "1 2");
-    let is_first = |peer: &Peer| peer.name.as_bytes().ends_with(b"1");
-    world.set(0, |settings| settings.drain = true);
-    assert!(!world.sequence(8).contains('1'));
-    let (mut tried, now) = (Tried::default(), world.now());
-    let bound = world.selector.select_bound(is_first, &tried, now).unwrap();
-    assert_eq!(name(&bound), '1');
-    tried.add(&bound);
-    let again = world.selector.select_bound(is_first, &tried, now);
-    assert!(again.is_none(), "tried");
-    assert_eq!(name(&world.select("", None, &tried).unwrap()), '2');
+    for servers in ["1 2", "1"] {
+        let mut world = World::new("", servers);
+        let session = world.peer(0).session_id().clone();
+        let session = session.display();
+        let bound = |world: &mut World, tried: &Tried| {
+            let selected = world.select_bound(&session, "", None, tried);
+            selected.map_or('-', |selected| name(&selected))
+        };
+        world.set(0, |settings| settings.drain = true);
+        assert!(!world.sequence(8).contains('1'));
+        let mut tried = Tried::default();
+        tried.add(&world.select_bound(&session, "", None, &tried).unwrap());
+        let other = if servers == "1" { '-' } else { '2' };
+        assert_eq!(bound(&mut world, &tried), other, "tried");
+        world.set(0, |settings| settings.max_conns = 1);
+        let held = world.select_bound(&session, "", None, &Tried::default());
+        assert_eq!(bound(&mut world, &Tried::default()), other, "busy");
+        drop(held);
+        assert_eq!(bound(&mut world, &Tried::default()), '1');
+        world.set(0, |settings| settings.down = true);
+        assert_eq!(bound(&mut world, &Tried::default()), other, "down");
+    }
+}
+
+#[test]
+fn a_session_goes_to_its_server_whatever_the_method_prefers() {
+    for method in ["", "least_conn;", "ip_hash;", "hash $uri;", "random two;"] {
+        let mut world = World::new(method, "1*5 2*5 3");
+        let session = world.peer(2).session_id().clone();
+        for _ in 0..8 {
+            let client = Some(IpAddr::from([10, 1, 2, 3]));
+            let session = session.display();
+            let bound = world.select_bound(&session, "k", client, &Tried::default());
+            assert_eq!(name(&bound.unwrap()), '3', "{method}");
+        }
+    }
+}
+
+/// The digests are those of `md5sum`.
+#[test]
+fn a_server_is_named_by_its_route_or_the_digest_of_its_address() {
+    let world = World::new("", "1 2,route=a");
+    let id = |index| world.peer(index).session_id().display().into_owned();
+    assert_eq!(id(0), "fcd6d2d84f578c7cf43723b120257fda");
+    assert_eq!(id(1), "a");
+}
+
+#[test]
+fn a_session_of_a_backup_goes_to_the_primary_servers_while_there_are_any() {
+    let mut world = World::new("", "1 2,backup 3,backup");
+    let session = world.peer(2).session_id().clone();
+    let bound = |world: &mut World| {
+        let session = session.display();
+        name(
+            &world
+                .select_bound(&session, "", None, &Tried::default())
+                .unwrap(),
+        )
+    };
+    assert_eq!(bound(&mut world), '1');
     world.set(0, |settings| settings.down = true);
-    let down = world
-        .selector
-        .select_bound(is_first, &Tried::default(), now);
-    assert!(down.is_none(), "down");
+    for _ in 0..3 {
+        assert_eq!(bound(&mut world), '3');
+    }
 }
 
 #[test]
