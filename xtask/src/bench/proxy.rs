@@ -14,7 +14,11 @@ pub(super) const PROXY: Benchmark = Benchmark {
     axis: "case",
     option: "--case",
     binary: "--server",
-    millstream: &["millstream"],
+    millstream: &[
+        "millstream",
+        "system.millstream.binary",
+        "system.millstream-xdp.binary",
+    ],
     xtask: "xtask",
     starts_xtask: |_| true,
     own: |option, value| match option {
