@@ -5,29 +5,58 @@ mod many;
 
 use mill_simtest::matrix;
 use mill_simtest::plan::Plan;
+use mill_simtest::proxied::plan::ProxiedPlan;
 use mill_simtest::seeds::World;
 use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-Usage: cargo xtask sim --seed N [--trace]
-       cargo xtask sim --seeds FROM..TO
+Usage: cargo xtask sim [--proxy] --seed N [--trace]
+       cargo xtask sim [--proxy] --seeds FROM..TO
        cargo xtask sim --matrix
 
   --seed N          one world: what its seed decides, what came of it; after a failure the last segments
   --trace           every segment of that world, as a ladder
   --seeds FROM..TO  the worlds of these seeds on all processors, TO not included; names those that fail, and counts kinds
+  --proxy           the worlds with a proxy between clients and origins, which have seeds of their own
   --matrix          writes the matrix of throughput by loss, delay and buffer anew
 ";
 
 /// The options of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SimCommand {
-    One { seed: u64, traces: bool },
-    Many(Range<u64>),
+    One {
+        worlds: Worlds,
+        seed: u64,
+        traces: bool,
+    },
+    Many(Worlds, Range<u64>),
     Matrix,
     Help,
+}
+
+/// Which family of worlds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Worlds {
+    Plain,
+    Proxied,
+}
+
+impl Worlds {
+    fn of(self, seed: u64, traces: bool) -> World {
+        match self {
+            Self::Plain => World::of(seed, traces),
+            Self::Proxied => World::proxied(seed, traces),
+        }
+    }
+
+    fn kinds(self, seed: u64) -> Vec<&'static str> {
+        match self {
+            Self::Plain => Plan::new(seed).kinds(),
+            Self::Proxied => ProxiedPlan::new(seed).kinds(),
+        }
+    }
 }
 
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
@@ -36,8 +65,12 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             print!("{USAGE}");
             ExitCode::SUCCESS
         }
-        Ok(SimCommand::One { seed, traces }) => one(seed, traces),
-        Ok(SimCommand::Many(seeds)) => many::run(&seeds),
+        Ok(SimCommand::One {
+            worlds,
+            seed,
+            traces,
+        }) => one(worlds, seed, traces),
+        Ok(SimCommand::Many(worlds, seeds)) => many::run(worlds, &seeds),
         Ok(SimCommand::Matrix) => write_matrix(root),
         Err(what) => {
             eprintln!("xtask sim: {what}\n\n{USAGE}");
@@ -47,16 +80,20 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
 }
 
 fn parse(arguments: &[&str]) -> Result<SimCommand, String> {
+    let (worlds, arguments) = match arguments {
+        ["--proxy", arguments @ ..] => (Worlds::Proxied, arguments),
+        arguments => (Worlds::Plain, arguments),
+    };
     match arguments {
         ["help" | "-h" | "--help"] => Ok(SimCommand::Help),
-        ["--matrix"] => Ok(SimCommand::Matrix),
-        ["--seed", seed] => one_of(seed, false),
-        ["--seed", seed, "--trace"] | ["--trace", "--seed", seed] => one_of(seed, true),
+        ["--matrix"] if worlds == Worlds::Plain => Ok(SimCommand::Matrix),
+        ["--seed", seed] => one_of(worlds, seed, false),
+        ["--seed", seed, "--trace"] | ["--trace", "--seed", seed] => one_of(worlds, seed, true),
         ["--seeds", range] => range
             .split_once("..")
             .and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?))
             .filter(|range: &Range<u64>| !range.is_empty())
-            .map(SimCommand::Many)
+            .map(|range| SimCommand::Many(worlds, range))
             .ok_or_else(|| format!("\"{range}\" is no range of seeds such as 0..500")),
         ["--seed" | "--seeds"] => Err(format!("{} wants a number", arguments[0])),
         [] => Err(String::from("which world? --seed, --seeds or --matrix")),
@@ -64,18 +101,25 @@ fn parse(arguments: &[&str]) -> Result<SimCommand, String> {
     }
 }
 
-fn one_of(seed: &str, traces: bool) -> Result<SimCommand, String> {
+fn one_of(worlds: Worlds, seed: &str, traces: bool) -> Result<SimCommand, String> {
     match seed.parse() {
-        Ok(seed) => Ok(SimCommand::One { seed, traces }),
+        Ok(seed) => Ok(SimCommand::One {
+            worlds,
+            seed,
+            traces,
+        }),
         Err(_) => Err(format!(
             "\"{seed}\" is no seed: a number from 0 to 2^64 - 1"
         )),
     }
 }
 
-fn one(seed: u64, traces: bool) -> ExitCode {
-    print!("{}", Plan::new(seed));
-    let world = World::of(seed, traces);
+fn one(worlds: Worlds, seed: u64, traces: bool) -> ExitCode {
+    match worlds {
+        Worlds::Plain => print!("{}", Plan::new(seed)),
+        Worlds::Proxied => print!("{}", ProxiedPlan::new(seed)),
+    }
+    let world = worlds.of(seed, traces);
     tell(&world, true);
     if world.is_well() {
         ExitCode::SUCCESS
@@ -122,11 +166,23 @@ mod tests {
 
     #[test]
     fn worlds_are_asked_for_by_seed() {
-        let one = |seed, traces| Ok(SimCommand::One { seed, traces });
+        let worlds = Worlds::Plain;
+        let one = |seed, traces| {
+            Ok(SimCommand::One {
+                worlds,
+                seed,
+                traces,
+            })
+        };
         check(&["--seed", "7"], one(7, false));
         check(&["--seed", "7", "--trace"], one(7, true));
         check(&["--trace", "--seed", "0"], one(0, true));
-        check(&["--seeds", "3..5"], Ok(SimCommand::Many(3..5)));
+        check(
+            &["--seeds", "3..5"],
+            Ok(SimCommand::Many(Worlds::Plain, 3..5)),
+        );
+        let proxied = SimCommand::Many(Worlds::Proxied, 3..5);
+        check(&["--proxy", "--seeds", "3..5"], Ok(proxied));
         check(&["--matrix"], Ok(SimCommand::Matrix));
         check(&["--help"], Ok(SimCommand::Help));
     }
@@ -138,6 +194,10 @@ mod tests {
         check(
             &["--seed", "x"],
             Err("\"x\" is no seed: a number from 0 to 2^64 - 1"),
+        );
+        check(
+            &["--proxy", "--matrix"],
+            Err("cannot make sense of \"--matrix\""),
         );
         check(&["--sed", "1"], Err("cannot make sense of \"--sed 1\""));
         for range in ["5", "5..5", "6..5", "a..b", "1...3"] {

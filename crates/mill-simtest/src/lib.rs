@@ -29,6 +29,9 @@ pub mod servers;
 /// A world from its beginning to its end.
 pub mod run;
 
+/// Worlds with a proxy.
+pub mod proxied;
+
 /// Many worlds, and the names of those that fail.
 pub mod seeds;
 

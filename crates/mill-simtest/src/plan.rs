@@ -3,7 +3,7 @@
 /// SYNs with forged addresses.
 mod flood;
 /// Cards and the stack's settings.
-mod hosts;
+pub(crate) mod hosts;
 /// A host with another TCP.
 mod plain;
 /// Routers that do not tell the truth.
@@ -13,7 +13,7 @@ mod settings;
 /// What clients do, and when.
 mod talks;
 /// Wires, and what happens to them.
-mod wires;
+pub(crate) mod wires;
 
 pub use flood::FloodPlan;
 pub use plain::{Cut, Parting, PlainPlan, PlainTalk};

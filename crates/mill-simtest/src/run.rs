@@ -1,7 +1,7 @@
 //! A world from its beginning to its end.
 
 /// Addresses, hosts and wires of a world.
-mod build;
+pub(crate) mod build;
 /// The load generator as one more client.
 mod generator;
 /// Whether what was found is as the plan says.
@@ -30,6 +30,7 @@ use mill_sim::packet::ethernet::Station;
 use mill_sim::world::{Until, World};
 use mill_stack::host::status::Usage;
 use orphans::Orphans;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Ready;
 use std::rc::Rc;
@@ -43,6 +44,8 @@ pub struct Outcome {
     /// Frames that all hosts sent.
     pub frames: u64,
     pub talks: usize,
+    /// Of a world with a proxy: requests by what became of them.
+    pub found: BTreeMap<&'static str, u64>,
     /// Sentences, each about something that is not as it must be; none if all is well.
     pub failures: Vec<Failure>,
     /// The ladder, if it was asked for or something failed.
@@ -68,6 +71,8 @@ pub enum Failure {
     Left { station: usize, what: String },
     /// Connections that our server still has.
     Connections(u64),
+    /// Something about a proxy.
+    Proxied(String),
     /// Time goes on although all clients have ended.
     Restless,
 }
@@ -152,6 +157,7 @@ fn run_once(plan: &Plan, traces: bool) -> Outcome {
         took,
         frames,
         talks,
+        found: BTreeMap::new(),
         failures,
         segments,
     }
@@ -318,6 +324,9 @@ impl fmt::Display for Outcome {
             "seed {}: {verdict}; {} talks, {} frames, {seconds:.3} s of virtual time",
             self.seed, self.talks, self.frames
         )?;
+        if !self.found.is_empty() {
+            writeln!(formatter, "  {:?}", self.found)?;
+        }
         for failure in &self.failures {
             writeln!(formatter, "  {failure:?}")?;
         }

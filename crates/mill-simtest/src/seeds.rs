@@ -1,6 +1,8 @@
 //! Many worlds, and the names of those that fail.
 
 use crate::plan::Plan;
+use crate::proxied;
+use crate::proxied::plan::ProxiedPlan;
 use crate::run::{Outcome, run};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,8 +17,16 @@ pub enum World {
 impl World {
     /// The world of a seed.
     pub fn of(seed: u64, traces: bool) -> Self {
-        let plan = Plan::new(seed);
-        match catch_unwind(AssertUnwindSafe(|| run(&plan, traces))) {
+        Self::running(seed, || run(&Plan::new(seed), traces))
+    }
+
+    /// The world with a proxy of a seed.
+    pub fn proxied(seed: u64, traces: bool) -> Self {
+        Self::running(seed, || proxied::run::run(&ProxiedPlan::new(seed), traces))
+    }
+
+    fn running(seed: u64, run: impl FnOnce() -> Outcome) -> Self {
+        match catch_unwind(AssertUnwindSafe(run)) {
             Ok(outcome) => Self::Ended(Box::new(outcome)),
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().cloned();

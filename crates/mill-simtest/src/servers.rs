@@ -39,7 +39,12 @@ pub struct HttpServer {
 
 impl HttpServer {
     pub fn new(engine: WorldEngine, address: &Address, plan: &Plan) -> Self {
-        let site = site(address, plan);
+        Self::of(engine, &site(address, plan))
+    }
+
+    /// One with another configuration than that of plans.
+    pub(crate) fn of(engine: WorldEngine, text: &str) -> Self {
+        let site = parsed(text);
         let board = Board::in_memory(1);
         let (orders, inbox) = channel();
         let (reporter, reports) = channel();
@@ -105,7 +110,7 @@ pub fn write_files(plan: &Plan, files: &SimFiles) {
 
 /// Timeouts are longer than any partition, and slow request content is read to the end; what a seed decides is how the
 /// server sends.
-fn site(address: &Address, plan: &Plan) -> Arc<Site> {
+fn site(address: &Address, plan: &Plan) -> String {
     let sends = [
         "sendfile on;",
         "sendfile off;",
@@ -113,7 +118,7 @@ fn site(address: &Address, plan: &Plan) -> Arc<Site> {
     ];
     let cached = ["", "open_file_cache max=100;"];
     let mut random = Random::new(plan.seed ^ SITES);
-    let text = format!(
+    format!(
         "error_log /error.log info; events {{ }} http {{ access_log off;
          client_max_body_size 0; client_header_timeout 3000s; client_body_timeout 3000s;
          send_timeout 3000s; lingering_time 3000s; lingering_timeout 300s;
@@ -123,9 +128,12 @@ fn site(address: &Address, plan: &Plan) -> Arc<Site> {
         random.one_of(&sends),
         random.one_of(&cached),
         listen_parameters(plan),
-    );
+    )
+}
+
+fn parsed(text: &str) -> Arc<Site> {
     let options = Options::default();
-    let source = Memory::new().with(&*options.conf_file(), &text);
+    let source = Memory::new().with(&*options.conf_file(), text);
     match load(&source, &options) {
         Ok(loaded) => Arc::new(Site::new(loaded.config, 1)),
         Err(failure) => panic!("the configuration is refused: {:?}\n{text}", failure.error),

@@ -1,6 +1,6 @@
 //! Many worlds on all processors: which failed, and how many there were of each kind.
 
-use mill_simtest::plan::Plan;
+use super::Worlds;
 use mill_simtest::seeds::World;
 use mill_sys::clock::monotonic;
 use std::collections::BTreeMap;
@@ -21,11 +21,13 @@ struct Count {
     talks: u64,
     /// Worlds of each kind; most are of several.
     kinds: BTreeMap<&'static str, u64>,
+    /// Requests of worlds with a proxy, by what became of them.
+    found: BTreeMap<&'static str, u64>,
     failed: Vec<u64>,
 }
 
 /// Runs the worlds of these seeds, prints progress, and returns their results.
-pub(super) fn run(seeds: &Range<u64>) -> ExitCode {
+pub(super) fn run(worlds_of: Worlds, seeds: &Range<u64>) -> ExitCode {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let total = seeds.end - seeds.start;
     let next = AtomicU64::new(seeds.start);
@@ -35,7 +37,7 @@ pub(super) fn run(seeds: &Range<u64>) -> ExitCode {
         let (sender, worlds) = channel();
         for _ in 0..threads {
             let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || work(seeds.end, next, &sender));
+            scope.spawn(move || work(worlds_of, seeds.end, next, &sender));
         }
         drop(sender);
         for (kinds, world) in worlds {
@@ -57,13 +59,13 @@ pub(super) fn run(seeds: &Range<u64>) -> ExitCode {
 }
 
 /// One thread: takes the next seed until none is left.
-fn work(end: u64, next: &AtomicU64, sender: &Sender<(Vec<&'static str>, World)>) {
+fn work(worlds: Worlds, end: u64, next: &AtomicU64, sender: &Sender<(Vec<&'static str>, World)>) {
     loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= end {
             return;
         }
-        let result = (Plan::new(seed).kinds(), World::of(seed, false));
+        let result = (worlds.kinds(seed), worlds.of(seed, false));
         // Sending fails only if the counting thread has ended.
         if sender.send(result).is_err() {
             return;
@@ -81,6 +83,9 @@ impl Count {
             self.frames += outcome.frames;
             self.seconds += outcome.took.as_secs();
             self.talks += u64::try_from(outcome.talks).unwrap_or(0);
+            for (found, requests) in &outcome.found {
+                *self.found.entry(found).or_default() += requests;
+            }
         }
         if !world.is_well() {
             super::tell(world, false);
@@ -95,6 +100,9 @@ impl Count {
         );
         for (kind, worlds) in &self.kinds {
             text += &format!("{worlds:>9}  {kind}\n");
+        }
+        for (found, requests) in &self.found {
+            text += &format!("{requests:>9}  requests {found}\n");
         }
         if self.failed.is_empty() {
             text += "all is well\n";

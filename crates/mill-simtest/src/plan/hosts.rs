@@ -7,7 +7,7 @@ use mill_stack::link::ReceivedChecksum;
 use mill_tcp::config::{Algorithm, Config, EcnMode};
 
 /// Mostly Ethernet's; else the least of the family, jumbo frames, or any.
-pub(super) fn mtu(is_ipv6: bool, random: &mut Random) -> u16 {
+pub(crate) fn mtu(is_ipv6: bool, random: &mut Random) -> u16 {
     let least = if is_ipv6 { 1280 } else { 576 };
     match random.up_to(9) {
         0..=5 => 1500,
@@ -17,7 +17,7 @@ pub(super) fn mtu(is_ipv6: bool, random: &mut Random) -> u16 {
     }
 }
 
-pub(super) fn card(mtu: u16, random: &mut Random) -> CardPlan {
+pub(crate) fn card(mtu: u16, random: &mut Random) -> CardPlan {
     let completes_checksums = random.happens(500_000);
     let cuts = completes_checksums && random.happens(600_000);
     CardPlan {
@@ -36,7 +36,7 @@ pub(super) fn card(mtu: u16, random: &mut Random) -> CardPlan {
     }
 }
 
-pub(super) fn tcp(random: &mut Random) -> Config {
+pub(crate) fn tcp(random: &mut Random) -> Config {
     let defaults = Config::default();
     let receive_buffer_bytes = random.one_of(&[4_000, 30_000, 128 * 1024]);
     Config {

@@ -7,7 +7,7 @@ use mill_sim::random::Random;
 
 /// What kind of wires a world has: one trouble at a time finds more than all at once, which is the last kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Profile {
+pub(crate) enum Profile {
     Clean,
     Slow,
     Lossy,
@@ -19,7 +19,7 @@ pub(super) enum Profile {
 }
 
 impl Profile {
-    pub(super) fn draw(random: &mut Random) -> Self {
+    pub(crate) fn draw(random: &mut Random) -> Self {
         random.one_of(&[
             Self::Clean,
             Self::Slow,
@@ -35,7 +35,7 @@ impl Profile {
     }
 
     /// Both wires of a client: out and in.
-    pub(super) fn wires(self, mtu: u16, random: &mut Random) -> (Wire, Wire) {
+    pub(crate) fn wires(self, mtu: u16, random: &mut Random) -> (Wire, Wire) {
         let far = random.up_to(150_000);
         let delay = Duration::from_micros(random.one_of(&[0, 50, 1_000, 10_000, far]));
         (self.wire(delay, mtu, random), self.wire(delay, mtu, random))

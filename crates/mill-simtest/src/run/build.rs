@@ -4,7 +4,7 @@ use super::generator::Load;
 use super::others::Others;
 use super::{Actor, Actors, TURNS_OF_NEW};
 use crate::WorldEngine;
-use crate::plan::{Change, Plan, WireChange};
+use crate::plan::{Change, Plan, StationPlan, WireChange};
 use crate::servers::{HttpServer, Turn, bytes_server, write_files};
 use crate::talk::{Addresses, Client, perform};
 use mill_bypass::StackOptions;
@@ -15,6 +15,7 @@ use mill_runtime::time::Duration;
 use mill_runtime::worker::Worker;
 use mill_sim::engine::SimEngine;
 use mill_sim::packet::ethernet::{Ethernet, Station};
+use mill_sim::packet::sim_link::SimLink;
 use mill_sim::packet::wire::Wire;
 use mill_sim::random::Random;
 use mill_sim::world::World;
@@ -49,7 +50,8 @@ pub(super) fn build(plan: &Plan, world: &World) -> Built {
         stations.push(station);
     }
     for change in &plan.changes {
-        enter(change, plan, world, stations[change.station].clone());
+        let properties = &plan.stations[change.station];
+        enter(change, properties, world, stations[change.station].clone());
     }
     let clients = plan.talks.len();
     let others = Others::build(plan, world, &ethernet, engines.len());
@@ -107,31 +109,44 @@ fn host(
     random: &mut Random,
 ) -> (WorldEngine, Station) {
     let properties = &plan.stations[like];
-    let link = ethernet.plug(properties.card.options(), Some(&inner));
-    let station = link.station();
-    station.set_wires(properties.outward, properties.inward);
     let prefix = Prefix {
         address: address(plan, index),
         len: if plan.is_ipv6 { 64 } else { 24 },
     };
+    plug(properties, prefix, inner, ethernet, random, |options| {
+        if index < SERVERS {
+            options.host.limits = plan.settings.limits.clone();
+        }
+        options.opened.fast_open = plan.settings.asks_fast_open;
+    })
+}
+
+/// The same for any plan; `set` sets what is not drawn here.
+pub(crate) fn plug(
+    properties: &StationPlan,
+    prefix: Prefix,
+    inner: SimEngine,
+    ethernet: &Ethernet,
+    random: &mut Random,
+    set: impl FnOnce(&mut StackOptions<SimLink>),
+) -> (WorldEngine, Station) {
+    let link = ethernet.plug(properties.card.options(), Some(&inner));
+    let station = link.station();
+    station.set_wires(properties.outward, properties.inward);
     let mut secret = [0; 16];
     for byte in &mut secret {
         *byte = random.next().to_le_bytes()[0];
     }
     let mut config = HostConfig::new(vec![prefix], secret);
     config.tcp = properties.tcp.clone();
-    if index < SERVERS {
-        config.limits = plan.settings.limits.clone();
-    }
     let mut options = StackOptions::new(link, config);
-    options.opened.fast_open = plan.settings.asks_fast_open;
+    set(&mut options);
     options.send_buffer_bytes = random.one_of(&[20_000, 200_000, options.send_buffer_bytes]);
     (WorldEngine::new(inner, Some(options)), station)
 }
 
-/// Has a change happen when its time has come.
-fn enter(change: &Change, plan: &Plan, world: &World, station: Station) {
-    let properties = &plan.stations[change.station];
+/// Has a change of these properties happen when its time has come.
+pub(crate) fn enter(change: &Change, properties: &StationPlan, world: &World, station: Station) {
     let (out, inwards) = (properties.outward, properties.inward);
     let (outward, inward) = match change.what {
         WireChange::Heal => (out, inwards),

@@ -2,4 +2,5 @@
 
 mod bare;
 mod matrix;
+mod proxied;
 mod seeds;

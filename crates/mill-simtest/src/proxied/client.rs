@@ -1,0 +1,218 @@
+//! What a client of a proxy does, and what it finds.
+
+use super::incoming::{End, Expected, Framing, Head, Incoming};
+use super::origin::answer_number;
+use super::plan::{RequestPlan, TalkPlan};
+use crate::WorldEngine;
+use crate::content;
+use crate::talk::WorldStream;
+use mill_runtime::address::Address;
+use mill_runtime::engine::{ConnectOptions, Engine};
+use mill_runtime::payload::Payload;
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::stream::{Stream, StreamError, StreamOption};
+use mill_runtime::time::Duration;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A client's means, and what became of its requests.
+pub(super) struct Client {
+    pub(super) engine: WorldEngine,
+    pub(super) scheduler: Rc<Scheduler>,
+    pub(super) proxy: Address,
+    /// By the number of the request.
+    pub(super) results: RefCell<Vec<(u32, Found)>>,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The answer is whole and right.
+    Answer,
+    /// The proxy's own.
+    Status(u16),
+    /// The answer is visibly cut.
+    Cut,
+    /// The connection ended before an answer; whether it was the connection's first request.
+    Nothing {
+        is_first: bool,
+    },
+    /// No connection came about.
+    NoConnection(StreamError),
+    Late,
+    /// The client has left, as it was to.
+    Left,
+    /// What must not be.
+    Wrong(String),
+}
+
+pub(super) async fn perform(client: Rc<Client>, plan: TalkPlan) {
+    client.scheduler.sleep(plan.at).await;
+    let mut stream = None;
+    for (index, request) in plan.requests.iter().enumerate() {
+        let is_first = stream.is_none();
+        let open = match stream.take() {
+            Some(open) => open,
+            None => match client.connect().await {
+                Ok(open) => open,
+                Err(error) => {
+                    client.tell(request, Found::NoConnection(error));
+                    continue;
+                }
+            },
+        };
+        let is_last = index + 1 == plan.requests.len();
+        let (found, goes_on) = client.ask(&open, request, &plan, is_first, is_last).await;
+        if let (Found::Left, Some((_, true))) = (&found, request.leaves) {
+            // An engine without it would close, which is another way to leave early.
+            let _ = open.set(StreamOption::ResetOnClose);
+        }
+        client.tell(request, found);
+        stream = goes_on.then_some(open);
+    }
+}
+
+impl Client {
+    fn tell(&self, request: &RequestPlan, found: Found) {
+        self.results.borrow_mut().push((request.number, found));
+    }
+
+    /// While the neighbour is unknown (no answer to ARP on a bad wire) it tries again.
+    async fn connect(&self) -> Result<WorldStream, StreamError> {
+        let mut attempts = 0;
+        loop {
+            let (options, task) = (ConnectOptions::default(), self.scheduler.current());
+            let connected = match self.engine.connect(&self.proxy, &options, task) {
+                Ok(stream) => stream.drained(0).await.map(|()| stream),
+                Err(error) => Err(error),
+            };
+            attempts += 1;
+            match connected {
+                Err(StreamError::Unreachable) if attempts < ATTEMPTS_MAX => {
+                    self.scheduler.sleep(Duration::from_secs(1)).await;
+                }
+                connected => return connected,
+            }
+        }
+    }
+
+    /// Makes a request. Returns what came of it, and whether the connection stays open.
+    async fn ask(
+        &self,
+        stream: &WorldStream,
+        request: &RequestPlan,
+        plan: &TalkPlan,
+        is_first: bool,
+        is_last: bool,
+    ) -> (Found, bool) {
+        self.send(stream, request, plan, is_last).await;
+        if !request.pause.is_zero() {
+            self.scheduler.sleep(request.pause).await;
+        }
+        let incoming = Incoming {
+            stream,
+            scheduler: &self.scheduler,
+        };
+        let head = match incoming.head().await {
+            Ok(head) => head,
+            Err(End::Late) => return (Found::Late, false),
+            Err(End::Closed { has_begun: true }) => return (Found::Cut, false),
+            Err(End::Malformed(what)) => return (Found::Wrong(what), false),
+            Err(_) => return (Found::Nothing { is_first }, false),
+        };
+        match self.read_answer(&incoming, &head, request).await {
+            Ok((found, is_kept)) => (found, is_kept && !is_last && !plan.is_http10),
+            Err(End::Late) => (Found::Late, false),
+            Err(End::Malformed(what)) => (Found::Wrong(format!("{what} in {}", head.0)), false),
+            Err(End::Enough) => (Found::Left, false),
+            Err(End::Closed { .. } | End::Broken(_)) => (Found::Cut, false),
+        }
+    }
+
+    /// Sends the request as long as it is taken; the proxy may have answered before.
+    async fn send(
+        &self,
+        stream: &WorldStream,
+        request: &RequestPlan,
+        plan: &TalkPlan,
+        is_last: bool,
+    ) {
+        let RequestPlan { number, len, .. } = request;
+        let version = if plan.is_http10 { "1.0" } else { "1.1" };
+        let method = if request.posted.is_some() {
+            "POST"
+        } else {
+            "GET"
+        };
+        let mut head = format!("{method} /{number}-{len} HTTP/{version}\r\nHost: world\r\n");
+        if is_last && !plan.is_http10 {
+            head += "Connection: close\r\n";
+        }
+        let posted = request.posted;
+        let is_chunked = posted.is_some_and(|posted| posted.is_chunked) && !plan.is_http10;
+        match posted {
+            Some(_) if is_chunked => head += "Transfer-Encoding: chunked\r\n",
+            Some(posted) => head += &format!("Content-Length: {}\r\n", posted.len),
+            None => {}
+        }
+        stream.write(Payload::Copy((head + "\r\n").as_bytes()));
+        let content = content::of(*number, posted.map_or(0, |posted| posted.len));
+        for piece in content.chunks(PIECE_BYTES) {
+            if is_chunked {
+                stream.write(Payload::Copy(format!("{:X}\r\n", piece.len()).as_bytes()));
+            }
+            stream.write(Payload::Copy(piece));
+            if is_chunked {
+                stream.write(Payload::Copy(b"\r\n"));
+            }
+            let deadline = self.scheduler.now() + PATIENCE;
+            let drained = self.scheduler.until(deadline, stream.drained(QUEUED_BYTES));
+            if !matches!(drained.await, Ok(Ok(()))) {
+                return;
+            }
+        }
+        if is_chunked {
+            stream.write(Payload::Copy(b"0\r\n\r\n"));
+        }
+    }
+
+    async fn read_answer(
+        &self,
+        incoming: &Incoming<'_>,
+        head: &Head,
+        request: &RequestPlan,
+    ) -> Result<(Found, bool), End> {
+        let status = head.first_line().get(9..12).and_then(|it| it.parse().ok());
+        let status: u16 = status.ok_or_else(|| End::Malformed(head.0.clone()))?;
+        let framing = head.framing(Framing::UntilClose)?;
+        let is_kept = framing != Framing::UntilClose && head.field("Connection")? != Some("close");
+        if status != 200 {
+            incoming.content(framing, |_| Ok(())).await?;
+            return Ok((Found::Status(status), is_kept));
+        }
+        let whole = content::of(answer_number(request.number), request.len);
+        let mut expected = Expected::new(whole);
+        let leaves = request.leaves.map(|(after, _)| after);
+        let read = incoming.content(framing, |piece| {
+            expected.take(piece)?;
+            match leaves {
+                Some(after) if expected.came >= after => Err(End::Enough),
+                _ => Ok(()),
+            }
+        });
+        read.await?;
+        if !expected.is_whole() {
+            let (came, len) = (expected.came, request.len);
+            let text = format!("an answer ended as if whole after {came} of {len} bytes");
+            return Err(End::Malformed(text));
+        }
+        Ok((Found::Answer, is_kept))
+    }
+}
+
+/// How often a client tries to connect: for longer than any partition of a world lasts.
+const ATTEMPTS_MAX: u32 = 60;
+
+const PATIENCE: Duration = Duration::from_secs(600);
+const PIECE_BYTES: usize = 9_000;
+const QUEUED_BYTES: u64 = 20_000;

@@ -1,0 +1,273 @@
+//! A world with a proxy from its beginning to its end.
+
+use super::client::{Client, Found, perform};
+use super::origin::{self, Seen};
+use super::plan::ProxiedPlan;
+use crate::WorldEngine;
+use crate::run::build::{enter, plug};
+use crate::run::{Failure, Outcome};
+use crate::servers::HttpServer;
+use mill_runtime::engine::Engine;
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::time::Duration;
+use mill_runtime::worker::Worker;
+use mill_sim::engine::SimEngine;
+use mill_sim::packet::ethernet::Station;
+use mill_sim::random::Random;
+use mill_sim::world::{Until, World};
+use mill_stack::host::status::Usage;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// All parties of a world.
+struct Actors {
+    proxy: HttpServer,
+    origins: Vec<Box<dyn FnMut()>>,
+    clients: Vec<Actor>,
+    /// By station.
+    engines: Vec<SimEngine>,
+    /// In so many more turns all have one, due or not.
+    turns_of_all: u8,
+}
+
+struct Actor {
+    client: Rc<Client>,
+    turn: Box<dyn FnMut()>,
+    tasks: Rc<Cell<usize>>,
+}
+
+/// Runs the world of a plan. `traces` keeps every segment for the ladder.
+pub fn run(plan: &ProxiedPlan, traces: bool) -> Outcome {
+    let world = World::new(plan.seed);
+    if traces {
+        world.keep_segments();
+    }
+    world.files().create_directory("/temp");
+    let seen = Rc::new(Seen::default());
+    let (mut actors, engines, stations) = build(plan, &world, &seen);
+    let has_rested = live(&world, &mut actors);
+    let mut failures = Vec::new();
+    let found = judge(plan, &actors, &seen, &mut failures);
+    look_for_leftovers(&actors, &engines[0], &stations[0], &mut failures);
+    let mut failures: Vec<_> = failures.into_iter().map(Failure::Proxied).collect();
+    if !has_rested {
+        failures.push(Failure::Restless);
+    }
+    let segments = traces.then(|| world.segments(usize::MAX));
+    Outcome {
+        seed: plan.seed,
+        took: world.elapsed(),
+        frames: stations.iter().map(|station| station.counts().sent).sum(),
+        talks: plan.requests().count(),
+        found,
+        failures,
+        segments: segments.unwrap_or_default(),
+    }
+}
+
+fn build(
+    plan: &ProxiedPlan,
+    world: &World,
+    seen: &Rc<Seen>,
+) -> (Actors, Vec<WorldEngine>, Vec<Station>) {
+    let ethernet = world.ethernet();
+    let mut random = Random::new(plan.seed ^ SECRETS);
+    let (mut engines, mut inner_engines, mut stations) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, properties) in plan.stations.iter().enumerate() {
+        let inner = world.engine();
+        inner_engines.push(inner.clone());
+        let prefix = plan.prefix(index);
+        let (engine, station) = plug(properties, prefix, inner, &ethernet, &mut random, |_| {});
+        engines.push(engine);
+        stations.push(station);
+    }
+    for change in &plan.changes {
+        let properties = &plan.stations[change.station];
+        enter(change, properties, world, stations[change.station].clone());
+    }
+    let origins = 1..=plan.origins;
+    let actors = Actors {
+        proxy: HttpServer::of(engines[0].clone(), &plan.configuration()),
+        origins: origins
+            .map(|station| origin::start(engines[station].clone(), station, plan, seen))
+            .collect(),
+        clients: (0..plan.talks.len())
+            .map(|client| actor(plan, client, &engines[plan.station_of(client)]))
+            .collect(),
+        engines: inner_engines,
+        turns_of_all: TURNS_OF_NEW,
+    };
+    (actors, engines, stations)
+}
+
+fn actor(plan: &ProxiedPlan, index: usize, engine: &WorldEngine) -> Actor {
+    let (now, wall_clock) = engine.clock();
+    let scheduler = Scheduler::new(now, wall_clock);
+    let client = Rc::new(Client {
+        engine: engine.clone(),
+        scheduler: Rc::clone(&scheduler),
+        proxy: plan.socket(0).into(),
+        results: Vec::new().into(),
+    });
+    let mut worker = Worker::connecting(engine.clone(), scheduler);
+    for talk in &plan.talks[index] {
+        worker.spawn(perform(Rc::clone(&client), talk.clone()));
+    }
+    let tasks = Rc::new(Cell::new(plan.talks[index].len()));
+    let left = Rc::clone(&tasks);
+    let turn = Box::new(move || {
+        worker.turn();
+        left.set(worker.tasks());
+    });
+    Actor {
+        client,
+        turn,
+        tasks,
+    }
+}
+
+/// Lets all act until no timer is left. Returns whether that came about.
+fn live(world: &World, actors: &mut Actors) -> bool {
+    while world.elapsed() < LONGEST {
+        let until = world.elapsed() + Duration::from_secs(10);
+        world.run(|| actors.turn(world), Until::At(until));
+        if world.is_idle() {
+            return true;
+        }
+    }
+    false
+}
+
+impl Actors {
+    /// One turn of all parties that are due; if none is, time passes.
+    fn turn(&mut self, world: &World) {
+        let has_new = self.turns_of_all > 0;
+        self.turns_of_all = self.turns_of_all.saturating_sub(1);
+        let is_due = |station: usize| has_new || self.engines[station].is_due();
+        let mut has_run = false;
+        if is_due(0) {
+            self.proxy.turn();
+            has_run = true;
+        }
+        for (origin, turn) in self.origins.iter_mut().enumerate() {
+            if is_due(1 + origin) {
+                turn();
+                has_run = true;
+            }
+        }
+        let first = 1 + self.origins.len();
+        for (client, actor) in self.clients.iter_mut().enumerate() {
+            if is_due(first + client) {
+                (actor.turn)();
+                has_run = true;
+            }
+        }
+        if !has_run {
+            world.wait();
+        }
+    }
+}
+
+/// Says what must not be. Returns the requests by what became of them.
+fn judge(
+    plan: &ProxiedPlan,
+    actors: &Actors,
+    seen: &Seen,
+    failures: &mut Vec<String>,
+) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::new();
+    failures.extend(seen.faults.borrow().iter().cloned());
+    let heads = seen.heads.borrow();
+    for request in plan.requests() {
+        let came = heads.get(&request.number).copied().unwrap_or(0);
+        if request.posted.is_some() && came > 1 {
+            failures.push(format!(
+                "POST {} reached origins {came} times",
+                request.number
+            ));
+        }
+        if came > REPEATED_MAX {
+            failures.push(format!("request {} was sent {came} times", request.number));
+        }
+        if request.posted.is_none() && came > 1 {
+            *counts.entry("repeated").or_default() += 1;
+        }
+    }
+    for (index, actor) in actors.clients.iter().enumerate() {
+        if actor.tasks.get() > 0 {
+            failures.push(format!("client {index} has not come to an end"));
+        }
+        let is_faithful = plan.is_faithful(plan.station_of(index));
+        for (number, found) in &*actor.client.results.borrow() {
+            *counts.entry(name(found)).or_default() += 1;
+            let was_answered = matches!(found, Found::Answer | Found::Left);
+            let may_be = match found {
+                Found::Wrong(_) => false,
+                _ if plan.must_answer(index) => was_answered,
+                Found::Late | Found::NoConnection(_) | Found::Nothing { is_first: true } => {
+                    !is_faithful
+                }
+                Found::Answer | Found::Left | Found::Cut | Found::Nothing { .. } => true,
+                Found::Status(status) => matches!(status, 502..=504),
+            };
+            if !may_be {
+                failures.push(format!("client {index}, request {number}: {found:?}"));
+            }
+        }
+    }
+    counts
+}
+
+const fn name(found: &Found) -> &'static str {
+    match found {
+        Found::Answer => "answered",
+        Found::Status(_) => "refused by the proxy",
+        Found::Cut => "cut",
+        Found::Nothing { .. } => "not answered",
+        Found::NoConnection(_) => "not connected",
+        Found::Late => "late",
+        Found::Left => "left",
+        Found::Wrong(_) => "wrong",
+    }
+}
+
+fn look_for_leftovers(
+    actors: &Actors,
+    engine: &WorldEngine,
+    station: &Station,
+    failures: &mut Vec<String>,
+) {
+    let connections = actors.proxy.connections();
+    if connections > 0 {
+        failures.push(format!(
+            "the proxy has {connections} connections of clients left"
+        ));
+    }
+    if engine.stack_streams() > 0 {
+        failures.push(format!(
+            "the proxy has {} streams left",
+            engine.stack_streams()
+        ));
+    }
+    let usage = engine.usage().unwrap_or_default();
+    if usage != Usage::default() {
+        failures.push(format!("the proxy's host has left {usage:?}"));
+    }
+    if station.held() > 0 {
+        failures.push(format!("the proxy's card holds {} frames", station.held()));
+    }
+}
+
+/// Virtual time in which all ends: each request with its tries and timeouts, then retransmissions to hosts that are gone.
+const LONGEST: Duration = Duration::from_secs(20_000);
+
+/// How often a request that may be repeated comes at most: once to each origin, and once more for each kept connection
+/// that its origin has closed.
+const REPEATED_MAX: u32 = 11;
+
+/// Turns until a new engine knows what is waited for.
+const TURNS_OF_NEW: u8 = 2;
+
+/// Mixed into the seed for what hosts keep secret.
+const SECRETS: u64 = 0x5ec2_e75e_ed00_0002;
