@@ -15,6 +15,7 @@ pub mod source;
 
 use crate::exchange::SendError;
 use crate::local::{FileOf, Local};
+use crate::response::FieldLine;
 use awaited::Awaited;
 use gzip::Deflating;
 use held::Held;
@@ -151,6 +152,14 @@ impl<File> Content<File> {
         match &self.origin {
             Origin::Part(part) => Some(part),
             Origin::Absent | Origin::Parts(_) | Origin::Source(_) | Origin::Held(_) => None,
+        }
+    }
+
+    /// What the origin has sent behind the content, once that is exhausted.
+    pub fn trailers(&self) -> Vec<FieldLine> {
+        match &self.origin {
+            Origin::Source(source) => source.trailers(),
+            _ => Vec::new(),
         }
     }
 

@@ -44,6 +44,9 @@ mod session;
 /// One try.
 mod attempt;
 
+/// 103 on its way to the client.
+mod hints;
+
 /// Whether another server is tried.
 mod retry;
 
@@ -67,6 +70,9 @@ mod redirected;
 
 /// The content of the answer.
 mod source;
+
+/// What follows it.
+mod trailers;
 
 /// How fast it is read.
 mod read_pace;
@@ -297,6 +303,7 @@ impl<E: Engine> Proxying<'_, E> {
             trace: &trace,
             kind: self.kind(request),
             pieces: self.content.pieces(self.target.pass.protocol, request),
+            passes_hints: hints::are_passed(self.target.pass.protocol, request, local),
             needs_client: self.needs_client(),
         };
         let mut head = local.take_buffer();

@@ -5,9 +5,7 @@ use std::time::Duration;
 use crate::Text;
 use crate::config::settings::group;
 use crate::config::{AddedHeader, Expires, Template};
-use crate::directive::{
-    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Directive, NOT_HERE_YET, Notice, many, once,
-};
+use crate::directive::{ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Directive, many, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver, templates};
 use crate::value;
@@ -102,8 +100,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Pass on 103 (Early Hints) of a server if one of these texts is neither empty nor 0.",
-    )
-    .unread(NOT_HERE_YET, Notice::Given),
+    ),
     once(
         "expires",
         ANY_LEVEL_AND_IF,

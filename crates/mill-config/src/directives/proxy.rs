@@ -6,9 +6,7 @@ mod rewriting;
 use crate::Text;
 use crate::config::settings::{HttpVersion, group};
 use crate::config::{Pattern, Template};
-use crate::directive::{
-    ANY_LEVEL, Apply, Arity, Contexts, Directive, LOCATION, NOT_HERE_YET, Notice, Value, many, once,
-};
+use crate::directive::{ANY_LEVEL, Apply, Arity, Contexts, Directive, LOCATION, Value, many, once};
 use crate::lexer::Statement;
 use crate::resolve::unsupported::Feature;
 use crate::resolve::{Applied, Resolver};
@@ -194,9 +192,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(1),
         "off",
         Apply::Flag(|s| &mut s.proxy.pass_trailers),
-        "Pass on trailers of answers.",
-    )
-    .unread(NOT_HERE_YET, Notice::Given),
+        "Pass on trailers of chunked answers to clients that say TE: trailers.",
+    ),
     once(
         "proxy_send_lowat",
         ANY_LEVEL,

@@ -66,7 +66,8 @@ pub enum ChunkedEvent<'a> {
 }
 
 /// Decodes the chunked coding. It keeps only its state, so it never needs more than one new byte and never buffers.
-/// Trailer fields must follow the rules of field lines and are discarded: RFC 9110 6.5.1 allows it, and nginx does.
+/// Trailer fields must follow the rules of field lines. They are discarded (RFC 9110 6.5.1 allows it, and nginx does)
+/// unless `on_bytes_with` is called.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkedBody {
     rules: ChunkedRules,
@@ -100,6 +101,15 @@ enum State {
     Invalid,
 }
 
+impl State {
+    const fn is_in_trailers(self) -> bool {
+        matches!(
+            self,
+            Self::TrailerStart | Self::TrailerName | Self::TrailerValue | Self::TrailerLf
+        )
+    }
+}
+
 impl ChunkedBody {
     pub const fn new(rules: ChunkedRules) -> Self {
         Self {
@@ -117,6 +127,15 @@ impl ChunkedBody {
     /// Takes the bytes that have arrived; returns how many were consumed, and the result. After `End` and `Invalid` it
     /// consumes nothing and returns the same again.
     pub fn on_bytes<'a>(&mut self, bytes: &'a [u8]) -> (usize, ChunkedEvent<'a>) {
+        self.on_bytes_with(bytes, |_| {})
+    }
+
+    /// As `on_bytes`, and passes on each byte of the trailer section, the line ends included.
+    pub fn on_bytes_with<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        mut on_trailer: impl FnMut(u8),
+    ) -> (usize, ChunkedEvent<'a>) {
         let mut consumed = 0;
         loop {
             match self.state {
@@ -135,6 +154,9 @@ impl ChunkedBody {
                         return (consumed, ChunkedEvent::NeedMore);
                     };
                     consumed += 1;
+                    if state.is_in_trailers() {
+                        on_trailer(*byte);
+                    }
                     self.state = self.next_state(state, *byte);
                     self.count_framing();
                 }

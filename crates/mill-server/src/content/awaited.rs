@@ -6,6 +6,7 @@ use super::{PIECE_BYTES, Part, Pull, clamp};
 use crate::exchange::SendError;
 use crate::local::Local;
 use crate::log::Text;
+use crate::response::FieldLine;
 use crate::temporary_file::{TemporaryFile, TemporaryFileError};
 use mill_config::config::LogLevel;
 use mill_config::config::settings::PassSettings;
@@ -92,6 +93,10 @@ impl<File, S: Source> Awaited<File, S> {
 impl<File, S: Source + ?Sized> Awaited<File, S> {
     pub(super) fn cut(&mut self, range: ByteRange) {
         self.source.cut(range);
+    }
+
+    pub(super) fn trailers(&self) -> Vec<FieldLine> {
+        self.source.trailers()
     }
 
     pub(super) fn remaining(&self) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! Content that arrives while it is sent.
 
 use crate::exchange::SendError;
+use crate::response::FieldLine;
 use mill_config::config::LogLevel;
 use mill_http::range::ByteRange;
 use std::fmt;
@@ -18,6 +19,9 @@ pub trait Source: fmt::Debug {
 
     /// Gives out these bytes of the content alone. Called at most once, before the first piece is asked for.
     fn cut(&mut self, range: ByteRange);
+
+    /// What follows the content, once it is exhausted.
+    fn trailers(&self) -> Vec<FieldLine>;
 
     /// Remaining bytes, `None` when only the end will tell.
     fn remaining(&self) -> Option<u64>;

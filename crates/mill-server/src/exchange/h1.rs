@@ -233,7 +233,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
                 share_ends = outgoing.sent.content_bytes + SHARE_PER_TURN;
             }
         }
-        outgoing.end(trailers);
+        outgoing.end(&content.trailers(), trailers);
         Ok(())
     }
 }

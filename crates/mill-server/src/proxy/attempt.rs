@@ -5,13 +5,16 @@ use super::body::AnswerBody;
 use super::connection::UpstreamConnection;
 use super::content::{PieceFraming, RequestContent};
 use super::fault::{Fault, Step};
+use super::hints;
 use super::scan::HeadScan;
 use super::trace::{HeadMemory, UpstreamTrace};
 use crate::exchange::Exchange;
 use crate::local::Local;
 use crate::request::Request;
 use mill_config::config::settings::PassSettings;
+use mill_http::field::Field;
 use mill_http::h1::response::{RequestKind, ResponseHead};
+use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::race::{Either, race};
@@ -26,6 +29,8 @@ pub(super) struct Attempt<'a, E: Engine> {
     pub(super) trace: &'a UpstreamTrace,
     pub(super) kind: RequestKind,
     pub(super) pieces: PieceFraming,
+    /// The client gets 103 of the server.
+    pub(super) passes_hints: bool,
     /// The client may go meanwhile: the try ends then (`proxy_ignore_client_abort off`).
     pub(super) needs_client: bool,
 }
@@ -65,6 +70,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
     ) -> Result<AnswerHead, Fault> {
         connection.stream().write(Payload::Copy(head));
         let mut reading = HeadReading::new(self.local, self.trace, scan);
+        reading.hints = self.passes_hints.then(Vec::new);
         let sending = self.send_content(connection, content, exchange, request);
         let answering = poll_fn(|_| reading.poll_head(connection.stream(), request));
         let (found, is_sent_whole) = match race(sending, answering).await {
@@ -82,6 +88,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
             }
             Either::Second(found) => (found, false),
         };
+        self.pass_hints(&mut reading, exchange, request);
         let answer = reading.into_answer(found?);
         connection.may_be_kept =
             is_sent_whole && answer.head.keep_alive && connection.stream().queued() == 0;
@@ -93,7 +100,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
         &self,
         reading: &mut HeadReading<'a, E>,
         connection: &UpstreamConnection<E>,
-        exchange: &X,
+        exchange: &mut X,
         request: &Request,
     ) -> Result<ResponseHead, Fault> {
         let (scheduler, timeout) = (&self.local.scheduler, self.settings.read_timeout);
@@ -103,6 +110,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
             if let Poll::Ready(found) = reading.poll_head(connection.stream(), request) {
                 return Poll::Ready(found);
             }
+            self.pass_hints(reading, exchange, request);
             if reading.arrivals != before {
                 deadline = scheduler.now() + timeout;
             }
@@ -113,6 +121,19 @@ impl<'a, E: Engine> Attempt<'a, E> {
             expired.map(|_| Err(Fault::TimedOut(Step::ReadingHead)))
         })
         .await
+    }
+
+    /// Sends the client the 103 that have come.
+    fn pass_hints<X: Exchange<Engine = E>>(
+        &self,
+        reading: &mut HeadReading<'a, E>,
+        exchange: &mut X,
+        request: &Request,
+    ) {
+        for (bytes, fields) in reading.hints.iter_mut().flat_map(|hints| hints.drain(..)) {
+            let lines = hints::lines(&fields, &bytes, self.settings);
+            exchange.interim(request, Status::EARLY_HINTS, &lines);
+        }
     }
 
     /// Sends the request's content, piece by piece, as the server takes it.
@@ -186,6 +207,8 @@ pub(super) struct HeadReading<'a, E: Engine> {
     /// Interim answers before the final one.
     interims: u32,
     memory: HeadMemory,
+    /// Heads of 103 for the client; `None` where it gets none.
+    hints: Option<Vec<(Vec<u8>, Vec<Field>)>>,
 }
 
 impl<'a, E: Engine> HeadReading<'a, E> {
@@ -198,6 +221,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
             arrivals: 0,
             interims: 0,
             memory: trace.lend_head(),
+            hints: None,
         }
     }
 
@@ -226,6 +250,12 @@ impl<'a, E: Engine> HeadReading<'a, E> {
                     if self.interims > INTERIMS_MAX {
                         self.local.counters.borrow_mut().limit_upstream_interims += 1;
                         return Poll::Ready(Err(Fault::TooManyInterims));
+                    }
+                    if let Some(hints) = &mut self.hints
+                        && Status(head.status) == Status::EARLY_HINTS
+                    {
+                        let HeadMemory { bytes, fields, .. } = &self.memory;
+                        hints.push((bytes.to_vec(), fields.clone()));
                     }
                     self.scan.restart()?;
                     self.unread = 0;

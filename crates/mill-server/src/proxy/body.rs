@@ -30,16 +30,18 @@ impl AnswerBody {
         }
     }
 
-    /// Takes bytes, each once, and passes on the content and what a FastCGI program writes to standard error.
+    /// Takes bytes, each once, and passes on the content, what a FastCGI program writes to standard error, and the bytes
+    /// of trailers.
     pub(super) fn on_bytes(
         &mut self,
         bytes: &[u8],
         on_content: impl FnMut(&[u8]),
         on_stderr: impl FnMut(&[u8]),
+        on_trailer: impl FnMut(u8),
     ) -> Result<BodyStep, Fault> {
         match self {
             Self::Http(body) => body
-                .on_bytes_with(bytes, on_content)
+                .on_bytes_and_trailers(bytes, on_content, on_trailer)
                 .map_err(Fault::InvalidContent),
             Self::Fastcgi(body) => body
                 .on_bytes(bytes, on_content, on_stderr)

@@ -170,6 +170,7 @@ impl<E: Engine> Probe<E> {
             settings,
             trace,
             kind: RequestKind::Other,
+            passes_hints: false,
             pieces: PieceFraming::None,
             needs_client: false,
         }
@@ -353,7 +354,12 @@ async fn read_content<S: Stream>(
                 .ok_or(Fault::ClosedEarly(Step::Reading));
         }
         let step = stream.read(|bytes| {
-            let step = body.on_bytes(bytes, |piece| content.extend_from_slice(piece), |_| {});
+            let step = body.on_bytes(
+                bytes,
+                |piece| content.extend_from_slice(piece),
+                |_| {},
+                |_| {},
+            );
             (step.as_ref().map_or(0, |step| step.consumed), step)
         })?;
         trace.received(step.consumed as u64, step.content as u64);

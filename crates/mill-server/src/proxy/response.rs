@@ -2,7 +2,7 @@
 
 use super::read_pace::ReadPace;
 use super::source::UpstreamContent;
-use super::{Answered, Proxying, redirected, rewriting};
+use super::{Answered, Proxying, redirected, rewriting, trailers};
 use crate::answer::Answer;
 use crate::content::Content;
 use crate::content::awaited::{Awaited, Room};
@@ -98,6 +98,9 @@ impl<E: Engine> Proxying<'_, E> {
             && let Some(pace) = ReadPace::of(&self.settings, request, self.local)
         {
             content.limit(pace);
+        }
+        if trailers::are_passed(self.target.pass.protocol, &self.settings, request) {
+            content.keep_trailers(&self.settings);
         }
         if !response.status.has_no_content() {
             let has_content = head.head.framing != Framing::None;

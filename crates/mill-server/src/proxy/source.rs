@@ -6,9 +6,12 @@ use super::fault::{Fault, Step};
 use super::read_pace::ReadPace;
 use super::scan::Stderr;
 use super::trace::UpstreamTrace;
+use super::trailers;
 use crate::content::source::Source;
 use crate::exchange::SendError;
+use crate::response::FieldLine;
 use mill_config::config::LogLevel;
+use mill_config::config::settings::PassSettings;
 use mill_http::h1::emit::LAST_CHUNK;
 use mill_http::h1::response::BodyStep;
 use mill_http::range::ByteRange;
@@ -18,6 +21,7 @@ use mill_runtime::stream::Stream;
 use mill_runtime::time::{Duration, Instant};
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 /// Content that is read from a connection to a server. Once it is whole the connection is free for another request; if
@@ -36,6 +40,8 @@ pub(super) struct UpstreamContent<E: Engine> {
     deadline: Option<Instant>,
     /// `…_limit_rate`.
     pace: Option<Box<ReadPace>>,
+    /// The trailer section, of which the client gets what the settings let pass.
+    trailers: Option<(Vec<u8>, Arc<PassSettings>)>,
     /// The part of the content that is given out, where it is not all of it.
     part: Option<Part>,
 }
@@ -68,6 +74,7 @@ impl<E: Engine> UpstreamContent<E> {
             read_timeout,
             deadline: None,
             pace: None,
+            trailers: None,
             part: None,
         };
         if content.body.is_complete() {
@@ -79,6 +86,11 @@ impl<E: Engine> UpstreamContent<E> {
     /// Reads no faster than this from now on.
     pub(super) fn limit(&mut self, pace: ReadPace) {
         self.pace = Some(Box::new(pace));
+    }
+
+    /// Keeps the trailers from now on.
+    pub(super) fn keep_trailers(&mut self, settings: &Arc<PassSettings>) {
+        self.trailers = Some((Vec::new(), Arc::clone(settings)));
     }
 
     /// Appends what has arrived with the head to `out`, if that may be all of the content and is not much. Returns whether
@@ -94,6 +106,7 @@ impl<E: Engine> UpstreamContent<E> {
         };
         if let Some(connection) = &self.connection
             && self.pace.is_none()
+            && self.trailers.is_none()
             && connection.stream().read(|bytes| (0, may_be_whole(bytes)))
             && let Poll::Ready(taken) = self.poll_piece(ARRIVED_BYTES_MAX, out)
         {
@@ -135,12 +148,14 @@ impl<E: Engine> UpstreamContent<E> {
             }
             self.deadline = None;
             let (body, trace) = (&mut self.body, &self.trace);
+            let trailers = &mut self.trailers;
             let step = stream.read(|bytes| {
                 let bytes = bytes.get(..most).unwrap_or(bytes);
                 let step = body.on_bytes(
                     bytes,
                     |content| out.extend_from_slice(content),
                     |text| trace.note(format_args!("{}", Stderr(text)), LogLevel::Error),
+                    |byte| trailers.iter_mut().for_each(|(kept, _)| kept.push(byte)),
                 );
                 (step.as_ref().map_or(0, |step| step.consumed), step)
             });
@@ -245,6 +260,13 @@ impl<E: Engine> Source for UpstreamContent<E> {
 
     fn pause(&mut self) {
         self.deadline = None;
+    }
+
+    fn trailers(&self) -> Vec<FieldLine> {
+        let kept = self.trailers.as_ref();
+        kept.map_or_else(Vec::new, |(bytes, settings)| {
+            trailers::lines(bytes, settings)
+        })
     }
 
     fn cut(&mut self, range: ByteRange) {

@@ -4,6 +4,8 @@
 mod answers;
 /// The API.
 mod api;
+/// What comes before and after an answer.
+mod around;
 /// What the origin is asked.
 mod asked;
 /// The near end of connections to the origin.

@@ -55,7 +55,17 @@ impl ResponseBody {
     pub fn on_bytes_with(
         &mut self,
         bytes: &[u8],
+        on_content: impl FnMut(&[u8]),
+    ) -> Result<BodyStep, ResponseFault> {
+        self.on_bytes_and_trailers(bytes, on_content, |_| {})
+    }
+
+    /// As `on_bytes_with`, and passes on each byte of the trailers behind chunks, the line ends included.
+    pub fn on_bytes_and_trailers(
+        &mut self,
+        bytes: &[u8],
         mut on_content: impl FnMut(&[u8]),
+        mut on_trailer: impl FnMut(u8),
     ) -> Result<BodyStep, ResponseFault> {
         let mut step = BodyStep::default();
         match &mut self.kind {
@@ -68,7 +78,7 @@ impl ResponseBody {
             Kind::UntilClose => step.take(bytes, bytes.len(), &mut on_content),
             Kind::Chunked(body) => loop {
                 let rest = bytes.get(step.consumed..).unwrap_or(&[]);
-                match body.on_bytes(rest) {
+                match body.on_bytes_with(rest, &mut on_trailer) {
                     (consumed, ChunkedEvent::Content(content)) => {
                         step.take(content, consumed, &mut on_content);
                     }

@@ -37,12 +37,15 @@ impl<E: Engine> Outgoing<'_, E> {
         self.local.put_buffer(size);
     }
 
-    /// Queues the end of chunked content: the last chunk, with the trailers.
-    pub(super) fn end(&mut self, trailers: &[FieldLine]) {
+    /// Queues the end of chunked content: the last chunk, with the trailers of the origin and our own.
+    pub(super) fn end(&mut self, of_origin: &[FieldLine], own: &[FieldLine]) {
         if !self.chunked {
             return;
         }
-        let trailers = trailers.iter().map(|line| (&*line.name, &*line.value));
+        let trailers = of_origin
+            .iter()
+            .chain(own)
+            .map(|line| (&*line.name, &*line.value));
         let mut end = self.local.take_buffer();
         emit_last_chunk(trailers, &mut end);
         self.stream.write(Payload::Copy(&end));

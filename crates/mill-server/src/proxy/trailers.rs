@@ -1,0 +1,47 @@
+//! What follows the chunks of a server's answer: `proxy_pass_trailers`.
+
+use super::{hints, http};
+use crate::request::Request;
+use crate::response::{FieldLine, FieldText};
+use mill_config::config::pass::PassProtocol;
+use mill_config::config::settings::PassSettings;
+use mill_http::field::KnownField;
+use mill_http::version::Version;
+
+/// Whether the client gets trailers: it says that it takes them (RFC 9110 6.5.1).
+pub(super) fn are_passed(
+    protocol: PassProtocol,
+    settings: &PassSettings,
+    request: &Request,
+) -> bool {
+    if !settings.pass_trailers || protocol != PassProtocol::Http {
+        return false;
+    }
+    let message = &request.message;
+    let mut fields = message.head.fields.iter();
+    message.head.version == Version::Http11
+        && fields.any(|field| {
+            let value = field.value.of(&message.bytes);
+            field.known == KnownField::Te && http::has_option(value, b"trailers")
+        })
+}
+
+/// The trailers in these bytes, which the coding's rules hold for already, that the client gets: not hidden ones, nor
+/// those that a recipient could take for the framing or the way of the message (RFC 9110 6.5.1).
+pub(super) fn lines(bytes: &[u8], settings: &PassSettings) -> Vec<FieldLine> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let lines = lines.filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (name, value) = (line.get(..colon)?, line.get(colon + 1..)?.trim_ascii());
+        let known = KnownField::parse(name);
+        let is_passed = !hints::is_of_connection(known)
+            && !matches!(known, KnownField::Host | KnownField::Te)
+            && !name.eq_ignore_ascii_case(b"Trailer")
+            && !settings.hides(PassProtocol::Http, name);
+        is_passed.then(|| FieldLine {
+            name: FieldText::copy(name),
+            value: FieldText::copy(value),
+        })
+    });
+    lines.collect()
+}
