@@ -34,6 +34,9 @@ mod capture;
 /// Inspection of the worker threads.
 pub(crate) mod inspect;
 
+/// Groups of servers.
+pub(crate) mod upstreams;
+
 /// Tables of a worker's stack.
 pub(crate) mod snapshot;
 

@@ -6,6 +6,7 @@ use crate::stack;
 use crate::status::board::NUMBERS;
 use crate::status::control_socket::Question;
 use crate::status::inspect::Desk;
+use crate::status::upstreams;
 use crate::threads::{self, SocketName};
 use crate::worker_process::Event;
 use crate::worker_thread::{Start, THREAD_NAME, WorkerThread};
@@ -20,6 +21,7 @@ use mill_server::log::writer::WriterEnvironment;
 use mill_server::log::{LogFiles, LogSender, LogWriter};
 use mill_server::site::Site;
 use mill_server::worker::{Report, WorkerSetup};
+use mill_status::TableName;
 use mill_sys::{affinity, clock, local_time};
 use std::io;
 use std::sync::Arc;
@@ -213,7 +215,12 @@ impl WorkerPool {
             .iter()
             .map(|thread| thread.inspector().duplicate());
         // Threads for which no descriptor is left are not asked.
-        self.desk.answer(question, inspectors.flatten().collect());
+        let inspectors = inspectors.flatten().collect();
+        let asks_upstreams = question.request.tables.contains(&TableName::Upstreams);
+        let site = self.site.as_ref().filter(|_| asks_upstreams);
+        let rows = site.map(|site| upstreams::rows(site, clocks().0));
+        self.desk
+            .answer(question, inspectors, rows.unwrap_or_default());
     }
 
     /// Lets all threads end once their requests are answered; returns the time limit.

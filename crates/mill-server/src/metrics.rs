@@ -1,5 +1,8 @@
 //! `millstream_metrics`: all counters of all workers, in the text format of Prometheus.
 
+/// Groups of servers.
+mod upstreams;
+
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
@@ -17,7 +20,9 @@ pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<Fil
     }
     local.show_counters();
     let workers: Vec<WorkerFigures> = local.board.workers().collect();
-    let text = prometheus::render(&workers, local.scheduler.now().as_nanos());
+    let now = local.scheduler.now();
+    let mut text = prometheus::render(&workers, now.as_nanos());
+    upstreams::render(&request.site.upstreams, now, &mut text);
     Answer::Response(Box::new(Response::with_bytes(
         Status::OK,
         prometheus::CONTENT_TYPE.as_bytes(),

@@ -28,6 +28,7 @@ pub enum TableName {
     Routes,
     Rings,
     Timers,
+    Upstreams,
 }
 
 /// Which connections, or frames; everything that is given has to match.

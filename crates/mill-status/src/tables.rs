@@ -26,6 +26,9 @@ pub struct Part {
     pub rings: Vec<Fact>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timers: Vec<Fact>,
+    /// Of all workers together, in the first one's part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upstreams: Vec<UpstreamServer>,
     /// The result of a capture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured: Option<Captured>,
@@ -96,6 +99,35 @@ pub struct Listener {
     pub half_open_max: u32,
     /// Cookies are being sent.
     pub sends_cookies: bool,
+}
+
+/// A server of a group that requests are passed to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamServer {
+    pub group: String,
+    pub server: String,
+    /// Its number in the API.
+    pub id: u32,
+    /// As in the API: `up`, `draining`, `down`, …
+    pub state: String,
+    pub weight: u32,
+    pub is_backup: bool,
+    /// Requests and tunnels that use it.
+    pub active: u32,
+    pub requests: u64,
+    /// By class, 1xx to 5xx.
+    pub answers: [u64; 5],
+    /// Tries that failed.
+    pub fails: u64,
+    /// Health checks, those that did not pass, and whether the last one did; `None` before the first.
+    pub checks: u64,
+    pub checks_failed: u64,
+    pub last_check_passed: Option<bool>,
+    /// Until the head and the end of answers; `None` before the first answer.
+    pub header_p50_us: Option<u64>,
+    pub header_p99_us: Option<u64>,
+    pub response_p50_us: Option<u64>,
+    pub response_p99_us: Option<u64>,
 }
 
 /// A neighbour on the link.

@@ -9,6 +9,9 @@ mod overview;
 /// The tables that are requested by name.
 pub mod tables;
 
+/// Groups of servers.
+mod upstreams;
+
 /// Rates per second.
 mod rates;
 
@@ -17,3 +20,4 @@ pub mod number;
 
 pub use overview::{line, overview};
 pub use rates::rates;
+pub use upstreams::upstreams;

@@ -112,6 +112,15 @@ impl Group {
         }
     }
 
+    /// The block's name, or the host with its port.
+    pub fn label(&self) -> String {
+        let name = self.config.name.display();
+        match self.config.port {
+            0 => name.into_owned(),
+            port => format!("{name}:{port}"),
+        }
+    }
+
     pub fn config(&self) -> &Arc<Upstream> {
         &self.config
     }

@@ -70,7 +70,8 @@ fn tables(engine: &CombinedEngine, request: &Request, into: &mut Part) {
     let limit = request.limit as usize;
     for table in &request.tables {
         match table {
-            TableName::Connections => {}
+            // The latter are no worker's own.
+            TableName::Connections | TableName::Upstreams => {}
             TableName::Listeners => {
                 let rows = engine.with_host(|host| host.listening().map(listener).collect());
                 into.listeners = rows.unwrap_or_default();

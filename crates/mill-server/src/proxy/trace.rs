@@ -87,6 +87,7 @@ impl TriedServer {
 impl UpstreamTrace {
     /// Makes it ready for another request, and keeps its memory.
     pub(crate) fn clear(&mut self) {
+        self.count_bytes();
         let Self {
             tries,
             url,
@@ -106,6 +107,17 @@ impl UpstreamTrace {
             None => *head = RefCell::default(),
         }
         fields.get_mut().clear();
+    }
+
+    /// Tells the servers how many bytes they have got and sent: once a try, when the request is over.
+    fn count_bytes(&self) {
+        for one in self.tries.borrow().iter() {
+            if let TriedServer::Peer(peer) = &one.server
+                && one.sent + one.received > 0
+            {
+                peer.load().count_bytes(one.sent, one.received);
+            }
+        }
     }
 
     /// Begins a try. The first one of another location follows an internal redirect.
@@ -268,6 +280,12 @@ impl UpstreamTrace {
             emit(one, &mut joined);
         }
         (!tries.is_empty()).then_some(joined)
+    }
+}
+
+impl Drop for UpstreamTrace {
+    fn drop(&mut self) {
+        self.count_bytes();
     }
 }
 

@@ -10,11 +10,16 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 /// What probes have found.
 mod health_checks;
 
+/// How long answers took.
+mod latency;
+
 /// Answers by status.
 mod status_counts;
 
 pub use health_checks::HealthCheckCounts;
 use health_checks::HealthChecks;
+use latency::Latency;
+pub use latency::LatencyCounts;
 use status_counts::StatusCounts;
 
 /// The counts of a peer. They survive other settings and reloads.
@@ -38,6 +43,8 @@ pub struct Load {
     /// Averages, in nanoseconds.
     header_time: AtomicU64,
     last_byte_time: AtomicU64,
+    header_latency: Latency,
+    last_byte_latency: Latency,
     /// Attempts that the time of `least_time … inflight` still runs for, and the sum of their starts in microseconds.
     waiting: AtomicU32,
     waiting_since: AtomicU64,
@@ -142,6 +149,11 @@ impl Load {
         }
     }
 
+    /// How long it took until the head or the last byte of answers.
+    pub fn latency(&self, time: ResponseTime) -> LatencyCounts {
+        self.latency_of(time).counts()
+    }
+
     /// How many answers had a status, for each that there was.
     pub fn answers_by_status(&self) -> impl Iterator<Item = (u16, u64)> {
         self.answers.iter()
@@ -161,6 +173,8 @@ impl Load {
             .iter()
             .for_each(|counter| counter.store(0, Relaxed));
         self.answers.reset();
+        self.header_latency.reset();
+        self.last_byte_latency.reset();
         self.health_checks.reset();
     }
 
@@ -251,6 +265,14 @@ impl Load {
             _ => Some(average - average / 8 + sample / 8),
         };
         let _ = self.average(of).fetch_update(Relaxed, Relaxed, next);
+        self.latency_of(of).count(time);
+    }
+
+    const fn latency_of(&self, of: ResponseTime) -> &Latency {
+        match of {
+            ResponseTime::Header => &self.header_latency,
+            ResponseTime::LastByte => &self.last_byte_latency,
+        }
     }
 
     fn average(&self, of: ResponseTime) -> &AtomicU64 {

@@ -41,10 +41,11 @@ pub(super) enum View {
     Drops,
     Counters,
     Options,
+    Upstreams,
 }
 
 impl View {
-    pub(super) const ALL: [(&'static str, Self); 9] = [
+    pub(super) const ALL: [(&'static str, Self); 10] = [
         ("connections", Self::Connections),
         ("listeners", Self::Listeners),
         ("neighbors", Self::Neighbors),
@@ -54,6 +55,7 @@ impl View {
         ("drops", Self::Drops),
         ("counters", Self::Counters),
         ("options", Self::Options),
+        ("upstreams", Self::Upstreams),
     ];
 
     /// The table that workers have to make for it.
@@ -65,6 +67,7 @@ impl View {
             Self::Routes => Some(TableName::Routes),
             Self::Rings => Some(TableName::Rings),
             Self::Timers => Some(TableName::Timers),
+            Self::Upstreams => Some(TableName::Upstreams),
             Self::Drops | Self::Counters | Self::Options => None,
         }
     }
@@ -305,7 +308,8 @@ file, its device (af_xdp:eth0) or interface (eth0).
   --drops         frames dropped, by reason                    --counters   all counters, as \"nstat\"
   --rings         device, rings, what the kernel counts        --timers     armed timers
   --neighbors     Ethernet addresses                           --routes     where packets go
-  --options       options in force and their origin            --all        all of these
+  --options       options in force and their origin            --upstreams  servers that requests are passed to
+  --all           all of these
 
   --limit N           rows of a table, of each worker (1000)
   --port N, --address A, --state S     connections of these only; --filter port=N,address=A,state=S

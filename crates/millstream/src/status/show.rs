@@ -36,6 +36,7 @@ pub(super) fn views(status: &Status, wanted: &[View]) -> String {
             View::Drops => tables::drops(status, help),
             View::Counters => tables::counters(status, false, help),
             View::Options => tables::options(status),
+            View::Upstreams => text::upstreams(status),
         };
         format!("\n{table}")
     });

@@ -110,6 +110,40 @@ fn metrics_tell_the_same(address: SocketAddr) {
 }
 
 #[test]
+fn servers_of_groups_are_shown_with_what_they_did() {
+    let site = Site::new();
+    let origin = free_address();
+    let (server, address) = serve(
+        &site,
+        &format!("location /app/ {{ proxy_pass http://{origin}/; }} }} server {{ listen {origin};"),
+    );
+    for path in ["/app/", "/app/", "/app/nothing"] {
+        get(address, path).unwrap();
+    }
+    let process = number(server.pid());
+    let status = json(&[&process, "upstreams"]);
+    let parts = status["parts"].as_array().unwrap().iter();
+    let rows: Vec<_> = parts
+        .filter_map(|part| part["upstreams"].as_array())
+        .flatten()
+        .collect();
+    let [row] = rows[..] else { panic!("{status}") };
+    assert_eq!(row["group"], origin.to_string());
+    assert_eq!((&row["requests"], &row["state"]), (&3.into(), &"up".into()));
+    assert_eq!(row["answers"], serde_json::json!([0, 2, 0, 1, 0]));
+    assert!(row["header_p99_us"].as_u64() > Some(0));
+    let (text, _) = text(&[&process, "--upstreams"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("GROUP, SERVER"), "{text}");
+    assert_eq!(lines[1], origin.to_string());
+    assert!(lines[2].starts_with(&format!("  {origin}  up ")), "{text}");
+    assert!(
+        lines[3].starts_with("        2xx:2  4xx:1  head p50:"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_server_is_found_by_each_of_its_names() {
     let site = Site::new();
     let (server, _) = serve(&site, "");

@@ -3,8 +3,9 @@
 /// Servers that are added, changed and removed.
 mod changes;
 
-use super::origin::ok;
+use super::origin::{Act, ok};
 use super::{Proxy, content};
+use crate::server::SECOND;
 use serde_json::{Value, json};
 
 /// A proxy of two servers, one of them for backup, with the API beside it.
@@ -62,7 +63,7 @@ fn a_group_shows_its_servers_and_what_they_did() {
                 "id": 0, "server": "10.0.0.2:80", "name": "10.0.0.2:80", "backup": false, "weight": 3,
                 "max_conns": 9, "state": "up", "active": 0, "requests": 1,
                 "responses": responses(1, json!({ "200": 1 })),
-                "sent": 0, "received": 0, "fails": 0, "unavail": 0, "health_checks": health, "downtime": 0,
+                "sent": 29, "received": 41, "fails": 0, "unavail": 0, "health_checks": health, "downtime": 0,
             },
             {
                 "id": 1, "server": "10.0.0.9:80", "name": "10.0.0.9:80", "backup": true, "weight": 1,
@@ -183,4 +184,37 @@ fn what_is_not_there_is_refused_with_a_code() {
             "MethodDisabled",
         );
     }
+}
+
+#[test]
+fn prometheus_gets_figures_and_times_of_each_server() {
+    let slow = |_: usize, _: &str| vec![Act::Wait(SECOND / 8), ok("yes")];
+    let directives = "location / { proxy_pass http://app; } location /m { millstream_metrics; }";
+    let mut proxy =
+        Proxy::with_upstream("server 10.0.0.2; server 10.0.0.3 down;", directives, slow);
+    let client = proxy.server.connect();
+    client.send(super::get("/"));
+    proxy.server.run_to(SECOND);
+    let answer = proxy.ask(&super::get("/m"));
+    let lines: Vec<&str> = content(&answer).lines().collect();
+    let server = "upstream=\"app\",server=\"10.0.0.2:80\"";
+    for expected in [
+        "# TYPE millstream_upstream_up gauge",
+        &format!("millstream_upstream_up{{{server}}} 1"),
+        "millstream_upstream_up{upstream=\"app\",server=\"10.0.0.3:80\"} 0",
+        &format!("millstream_upstream_requests_total{{{server}}} 1"),
+        &format!("millstream_upstream_responses_total{{{server},class=\"2xx\"}} 1"),
+        &format!("millstream_upstream_received_bytes_total{{{server}}} 41"),
+        "# TYPE millstream_upstream_header_seconds histogram",
+        &format!("millstream_upstream_header_seconds_bucket{{{server},le=\"0.065536\"}} 0"),
+        &format!("millstream_upstream_header_seconds_bucket{{{server},le=\"0.131072\"}} 1"),
+        &format!("millstream_upstream_header_seconds_bucket{{{server},le=\"+Inf\"}} 1"),
+        &format!("millstream_upstream_response_seconds_count{{{server}}} 1"),
+        "millstream_upstream_idle_connections{upstream=\"app\"} 0",
+    ] {
+        let found = lines.iter().filter(|line| **line == expected).count();
+        assert_eq!(found, 1, "{expected}\n{answer}");
+    }
+    // A server that has not answered has no histogram.
+    assert!(!answer.contains("header_seconds_count{upstream=\"app\",server=\"10.0.0.3:80\"}"));
 }

@@ -1,0 +1,46 @@
+//! The table of groups of servers. Their figures are shared by the worker threads: none of these is asked.
+
+use mill_config::config::upstream::ResponseTime;
+use mill_runtime::time::Instant;
+use mill_server::site::Site;
+use mill_status::tables::UpstreamServer;
+use mill_upstream::group::Group;
+use mill_upstream::peer::Peer;
+
+/// Each server of each group.
+pub(crate) fn rows(site: &Site, now: Instant) -> Vec<UpstreamServer> {
+    let groups = site.upstreams.iter();
+    let rows = groups.flat_map(|group| {
+        let peers = group.peers();
+        let rows = peers.all().map(|peer| row(group, peer, now));
+        rows.collect::<Vec<_>>()
+    });
+    rows.collect()
+}
+
+fn row(group: &Group, peer: &Peer, now: Instant) -> UpstreamServer {
+    let counts = peer.load().counts(now);
+    let header = peer.load().latency(ResponseTime::Header);
+    let last_byte = peer.load().latency(ResponseTime::LastByte);
+    let us = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let checks = counts.health_checks;
+    UpstreamServer {
+        group: group.label(),
+        server: peer.name.display().into_owned(),
+        id: peer.id,
+        state: peer.state(now).to_string(),
+        weight: peer.settings.weight,
+        is_backup: peer.settings.backup,
+        active: peer.active(),
+        requests: counts.requests,
+        answers: counts.answers,
+        fails: counts.failures,
+        checks: checks.checks,
+        checks_failed: checks.fails,
+        last_check_passed: checks.last_passed,
+        header_p50_us: header.quantile(500).map(us),
+        header_p99_us: header.quantile(990).map(us),
+        response_p50_us: last_byte.quantile(500).map(us),
+        response_p99_us: last_byte.quantile(990).map(us),
+    }
+}
