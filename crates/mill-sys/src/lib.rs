@@ -3,6 +3,9 @@
 //! Invariants: every descriptor made here is close-on-exec and owned; sockets go through libc's symbols, so that
 //! a preloaded stack can replace them; no policy is here.
 
+/// An allocator that counts.
+pub mod allocation;
+
 /// Making a listening socket.
 pub mod listener;
 
