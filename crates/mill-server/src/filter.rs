@@ -46,7 +46,8 @@ pub fn apply<E: Engine>(
     trailers::apply(request, response, local);
     response.vary = request.varies_by_encoding && request.location.gzip.vary;
     // A line of `add_header` replaces the date, which the filters still needed.
-    if !says_last_modified(response.status) || response.fields.iter().any(is_last_modified) {
+    let is_replaced = || response.fields.iter().any(is_last_modified);
+    if response.last_modified.is_some() && (!says_last_modified(response.status) || is_replaced()) {
         response.last_modified = None;
     }
     Ok(())

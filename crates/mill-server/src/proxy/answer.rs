@@ -43,6 +43,7 @@ impl AnswerHead {
         fields: &[Field],
         settings: &PassSettings,
         protocol: PassProtocol,
+        needs_date: bool,
         local: &Local<E>,
     ) -> (Box<ResponseOf<E>>, Accel) {
         let mut response = local.take_response(Status(self.head.status));
@@ -77,7 +78,7 @@ impl AnswerHead {
                 KnownField::ETag => response.etag = Some(self.text(field.value)),
                 known => {
                     match known {
-                        KnownField::LastModified => {
+                        KnownField::LastModified if needs_date => {
                             response.last_modified = parse_http_date(value);
                         }
                         KnownField::Server => response.has_server = true,

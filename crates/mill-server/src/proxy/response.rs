@@ -12,8 +12,9 @@ use crate::exchange::Exchange;
 use crate::local::{AnswerOf, FileOf};
 use crate::request::Request;
 use crate::static_file::media_type;
-use mill_config::config::Location;
 use mill_config::config::pass::PassProtocol;
+use mill_config::config::settings::Charset;
+use mill_config::config::{Expires, Location};
 use mill_http::h1::response::Framing;
 use mill_http::method::Method;
 use mill_http::status::Status;
@@ -49,6 +50,7 @@ impl<E: Engine> Proxying<'_, E> {
             &self.trace.fields(),
             &self.settings,
             self.target.pass.protocol,
+            self.needs_date(request),
             self.local,
         );
         if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {
@@ -107,6 +109,16 @@ impl<E: Engine> Proxying<'_, E> {
             response.content = self.content(content, has_content, accel.buffering);
         }
         Answer::Response(response)
+    }
+
+    /// Whether something looks at the date of `Last-Modified`, which goes to the client as it came.
+    fn needs_date(&self, request: &Request) -> bool {
+        let location = &request.location;
+        self.settings.force_ranges
+            || !matches!(location.headers.expires, Expires::Off)
+            || location.charset.name != Charset::Off
+            || !location.headers.trailers.is_empty()
+            || request.site.mentions.sent_fields
     }
 
     /// The content, at once if it has arrived with its head.
