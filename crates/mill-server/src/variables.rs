@@ -70,6 +70,14 @@ pub fn append<E: Engine>(
             Part::Capture(number) => {
                 out.extend_from_slice(request.captures.capture(usize::from(*number)));
             }
+            Part::Variable(Variable::RemoteAddr) if request.overrides.is_empty() => {
+                purity::taint(&Variable::RemoteAddr, request);
+                connection::emit_host(request.client(), out);
+            }
+            Part::Variable(Variable::ProxyAddXForwardedFor) if request.overrides.is_empty() => {
+                purity::taint(&Variable::ProxyAddXForwardedFor, request);
+                upstream::emit_forwarded_for(request, out);
+            }
             Part::Variable(variable) => {
                 out.extend_from_slice(&value(variable, request, local).unwrap_or_default());
             }

@@ -2,15 +2,38 @@
 
 use crate::request::{ConnectionFacts, Request};
 use crate::variables::decimal;
+use mill_http::decimal::emit_decimal;
 use mill_runtime::address::Address;
-use std::net::IpAddr;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// `$remote_addr`, `$server_addr`.
 pub(super) fn host(address: &Address) -> Vec<u8> {
+    let mut host = Vec::new();
+    emit_host(address, &mut host);
+    host
+}
+
+/// Appends the same.
+pub(super) fn emit_host(address: &Address, out: &mut Vec<u8>) {
     match address {
-        Address::Ip(address) => address.ip().to_string().into_bytes(),
-        Address::Unix(path) => [b"unix:", &**path].concat(),
+        Address::Ip(SocketAddr::V4(address)) => {
+            for (index, octet) in address.ip().octets().into_iter().enumerate() {
+                if index > 0 {
+                    out.push(b'.');
+                }
+                emit_decimal(octet.into(), out);
+            }
+        }
+        Address::Ip(SocketAddr::V6(address)) => {
+            // Writing to memory does not fail.
+            let _ = write!(out, "{}", address.ip());
+        }
+        Address::Unix(path) => {
+            out.extend_from_slice(b"unix:");
+            out.extend_from_slice(path);
+        }
     }
 }
 

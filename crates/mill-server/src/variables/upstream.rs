@@ -66,11 +66,17 @@ fn of_tries(request: &Request, emit: impl FnMut(&Try, &mut Vec<u8>)) -> Option<C
 
 /// `$proxy_add_x_forwarded_for`: the client's address behind those that it has sent.
 fn forwarded_for(request: &Request) -> Vec<u8> {
-    let sent = field::request_field(b"x_forwarded_for", request);
-    let mut all = sent.map_or_else(Vec::new, Cow::into_owned);
-    if !all.is_empty() {
-        all.extend_from_slice(b", ");
-    }
-    all.extend_from_slice(&connection::host(request.client()));
+    let mut all = Vec::new();
+    emit_forwarded_for(request, &mut all);
     all
+}
+
+/// Appends the same.
+pub(super) fn emit_forwarded_for(request: &Request, out: &mut Vec<u8>) {
+    let sent = field::request_field(b"x_forwarded_for", request).unwrap_or_default();
+    if !sent.is_empty() {
+        out.extend_from_slice(&sent);
+        out.extend_from_slice(b", ");
+    }
+    connection::emit_host(request.client(), out);
 }

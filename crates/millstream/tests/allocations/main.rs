@@ -165,6 +165,9 @@ fn a_kept_connection_to_a_kept_connection_allocates_nothing() {
     let empty = format!("{fields}Content-Length: 0\r\n\r\n");
     let connection = "proxy_set_header Connection '';";
     check(connection, &of_length, "end");
+    let usual = "proxy_set_header Connection ''; proxy_set_header Host $host; proxy_set_header X-Real-IP $remote_addr;
+        proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme;";
+    check(usual, &of_length, "end");
     check(connection, &in_chunks, "\r\n0\r\n\r\n");
     check(connection, &empty, "\r\n\r\n");
 }
