@@ -38,6 +38,9 @@ mod proxy_header;
 /// The near end of that connection.
 mod binding;
 
+/// A server, waited for if need be.
+mod waiting;
+
 /// Which server the request's session is bound to.
 mod session;
 
@@ -218,8 +221,9 @@ impl<'a, E: Engine> Proxying<'a, E> {
         let mut is_first = true;
         loop {
             let follows_redirect = std::mem::take(&mut is_first);
-            let Some(selected) = self.select(request, follows_redirect) else {
-                return self.give_up(Fault::NoPeer, request);
+            let selected = match self.select(exchange, request, follows_redirect).await {
+                Ok(selected) => selected,
+                Err(fault) => return self.give_up(fault, request),
             };
             let failed = match self.attempt(selected, exchange, request).await {
                 Ok(answered) => return self.answer(answered, exchange, request),

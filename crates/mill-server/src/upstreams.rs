@@ -6,6 +6,9 @@ pub(crate) mod following;
 /// Health checks.
 pub(crate) mod probing;
 
+/// Requests that wait for a server.
+pub(crate) mod queue;
+
 /// Closing idle connections.
 pub(crate) mod sweeping;
 
@@ -18,6 +21,7 @@ use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
 use mill_upstream::pool::{IdleConnections, Reuse, Scope};
 use mill_upstream::select::Selector;
+use queue::{Freed, Queue};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,6 +50,8 @@ struct Evaluated<E: Engine> {
 pub struct WorkerGroup<E: Engine> {
     pub(crate) group: Arc<Group>,
     pub(crate) selector: RefCell<Selector>,
+    /// Requests that wait for a server, if the group has a queue.
+    pub(crate) queue: Option<Rc<Queue>>,
     idle: RefCell<IdleConnections<E::Stream>>,
     /// How many of them the group knows of.
     idle_counted: Cell<usize>,
@@ -146,12 +152,18 @@ impl<E: Engine> WorkerUpstreams<E> {
 impl<E: Engine> WorkerGroup<E> {
     fn new(group: &Arc<Group>, seed: u64, sweeping: &Rc<Sweeping>) -> Rc<Self> {
         Rc::new(Self {
+            queue: Queue::new(group, sweeping.scheduler()),
             sweeping: Rc::clone(sweeping),
             selector: RefCell::new(Selector::new(group, seed)),
             idle: RefCell::new(IdleConnections::new(&group.config().keepalive)),
             idle_counted: Cell::new(0),
             group: Arc::clone(group),
         })
+    }
+
+    /// To be dropped when a connection becomes free.
+    pub(crate) fn freed(&self) -> Freed {
+        Freed(self.queue.clone())
     }
 
     /// A kept connection of this scope to a server that is still open, if there is one.

@@ -31,6 +31,8 @@ pub struct Group {
     peers: Mutex<Peers>,
     /// Held while the `state` file is written.
     saving: Mutex<()>,
+    /// Requests of all workers that wait in the `queue`.
+    queued: AtomicU32,
     /// Of `sticky learn`.
     sessions: Option<Arc<Sessions>>,
 }
@@ -108,6 +110,7 @@ impl Group {
                 removed: Vec::new(),
             }),
             saving: Mutex::default(),
+            queued: AtomicU32::new(0),
             sessions: sessions(config, previous),
         }
     }
@@ -128,6 +131,21 @@ impl Group {
     /// The peers as of now.
     pub fn peers(&self) -> Arc<PeerSet> {
         Arc::clone(&self.lock().set)
+    }
+
+    /// Counts one more request that waits, if the `queue` has room.
+    pub fn enter_queue(&self) -> bool {
+        let most = self.config.queue.as_ref().map_or(0, |queue| queue.number);
+        let more = |queued: u32| (queued < most).then_some(queued + 1);
+        let counter = &self.queued;
+        counter
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
+    }
+
+    /// The opposite of [`Self::enter_queue`].
+    pub fn leave_queue(&self) {
+        self.queued.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The sessions of `sticky learn`, for all workers.

@@ -17,7 +17,7 @@ use crate::config::{
     Balancing, NameServers, Sticky, Upstream, UpstreamKeepalive, UpstreamQueue, UpstreamServer,
     UpstreamZone,
 };
-use crate::directive::{Apply, Arity, Contexts, Directive, HTTP, NOT_HERE_YET, Notice, many, once};
+use crate::directive::{Apply, Arity, Contexts, Directive, HTTP, many, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
 use crate::value;
@@ -129,8 +129,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "",
         Apply::With(queue::queue),
         "Most requests that wait for a server, and how long: timeout=, 60s if it is not written.",
-    )
-    .unread(NOT_HERE_YET, Notice::Given),
+    ),
     many(
         "sticky",
         UPSTREAM,

@@ -2,6 +2,7 @@
 
 use super::attempt::Attempt;
 use super::connection::UpstreamConnection;
+use super::fault::Fault;
 use super::trace::TriedServer;
 use super::{FailedTry, Proxying};
 use crate::exchange::Exchange;
@@ -11,14 +12,43 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use mill_upstream::pool::Reuse;
-use mill_upstream::select::{Selected, Selection};
+use mill_upstream::select::{NoPeer, Selected, Selection};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 impl<E: Engine> Proxying<'_, E> {
     /// Chooses a server, and begins the try.
-    pub(super) fn select(&mut self, request: &Request, follows_redirect: bool) -> Option<Selected> {
+    pub(super) async fn select<X: Exchange<Engine = E>>(
+        &mut self,
+        exchange: &X,
+        request: &Request,
+        follows_redirect: bool,
+    ) -> Result<Selected, Fault> {
+        let selected = match self.find_server(exchange, request).await {
+            Ok(selected) => selected,
+            Err(fault) => {
+                self.local
+                    .log_error(Some(request), fault.level(), format_args!("{fault}"));
+                return Err(fault);
+            }
+        };
+        let server = match &selected {
+            Some(selected) => TriedServer::Peer(Arc::clone(selected.peer())),
+            None => TriedServer::NoneOf(Arc::clone(&self.group.group)),
+        };
+        self.trace
+            .set_url(|url| self.target.emit_url(server.name(), request, url));
+        let now = self.local.scheduler.now();
+        self.trace.begin(server, follows_redirect, now);
+        let selected = selected.ok_or(Fault::NoPeer)?;
+        self.tried.add(&selected);
+        self.chosen(&selected);
+        Ok(selected)
+    }
+
+    /// A server that may be tried now.
+    pub(super) fn ask_selector(&self, request: &Request) -> Result<Selected, NoPeer> {
         let now = self.local.scheduler.now();
         let bound = self.bound_server(now);
         let selection = Selection {
@@ -28,18 +58,7 @@ impl<E: Engine> Proxying<'_, E> {
             tried: &self.tried,
             now,
         };
-        let selected = self.group.selector.borrow_mut().select(&selection);
-        let server = match &selected {
-            Ok(selected) => TriedServer::Peer(Arc::clone(selected.peer())),
-            Err(_) => TriedServer::NoneOf(Arc::clone(&self.group.group)),
-        };
-        self.trace
-            .set_url(|url| self.target.emit_url(server.name(), request, url));
-        self.trace.begin(server, follows_redirect, now);
-        let selected = selected.ok()?;
-        self.tried.add(&selected);
-        self.chosen(&selected);
-        Some(selected)
+        self.group.selector.borrow_mut().select(&selection)
     }
 
     /// A kept connection, or a new one. One that began with a header of the PROXY protocol is kept for requests which

@@ -2,6 +2,7 @@
 
 use super::session::Binding;
 use crate::upstreams::WorkerGroup;
+use crate::upstreams::queue::Freed;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::Instant;
@@ -15,6 +16,8 @@ use std::rc::Rc;
 pub struct UpstreamConnection<E: Engine> {
     stream: E::Stream,
     selected: Selected,
+    /// Dropped after `selected`.
+    _freed: Freed,
     group: Rc<WorkerGroup<E>>,
     reuse: Reuse,
     /// It was taken from the pool: the server may have closed it meanwhile.
@@ -42,6 +45,7 @@ impl<E: Engine> UpstreamConnection<E> {
             binding: None,
             stream,
             selected,
+            _freed: group.freed(),
             group,
         }
     }

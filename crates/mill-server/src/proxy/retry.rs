@@ -33,6 +33,7 @@ impl<E: Engine> Proxying<'_, E> {
         } else {
             Outcome::Unknown
         };
+        let freed = self.group.freed();
         if selected.report(outcome, now) {
             let text = format_args!(
                 "upstream server temporarily disabled while {}",
@@ -40,6 +41,7 @@ impl<E: Engine> Proxying<'_, E> {
             );
             self.local.log_error(Some(request), LogLevel::Warn, text);
         }
+        drop(freed);
         // nginx knows no status of a server whose client has gone.
         let status = Some(fault.status().0).filter(|_| !matches!(fault, Fault::ClientGone(_)));
         self.trace.ended(status, sent, now);

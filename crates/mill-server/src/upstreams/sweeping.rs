@@ -28,6 +28,10 @@ impl Sweeping {
         }
     }
 
+    pub(super) const fn scheduler(&self) -> &Rc<Scheduler> {
+        &self.scheduler
+    }
+
     /// A connection is idle.
     pub(super) fn notice(&self) {
         if let Some(task) = self.waits.take() {

@@ -30,6 +30,8 @@ mod origin;
 mod payload;
 /// The header of the PROXY protocol to origins.
 mod proxy_header;
+/// Requests that wait for a server.
+mod queue;
 /// Requests of a session go to one server.
 mod sessions;
 /// Messages that two readers could divide in different places.
