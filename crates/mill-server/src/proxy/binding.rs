@@ -41,7 +41,7 @@ pub(super) fn scope<E: Engine>(
 }
 
 /// The address of `…_bind`. As in nginx, one that is none is logged, and the system chooses.
-fn source<E: Engine>(
+pub(super) fn source<E: Engine>(
     settings: &PassSettings,
     request: &mut Request,
     local: &Local<E>,
@@ -59,18 +59,25 @@ fn source<E: Engine>(
     address
 }
 
+/// The options of a new connection.
+pub(super) fn connect_options(
+    settings: &PassSettings,
+    source: Option<SocketAddr>,
+) -> ConnectOptions {
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    ConnectOptions {
+        source: source.map(Address::Ip),
+        transparent: settings.bind.as_ref().is_some_and(|bind| bind.transparent),
+        keepalive: settings.socket_keepalive,
+        receive_buffer_bytes: settings.socket_rcvbuf.map(bytes),
+        send_buffer_bytes: settings.socket_sndbuf.map(bytes),
+        ..ConnectOptions::default()
+    }
+}
+
 impl<E: Engine> Proxying<'_, E> {
     pub(super) fn connect_options(&self) -> ConnectOptions {
-        let settings = &self.settings;
-        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        ConnectOptions {
-            source: self.source().map(Address::Ip),
-            transparent: settings.bind.as_ref().is_some_and(|bind| bind.transparent),
-            keepalive: settings.socket_keepalive,
-            receive_buffer_bytes: settings.socket_rcvbuf.map(bytes),
-            send_buffer_bytes: settings.socket_sndbuf.map(bytes),
-            ..ConnectOptions::default()
-        }
+        connect_options(&self.settings, self.source())
     }
 
     fn source(&self) -> Option<SocketAddr> {
@@ -82,7 +89,7 @@ impl<E: Engine> Proxying<'_, E> {
         let (StreamError::Other(code), Some(source)) = (error, self.source()) else {
             return Fault::NotConnected(error);
         };
-        if !OF_BIND.contains(&code) {
+        if !is_of_bind(code) {
             return Fault::NotConnected(error);
         }
         let (step, error) = (Step::Connecting.words(), Errno(code));
@@ -105,5 +112,7 @@ impl<E: Engine> Proxying<'_, E> {
 /// Linux's number (asm-generic/errno-base.h): the process may not use addresses of other machines.
 const EPERM: i32 = 1;
 
-/// What bind(2) says of addresses: EPERM, EACCES, EINVAL, EAFNOSUPPORT, EADDRINUSE, EADDRNOTAVAIL.
-const OF_BIND: [i32; 6] = [EPERM, 13, 22, 97, 98, 99];
+/// Whether bind(2) says so of addresses: EPERM, EACCES, EINVAL, EAFNOSUPPORT, EADDRINUSE, EADDRNOTAVAIL.
+pub(super) const fn is_of_bind(code: i32) -> bool {
+    matches!(code, EPERM | 13 | 22 | 97 | 98 | 99)
+}

@@ -4,30 +4,27 @@
 //! are empty, and `$host` is `$proxy_host`. The answer must be whole, as far as it is looked at, within one
 //! `proxy_read_timeout`.
 
+/// What is sent.
+mod request;
+
 use super::answer::AnswerHead;
 use super::attempt::{Attempt, HeadReading};
 use super::body::AnswerBody;
 use super::content::PieceFraming;
 use super::fault::{Fault, Step};
-use super::http::{self, ContentFraming};
-use super::scan::HeadScan;
-use super::target::{Servers, Target};
 use super::trace::{TriedServer, UpstreamTrace};
-use super::{gateway, proxy_header, settings_of};
+use super::{binding, proxy_header, settings_of};
 use crate::local::Local;
-use crate::request::{Arrival, ConnectionFacts, Message, Request};
+use crate::request::Request;
 use crate::site::Site;
 use crate::variables;
-use mill_config::config::pass::{Pass, PassProtocol};
+use mill_config::config::pass::Pass;
 use mill_config::config::settings::PassSettings;
 use mill_config::config::{HealthCheck, HealthCheckKind, ProbingLocation, Variable};
-use mill_http::escape::{EscapeSet, escape_uri};
 use mill_http::field::Field;
-use mill_http::h1::parse::parse_request;
 use mill_http::h1::response::RequestKind;
-use mill_http::limits::HeadRules;
 use mill_runtime::address::Address;
-use mill_runtime::engine::{ConnectOptions, Engine};
+use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::Instant;
@@ -35,7 +32,6 @@ use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
 use mill_upstream::probe::CONTENT_BYTES_MAX;
 use mill_upstream::probe::examination::{Test, examine_content, examine_head};
-use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -90,6 +86,8 @@ struct Connection<E: Engine> {
     opened: Instant,
     /// Nothing was sent on it.
     is_new: bool,
+    /// The last request has said so.
+    closes: bool,
 }
 
 impl<E: Engine> Probe<E> {
@@ -126,30 +124,43 @@ impl<E: Engine> Probe<E> {
     async fn attempt(&mut self) -> Result<&'static str, ProbeFault> {
         let settings = settings_of(&self.place.location, self.pass.protocol);
         if let Some(connection) = self.take_kept() {
-            match self.exchange(connection, &settings).await {
+            let request = self.request();
+            match self.exchange(connection, request, &settings).await {
                 // The server may have closed a kept connection at any time.
                 Err(ProbeFault::Fault(fault)) if fault.is_of_connection() => {}
                 ended => return ended.map(Test::words),
             }
         }
-        let connection = self.connect(&settings).await.map_err(ProbeFault::Fault)?;
+        let mut request = self.request();
+        let connection = self.connect(&mut request, &settings).await;
+        let connection = connection.map_err(ProbeFault::Fault)?;
         if self.check.kind == HealthCheckKind::Tcp {
             return Ok(Step::Connecting.words());
         }
-        let ended = self.exchange(connection, &settings).await;
+        let ended = self.exchange(connection, request, &settings).await;
         ended.map(Test::words)
     }
 
-    async fn connect(&self, settings: &PassSettings) -> Result<Connection<E>, Fault> {
+    async fn connect(
+        &self,
+        request: &mut Request,
+        settings: &PassSettings,
+    ) -> Result<Connection<E>, Fault> {
         let scheduler = &self.local.scheduler;
         let (opened, task) = (scheduler.now(), scheduler.current());
         let address = match (self.peer.address(), self.check.port) {
             (Address::Ip(address), Some(port)) => Address::Ip(SocketAddr::new(address.ip(), port)),
             (address, _) => address,
         };
-        let options = ConnectOptions::default();
+        let source = binding::source(settings, request, &self.local);
+        let options = binding::connect_options(settings, source);
         let stream = self.local.engine.connect(&address, &options, task);
-        let stream = stream.map_err(|error| Fault::Failed(Step::Connecting, error))?;
+        let stream = stream.map_err(|error| match error {
+            StreamError::Other(code) if source.is_some() && binding::is_of_bind(code) => {
+                Fault::NotBound
+            }
+            error => Fault::Failed(Step::Connecting, error),
+        })?;
         let trace = UpstreamTrace::default();
         let attempt = self.attempt_of(settings, &trace);
         attempt.establish(&stream, || false).await?;
@@ -157,6 +168,7 @@ impl<E: Engine> Probe<E> {
             stream,
             opened,
             is_new: true,
+            closes: false,
         })
     }
 
@@ -191,46 +203,72 @@ impl<E: Engine> Probe<E> {
     /// Sends the request on a connection, and examines the answer. Returns the last test.
     async fn exchange(
         &mut self,
-        connection: Connection<E>,
+        mut connection: Connection<E>,
+        mut request: Box<Request>,
         settings: &PassSettings,
     ) -> Result<Test, ProbeFault> {
-        let (local, stream) = (Rc::clone(&self.local), &connection.stream);
-        let mut request = self.request();
+        let asked = self.ask(&mut connection, &mut request, settings).await;
+        let (mut answer, deadline) = asked.map_err(ProbeFault::Fault)?;
+        let (stream, request) = (&connection.stream, &mut request);
+        let last = self.examine(stream, &mut answer, deadline, request).await?;
+        self.keep(connection, &answer);
+        Ok(last)
+    }
+
+    /// Sends the request, and waits for the head of its answer. Returns it, and when the rest must be here.
+    async fn ask(
+        &self,
+        connection: &mut Connection<E>,
+        request: &mut Request,
+        settings: &PassSettings,
+    ) -> Result<(AnswerHead, Instant), Fault> {
+        let local = &*self.local;
         let trace = Rc::clone(request.upstream.get_or_insert_with(|| local.take_trace()));
         let server = TriedServer::Peer(Arc::clone(&self.peer));
         trace.begin(server, false, local.scheduler.now());
         trace.connected(local.scheduler.now());
         // No client is behind it: LOCAL, or UNKNOWN.
         let mut head = match connection.is_new {
-            true => proxy_header::of(&request, self.pass.protocol),
+            true => proxy_header::of(request, self.pass.protocol),
             false => Vec::new(),
         };
-        let spelled = self.emit_request(&mut request, &mut head);
-        let scan = spelled.map_err(ProbeFault::Fault)?;
+        let (scan, closes) = self.emit_request(request, &mut head)?;
+        (connection.is_new, connection.closes) = (false, closes);
+        let stream = &connection.stream;
         stream.write(Payload::Copy(&head));
-        let sent = self
-            .attempt_of(settings, &trace)
-            .drain(stream, 0, || false)
-            .await;
-        sent.map_err(ProbeFault::Fault)?;
+        let attempt = self.attempt_of(settings, &trace);
+        attempt.drain(stream, 0, || false).await?;
         let deadline = local.scheduler.now() + settings.read_timeout;
-        let mut reading = HeadReading::new(&*local, &trace, scan);
-        let found = poll_fn(|_| reading.poll_head(stream, &request));
-        let found = match local.scheduler.until(deadline, found).await {
-            Ok(found) => found.map_err(ProbeFault::Fault)?,
-            Err(_) => return Err(ProbeFault::Fault(Fault::TimedOut(Step::ReadingHead))),
-        };
-        let mut answer = reading.into_answer(found);
-        trace.answered(answer.head.status, local.scheduler.now());
-        let matching = self.check.matching.clone();
-        let matching = matching.as_deref();
-        let head = Rc::clone(&answer.bytes);
+        let mut reading = HeadReading::new(local, &trace, scan);
+        let found = poll_fn(|_| reading.poll_head(stream, request));
+        match local.scheduler.until(deadline, found).await {
+            Ok(found) => {
+                let answer = reading.into_answer(found?);
+                trace.answered(answer.head.status, local.scheduler.now());
+                Ok((answer, deadline))
+            }
+            Err(_) => Err(Fault::TimedOut(Step::ReadingHead)),
+        }
+    }
+
+    /// Tests an answer, and reads as much of its content as is needed for it.
+    async fn examine(
+        &self,
+        stream: &E::Stream,
+        answer: &mut AnswerHead,
+        deadline: Instant,
+        request: &mut Request,
+    ) -> Result<Test, ProbeFault> {
+        let local = &*self.local;
+        let trace = request.upstream.clone().unwrap_or_default();
+        let matching = self.check.matching.as_deref();
         let mut last = {
             let fields = trace.fields();
-            let line = |field: &Field| (field.name.of(&head), field.value.of(&head));
+            let head = &answer.bytes;
+            let line = |field: &Field| (field.name.of(head), field.value.of(head));
             let lines: Vec<_> = fields.iter().map(line).collect();
             examine_head(matching, answer.head.status, &lines, |template| {
-                variables::evaluate(template, &mut request, &local)
+                variables::evaluate(template, request, local)
             })
             .map_err(ProbeFault::Test)?
         };
@@ -245,13 +283,12 @@ impl<E: Engine> Probe<E> {
         }
         if let Some(matching) = matching {
             let value = |variable: &Variable| {
-                let value = variables::value(variable, &mut request, &local);
+                let value = variables::value(variable, request, local);
                 value.unwrap_or_default().into_owned()
             };
             let ended = examine_content(matching, &content, value).map_err(ProbeFault::Test)?;
             last = ended.unwrap_or(last);
         }
-        self.keep(connection, &answer);
         Ok(last)
     }
 
@@ -260,80 +297,10 @@ impl<E: Engine> Probe<E> {
         let is_clean = answer.body.is_complete()
             && answer.body.allows_reuse()
             && connection.stream.read(|bytes| (0, bytes.is_empty()));
-        if answer.head.keep_alive && is_clean && self.may_be_kept(&connection) {
-            self.kept = Some(Connection {
-                is_new: false,
-                ..connection
-            });
+        let is_open = answer.head.keep_alive && !connection.closes;
+        if is_open && is_clean && self.may_be_kept(&connection) {
+            self.kept = Some(connection);
         }
-    }
-
-    /// The request that a client would have sent, had there been one.
-    fn request(&self) -> Box<Request> {
-        let connection = ConnectionFacts {
-            number: 0,
-            listener: 0,
-            peer: Address::Unix(Rc::from(&b""[..])),
-            local: Address::Ip(SocketAddr::from(([0; 4], 0))),
-            transport: Cell::new(None),
-            proxy_header: None,
-            started: self.local.scheduler.now(),
-        };
-        let mut message = Message::default();
-        self.emit_client_request(&mut message.bytes);
-        parse_request(&message.bytes, &mut message.head, &HeadRules::default());
-        let arrival = Arrival {
-            connection: Rc::new(connection),
-            listener: 0,
-            connection_requests: 0,
-            message,
-            pipelined: false,
-        };
-        let mut request = Request::of_location(arrival, &self.place, &self.site, &self.local);
-        let without_client = WITHOUT_CLIENT.iter().cloned();
-        request.overrides = without_client.map(|name| (name, Vec::new())).collect();
-        if let Some(Variable::User(key)) = self.pass.memcached_key
-            && let Some(place) = request.variables.get_mut(key)
-        {
-            *place = Some(self.check.uri.as_bytes().to_vec());
-        }
-        request
-    }
-
-    fn emit_client_request(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"GET ");
-        for &byte in self.check.uri.as_bytes() {
-            if byte <= b' ' || byte == 0x7f {
-                escape_uri(EscapeSet::Uri, &[byte], out);
-            } else {
-                out.push(byte);
-            }
-        }
-        for part in [b" HTTP/1.1\r\nHost: ", &*self.pass.host, b"\r\n\r\n"] {
-            out.extend_from_slice(part);
-        }
-    }
-
-    /// Appends the head of the request in the protocol of the location; returns what reads its answer's.
-    fn emit_request(&self, request: &mut Request, out: &mut Vec<u8>) -> Result<HeadScan, Fault> {
-        let (protocol, location) = (self.pass.protocol, &self.place.location);
-        let (mut kind, mut key) = (RequestKind::Other, 0..0);
-        if protocol == PassProtocol::Http {
-            let target = Target {
-                pass: Arc::clone(&self.pass),
-                servers: Servers::Group(Arc::clone(&self.group)),
-                evaluated: None,
-                whole_uri: Some(self.check.uri.as_bytes().to_vec()),
-                key: Vec::new(),
-            };
-            http::emit_request(&target, ContentFraming::None, request, &self.local, out);
-            kind = http::kind(request, &self.local);
-        } else {
-            let none = ContentFraming::None;
-            key = gateway::emit_request(protocol, none, request, &self.local, out)?;
-        }
-        let key = out.get(key).unwrap_or_default();
-        Ok(HeadScan::new(protocol, kind, location, key))
     }
 }
 
@@ -379,22 +346,13 @@ const fn is_own(fault: Fault) -> bool {
     matches!(
         fault,
         Fault::NotSpelled
+            | Fault::NotBound
             | Fault::Failed(
                 Step::Connecting,
                 StreamError::Other(ENOMEM | ENFILE | EMFILE | EADDRINUSE | EADDRNOTAVAIL | ENOBUFS)
             )
     )
 }
-
-/// Addresses that a probe does not have.
-const WITHOUT_CLIENT: [Variable; 6] = [
-    Variable::RemoteAddr,
-    Variable::RealipRemoteAddr,
-    Variable::BinaryRemoteAddr,
-    Variable::ServerAddr,
-    Variable::ServerPort,
-    Variable::ProxyAddXForwardedFor,
-];
 
 impl<E: Engine> fmt::Debug for Probe<E> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -33,7 +33,7 @@ pub(super) enum Found {
     Status(u16),
     /// The answer is visibly cut.
     Cut,
-    /// The connection ended before an answer; whether it was the connection's first request.
+    /// The connection was closed before an answer; whether it was the connection's first request.
     Nothing {
         is_first: bool,
     },
@@ -116,7 +116,8 @@ impl Client {
         let head = match incoming.head().await {
             Ok(head) => head,
             Err(End::Late) => return (Found::Late, false),
-            Err(End::Closed { has_begun: true }) => return (Found::Cut, false),
+            // A reset may overtake the head.
+            Err(End::Closed { has_begun: true } | End::Broken(_)) => return (Found::Cut, false),
             Err(End::Malformed(what)) => return (Found::Wrong(what), false),
             Err(_) => return (Found::Nothing { is_first }, false),
         };

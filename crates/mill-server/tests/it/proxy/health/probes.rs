@@ -163,6 +163,10 @@ fn probes_share_a_connection_for_keepalive_time() {
     check("keepalive_time=1h", vec![ok("x"), Act::Close], 7);
     let later = vec![ok("x"), Act::Wait(SECOND / 2), Act::Close];
     check("keepalive_time=1h", later, 7);
+    // A probe that says `Connection: close` is the last one, whatever the answer says.
+    let mut checked = Checked::new("interval=1 keepalive_time=1h", "");
+    checked.run_to(SECOND * 13 / 2);
+    assert_eq!(*checked.seen[ORIGIN].connections.borrow(), 7);
 }
 
 #[test]
@@ -175,6 +179,15 @@ fn errors_of_this_machine_say_nothing_about_a_server() {
     assert_eq!(checked.counts()[0].checks, 1);
     let line = "connect() failed (24: Too many open files) while connecting to upstream, health check \"\" of peer";
     assert!(checked.log()[0].starts_with(line), "{:?}", checked.log());
+}
+
+#[test]
+fn a_probe_comes_from_the_address_of_proxy_bind() {
+    let mut checked = Checked::new("; proxy_bind 10.0.0.9", "");
+    checked.run_to(SECOND);
+    assert_eq!(checked.states(), [UP, UP]);
+    let peer = checked.seen[ORIGIN].peers.borrow()[0].clone();
+    assert!(peer.starts_with("10.0.0.9:"), "{peer}");
 }
 
 #[test]

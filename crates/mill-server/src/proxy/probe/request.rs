@@ -1,0 +1,107 @@
+//! The request of a probe: a client's that there never was, spelled as any other.
+
+use super::Probe;
+use crate::proxy::fault::Fault;
+use crate::proxy::gateway;
+use crate::proxy::http::{self, ContentFraming};
+use crate::proxy::scan::HeadScan;
+use crate::proxy::target::{Servers, Target};
+use crate::request::{Arrival, ConnectionFacts, Message, Request};
+use mill_config::config::Variable;
+use mill_config::config::pass::PassProtocol;
+use mill_http::escape::{EscapeSet, escape_uri};
+use mill_http::h1::parse::parse_request;
+use mill_http::h1::response::RequestKind;
+use mill_http::limits::HeadRules;
+use mill_runtime::address::Address;
+use mill_runtime::engine::Engine;
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+impl<E: Engine> Probe<E> {
+    /// The request that a client would have sent, had there been one.
+    pub(super) fn request(&self) -> Box<Request> {
+        let connection = ConnectionFacts {
+            number: 0,
+            listener: 0,
+            peer: Address::Unix(Rc::from(&b""[..])),
+            local: Address::Ip(SocketAddr::from(([0; 4], 0))),
+            transport: Cell::new(None),
+            proxy_header: None,
+            started: self.local.scheduler.now(),
+        };
+        let mut message = Message::default();
+        self.emit_client_request(&mut message.bytes);
+        parse_request(&message.bytes, &mut message.head, &HeadRules::default());
+        let arrival = Arrival {
+            connection: Rc::new(connection),
+            listener: 0,
+            connection_requests: 0,
+            message,
+            pipelined: false,
+        };
+        let mut request = Request::of_location(arrival, &self.place, &self.site, &self.local);
+        let without_client = WITHOUT_CLIENT.iter().cloned();
+        request.overrides = without_client.map(|name| (name, Vec::new())).collect();
+        if let Some(Variable::User(key)) = self.pass.memcached_key
+            && let Some(place) = request.variables.get_mut(key)
+        {
+            *place = Some(self.check.uri.as_bytes().to_vec());
+        }
+        request
+    }
+
+    fn emit_client_request(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"GET ");
+        for &byte in self.check.uri.as_bytes() {
+            if byte <= b' ' || byte == 0x7f {
+                escape_uri(EscapeSet::Uri, &[byte], out);
+            } else {
+                out.push(byte);
+            }
+        }
+        for part in [b" HTTP/1.1\r\nHost: ", &*self.pass.host, b"\r\n\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+
+    /// Appends the head of the request in the protocol of the location; returns what reads its answer's, and whether
+    /// the connection closes then.
+    pub(super) fn emit_request(
+        &self,
+        request: &mut Request,
+        out: &mut Vec<u8>,
+    ) -> Result<(HeadScan, bool), Fault> {
+        let (protocol, location) = (self.pass.protocol, &self.place.location);
+        let (mut kind, mut key, mut closes) = (RequestKind::Other, 0..0, false);
+        if protocol == PassProtocol::Http {
+            let target = Target {
+                pass: Arc::clone(&self.pass),
+                servers: Servers::Group(Arc::clone(&self.group)),
+                evaluated: None,
+                whole_uri: Some(self.check.uri.as_bytes().to_vec()),
+                key: Vec::new(),
+            };
+            let none = ContentFraming::None;
+            closes = http::emit_request(&target, none, request, &self.local, out).close;
+            kind = http::kind(request, &self.local);
+        } else {
+            let none = ContentFraming::None;
+            key = gateway::emit_request(protocol, none, request, &self.local, out)?;
+        }
+        let key = out.get(key).unwrap_or_default();
+        Ok((HeadScan::new(protocol, kind, location, key), closes))
+    }
+}
+
+/// Addresses that a probe does not have.
+const WITHOUT_CLIENT: [Variable; 6] = [
+    Variable::RemoteAddr,
+    Variable::RealipRemoteAddr,
+    Variable::BinaryRemoteAddr,
+    Variable::ServerAddr,
+    Variable::ServerPort,
+    Variable::ProxyAddXForwardedFor,
+];
