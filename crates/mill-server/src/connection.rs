@@ -115,12 +115,17 @@ pub fn serve<E: Engine>(
 }
 
 /// The rest of a connection's life as a tunnel.
-async fn carry<E: Engine>(mut connection: Connection<E>) {
-    // It waits for no request, and makes no room.
-    let mut stage = Stage::reading(&connection.local);
-    stage.write();
-    if let Some(tunnel) = connection.tunnel.take() {
-        tunnel.run(&connection.stream, &connection.local).await;
+///
+/// No `async fn`: that would hold the connection twice.
+fn carry<E: Engine>(mut connection: Connection<E>) -> impl Future<Output = ()> {
+    let tunnel = connection.tunnel.take();
+    async move {
+        // It waits for no request, and makes no room.
+        let mut stage = Stage::reading(&connection.local);
+        stage.write();
+        if let Some(tunnel) = tunnel {
+            tunnel.run(&connection.stream, &connection.local).await;
+        }
     }
 }
 
@@ -392,3 +397,29 @@ const HOT_PER_TURN: usize = 128;
 
 /// With more than this many bytes waiting to be sent, a connection's next request waits.
 const QUEUED_MAX: u64 = 128 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proxy::trace::{Try, UpstreamTrace};
+    use crate::request::Request;
+    use mill_sim::engine::SimEngine;
+
+    const fn future_bytes<F: Future>(_: fn(Connection<SimEngine>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// What a tunnel holds besides its task, two slots of the engine, the bytes of the request's head and their spans.
+    #[test]
+    fn a_tunnel_holds_at_most_1416_bytes_besides_its_head() {
+        let parts = [
+            future_bytes(carry::<SimEngine>),
+            size_of::<Tunnel<SimEngine>>(),
+            size_of::<Request>(),
+            size_of::<UpstreamTrace>(),
+            size_of::<Try>(),
+        ];
+        let sum: usize = parts.iter().sum();
+        assert!(sum <= 1416, "{parts:?} are {sum} bytes");
+    }
+}

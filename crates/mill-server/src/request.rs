@@ -441,6 +441,19 @@ impl Request {
         }
     }
 
+    /// Gives up memory that it does not need to be logged: it may wait for hours.
+    pub(crate) fn shrink(&mut self) {
+        self.message.bytes.shrink_to_fit();
+        self.message.head.fields.shrink_to_fit();
+        self.sent.fields.shrink_to_fit();
+        self.uri.shrink_to_fit();
+        self.args.shrink_to_fit();
+        self.kept_content = None;
+        if let Some(trace) = &self.upstream {
+            trace.shrink();
+        }
+    }
+
     /// Keeps the captures of a regular expression in `subject`: numbers for `$1`, names for user variables.
     pub fn keep_captures(&mut self, pattern: Option<&Pattern>, subject: &[u8], ranges: Captures) {
         self.captures.subject.clear();

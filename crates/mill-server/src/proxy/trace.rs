@@ -120,6 +120,16 @@ impl UpstreamTrace {
         }
     }
 
+    /// Gives up memory that it does not need to be logged.
+    pub(crate) fn shrink(&self) {
+        self.tries.borrow_mut().shrink_to_fit();
+        self.url.borrow_mut().shrink_to_fit();
+        self.fields.borrow_mut().shrink_to_fit();
+        if let Some(alone) = Rc::get_mut(&mut self.head.borrow_mut()) {
+            alone.shrink_to_fit();
+        }
+    }
+
     /// Begins a try. The first one of another location follows an internal redirect.
     pub(super) fn begin(&self, server: TriedServer, follows_redirect: bool, now: Instant) {
         self.tries.borrow_mut().push(Try {

@@ -44,11 +44,12 @@ struct Direction {
 }
 
 impl<E: Engine> Tunnel<E> {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         far: UpstreamConnection<E>,
-        request: Box<Request>,
+        mut request: Box<Request>,
         timeout: Duration,
     ) -> Self {
+        request.shrink();
         Self {
             far,
             request,

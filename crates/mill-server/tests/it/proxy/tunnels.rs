@@ -2,7 +2,9 @@
 
 use super::origin::{Act, send};
 use super::{Proxy, content};
-use crate::server::SECOND;
+use crate::server::{SECOND, one_server};
+use mill_server::worker::Order;
+use mill_sim::client::Client;
 
 const UPGRADES: &str = "location / { proxy_pass http://app; proxy_http_version 1.1;
     proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; proxy_read_timeout 10s; }";
@@ -91,6 +93,58 @@ fn the_file_of_a_tunnels_request_goes_when_the_tunnel_ends() {
     proxy.server.run();
     assert!(client.is_closed());
     assert_eq!(proxy.server.files().names("/temp"), [""; 0]);
+}
+
+/// A tunnel to a server that sends back what it gets.
+fn tunnel() -> (Proxy, Client) {
+    let mut proxy = Proxy::new(UPGRADES, |_, _| vec![send(SWITCH), Act::Echo]);
+    let client = proxy.server.connect();
+    client.send(REQUEST);
+    proxy.server.run();
+    assert!(client.take_received().starts_with(b"HTTP/1.1 101 "));
+    (proxy, client)
+}
+
+fn assert_echoes(proxy: &mut Proxy, client: &Client) {
+    client.send("some bytes");
+    proxy.server.run();
+    assert_eq!(client.take_received(), b"some bytes");
+}
+
+#[test]
+fn a_tunnel_survives_a_reload_that_takes_its_server_away() {
+    let (mut proxy, client) = tunnel();
+    proxy.server.adopt(&one_server(""));
+    proxy.server.run();
+    assert_echoes(&mut proxy, &client);
+    client.finish();
+    proxy.server.run();
+    assert_eq!(proxy.access_log(), ["101 10.0.0.2:80 101 10"]);
+    proxy.server.assert_nothing_left(0);
+}
+
+#[test]
+fn a_worker_that_ends_waits_for_tunnels() {
+    let (mut proxy, client) = tunnel();
+    proxy.server.order(|| Order::Drain { limit: None });
+    proxy.server.run_to(5 * SECOND);
+    assert_echoes(&mut proxy, &client);
+    assert!(!proxy.server.workers[0].has_ended());
+    client.finish();
+    proxy.server.run();
+    assert!(proxy.server.workers[0].has_ended());
+    assert_eq!(proxy.access_log(), ["101 10.0.0.2:80 101 10"]);
+}
+
+#[test]
+fn a_worker_that_ends_waits_for_tunnels_no_longer_than_worker_shutdown_timeout() {
+    let (mut proxy, client) = tunnel();
+    let limit = Some(5 * SECOND);
+    proxy.server.order(|| Order::Drain { limit });
+    proxy.server.run_to(4 * SECOND);
+    assert_echoes(&mut proxy, &client);
+    proxy.server.run_to(6 * SECOND);
+    assert!(proxy.server.workers[0].has_ended() && client.is_closed());
 }
 
 #[test]
