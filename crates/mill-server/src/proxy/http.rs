@@ -153,7 +153,8 @@ fn emit_set_fields<E: Engine>(
     out: &mut Vec<u8>,
 ) -> Asked {
     let set = SetNames::of(http);
-    let (mut is_kept, mut closes) = (is_http11(http), !set.has(b"Connection"));
+    let has_connection = set.has(b"Connection");
+    let (mut is_kept, mut closes) = (is_http11(http), !has_connection);
     let mut upgrade = false;
     // How the content is framed is said by what is sent, never by the configuration.
     let named = http.set_header.iter();
@@ -183,7 +184,7 @@ fn emit_set_fields<E: Engine>(
     if !set.has(b"Host") {
         emit_field(b"Host", target.host(), out);
     }
-    if !set.has(b"Connection") {
+    if !has_connection {
         out.extend_from_slice(b"Connection: close\r\n");
     }
     Asked {
@@ -194,7 +195,9 @@ fn emit_set_fields<E: Engine>(
 
 /// Whether a value of `Connection` may name fields.
 pub(super) fn names_fields(value: &[u8]) -> bool {
-    !value.eq_ignore_ascii_case(b"keep-alive") && !value.eq_ignore_ascii_case(b"close")
+    value != b"keep-alive"
+        && !value.eq_ignore_ascii_case(b"keep-alive")
+        && !value.eq_ignore_ascii_case(b"close")
 }
 
 /// Whether a value of `Connection` has this option, RFC 9110 7.6.1.
@@ -288,8 +291,11 @@ impl<'a> SetNames<'a> {
 
     fn has(&self, name: &[u8]) -> bool {
         let mut names = self.http.set_header.iter();
+        let first = |name: &[u8]| name.first().map(u8::to_ascii_lowercase);
         self.lengths & length_bit(name) != 0
-            && names.any(|field| field.name.eq_ignore_ascii_case(name))
+            && names.any(|field| {
+                first(&field.name) == first(name) && field.name.eq_ignore_ascii_case(name)
+            })
     }
 }
 
