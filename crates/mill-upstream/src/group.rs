@@ -72,7 +72,11 @@ impl Group {
                 // Until it is resolved, its name stands for what it stood for before.
                 let known = known.iter().flat_map(|known| known.all());
                 for peer in known.filter(|peer| is_of(peer, server)) {
-                    set.add(Arc::new(peer.with_settings(&peer.configured)));
+                    set.add(if peer.settings == *peer.configured {
+                        Arc::clone(peer)
+                    } else {
+                        Arc::new(peer.with_settings(&peer.configured))
+                    });
                 }
                 continue;
             };
@@ -233,10 +237,21 @@ impl Group {
                 set.add(Arc::clone(peer));
             }
             for member in members {
-                let mut former = known.all().filter(|peer| is_of(peer, server));
-                let same = former.find(|peer| is_member(peer, server, member));
-                let new = || Arc::new(new_member(server, member).numbered(self.new_id()));
-                set.add(same.map_or_else(new, Arc::clone));
+                let former = || known.all().filter(|peer| is_of(peer, server));
+                let same = former().find(|peer| is_member(peer, server, member));
+                // SRV records give it another weight or rank now.
+                let address = UpstreamAddress::Ip(member.address);
+                let stays =
+                    |peer: &Peer| members.iter().any(|other| is_member(peer, server, other));
+                let is_changed =
+                    |peer: &&Arc<Peer>| peer.address == address && !stays(peer) && !set.has(peer);
+                let changed = || {
+                    let former = former().find(is_changed)?;
+                    Some(former.with_settings(&member_settings(server, member)))
+                };
+                let new = || new_member(server, member).numbered(self.new_id());
+                let peer = same.map(Arc::clone);
+                set.add(peer.unwrap_or_else(|| Arc::new(changed().unwrap_or_else(new))));
             }
             for peer in known.all().filter(is_other).filter(|peer| !is_before(peer)) {
                 set.add(Arc::clone(peer));

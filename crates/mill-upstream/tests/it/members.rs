@@ -104,6 +104,34 @@ fn a_member_that_stays_keeps_its_figures_and_one_that_comes_back_is_new() {
 }
 
 #[test]
+fn a_member_with_another_weight_or_rank_keeps_its_figures() {
+    let group = group("server b.example service=http resolve;");
+    set(&group, 0, &["10.0.1.1:80*5", "10.0.1.2:80*1"]);
+    let before = group.peers();
+    set(&group, 0, &["10.0.1.1:80*7", "10.0.1.2:80*1b"]);
+    check(&group, "10.0.1.1:80*7 10.0.1.2:80*1b");
+    let after = group.peers();
+    assert!(after.primary[0].shares_load_with(&before.primary[0]));
+    assert_eq!(after.primary[0].id, before.primary[0].id);
+    assert!(after.backup[0].shares_load_with(&before.primary[1]));
+}
+
+#[test]
+fn of_two_members_at_one_address_each_has_figures_of_its_own() {
+    let group = group("server b.example service=http resolve;");
+    set(&group, 0, &["10.0.1.1:80*5"]);
+    let before = group.peers();
+    set(&group, 0, &["10.0.1.1:80*6", "10.0.1.1:80*7"]);
+    let after = group.peers();
+    assert!(after.primary[0].shares_load_with(&before.primary[0]));
+    assert!(!after.primary[1].shares_load_with(&before.primary[0]));
+    set(&group, 0, &["10.0.1.1:80*5", "10.0.1.1:80*7"]);
+    let last = group.peers();
+    assert!(last.primary[0].shares_load_with(&after.primary[0]));
+    assert!(Arc::ptr_eq(&last.primary[1], &after.primary[1]));
+}
+
+#[test]
 fn a_reload_keeps_what_a_name_stood_for_until_it_is_resolved_anew() {
     let servers = "server 10.0.0.1; server b.example resolve service=s;";
     let former = group(servers);
