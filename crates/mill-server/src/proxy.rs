@@ -44,6 +44,9 @@ mod waiting;
 /// Which server the request's session is bound to.
 mod session;
 
+/// Why that server.
+mod decision;
+
 /// One try.
 mod attempt;
 
@@ -100,9 +103,9 @@ use connection::UpstreamConnection;
 use content::RequestContent;
 use fault::{Fault, Step};
 use http::Asked;
-use mill_config::config::Location;
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::PassSettings;
+use mill_config::config::{Location, LogLevel};
 use mill_http::field::KnownField;
 use mill_http::h1::response::RequestKind;
 use mill_http::status::Status;
@@ -249,6 +252,8 @@ impl<'a, E: Engine> Proxying<'a, E> {
             if self.needs_client() && !self.content.is_streamed() && exchange.is_abandoned() {
                 return self.give_up(Fault::ClientGone(Step::Connecting), request);
             }
+            let text = format_args!("another server is tried after: {fault}");
+            self.local.log_error(Some(request), LogLevel::Debug, text);
         }
     }
 }

@@ -2,11 +2,14 @@
 
 use super::attempt::Attempt;
 use super::connection::UpstreamConnection;
+use super::decision::Method;
 use super::fault::Fault;
 use super::trace::TriedServer;
 use super::{FailedTry, Proxying};
 use crate::exchange::Exchange;
+use crate::log::Text;
 use crate::request::Request;
+use mill_config::config::LogLevel;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
@@ -58,7 +61,18 @@ impl<E: Engine> Proxying<'_, E> {
             tried: &self.tried,
             now,
         };
-        self.group.selector.borrow_mut().select(&selection)
+        let selected = self.group.selector.borrow_mut().select(&selection)?;
+        let peer = selected.peer();
+        let is_bound = !bound.is_empty() && peer.session_id().as_bytes() == &bound[..];
+        let upstream = self.group.group.config();
+        let text = format_args!(
+            "server {} of \"{}\" chosen by {}",
+            Text(&peer.name),
+            Text(&upstream.name),
+            Method { upstream, is_bound }
+        );
+        self.local.log_error(Some(request), LogLevel::Debug, text);
+        Ok(selected)
     }
 
     /// A kept connection, or a new one. One that began with a header of the PROXY protocol is kept for requests which

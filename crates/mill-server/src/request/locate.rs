@@ -40,11 +40,29 @@ pub(super) fn find<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<
         return ControlFlow::Break(Answer::Status(Status::NOT_FOUND));
     }
     enter(found, request);
+    log_found(found, request, local);
     check_content_length(found.client_body.max_size, request, local)?;
     if found.wants_slash(&request.uri) {
         return ControlFlow::Break(redirect_to_directory(request));
     }
     ControlFlow::Continue(())
+}
+
+/// Tells by which rule a location was found, at level debug.
+fn log_found<E: Engine>(found: &Location, request: &Request, local: &Local<E>) {
+    let rule = match &found.name {
+        LocationName::Exact(_) => "as the exact path",
+        LocationName::Prefix {
+            final_match: true, ..
+        } => "as the longest prefix, ^~",
+        LocationName::Prefix { .. } => "as the longest prefix",
+        LocationName::Pattern(_) => "by its regular expression",
+        LocationName::Named(_) => "by its name",
+        LocationName::Server | LocationName::Condition => "as there is none: the server itself",
+    };
+    let name = Text(found.name.text());
+    let text = format_args!("location \"{name}\" found {rule}");
+    local.log_error(Some(request), LogLevel::Debug, text);
 }
 
 /// The expressions on the way to a location, its own last: each of them matched and may have captured something.
@@ -136,6 +154,7 @@ pub(super) fn enter_named<E: Engine>(
     }
     request.internal = true;
     enter(location, request);
+    log_found(location, request, local);
     ControlFlow::Continue(())
 }
 
