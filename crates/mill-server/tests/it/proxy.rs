@@ -14,6 +14,8 @@ mod binding;
 mod decisions;
 /// Servers that fail, and clients that go.
 mod faults;
+/// A server that hangs, beside others.
+mod hanging;
 /// Health checks.
 mod health;
 /// Clients that leave.
