@@ -27,7 +27,8 @@ mod walk;
 use error::{failed, is_cold};
 use mill_bypass::FileBytes;
 use mill_runtime::files::{
-    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks, Visibility,
+    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Publication, Symlinks,
+    Visibility,
 };
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
@@ -292,6 +293,16 @@ impl Files for KernelFiles {
     fn rename(&self, from: &[u8], to: &[u8]) -> Result<(), FileError> {
         let renamed = std::fs::rename(OsStr::from_bytes(from), OsStr::from_bytes(to));
         renamed.map_err(failed("rename()"))
+    }
+
+    fn publish(
+        &self,
+        file: &KernelFile,
+        from: &[u8],
+        to: &[u8],
+        publication: &Publication,
+    ) -> Result<(), FileError> {
+        calls::publish(file.as_fd(), from, to, publication)
     }
 
     fn remove(&self, path: &[u8]) -> Result<(), FileError> {

@@ -74,8 +74,27 @@ pub trait Files: 'static {
     /// Gives a file another path in the same file system, in the place of what is there.
     fn rename(&self, from: &[u8], to: &[u8]) -> Result<(), FileError>;
 
+    /// Gives a written file its permissions, its date and another path in the same file system, in the place of what is
+    /// there. Directories above that path are made.
+    fn publish(
+        &self,
+        file: &Self::File,
+        from: &[u8],
+        to: &[u8],
+        publication: &Publication,
+    ) -> Result<(), FileError>;
+
     /// Takes a file out of its directory.
     fn remove(&self, path: &[u8]) -> Result<(), FileError>;
+}
+
+/// What a file is like once it is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// Its permissions; directories that are made may be searched where the file may be read.
+    pub mode: u32,
+    /// `None`: when it was written.
+    pub modified: Option<UnixTime>,
 }
 
 /// Whether a new file has a name.

@@ -6,7 +6,8 @@ use crate::engine::{
     Listening, Park,
 };
 use crate::files::{
-    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks, Visibility,
+    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Publication, Symlinks,
+    Visibility,
 };
 use crate::payload::Payload;
 use crate::scheduler::Scheduler;
@@ -274,6 +275,10 @@ impl Files for NoFiles {
     }
 
     fn rename(&self, _: &[u8], _: &[u8]) -> Result<(), FileError> {
+        Err(NOT_FOUND)
+    }
+
+    fn publish(&self, (): &(), _: &[u8], _: &[u8], _: &Publication) -> Result<(), FileError> {
         Err(NOT_FOUND)
     }
 

@@ -80,6 +80,9 @@ mod source;
 /// What follows it.
 mod trailers;
 
+/// A copy of it as a file.
+mod store;
+
 /// How fast it is read.
 mod read_pace;
 

@@ -9,7 +9,8 @@ use crate::agenda::Event;
 use crate::network::Net;
 use mill_bypass::FileBytes;
 use mill_runtime::files::{
-    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks, Visibility,
+    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Publication, Symlinks,
+    Visibility,
 };
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::StreamError;
@@ -153,6 +154,10 @@ impl SimFiles {
 
     pub fn set_executable(&self, path: &str, executable: bool) {
         self.node(path).executable.set(executable);
+    }
+
+    pub fn modified(&self, path: &str) -> UnixTime {
+        self.node(path).modified.get()
     }
 
     pub fn set_modified(&self, path: &str, modified: UnixTime) {
@@ -362,6 +367,20 @@ impl Files for SimFiles {
 
     fn rename(&self, from: &[u8], to: &[u8]) -> Result<(), FileError> {
         self.rename_file(from, to)
+    }
+
+    fn publish(
+        &self,
+        _: &SimFile,
+        from: &[u8],
+        to: &[u8],
+        publication: &Publication,
+    ) -> Result<(), FileError> {
+        self.rename_file(from, to)?;
+        if let Some(modified) = publication.modified {
+            self.set_modified(&String::from_utf8_lossy(to), modified);
+        }
+        Ok(())
     }
 
     fn remove(&self, path: &[u8]) -> Result<(), FileError> {

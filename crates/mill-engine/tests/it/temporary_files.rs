@@ -3,7 +3,8 @@
 use crate::files::{Directory, now};
 use mill_conformance::Directory as _;
 use mill_engine::KernelFiles;
-use mill_runtime::files::{FileError, Files, Visibility};
+use mill_runtime::files::{FileError, Files, Publication, Visibility};
+use mill_runtime::time::UnixTime;
 
 fn code<T>(result: Result<T, FileError>) -> Option<(&'static str, i32)> {
     result.err().map(|error| (error.call, error.code))
@@ -64,4 +65,30 @@ fn a_renamed_file_takes_the_place_of_another_one() {
     let text = |path: &[u8]| std::fs::read(std::str::from_utf8(path).unwrap());
     assert_eq!(text(&to).unwrap(), b"new");
     assert!(text(&from).is_err());
+}
+
+#[test]
+fn a_published_file_has_its_permissions_its_date_and_its_directories() {
+    use std::os::unix::fs::MetadataExt;
+
+    let directory = Directory::new("published");
+    let files = KernelFiles::default();
+    let (from, to) = (directory.path("new"), directory.path("a/b/kept"));
+    for (mode, modified) in [(0o644, Some(784_111_777)), (0o600, None)] {
+        let file = files.create(&from, 0, Visibility::Named).unwrap();
+        files.write_at(&file, 0, b"text").unwrap();
+        let publication = Publication {
+            mode,
+            modified: modified.map(UnixTime::from_seconds),
+        };
+        assert_eq!(files.publish(&file, &from, &to, &publication), Ok(()));
+        let path = std::str::from_utf8(&to).unwrap();
+        let found = std::fs::metadata(path).unwrap();
+        assert_eq!(found.mode() & 0o777, mode);
+        assert_eq!(found.mtime() == 784_111_777, modified.is_some());
+        assert_eq!(std::fs::read(path).unwrap(), b"text");
+        assert!(!std::fs::exists(std::str::from_utf8(&from).unwrap()).unwrap());
+    }
+    let above = std::fs::metadata(std::str::from_utf8(&directory.path("a")).unwrap()).unwrap();
+    assert_eq!(above.mode() & 0o777, 0o755);
 }

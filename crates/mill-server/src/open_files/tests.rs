@@ -1,7 +1,7 @@
 //! The cache over files in memory that count how often they are opened and examined.
 
 use super::*;
-use mill_runtime::files::{DirectoryEntry, PoolLimits, Visibility};
+use mill_runtime::files::{DirectoryEntry, PoolLimits, Publication, Visibility};
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -64,6 +64,10 @@ impl Files for Disk {
     }
 
     fn rename(&self, _: &[u8], _: &[u8]) -> Result<(), FileError> {
+        Ok(())
+    }
+
+    fn publish(&self, _: &u32, _: &[u8], _: &[u8], _: &Publication) -> Result<(), FileError> {
         Ok(())
     }
 

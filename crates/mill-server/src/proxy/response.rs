@@ -2,6 +2,7 @@
 
 use super::read_pace::ReadPace;
 use super::source::UpstreamContent;
+use super::store::FileCopy;
 use super::{Answered, Proxying, redirected, rewriting, trailers};
 use crate::answer::Answer;
 use crate::content::Content;
@@ -13,7 +14,7 @@ use crate::local::{AnswerOf, FileOf};
 use crate::request::Request;
 use crate::static_file::media_type;
 use mill_config::config::pass::PassProtocol;
-use mill_config::config::settings::Charset;
+use mill_config::config::settings::{Charset, PassStore};
 use mill_config::config::{Expires, Location};
 use mill_http::h1::response::Framing;
 use mill_http::method::Method;
@@ -101,6 +102,10 @@ impl<E: Engine> Proxying<'_, E> {
         {
             content.limit(pace);
         }
+        let answer = (response.status, response.last_modified);
+        if let Some(copy) = FileCopy::of(&self.settings, answer, &self.trace, request, self.local) {
+            content.copy_to(copy);
+        }
         if trailers::are_passed(self.target.pass.protocol, &self.settings, request) {
             content.keep_trailers(&self.settings);
         }
@@ -115,6 +120,7 @@ impl<E: Engine> Proxying<'_, E> {
     fn needs_date(&self, request: &Request) -> bool {
         let location = &request.location;
         self.settings.force_ranges
+            || self.settings.store != PassStore::Off
             || !matches!(location.headers.expires, Expires::Off)
             || location.charset.name != Charset::Off
             || !location.headers.trailers.is_empty()

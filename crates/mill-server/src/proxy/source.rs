@@ -5,6 +5,7 @@ use super::connection::UpstreamConnection;
 use super::fault::{Fault, Step};
 use super::read_pace::ReadPace;
 use super::scan::Stderr;
+use super::store::FileCopy;
 use super::trace::UpstreamTrace;
 use super::trailers;
 use crate::content::source::Source;
@@ -42,6 +43,8 @@ pub(super) struct UpstreamContent<E: Engine> {
     pace: Option<Box<ReadPace>>,
     /// The trailer section, of which the client gets what the settings let pass.
     trailers: Option<(Vec<u8>, Arc<PassSettings>)>,
+    /// `…_store`.
+    copy: Option<Box<FileCopy<E>>>,
     /// The part of the content that is given out, where it is not all of it.
     part: Option<Part>,
 }
@@ -75,6 +78,7 @@ impl<E: Engine> UpstreamContent<E> {
             deadline: None,
             pace: None,
             trailers: None,
+            copy: None,
             part: None,
         };
         if content.body.is_complete() {
@@ -86,6 +90,14 @@ impl<E: Engine> UpstreamContent<E> {
     /// Reads no faster than this from now on.
     pub(super) fn limit(&mut self, pace: ReadPace) {
         self.pace = Some(Box::new(pace));
+    }
+
+    /// Writes a copy from now on.
+    pub(super) fn copy_to(&mut self, copy: Box<FileCopy<E>>) {
+        if self.connection.is_none() {
+            return copy.publish();
+        }
+        self.copy = Some(copy);
     }
 
     /// Keeps the trailers from now on.
@@ -107,6 +119,7 @@ impl<E: Engine> UpstreamContent<E> {
         if let Some(connection) = &self.connection
             && self.pace.is_none()
             && self.trailers.is_none()
+            && self.copy.is_none()
             && connection.stream().read(|bytes| (0, may_be_whole(bytes)))
             && let Poll::Ready(taken) = self.poll_piece(ARRIVED_BYTES_MAX, out)
         {
@@ -148,7 +161,7 @@ impl<E: Engine> UpstreamContent<E> {
             }
             self.deadline = None;
             let (body, trace) = (&mut self.body, &self.trace);
-            let trailers = &mut self.trailers;
+            let (trailers, before) = (&mut self.trailers, out.len());
             let step = stream.read(|bytes| {
                 let bytes = bytes.get(..most).unwrap_or(bytes);
                 let step = body.on_bytes(
@@ -159,6 +172,9 @@ impl<E: Engine> UpstreamContent<E> {
                 );
                 (step.as_ref().map_or(0, |step| step.consumed), step)
             });
+            if let Some(copy) = &mut self.copy {
+                copy.append(out.get(before..).unwrap_or_default());
+            }
             if let Err(fault) = self.count(step) {
                 return Poll::Ready(Err(fault));
             }
@@ -203,6 +219,9 @@ impl<E: Engine> UpstreamContent<E> {
                 self.trace.note(format_args!("{surplus}"), level);
             }
             connection.release(self.scheduler.now());
+            if let Some(copy) = self.copy.take() {
+                copy.publish();
+            }
         }
     }
 
@@ -223,6 +242,7 @@ impl<E: Engine> UpstreamContent<E> {
 
     /// Closes the connection, before all of it is here.
     fn close(&mut self) {
+        self.copy = None;
         if let Some(connection) = self.connection.take() {
             self.trace
                 .ended(None, connection.sent(), self.scheduler.now());

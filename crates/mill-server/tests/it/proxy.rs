@@ -40,6 +40,8 @@ mod queue;
 mod sessions;
 /// Messages that two readers could divide in different places.
 mod smuggling;
+/// Copies of answers as files.
+mod stored;
 /// Contents that memory has no room for.
 mod temporary;
 /// Connections after 101.

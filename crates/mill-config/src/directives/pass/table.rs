@@ -1,7 +1,7 @@
 //! The tables: one text, expanded for each prefix.
 
 use super::value::{self, NEXT_OF_CGI, NEXT_OF_HTTP, NEXT_OF_MEMCACHED};
-use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, NOT_HERE_YET, Notice, many, once};
+use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Notice, many, once};
 
 /// A directive of one argument.
 macro_rules! one {
@@ -129,6 +129,10 @@ macro_rules! content_table {
                     Ok(())
                 }),
                 "Most bytes that go to the client while more is read."
+            )
+            .unread(
+                "what is read ahead and what is sent share no buffers",
+                Notice::Spared,
             ),
             one!(
                 concat!($prefix, "_max_temp_file_size"),
@@ -197,8 +201,7 @@ macro_rules! content_table {
                 "off",
                 read!($group.store = store),
                 "Keep answers as files: on, or a path."
-            )
-            .unread(NOT_HERE_YET, Notice::Given),
+            ),
             once(
                 concat!($prefix, "_store_access"),
                 ANY_LEVEL,
@@ -206,8 +209,7 @@ macro_rules! content_table {
                 "user:rw",
                 read!($group.store_access = store_access),
                 "Permissions of stored answers.",
-            )
-            .unread(NOT_HERE_YET, Notice::Given),
+            ),
             many(
                 concat!($prefix, "_hide_header"),
                 ANY_LEVEL,
