@@ -49,5 +49,8 @@ mod zone;
 /// The servers of groups, kept in a file.
 mod state;
 
+/// Requests and tunnels to servers while the processes change.
+mod proxied;
+
 /// Files on a disk that is slow, or does not answer.
 mod slow_disk;

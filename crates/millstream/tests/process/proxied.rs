@@ -1,0 +1,176 @@
+//! Requests and tunnels to servers while the processes change.
+
+use crate::client::{Client, get};
+use crate::site::{Site, free_address, send, wait_for, wait_until_ended};
+use mill_sys::signal::Signal;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+const HALF: &[u8] = b"half of it";
+const ECHO: &[u8] =
+    b"GET /echo HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
+
+/// A server that echoes behind 101, and otherwise sends the first half of an answer, and the second one when it is told to.
+struct Origin {
+    address: SocketAddr,
+    go_on: Sender<()>,
+}
+
+impl Origin {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (go_on, told) = channel();
+        thread::spawn(move || {
+            let mut told = Some(told);
+            for stream in listener.incoming().flatten() {
+                let (request, mut stream) = read_head(stream);
+                if request.starts_with("GET /echo ") {
+                    thread::spawn(move || echo(stream));
+                } else if request.starts_with("GET /slow ") {
+                    let told = told.take().unwrap();
+                    thread::spawn(move || answer_slowly(stream, told));
+                } else {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                }
+            }
+        });
+        Self { address, go_on }
+    }
+}
+
+fn read_head(stream: TcpStream) -> (String, TcpStream) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap_or(0) > 0 {}
+    (head, reader.into_inner())
+}
+
+fn echo(mut stream: TcpStream) {
+    let switch =
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
+    stream.write_all(switch).unwrap();
+    let mut bytes = [0; 64];
+    while let Ok(len @ 1..) = stream.read(&mut bytes) {
+        if stream.write_all(&bytes[..len]).is_err() {
+            return;
+        }
+    }
+}
+
+fn answer_slowly(mut stream: TcpStream, told: Receiver<()>) {
+    let len = 2 * HALF.len();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {len}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(HALF).unwrap();
+    if told.recv().is_ok() {
+        let _ = stream.write_all(HALF);
+    }
+}
+
+/// A request whose answer is half there, and a tunnel.
+struct UnderWay {
+    slow: Client,
+    tunnel: Client,
+}
+
+impl UnderWay {
+    fn begin(front: SocketAddr) -> Self {
+        let mut slow = Client::connect(front).unwrap();
+        slow.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        assert_eq!(slow.head().unwrap(), (200, 2 * HALF.len()));
+        assert_eq!(slow.content(HALF.len()).unwrap(), HALF);
+        let mut tunnel = Client::connect(front).unwrap();
+        tunnel.send(ECHO).unwrap();
+        assert_eq!(tunnel.head().unwrap().0, 101);
+        let mut all = Self { slow, tunnel };
+        assert!(all.has_echo());
+        all
+    }
+
+    fn has_echo(&mut self) -> bool {
+        let sent = self.tunnel.send(b"some bytes");
+        sent.is_ok()
+            && self
+                .tunnel
+                .content(10)
+                .is_ok_and(|bytes| bytes == b"some bytes")
+    }
+
+    /// Both go on to their ends.
+    fn goes_on(mut self, origin: &Origin) {
+        assert!(self.has_echo());
+        origin.go_on.send(()).unwrap();
+        assert_eq!(self.slow.content(HALF.len()).unwrap(), HALF);
+    }
+}
+
+fn start(origin: &Origin) -> (Site, SocketAddr) {
+    let site = Site::new();
+    let front = free_address();
+    let address = origin.address;
+    site.configure(
+        "",
+        &format!(
+            "server {{ listen {front};
+                 location / {{ proxy_pass http://{address}; proxy_buffering off; }}
+                 location /echo {{ proxy_pass http://{address}; proxy_http_version 1.1;
+                     proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }} }}"
+        ),
+    );
+    (site, front)
+}
+
+#[test]
+fn a_reload_and_quit_leave_proxied_requests_and_tunnels_alone() {
+    for signal in [Signal::Hangup, Signal::Quit] {
+        let origin = Origin::start();
+        let (site, front) = start(&origin);
+        let master = site.start();
+        let under_way = UnderWay::begin(front);
+        send(master, signal);
+        if signal == Signal::Quit {
+            wait_for("the port to be closed", || {
+                Client::connect(front).is_err().then_some(())
+            });
+        } else {
+            site.wait_for_log("configuration 2 is in force");
+        }
+        under_way.goes_on(&origin);
+        if signal == Signal::Quit {
+            wait_until_ended(master);
+        }
+    }
+}
+
+#[test]
+fn an_upgrade_of_the_binary_leaves_proxied_requests_and_tunnels_alone() {
+    let origin = Origin::start();
+    let (site, front) = start(&origin);
+    let old = site.start();
+    let under_way = UnderWay::begin(front);
+    send(old, Signal::User2);
+    let new = wait_for("the new pid file", || {
+        site.master().filter(|pid| *pid != old)
+    });
+    site.worker(new, &[]);
+    send(old, Signal::Quit);
+    assert_eq!(get(front, "/").unwrap().content, b"ok");
+    under_way.goes_on(&origin);
+    wait_until_ended(old);
+}
+
+#[test]
+fn a_killed_worker_process_cuts_answers_short_of_their_length_and_ends_tunnels() {
+    let origin = Origin::start();
+    let (site, front) = start(&origin);
+    let master = site.start();
+    let mut under_way = UnderWay::begin(front);
+    send(site.worker(master, &[]), Signal::Kill);
+    // The client can tell: its connection ends before all that was announced has come.
+    assert!(under_way.slow.content(1).is_err());
+    assert!(!under_way.has_echo());
+    assert_eq!(get(front, "/").unwrap().content, b"ok");
+}
