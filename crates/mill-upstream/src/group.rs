@@ -13,7 +13,7 @@ use mill_config::config::upstream::{UpstreamAddress, UpstreamServer, UpstreamTar
 use mill_config::config::{Sticky, Upstream};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An `upstream` block, or the one host of a `proxy_pass`, while it is in use.
@@ -33,6 +33,8 @@ pub struct Group {
     saving: Mutex<()>,
     /// Requests of all workers that wait in the `queue`.
     queued: AtomicU32,
+    /// Requests that it had no room for.
+    overflows: AtomicU64,
     /// Of `sticky learn`.
     sessions: Option<Arc<Sessions>>,
 }
@@ -115,6 +117,7 @@ impl Group {
             }),
             saving: Mutex::default(),
             queued: AtomicU32::new(0),
+            overflows: AtomicU64::new(0),
             sessions: sessions(config, previous),
         }
     }
@@ -137,14 +140,33 @@ impl Group {
         Arc::clone(&self.lock().set)
     }
 
+    /// Requests that wait now, and those that the `queue` had no room for.
+    pub fn queue_counts(&self) -> (u32, u64) {
+        let (queued, overflows) = (&self.queued, &self.overflows);
+        (
+            queued.load(Ordering::Relaxed),
+            overflows.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Counts of the servers and of the queue begin anew.
+    pub fn reset_counts(&self) {
+        self.overflows.store(0, Ordering::Relaxed);
+        self.peers()
+            .all()
+            .for_each(|peer| peer.load().reset_counts());
+    }
+
     /// Counts one more request that waits, if the `queue` has room.
     pub fn enter_queue(&self) -> bool {
         let most = self.config.queue.as_ref().map_or(0, |queue| queue.number);
         let more = |queued: u32| (queued < most).then_some(queued + 1);
         let counter = &self.queued;
-        counter
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .is_ok()
+        let entered = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        if entered.is_err() && most > 0 {
+            self.overflows.fetch_add(1, Ordering::Relaxed);
+        }
+        entered.is_ok()
     }
 
     /// The opposite of [`Self::enter_queue`].

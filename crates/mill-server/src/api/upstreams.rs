@@ -32,12 +32,18 @@ pub(super) fn group(group: &Arc<Group>, clock: &Clock) -> Value {
     let peers = group.peers();
     let peers = peers.all().map(|known| peer(known, clock));
     let zone = group.config().zone.as_ref();
-    json!({
+    let mut document = json!({
         "peers": peers.collect::<Value>(),
         "keepalive": group.idle_connections(),
         "zombies": group.zombies(),
         "zone": zone.map_or_else(|| name(group), |zone| zone.name.display().into_owned()),
-    })
+    });
+    if let Some(queue) = &group.config().queue {
+        let (size, overflows) = group.queue_counts();
+        document["queue"] =
+            json!({ "size": size, "max_size": queue.number, "overflows": overflows });
+    }
+    document
 }
 
 fn peer(peer: &Arc<Peer>, clock: &Clock) -> Value {

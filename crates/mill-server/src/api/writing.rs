@@ -48,10 +48,7 @@ pub(super) fn change<E: Engine>(
     let (group, status, value) = match (request.method_name(), path) {
         (b"DELETE", ["http", "upstreams", name]) => {
             let group = upstreams::named(name, groups)?;
-            group
-                .peers()
-                .all()
-                .for_each(|peer| peer.load().reset_counts());
+            group.reset_counts();
             return Ok((Status::NO_CONTENT, None));
         }
         (b"POST", ["http", "upstreams", name, "servers"]) => {

@@ -77,6 +77,20 @@ fn a_group_shows_its_servers_and_what_they_did() {
 }
 
 #[test]
+fn a_queue_tells_its_size_and_what_it_refused() {
+    let upstream = "server 10.0.0.2 max_conns=1; queue 1;";
+    let mut proxy = Proxy::with_upstream(upstream, DIRECTIVES, |_, _| vec![Act::Hang]);
+    let clients: Vec<_> = (0..3).map(|_| proxy.server.connect()).collect();
+    for client in &clients {
+        client.send(super::get("/"));
+    }
+    proxy.server.run();
+    let group = get(&mut proxy, "/api/9/http/upstreams/app");
+    let expected = json!({ "size": 1, "max_size": 1, "overflows": 1 });
+    assert_eq!(group["queue"], expected);
+}
+
+#[test]
 fn servers_are_listed_with_their_settings() {
     let mut proxy = proxy();
     let servers = get(&mut proxy, "/api/9/http/upstreams/app/servers/");
