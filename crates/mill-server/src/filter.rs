@@ -60,7 +60,9 @@ fn carry_over<File>(request: &mut Request, response: &mut Response<File>) {
         return;
     }
     let mut fields = std::mem::take(&mut request.carried_fields);
-    fields.retain(|line| !is_last_modified(line));
+    // A page of our own has no ranges.
+    let is_page = response.status.0 >= 400 && !response.proxied;
+    fields.retain(|line| !(is_last_modified(line) || is_page && is_accept_ranges(line)));
     if let Some(at) = fields.iter().position(is_content_type) {
         let kept = fields.swap_remove(at);
         let has_own = response.proxied && response.content_type.is_some();
@@ -74,6 +76,10 @@ fn carry_over<File>(request: &mut Request, response: &mut Response<File>) {
 
 fn is_content_type(line: &FieldLine) -> bool {
     line.name.eq_ignore_ascii_case(b"Content-Type")
+}
+
+fn is_accept_ranges(line: &FieldLine) -> bool {
+    line.name.eq_ignore_ascii_case(b"Accept-Ranges")
 }
 
 fn is_last_modified(line: &FieldLine) -> bool {

@@ -345,6 +345,7 @@ impl<E: Engine> Proxying<'_, E> {
                 _ => return Ok(Answered { connection, head }),
             },
         };
+        trace.arrived(connection.unread(), settings.buffer_size);
         Err(FailedTry::on(connection, fault))
     }
 

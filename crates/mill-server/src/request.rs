@@ -313,8 +313,8 @@ fn finish<E: Engine>(
     }
     request.sent.fields.clear();
     response.close |= request.closing;
-    if response.status == Status::NO_CONTENT {
-        // An answer without content has no content type.
+    if response.status == Status::NO_CONTENT && request.location.pass.is_none() {
+        // An answer without content has no content type, but what an upstream server says passes.
         response.content_type = None;
         response.last_modified = None;
     }

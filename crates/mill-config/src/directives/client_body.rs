@@ -12,8 +12,8 @@ group! {
     ClientBodySettings {
         /// `client_max_body_size` in bytes; 0 is no limit.
         max_size: u64 = 1 << 20,
-        /// `client_body_buffer_size` in bytes.
-        buffer_size: u64 = 16 << 10,
+        /// `client_body_buffer_size` in bytes: two pages.
+        buffer_size: u64 = 8 << 10,
         /// `client_body_timeout`, between two reads.
         timeout: Duration = Duration::from_secs(60),
         /// `client_body_in_single_buffer`.

@@ -330,8 +330,10 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         request.sent.compressed = content.compressed_to();
         content.release(self.local);
         if result.is_err() {
-            // Not everything that was queued has gone out.
-            request.sent.bytes = self.stream.sent().saturating_sub(before);
+            // Not everything that was queued has gone out, unless the content alone has failed.
+            let is_sent = result == Err(SendError::Incomplete);
+            let queued = if is_sent { self.stream.queued() } else { 0 };
+            request.sent.bytes = (self.stream.sent() + queued).saturating_sub(before);
             request.sent.content_bytes = request.sent.bytes.saturating_sub(head_bytes);
         } else {
             self.answered = Some(location);

@@ -129,7 +129,8 @@ impl Accel {
         let is_heeded = |field| !settings.ignore_headers.contains(field);
         match known {
             KnownField::XAccelRedirect if is_heeded(IgnoredFields::ACCEL_REDIRECT) => {
-                self.redirect = Some(value.to_vec());
+                // Of several the first one counts, as in nginx.
+                self.redirect.get_or_insert_with(|| value.to_vec());
             }
             KnownField::XAccelBuffering if is_heeded(IgnoredFields::ACCEL_BUFFERING) => {
                 self.buffering = match value.to_ascii_lowercase().as_slice() {

@@ -76,13 +76,24 @@ impl AnswerBody {
         }
     }
 
-    /// What nginx logs of a complete answer that is followed by what should not be there.
-    pub(super) const fn surplus(&self) -> Option<(&'static str, LogLevel)> {
+    /// What `$upstream_response_length` counts of a step: that of HTTP is what came behind the head, the framing of chunks
+    /// too.
+    pub(super) const fn length_of(&self, step: &BodyStep) -> usize {
         match self {
-            Self::Fastcgi(body) if body.has_surplus() => Some((
-                "upstream sent more data than specified in \"Content-Length\" header",
-                LogLevel::Warn,
-            )),
+            Self::Http(_) => step.consumed,
+            Self::Fastcgi(_) | Self::Memcached(_) => step.content,
+        }
+    }
+
+    /// What nginx logs of a complete answer that is followed by what should not be there.
+    /// `unread` bytes lie behind it.
+    pub(super) const fn surplus(&self, unread: usize) -> Option<(&'static str, LogLevel)> {
+        match self {
+            Self::Http(body) if unread > 0 && body.is_chunked() => {
+                Some(("upstream sent data after final chunk", LogLevel::Warn))
+            }
+            Self::Http(_) if unread > 0 => Some((LONGER_THAN_SAID, LogLevel::Warn)),
+            Self::Fastcgi(body) if body.has_surplus() => Some((LONGER_THAN_SAID, LogLevel::Warn)),
             Self::Memcached(value) if value.is_complete() && !value.has_trailer() => {
                 Some(("memcached sent invalid trailer", LogLevel::Error))
             }
@@ -90,3 +101,6 @@ impl AnswerBody {
         }
     }
 }
+
+const LONGER_THAN_SAID: &str =
+    "upstream sent more data than specified in \"Content-Length\" header";

@@ -58,6 +58,11 @@ impl<E: Engine> UpstreamConnection<E> {
         &mut self.selected
     }
 
+    /// Bytes that have arrived and were not taken.
+    pub(super) fn unread(&self) -> usize {
+        self.stream.read(|bytes| (0, bytes.len()))
+    }
+
     /// Closes the connection; how its try has ended is yet to be told.
     pub(super) fn into_selected(self) -> Selected {
         self.selected
@@ -71,7 +76,7 @@ impl<E: Engine> UpstreamConnection<E> {
     /// The answer is whole: the connection waits for another request, or is closed.
     pub(super) fn release(mut self, now: Instant) {
         self.selected.completed(now);
-        let is_clean = self.stream.queued() == 0 && self.stream.read(|bytes| (0, bytes.is_empty()));
+        let is_clean = self.stream.queued() == 0 && self.unread() == 0;
         if self.may_be_kept && is_clean {
             self.group
                 .keep(self.selected.peer(), self.stream, self.reuse, now);

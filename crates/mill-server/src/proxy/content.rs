@@ -131,6 +131,12 @@ impl<E: Engine> RequestContent<E> {
         if std::mem::replace(&mut request.content_taken, true) {
             return Self::take_kept(request, local);
         }
+        if head.content_length == Some(0) {
+            return Ok(Self::Buffered {
+                bytes: Vec::new(),
+                sent: 0,
+            });
+        }
         if !buffers {
             return Ok(Self::Streamed { begun: false });
         }

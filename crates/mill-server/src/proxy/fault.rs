@@ -200,6 +200,11 @@ impl fmt::Display for Fault {
                 "upstream sent invalid header: {fault} while {}",
                 Step::ReadingHead.words()
             ),
+            Self::InvalidContent(ResponseFault::ChunkedContent) => write!(
+                out,
+                "upstream sent invalid chunked response while {}",
+                Step::Reading.words()
+            ),
             Self::InvalidContent(fault) => write!(
                 out,
                 "upstream sent invalid response: {fault} while {}",

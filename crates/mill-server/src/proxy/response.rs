@@ -1,5 +1,6 @@
 //! The server's answer, made ours: intercepted, redirected, a tunnel, or a response whose content is awaited.
 
+use super::connection::UpstreamConnection;
 use super::read_pace::ReadPace;
 use super::source::UpstreamContent;
 use super::store::FileCopy;
@@ -61,11 +62,8 @@ impl<E: Engine> Proxying<'_, E> {
                 asked.retain(|line| line.name.eq_ignore_ascii_case(b"WWW-Authenticate"));
                 request.carried_fields.extend(asked);
             }
+            self.leave(connection, head.body.is_complete());
             return Answer::Status(Status(status));
-        }
-        if let Some(target) = accel.redirect {
-            self.trace.ended(None, connection.sent(), now);
-            return redirected::follow(target, *response, request);
         }
         match self.target.pass.protocol {
             PassProtocol::Http => rewriting::apply(&mut response, request, self.local),
@@ -73,6 +71,10 @@ impl<E: Engine> Proxying<'_, E> {
                 response.content_type = media_type::of(&request.uri, &request.location.mime);
             }
             _ => {}
+        }
+        if let Some(target) = accel.redirect {
+            self.leave(connection, head.body.is_complete());
+            return redirected::follow(target, *response, request);
         }
         if accel.limit_rate.is_some() {
             request.limit_rate = accel.limit_rate;
@@ -149,6 +151,20 @@ impl<E: Engine> Proxying<'_, E> {
         }
         let room = Room::of(Arc::clone(&self.settings), buffering);
         Content::source(Box::new(Awaited::new(source, room, arrived, failed)))
+    }
+}
+
+impl<E: Engine> Proxying<'_, E> {
+    /// Ends a try whose content is not wanted. The connection is kept if there is none.
+    fn leave(&self, connection: UpstreamConnection<E>, is_complete: bool) {
+        let now = self.local.scheduler.now();
+        self.trace.ended(None, connection.sent(), now);
+        if is_complete {
+            connection.release(now);
+        } else {
+            self.trace
+                .arrived(connection.unread(), self.settings.buffer_size);
+        }
     }
 }
 

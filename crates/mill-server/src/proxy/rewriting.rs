@@ -150,7 +150,9 @@ fn flags<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
 ) -> bool {
-    let Some(cookie) = attributes.first() else {
+    // nginx knows no cookie without a value.
+    let named = attributes.first().filter(|cookie| cookie.contains(&b'='));
+    let Some(cookie) = named else {
         return false;
     };
     let name = name_of(cookie).to_vec();

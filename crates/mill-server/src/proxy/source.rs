@@ -191,7 +191,7 @@ impl<E: Engine> UpstreamContent<E> {
             pace.count(step.consumed, self.scheduler.now());
         }
         self.trace
-            .received(step.consumed as u64, step.content as u64);
+            .received(step.consumed as u64, self.body.length_of(&step) as u64);
         if step.complete {
             self.complete();
         }
@@ -215,8 +215,10 @@ impl<E: Engine> UpstreamContent<E> {
             self.trace
                 .ended(None, connection.sent(), self.scheduler.now());
             connection.may_be_kept &= self.body.allows_reuse();
-            if let Some((surplus, level)) = self.body.surplus() {
+            let unread = connection.unread();
+            if let Some((surplus, level)) = self.body.surplus(unread) {
                 self.trace.note(format_args!("{surplus}"), level);
+                self.trace.received(unread as u64, unread as u64);
             }
             connection.release(self.scheduler.now());
             if let Some(copy) = self.copy.take() {

@@ -243,6 +243,15 @@ impl UpstreamTrace {
         });
     }
 
+    /// The answer is not read any further. Of the bytes that lie unread those count that fit into `most` with its head, as
+    /// if they had been read together.
+    pub(super) fn arrived(&self, unread: usize, most: u64) {
+        self.current(|current| {
+            let room = most.saturating_sub(current.received);
+            current.received += room.min(unread as u64);
+        });
+    }
+
     /// The try has ended; `status` where it has failed.
     pub(super) fn ended(&self, status: Option<u16>, sent: u64, now: Instant) {
         self.current(|current| {

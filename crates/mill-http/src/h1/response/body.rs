@@ -40,6 +40,10 @@ impl ResponseBody {
         Self { kind, is_complete }
     }
 
+    pub const fn is_chunked(&self) -> bool {
+        matches!(self.kind, Kind::Chunked(_))
+    }
+
     /// The response is complete: at once if it has no content, after the last byte or chunk, or at the end of the
     /// stream.
     pub const fn is_complete(&self) -> bool {

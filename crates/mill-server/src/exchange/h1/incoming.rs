@@ -99,24 +99,29 @@ impl Incoming {
 }
 
 /// The decoder gives no more content than it gets bytes, so it gets `most` at a time; if those were framing only, the
-/// next ones follow.
+/// next ones follow. Small chunks that have come together are taken together.
 fn take_chunked(
     body: &mut ChunkedBody,
     bytes: &[u8],
     most: usize,
     take: &mut impl FnMut(&[u8]),
 ) -> (usize, Taken) {
-    let mut consumed = 0;
+    let (mut consumed, mut left) = (0, most);
     loop {
         let rest = bytes.get(consumed..).unwrap_or_default();
-        let (count, event) = body.on_bytes(rest.get(..most).unwrap_or(rest));
+        let (count, event) = body.on_bytes(rest.get(..left).unwrap_or(rest));
         consumed += count;
         match event {
             ChunkedEvent::Content(content) => {
                 take(content);
-                return (consumed, Taken::Content);
+                left -= content.len();
+                if left == 0 {
+                    return (consumed, Taken::Content);
+                }
             }
             ChunkedEvent::NeedMore if consumed < bytes.len() => {}
+            // The decoder says it again.
+            _ if left < most => return (consumed, Taken::Content),
             ChunkedEvent::NeedMore => return (consumed, Taken::NeedMore),
             ChunkedEvent::End => return (consumed, Taken::Ended),
             ChunkedEvent::Invalid => return (consumed, Taken::Malformed),

@@ -235,9 +235,48 @@ fn cookies_get_other_domains_paths_and_flags() {
         "a=b; Secure",
         "a=b; HttpOnly; SameSite=Lax",
     );
+    check("proxy_cookie_flags ~. httponly;", "a", "a");
     check(
         "proxy_cookie_flags c httponly;",
         "a=b; Secure",
         "a=b; Secure",
     );
+}
+
+#[test]
+fn of_several_redirects_to_locations_the_first_one_counts_and_cookies_are_the_clients() {
+    let head = "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /one\r\nX-Accel-Redirect: /two\r\n\
+                Set-Cookie: a=b; path=/x\r\nContent-Length: 0\r\n\r\n";
+    let directives = "location = / { proxy_pass http://app; proxy_cookie_path /x /y; } location / { return 200 $uri; }";
+    let answer = answer(directives, vec![send(head)]);
+    assert_eq!(content(&answer), "/one");
+    assert!(
+        answer.contains("\r\nSet-Cookie: a=b; path=/y\r\n"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_page_of_our_own_has_no_ranges_and_a_204_of_the_server_keeps_its_type() {
+    let head = "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /none\r\nAccept-Ranges: bytes\r\nContent-Length: 0\r\n\r\n";
+    let directives = "location = / { proxy_pass http://app; } location / { return 404; }";
+    let page = answer(directives, vec![send(head)]);
+    assert!(
+        page.starts_with("HTTP/1.1 404") && !page.contains("Accept-Ranges"),
+        "{page}"
+    );
+    let head = "HTTP/1.1 204 No Content\r\nContent-Type: text/x\r\n\r\n";
+    let empty = answer(KEPT, vec![send(head)]);
+    assert!(empty.contains("\r\nContent-Type: text/x\r\n"), "{empty}");
+}
+
+#[test]
+fn a_type_with_a_charset_is_compressed_as_the_type() {
+    let text = "x".repeat(100);
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html;charset=utf-8\r\nContent-Length: 100\r\n\r\n{text}"
+    );
+    let directives = format!("gzip on; gzip_vary on; {KEPT}");
+    let answer = answer(&directives, vec![send(&head)]);
+    assert!(answer.contains("\r\nVary: Accept-Encoding\r\n"), "{answer}");
 }
