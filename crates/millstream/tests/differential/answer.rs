@@ -252,7 +252,7 @@ fn show_expires(date: &str) -> String {
 }
 
 /// Lines if it is text, else each byte; long content by its length and a sum over all bytes.
-fn show_content(content: &[u8]) -> String {
+pub(crate) fn show_content(content: &[u8]) -> String {
     if content.len() > CONTENT_SHOWN_MAX {
         let step = |sum: u64, &byte: &u8| sum.wrapping_mul(31).wrapping_add(u64::from(byte));
         let sum = content.iter().fold(7, step);

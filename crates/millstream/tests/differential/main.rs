@@ -30,6 +30,9 @@ mod answer;
 /// One subject from start to verdict.
 mod trial;
 
+/// Random requests.
+mod seeded;
+
 use cases::Subject;
 use server::Program;
 

@@ -3,6 +3,7 @@
 //! The last segment of a request's path names its script. Bytes are sent as they stand there, so that an answer may be
 //! malformed in any way.
 
+use crate::answer;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -159,13 +160,39 @@ impl Shared {
     }
 
     fn write_down(&self, number: u32, seen: &[u8]) {
-        let seen = seen.escape_ascii().to_string().replace("\\r\\n", "\n  ");
         let text = format!(
             "(request {number} of its connection)\n  {}\n",
-            seen.trim_end()
+            show(seen).trim_end()
         );
         self.seen.lock().unwrap().push(text);
     }
+}
+
+/// A request as text. Where its chunks end depends on the moment in which they came: they are joined.
+fn show(seen: &[u8]) -> String {
+    let escape = |bytes: &[u8]| bytes.escape_ascii().to_string().replace("\\r\\n", "\n  ");
+    let end = seen.windows(4).position(|four| four == b"\r\n\r\n");
+    let (head, mut content) = seen.split_at(end.map_or(seen.len(), |end| end + 4));
+    let lower = String::from_utf8_lossy(head).to_ascii_lowercase();
+    if !lower.contains("\r\ntransfer-encoding: chunked\r\n") {
+        return escape(head) + &answer::show_content(content);
+    }
+    let mut joined = Vec::new();
+    let mut next = || {
+        let len = content.windows(2).position(|two| two == b"\r\n")?;
+        let size = usize::from_str_radix(std::str::from_utf8(&content[..len]).ok()?, 16).ok()?;
+        joined.extend_from_slice(content.get(len + 2..len + 2 + size)?);
+        content = content.get(len + 2 + size + 2..)?;
+        (size > 0).then_some(())
+    };
+    while next().is_some() {}
+    let is_whole = lower.len() < seen.len();
+    let rest = if content.is_empty() && is_whole {
+        "(last chunk)\n"
+    } else {
+        ""
+    };
+    escape(head) + &answer::show_content(&joined) + rest + &escape(content)
 }
 
 /// Reads a head but for its last byte, which `seen` has nevertheless; false if the connection ended before.

@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -68,7 +69,7 @@ impl Server {
                 [false, true].map(|is_second| Origin::start(subject.scripts_of(is_second))),
             );
         }
-        let mut text = configuration(program, subject);
+        let mut text = configuration(subject);
         for (name, origin) in ["%ORIGIN%", "%SECOND%"].iter().zip(&origins) {
             text = text.replace(name, &format!("127.0.0.1:{}", origin.port));
         }
@@ -162,14 +163,11 @@ impl Drop for Server {
     }
 }
 
-/// The same for both, except for nginx's own: temporary directories of its proxy modules.
-fn configuration(program: Program, subject: &Subject) -> String {
-    let temporary = match program {
-        Program::Nginx => ["proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|module| format!("{module}_temp_path %OUT%/{module};"))
-            .join(" "),
-        Program::Millstream => String::new(),
-    };
+/// The same for both.
+fn configuration(subject: &Subject) -> String {
+    let temporary = ["proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|module| format!("{module}_temp_path %OUT%/{module};"))
+        .join(" ");
     let server = subject.server.as_ref().map_or_else(String::new, |directives| {
         format!(
             "server {{\nlisten 127.0.0.1:%PORT%;\nserver_name localhost;\nroot %ROOT%;\n{directives}}}\n"
@@ -230,7 +228,18 @@ fn millstream() -> &'static Path {
     path
 }
 
+/// A port that nothing uses now. It is below those that the kernel gives to outgoing connections, of which the tests
+/// make many, and no other test of this process gets it.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(97) + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = PORTS_START + u16::try_from(number % PORTS_COUNT).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
+
+const PORTS_START: u16 = 12_000;
+const PORTS_COUNT: u32 = 20_000;

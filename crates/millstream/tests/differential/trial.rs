@@ -10,21 +10,67 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::thread;
 
+/// nginx and another server with the same configuration and files.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    servers: [Server; 2],
+    /// Removed at the end.
+    _directory: Directory,
+}
+
+impl Pair {
+    pub(crate) fn start(subject: &Subject, other: Program) -> Self {
+        let directory = Directory::new();
+        // The servers may run as another user.
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let root = directory.path().join("files");
+        fs::create_dir(&root).unwrap();
+        content::make(&root);
+        let start =
+            |program, name| Server::start(program, subject, &root, &directory.path().join(name));
+        Self {
+            servers: [start(Program::Nginx, "first"), start(other, "second")],
+            _directory: directory,
+        }
+    }
+
+    /// Both answers, requested at the same time.
+    pub(crate) fn answers(&self, case: &Case) -> [String; 2] {
+        thread::scope(|scope| {
+            let asked = self.servers.each_ref().map(|server| {
+                let address = server.address;
+                scope.spawn(move || {
+                    let received = exchange(address, &case.sends);
+                    let methods = answer::requested_methods(&case.sends.concat());
+                    let mut shown = answer::show(&received.bytes, &methods, address.port());
+                    let _ = writeln!(shown, "({:?})", received.end);
+                    server.without_names(&(shown + &server.take_seen()))
+                })
+            });
+            asked.map(|thread| thread.join().unwrap())
+        })
+    }
+
+    /// Ends both, so that their logs are complete.
+    pub(crate) fn stop(&mut self) {
+        for server in &mut self.servers {
+            server.stop();
+        }
+    }
+
+    /// The same file of both, if it is a log without the parts that may differ.
+    pub(crate) fn log(&self, name: &str) -> [String; 2] {
+        self.servers.each_ref().map(|server| log_of(server, name))
+    }
+}
+
 /// Runs all cases of a subject against nginx and against `other`. Returns the failures, one text a case, with both
 /// answers where they differ.
 pub(crate) fn run(subject: &Subject, other: Program) -> Vec<String> {
-    let directory = Directory::new();
-    // The servers may run as another user.
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let root = directory.path().join("files");
-    fs::create_dir(&root).unwrap();
-    content::make(&root);
-    let start =
-        |program, name| Server::start(program, subject, &root, &directory.path().join(name));
-    let mut servers = [start(Program::Nginx, "first"), start(other, "second")];
+    let mut pair = Pair::start(subject, other);
     let mut verdict = Vec::new();
     for case in &subject.cases {
-        let [expected, found] = answers(&servers, case);
+        let [expected, found] = pair.answers(case);
         match &case.differs {
             Some(_) if other == Program::Millstream && expected == found => {
                 verdict.push(format!("=== no difference any more: {}\n", case.text));
@@ -38,11 +84,9 @@ pub(crate) fn run(subject: &Subject, other: Program) -> Vec<String> {
             _ => {}
         }
     }
-    for server in &mut servers {
-        server.stop();
-    }
+    pair.stop();
     for name in &subject.compare {
-        let [expected, found] = servers.each_ref().map(|server| log_of(server, name));
+        let [expected, found] = pair.log(name);
         if expected != found {
             verdict.push(difference(name, &expected, &found));
         }
@@ -64,23 +108,6 @@ fn unlike_beyond(id: &str, expected: &str, found: &str) -> Option<&'static str> 
         text.lines().filter(is_other).map(str::to_owned).collect()
     };
     (others(expected) != others(found)).then_some("they differ in more than is known\n")
-}
-
-/// Both answers, requested at the same time.
-fn answers(servers: &[Server; 2], case: &Case) -> [String; 2] {
-    thread::scope(|scope| {
-        let asked = servers.each_ref().map(|server| {
-            let address = server.address;
-            scope.spawn(move || {
-                let received = exchange(address, &case.sends);
-                let methods = answer::requested_methods(&case.sends.concat());
-                let mut shown = answer::show(&received.bytes, &methods, address.port());
-                let _ = writeln!(shown, "({:?})", received.end);
-                server.without_names(&(shown + &server.take_seen()))
-            })
-        });
-        asked.map(|thread| thread.join().unwrap())
-    })
 }
 
 /// A log without the parts that may differ: time, process, number of the connection.
@@ -131,8 +158,23 @@ fn legible(bytes: &[u8]) -> String {
     text
 }
 
+/// The text with another number in this column, counted from 0, of its lines of an access log.
+pub(crate) fn with_column(text: &str, column: usize, change: impl Fn(usize) -> String) -> String {
+    let mut changed = String::new();
+    for line in text.lines() {
+        let mut columns: Vec<String> = line.split('|').map(str::to_owned).collect();
+        if line.starts_with("log |")
+            && let Ok(number) = columns[column].parse()
+        {
+            columns[column] = change(number);
+        }
+        let _ = writeln!(changed, "{}", columns.join("|"));
+    }
+    changed
+}
+
 /// nginx's lines (-) and the other's (+), around the equal ones. Of long texts only the differences are shown.
-fn difference(name: &str, expected: &str, found: &str) -> String {
+pub(crate) fn difference(name: &str, expected: &str, found: &str) -> String {
     let mut text = format!("=== {name}\n");
     let expected: Vec<&str> = expected.lines().collect();
     let found: Vec<&str> = found.lines().collect();
