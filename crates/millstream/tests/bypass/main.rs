@@ -89,5 +89,8 @@ mod workers;
 /// Server and load over shared memory.
 mod memif;
 
+/// Proxies at both ends of shared memory.
+mod memif_proxy;
+
 /// Connecting and disconnecting the ends of shared memory.
 mod memif_ends;

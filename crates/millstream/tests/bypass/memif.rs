@@ -8,7 +8,7 @@ use std::process::Output;
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
 /// The server's stack, which makes the socket, and the load's, for frames of so many bytes.
-fn stacks(site: &Site, mtu: u32) -> [String; 2] {
+pub(crate) fn stacks(site: &Site, mtu: u32) -> [String; 2] {
     let socket = site.path("memif.sock");
     let socket = socket.display();
     [
