@@ -53,6 +53,16 @@ async fn attempt<E: Engine, R: Record>(
     number: u32,
     deadline: Instant,
 ) -> Result<E::Stream, Failure> {
+    let stream = open(local, number)?;
+    match local.scheduler.until(deadline, stream.drained(0)).await {
+        Ok(Ok(())) => Ok(stream),
+        Ok(Err(error)) => Err(Failure::of_connect(error)),
+        Err(_) => Err(Failure::ConnectTimeout),
+    }
+}
+
+/// Begins a connection. Apart from what waits for it, so that the options take no room in the task.
+fn open<E: Engine, R: Record>(local: &Local<E, R>, number: u32) -> Result<E::Stream, Failure> {
     let Some(endpoint) = local.plan.endpoint(local.share.thread, number) else {
         return Err(Failure::Connect(StreamError::Unreachable));
     };
@@ -69,15 +79,9 @@ async fn attempt<E: Engine, R: Record>(
         nodelay: local.plan.nodelay,
         ..ConnectOptions::default()
     };
-    let stream = local
-        .engine
-        .connect(&target, &options, local.scheduler.current())
-        .map_err(Failure::of_connect)?;
-    match local.scheduler.until(deadline, stream.drained(0)).await {
-        Ok(Ok(())) => Ok(stream),
-        Ok(Err(error)) => Err(Failure::of_connect(error)),
-        Err(_) => Err(Failure::ConnectTimeout),
-    }
+    let task = local.scheduler.current();
+    let opened = local.engine.connect(&target, &options, task);
+    opened.map_err(Failure::of_connect)
 }
 
 /// Queues the next request on the stream; a script that fails ends the run, and nothing is sent.

@@ -345,7 +345,7 @@ mod tests {
             &[View::Drops, View::Rings],
         );
         assert_eq!(parse("--all").unwrap().views.len(), View::ALL.len());
-        assert_eq!(parse("--all").unwrap().request().tables.len(), 6);
+        assert_eq!(parse("--all").unwrap().request().tables.len(), 7);
     }
 
     #[test]
