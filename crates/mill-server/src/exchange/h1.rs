@@ -338,8 +338,10 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         } else {
             self.answered = Some(location);
         }
-        // Where chunks or a length frame the content, the client sees that some of it is missing.
-        if result == Err(SendError::Incomplete) && plan.framing == Framing::Close {
+        // Where chunks or a length frame the content, the client sees that some of it is missing. One that has sent FIN
+        // may still read.
+        let is_short = matches!(result, Err(SendError::Incomplete | SendError::Abandoned));
+        if is_short && plan.framing == Framing::Close {
             self.abort();
         }
         result

@@ -261,6 +261,7 @@ impl<E: Engine> UpstreamContent<E> {
 impl<E: Engine> Source for UpstreamContent<E> {
     fn poll_piece(&mut self, most: usize, piece: &mut Vec<u8>) -> Poll<Result<bool, SendError>> {
         let start = piece.len();
+        let mut skipped = 0;
         loop {
             match self.poll_receive(most, piece) {
                 Poll::Pending => return Poll::Pending,
@@ -270,9 +271,15 @@ impl<E: Engine> Source for UpstreamContent<E> {
             if self.part.is_none() {
                 break;
             }
+            skipped += piece.len() - start;
             self.keep_part(start, piece);
             if piece.len() > start || self.connection.is_none() {
                 break;
+            }
+            if skipped >= SKIPPED_PER_TURN {
+                // Others are to have their turn.
+                self.scheduler.wake(self.scheduler.current());
+                return Poll::Pending;
             }
         }
         let count = piece.len() - start;
@@ -317,6 +324,9 @@ impl<E: Engine> Drop for UpstreamContent<E> {
         self.close();
     }
 }
+
+/// Bytes in front of a part that are passed over in one turn, at least.
+const SKIPPED_PER_TURN: usize = 2 * 1024 * 1024;
 
 /// Bytes of an answer behind its head up to which all of them are taken at once.
 const ARRIVED_BYTES_MAX: usize = 16 * 1024;

@@ -5,7 +5,7 @@ use crate::request::Request;
 use crate::response::{FieldLine, FieldText};
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::PassSettings;
-use mill_http::field::KnownField;
+use mill_http::field::{KnownField, is_token_byte};
 use mill_http::version::Version;
 
 /// Whether the client gets trailers: it says that it takes them (RFC 9110 6.5.1).
@@ -27,14 +27,15 @@ pub(super) fn are_passed(
 }
 
 /// The trailers in these bytes, which the coding's rules hold for already, that the client gets: not hidden ones, nor
-/// those that a recipient could take for the framing or the way of the message (RFC 9110 6.5.1).
+/// those whose name is none, nor those that a recipient could take for the framing or the way of the message (RFC 9110 6.5.1).
 pub(super) fn lines(bytes: &[u8], settings: &PassSettings) -> Vec<FieldLine> {
     let lines = bytes.split(|byte| *byte == b'\n');
     let lines = lines.filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
         let (name, value) = (line.get(..colon)?, line.get(colon + 1..)?.trim_ascii());
         let known = KnownField::parse(name);
-        let is_passed = !hints::is_of_connection(known)
+        let is_passed = name.iter().all(|byte| is_token_byte(*byte))
+            && !hints::is_of_connection(known)
             && !matches!(known, KnownField::Host | KnownField::Te)
             && !name.eq_ignore_ascii_case(b"Trailer")
             && !settings.hides(PassProtocol::Http, name);

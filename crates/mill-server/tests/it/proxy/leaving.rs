@@ -51,6 +51,21 @@ fn a_client_that_leaves_between_two_events_ends_the_answer() {
 }
 
 #[test]
+fn an_answer_that_ends_with_the_connection_is_reset_for_a_client_that_has_sent_fin() {
+    let mut proxy = Proxy::new("location / { proxy_pass http://app; }", |_, _| {
+        vec![send(EVENTS), send("5\r\ndata\n\r\n"), Act::Hang]
+    });
+    let client = proxy.server.connect();
+    client.send("GET / HTTP/1.0\r\n\r\n");
+    proxy.server.run();
+    assert!(client.received().ends_with(b"\r\n\r\ndata\n"));
+    client.at(SECOND).finish();
+    proxy.server.run();
+    // It may still read, and an orderly end would say that this is all.
+    assert!(client.was_reset());
+}
+
+#[test]
 fn a_client_that_leaves_while_its_server_is_connected_to_ends_the_try() {
     for (settings, expected) in [
         ("", &["499 - 1.000 0"][..]),
