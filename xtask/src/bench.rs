@@ -40,7 +40,7 @@ Measurements:
            (cargo xtask bench load --help)
   bypass   our own TCP/IP stack over AF_XDP and memif, against nginx and against raw frames
            (cargo xtask bench bypass --help)
-  proxy    Millstream as a proxy against nginx and HAProxy: CPU time a request, system calls, allocations
+  proxy    Millstream as a proxy against nginx, HAProxy and a plain relay: CPU time a request, system calls, allocations
            (cargo xtask bench proxy --help)
   stack    our own TCP/IP stack in memory: nanoseconds a segment and a connection, bytes an idle one
            (cargo xtask bench stack --help)
@@ -62,6 +62,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),
         [bypass::raw::ARGUMENT, arguments @ ..] => bypass::raw::run(arguments),
         [proxy::origin::ARGUMENT, arguments @ ..] => proxy::origin::run(arguments),
+        [proxy::relay::ARGUMENT, arguments @ ..] => proxy::relay::run(arguments),
         [proxy::websocket::ARGUMENT, arguments @ ..] => proxy::websocket::run(arguments),
         [name, ..] => {
             eprintln!("xtask bench: no measurement is called \"{name}\"\n\n{LIST}");

@@ -3,6 +3,8 @@
 
 /// Servers behind the proxy that speak something else than plain HTTP.
 pub(super) mod origin;
+/// The floor: a relay that parses nothing.
+pub(super) mod relay;
 /// Clients that send messages and wait for their echo.
 pub(super) mod websocket;
 
@@ -30,7 +32,7 @@ pub(super) const PROXY: Benchmark = Benchmark {
 const USAGE: &str = "\
 Usage: cargo xtask bench proxy [OPTION]...
 
-Measures proxies: nginx, HAProxy and Millstream in turn, there and back, each block with a fresh
+Measures proxies: nginx, HAProxy, Millstream and a relay that parses nothing in turn, there and back, each block with a fresh
 process on the first CPU; the server behind it (nginx, or one of our own for WebSocket and FastCGI)
 and the client on the second. Cases over AF_XDP take root and network namespaces.
 
