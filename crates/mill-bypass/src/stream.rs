@@ -14,7 +14,7 @@ use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{
-    Readable, Stream, StreamError, StreamOption, TransportInfo, Unsupported,
+    Readable, Stream, StreamError, StreamOption, TransportInfo, Unsupported, WRITE_SOME_BYTES,
 };
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
@@ -85,6 +85,17 @@ where
         match &self.0 {
             Which::Stack(stream) => stream.write(payload),
             Which::Inner(stream) => stream.write(payload),
+        }
+    }
+
+    fn write_some(&self, bytes: &[u8]) -> usize {
+        match &self.0 {
+            Which::Stack(stream) => {
+                let some = bytes.get(..WRITE_SOME_BYTES).unwrap_or(bytes);
+                stream.write(Payload::Copy(some));
+                some.len()
+            }
+            Which::Inner(stream) => stream.write_some(bytes),
         }
     }
 

@@ -109,6 +109,7 @@ behaviours! { $
         queued_and_sent_tell_how_far_it_is,
         a_long_send_leaves_the_others_their_turns,
         gathered_bytes_of_several_connections_do_not_mix,
+        some_of_much_is_taken_again_and_again_and_little_of_it_is_queued,
         a_range_outside_its_bytes_breaks_the_stream_and_not_the_engine,
     }
     file_payloads {

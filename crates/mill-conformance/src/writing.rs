@@ -7,7 +7,7 @@ use crate::{Around, Directory, End, Server, Testbed};
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{Files, Symlinks};
 use mill_runtime::payload::Payload;
-use mill_runtime::stream::{Stream, StreamError};
+use mill_runtime::stream::{Stream, StreamError, WRITE_SOME_BYTES};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -248,6 +248,31 @@ pub fn a_long_send_leaves_the_others_their_turns<T: Testbed>() {
     assert!(turns.get() < 6 && large.received.len() < 32 << 20);
     server.run_until("the large one", || large.ended(End::Fin));
     assert_eq!(large.received.len(), 64 << 20);
+}
+
+pub fn some_of_much_is_taken_again_and_again_and_little_of_it_is_queued<T: Testbed>() {
+    let mut server = Server::<T>::start_narrow(1, |stream, _| async move {
+        let bytes = pattern(3_000_000);
+        stream.write(Payload::Copy(b"before"));
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let queued = stream.queued();
+            let some = stream.write_some(rest);
+            assert!((1..=rest.len()).contains(&some));
+            assert!(stream.queued() <= queued + WRITE_SOME_BYTES as u64);
+            rest = &rest[some..];
+            stream.write(Payload::Copy(b"-"));
+            stream.drained(WRITE_SOME_BYTES as u64).await.unwrap();
+        }
+        stream.drained(0).await.unwrap();
+    });
+    let mut client = server.connect_small();
+    server.run_until("the end", || client.ended(End::Fin));
+    let mut received = client.received.strip_prefix(b"before").unwrap().to_vec();
+    received.retain(|byte| *byte != b'-');
+    let mut expected = pattern(3_000_000);
+    expected.retain(|byte| *byte != b'-');
+    assert!(received == expected);
 }
 
 pub fn gathered_bytes_of_several_connections_do_not_mix<T: Testbed>() {

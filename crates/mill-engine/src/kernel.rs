@@ -15,8 +15,11 @@ mod outbound;
 /// The two buffers that all connections of a worker share within a turn.
 mod buffers;
 
-/// Receiving, sending and closing of one slot.
+/// Receiving, waiting and closing of one slot.
 mod connection;
+
+/// Sending of one slot.
+mod sending;
 
 /// The precision of timeouts.
 mod precision;

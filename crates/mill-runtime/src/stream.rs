@@ -83,6 +83,14 @@ pub trait Stream: 'static {
     /// [`Stream::poll_drained`] before it writes more. After an error of the stream the payload is dropped.
     fn write(&self, payload: Payload<'_, Self::File>);
 
+    /// Hands over a copy of as much of `bytes` as is worth it now, at least one byte; returns how many. An engine that can
+    /// sends from `bytes` itself, and copies at most [`WRITE_SOME_BYTES`] of what the transport does not take.
+    fn write_some(&self, bytes: &[u8]) -> usize {
+        let some = bytes.get(..WRITE_SOME_BYTES).unwrap_or(bytes);
+        self.write(Payload::Copy(some));
+        some.len()
+    }
+
     /// Ready when at most `most` bytes of what was written still wait for the transport.
     fn poll_drained(&self, most: u64) -> Poll<Result<(), StreamError>>;
 
@@ -119,3 +127,6 @@ pub trait Stream: 'static {
         poll_fn(move |_| self.poll_drained(most))
     }
 }
+
+/// Bytes that [`Stream::write_some`] copies at most.
+pub const WRITE_SOME_BYTES: usize = 64 * 1024;

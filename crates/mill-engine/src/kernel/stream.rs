@@ -43,6 +43,10 @@ impl Stream for KernelStream {
         self.engine.write(self.index, payload);
     }
 
+    fn write_some(&self, bytes: &[u8]) -> usize {
+        self.engine.write_some(self.index, bytes)
+    }
+
     fn poll_drained(&self, most: u64) -> Poll<Result<(), StreamError>> {
         self.engine.poll_drained(self.index, most)
     }

@@ -113,9 +113,14 @@ impl Slot {
         let mut pieces = [IoSlice::new(&[]); PIECES];
         let (count, more) = outbound.memory(&mut pieces);
         let pieces = pieces.get(..count).unwrap_or_default();
+        self.send_pieces(pieces, more) as u64
+    }
+
+    /// One call for pieces of memory, with `more` to follow; returns the number of bytes sent.
+    pub(super) fn send_pieces(&mut self, pieces: &[IoSlice<'_>], more: bool) -> usize {
         let offered: usize = pieces.iter().map(|piece| piece.len()).sum();
         let sent = socket::send_vectored(self.descriptor.as_fd(), pieces, more);
-        self.on_sent(sent, offered as u64) as u64
+        self.on_sent(sent, offered as u64)
     }
 
     /// A connect in progress whose socket has become writable has succeeded or failed.
