@@ -106,6 +106,10 @@ impl HotAnswers {
         listener: &ListenerContext,
         now: Instant,
     ) -> (usize, Looked) {
+        // Where nothing is kept, such as without `open_file_cache`, the request is not parsed twice.
+        if self.answers.is_empty() {
+            return (0, Looked::Missed);
+        }
         if let Some((answer, keep)) = self.recent.find(listener.id, bytes)
             && answer.freshness.is_fresh(now)
         {
@@ -114,8 +118,8 @@ impl HotAnswers {
             let more = false;
             return (bytes.len(), Looked::Found { answer, keep, more });
         }
-        // Where nothing is kept, such as without `open_file_cache`, the request is not parsed twice.
-        if self.answers.is_empty() {
+        // Only GET has kept answers.
+        if !bytes.starts_with(b"GET ") {
             return (0, Looked::Missed);
         }
         let head = &mut self.head;

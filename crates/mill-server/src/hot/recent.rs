@@ -18,8 +18,11 @@ struct RecentRequest<A> {
 
 impl<A> RecentRequests<A> {
     /// The answer to a request that consists of `bytes`, and whether its connection stays open. Costs a look at each
-    /// byte.
+    /// byte, unless the request is long or none is stored.
     pub(super) fn find(&self, listener: u32, bytes: &[u8]) -> Option<(&A, bool)> {
+        if bytes.len() > REQUEST_BYTES_MAX || self.places.is_empty() {
+            return None;
+        }
         let recent = self.places.get(place_of(bytes))?.as_ref()?;
         (recent.listener == listener && recent.bytes == bytes)
             .then_some((&recent.answer, recent.keep))
