@@ -218,7 +218,8 @@ impl<E: Engine> Local<E> {
 
     pub fn put_buffer(&self, mut buffer: Vec<u8>) {
         let mut buffers = self.buffers.borrow_mut();
-        if buffers.len() < BUFFERS_MAX && buffer.capacity() <= BUFFER_BYTES_MAX {
+        let is_of_use = (BUFFER_BYTES..=BUFFER_BYTES_MAX).contains(&buffer.capacity());
+        if is_of_use && buffers.len() < BUFFERS_MAX {
             buffer.clear();
             buffers.push(buffer);
         }

@@ -154,8 +154,9 @@ pub(crate) async fn respond<X: Exchange>(
     let mut proxying = Proxying::new(settings, target, group, content, request, local);
     let answer = proxying.run(exchange, request).await;
     proxying.set_cookie(request);
-    if !matches!(answer, Answer::Response(_) | Answer::Close) {
-        proxying.content.keep_for(request);
+    match answer {
+        Answer::Response(_) | Answer::Close => proxying.content.release(local),
+        _ => proxying.content.keep_for(request),
     }
     answer
 }

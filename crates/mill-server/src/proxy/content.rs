@@ -104,6 +104,13 @@ impl<E: Engine> RequestContent<E> {
         }
     }
 
+    /// Gives the memory back: no server needs the content any more.
+    pub(super) fn release(self, local: &Local<E>) {
+        if let Self::Buffered { bytes, .. } = self {
+            local.put_buffer(bytes);
+        }
+    }
+
     /// What an earlier location has read. It is refused if that was passed on as it came: without it the server would wait
     /// for content, or take the next request for it.
     fn take_kept(request: &mut Request, local: &Local<E>) -> Result<Self, AnswerOf<E>> {
@@ -224,9 +231,14 @@ impl<E: Engine> RequestContent<E> {
             Self::None => Ok(false),
             Self::Buffered { bytes, sent } => {
                 let rest = bytes.get(*sent..).unwrap_or_default();
-                let piece = rest.get(..pieces.bytes_max()).unwrap_or(rest);
-                pieces.write(stream, local, Payload::Copy(piece));
-                *sent += piece.len();
+                *sent += match pieces {
+                    PieceFraming::None if !rest.is_empty() => stream.write_some(rest),
+                    _ => {
+                        let piece = rest.get(..pieces.bytes_max()).unwrap_or(rest);
+                        pieces.write(stream, local, Payload::Copy(piece));
+                        piece.len()
+                    }
+                };
                 let more = *sent < bytes.len();
                 if !more {
                     pieces.write_end(stream);
@@ -234,10 +246,16 @@ impl<E: Engine> RequestContent<E> {
                 Ok(more)
             }
             Self::InFile { file, rest } => {
+                let copies = !request.location.files.sendfile;
+                let most = match pieces {
+                    // The engine sends a range of the file by itself.
+                    PieceFraming::None if !copies => FILE_PIECE_BYTES,
+                    _ => pieces.bytes_max() as u64,
+                };
                 let pull = Pull {
                     local,
-                    most: pieces.bytes_max() as u64,
-                    copies: !request.location.files.sendfile,
+                    most,
+                    copies,
                 };
                 match rest.next(&pull).await {
                     Ok(Some(piece)) => pieces.write(stream, local, piece),
@@ -352,3 +370,6 @@ impl<E: Engine> fmt::Debug for RequestContent<E> {
 
 /// Bytes of a piece that is read and passed on at once.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// Bytes of a file that are handed over at once where they are not copied.
+const FILE_PIECE_BYTES: u64 = 1024 * 1024;

@@ -26,12 +26,12 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 const REQUESTS: u32 = 100;
 const ROUNDS: u32 = 10;
 
-/// A server that gives the same answer to each request, whose head ends it.
-fn serve(listener: &TcpListener, answer: &[u8]) {
+/// A server that gives the same answer to each request, which ends with `end`.
+fn serve(listener: &TcpListener, end: &[u8], answer: &[u8]) {
     let Ok((mut stream, _)) = listener.accept() else {
         return;
     };
-    while read_until(&mut stream, b"\r\n\r\n") {
+    while read_until(&mut stream, end) {
         stream.write_all(answer).unwrap();
     }
 }
@@ -49,11 +49,9 @@ fn read_until(stream: &mut TcpStream, end: &[u8]) -> bool {
     true
 }
 
-/// Asks so many rounds of requests, one after the other, and counts the rounds in `round`.
-fn ask(address: SocketAddr, end: &[u8], round: &AtomicU32) {
+/// Sends so many rounds of a request, one after the other, and counts the rounds in `round`.
+fn ask(address: SocketAddr, request: &[u8], end: &[u8], round: &AtomicU32) {
     let mut stream = TcpStream::connect(address).unwrap();
-    let request =
-        b"GET /a?b HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n";
     for _ in 0..ROUNDS {
         for _ in 0..REQUESTS {
             stream.write_all(request).unwrap();
@@ -64,8 +62,9 @@ fn ask(address: SocketAddr, end: &[u8], round: &AtomicU32) {
     // The end of the connection wakes the worker.
 }
 
-/// The allocations of each round while a proxy with these directives passes `answer` on, which ends with `end`.
-fn allocations_of(directives: &str, answer: &[u8], end: &[u8]) -> Vec<u64> {
+/// The allocations of each round while a proxy with these directives passes `request` on, and `answer` back; both end
+/// with what is behind them here.
+fn allocations_of(directives: &str, request: (&[u8], &[u8]), answer: (&[u8], &[u8])) -> Vec<u64> {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let front = TcpListener::bind("127.0.0.1:0").unwrap();
     let (behind, address) = (origin.local_addr().unwrap(), front.local_addr().unwrap());
@@ -84,8 +83,8 @@ fn allocations_of(directives: &str, answer: &[u8], end: &[u8]) -> Vec<u64> {
     let round = AtomicU32::new(0);
     let mut counted = Vec::new();
     thread::scope(|scope| {
-        scope.spawn(|| serve(&origin, answer));
-        scope.spawn(|| ask(address, end, &round));
+        scope.spawn(|| serve(&origin, request.1, answer.0));
+        scope.spawn(|| ask(address, request.0, answer.1, &round));
         let (mut known, mut before) = (0, allocations());
         while known < ROUNDS {
             assert!(turn(), "the worker has not ended");
@@ -144,7 +143,15 @@ fn start(engine: KernelEngine, text: &str) -> impl FnMut() -> bool {
 /// What a request needs shows in each round; in some a timer or a list may grow once more.
 #[track_caller]
 fn check(directives: &str, answer: &str, end: &str) {
-    let counted = allocations_of(directives, answer.as_bytes(), end.as_bytes());
+    let request =
+        b"GET /a?b HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n";
+    let answer = (answer.as_bytes(), end.as_bytes());
+    check_request(directives, (request, b"\r\n\r\n"), answer);
+}
+
+#[track_caller]
+fn check_request(directives: &str, request: (&[u8], &[u8]), answer: (&[u8], &[u8])) {
+    let counted = allocations_of(directives, request, answer);
     let least = counted.iter().min();
     assert_eq!(
         least,
@@ -170,4 +177,17 @@ fn a_kept_connection_to_a_kept_connection_allocates_nothing() {
     check(usual, &of_length, "end");
     check(connection, &in_chunks, "\r\n0\r\n\r\n");
     check(connection, &empty, "\r\n\r\n");
+}
+
+#[test]
+fn content_of_a_request_in_memory_allocates_nothing() {
+    for len in [10, 1000, 100_000] {
+        let request = format!(
+            "POST /a HTTP/1.1\r\nHost: example.org\r\nContent-Length: {len}\r\n\r\n{}end",
+            "x".repeat(len - 3)
+        );
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes";
+        let directives = "proxy_set_header Connection ''; client_body_buffer_size 128k;";
+        check_request(directives, (request.as_bytes(), b"end"), (answer, b"yes"));
+    }
 }

@@ -21,7 +21,7 @@ pub(super) enum NotStored {
 /// The content in memory, or all of it in the file.
 type Stored<E> = (Vec<u8>, Option<TemporaryFile<FileOf<E>>>);
 
-/// Reads the content. At most a buffer of it is in memory at any time.
+/// Reads the content. At most `client_body_buffer_size` bytes of it are in memory while more is awaited.
 pub(super) async fn store<X: Exchange>(
     exchange: &mut X,
     request: &mut Request,
@@ -29,19 +29,24 @@ pub(super) async fn store<X: Exchange>(
 ) -> Result<Stored<X::Engine>, NotStored> {
     let memory_max = memory_bytes_max(request);
     let in_file_only = request.location.client_body.in_file_only != ClientBodyFile::Off;
+    let len = request.message.head.content_length;
     let mut bytes = Vec::new();
     let mut file = None;
     let mut share_left = SHARE_PER_TURN;
     loop {
-        let most = memory_max.saturating_sub(bytes.len());
-        let read = exchange.content(request, most.clamp(1, PIECE_BYTES), |piece| {
+        // What has arrived is taken, even if it is more than is kept while waiting.
+        let read = exchange.content(request, PIECE_BYTES, |piece| {
+            if bytes.capacity() == 0 {
+                bytes = local.take_buffer();
+                bytes.reserve(len.map_or(0, clamp).min(memory_max));
+            }
             bytes.extend_from_slice(piece);
             share_left = share_left.saturating_sub(piece.len());
         });
         if !read.await.map_err(NotStored::Missing)? {
             break;
         }
-        if bytes.len() >= memory_max {
+        if file.is_some() || bytes.len() >= memory_max {
             flush(&mut bytes, &mut file, request, local)?;
         }
         if share_left == 0 {
@@ -51,7 +56,6 @@ pub(super) async fn store<X: Exchange>(
     }
     if file.is_some() || in_file_only {
         flush(&mut bytes, &mut file, request, local)?;
-        bytes = Vec::new();
     } else if request.site.mentions.request_body {
         request.stored_content = Some(Box::new(StoredContent::Memory(bytes.clone())));
     }
@@ -66,10 +70,14 @@ fn memory_bytes_max(request: &Request) -> usize {
         Some(len) if len <= buffer + buffer / 4 => len + 1,
         _ => buffer,
     };
-    usize::try_from(in_memory).unwrap_or(usize::MAX)
+    clamp(in_memory)
 }
 
-/// Moves what is in memory to the file.
+fn clamp(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Moves what is in memory to the file, and gives the memory back.
 fn flush<E: Engine>(
     bytes: &mut Vec<u8>,
     file: &mut Option<TemporaryFile<FileOf<E>>>,
@@ -81,7 +89,7 @@ fn flush<E: Engine>(
         None => file.insert(create(request, local).map_err(NotStored::File)?),
     };
     file.append(bytes, local).map_err(NotStored::File)?;
-    bytes.clear();
+    local.put_buffer(std::mem::take(bytes));
     Ok(())
 }
 
