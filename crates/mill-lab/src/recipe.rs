@@ -104,7 +104,7 @@ pub const MACHINE_VARIABLES: [&str; 14] = [
     // The server's interface towards its clients, and the clients' towards it.
     "interface",
     "client_interface",
-    // Of the client process: its number, from 0, and the address of its host.
+    // Of the client process: its number, from 0, and the address of its host; for a server, of the first.
     "index",
     "client_host",
     // The server's CPUs, as taskset takes them; how many they are; nginx's worker_cpu_affinity masks for them.

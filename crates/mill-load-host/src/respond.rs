@@ -112,7 +112,7 @@ impl Responding {
     }
 }
 
-fn listen(address: SocketAddr, reuseport: bool) -> Result<OwnedFd, String> {
+pub(crate) fn listen(address: SocketAddr, reuseport: bool) -> Result<OwnedFd, String> {
     let options = ListenerOptions {
         reuseport,
         backlog: BACKLOG,

@@ -3,17 +3,20 @@
 use crate::ending;
 use crate::interrupt::Stop;
 use crate::lazy_attachment::LazyAttachment;
-use mill_engine::{CombinedEngine, KernelOptions, combined};
+use crate::respond;
+use mill_engine::{CombinedEngine, KernelOptions, combined, offer};
 use mill_load::generator::{Part, Progress, generator};
+use mill_load::origin::Origin;
 use mill_load::plan::{Plan, Share};
 use mill_load::platform::{ThreadCpu, ThreadInput};
 use mill_load::record::Record;
 use mill_load::request::Requests;
-use mill_runtime::engine::Engine;
+use mill_runtime::engine::{Engine, ListenerId};
 use mill_runtime::time::{Duration, Instant};
 use mill_sys::usage::CpuUsage;
-use mill_sys::{affinity, descriptor, process};
+use mill_sys::{affinity, descriptor, passing, process};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -52,12 +55,14 @@ pub(crate) fn live<R: Record>(
     let number = orders.share.thread;
     // The receiver reads until all threads have ended, unless it has panicked.
     let report = |what| drop(reports.send((number, what)));
-    let engine = match settle_in(
+    let settled = settle_in(
         orders.cpu,
         &input.requests,
         (orders.stack.as_deref(), number),
-    ) {
-        Ok(engine) => engine,
+        orders.plan.origin,
+    );
+    let (engine, listener) = match settled {
+        Ok(settled) => settled,
         Err(sentence) => return report(ThreadReport::Failed(sentence)),
     };
     report(ThreadReport::Ready);
@@ -67,6 +72,9 @@ pub(crate) fn live<R: Record>(
     let measure_from = begin + orders.plan.warm_up;
     let part = (orders.plan, orders.share);
     let mut generator = generator(engine.clone(), part, begin, input.requests, input.recorder);
+    if let Some(listener) = listener {
+        generator.add_listener(listener);
+    }
     let mut cpu = CpuWatch::new(measure_from);
     loop {
         let now = engine.now();
@@ -112,7 +120,8 @@ fn settle_in(
     cpu: Option<u16>,
     requests: &Requests,
     (stack, number): (Option<&LazyAttachment>, u32),
-) -> Result<CombinedEngine, String> {
+    origin: Option<Origin>,
+) -> Result<(CombinedEngine, Option<ListenerId>), String> {
     if let Some(cpu) = cpu {
         affinity::bind_to(&[cpu])
             .map_err(|error| format!("a thread could not be bound to CPU {cpu}: {error}"))?;
@@ -124,13 +133,38 @@ fn settle_in(
     }
     // Never refused; a wait that ends 50 us late is measured as lateness.
     let _ = process::set_timer_slack(TIMER_SLACK);
+    let mailbox = origin.map(offered).transpose()?;
     let options = KernelOptions {
+        mailbox,
         exact_waits: true,
         ..KernelOptions::default()
     };
     let stack = stack.map(|stack| stack.bypass(number)).transpose();
     let engine = stack.and_then(|stack| combined::engine(options, stack));
-    engine.map_err(|error| no_engine(&error))
+    let engine = engine.map_err(|error| no_engine(&error))?;
+    let listener = origin.map(|origin| listen(&engine, origin)).transpose()?;
+    Ok((engine, listener))
+}
+
+fn listen(engine: &CombinedEngine, origin: Origin) -> Result<ListenerId, String> {
+    let listening = engine.listen(&origin.listening());
+    listening.map(|listening| listening.id).map_err(|failed| {
+        let error = io::Error::from_raw_os_error(failed.code);
+        format!(
+            "--origin: {} at port {} failed: {error}",
+            failed.call, origin.port
+        )
+    })
+}
+
+/// The kernel's socket of the thread's own server, in a mailbox as engines take it.
+fn offered(origin: Origin) -> Result<OwnedFd, String> {
+    let refused = |error| no_engine(&error);
+    let socket = respond::listen(origin.address(), false)?;
+    let (near, far) = passing::pair().map_err(refused)?;
+    let key = offer::encode(&origin.listening().address, None);
+    passing::send(near.as_fd(), &key, &[socket.as_fd()]).map_err(refused)?;
+    Ok(far)
 }
 
 fn no_engine(error: &io::Error) -> String {

@@ -59,8 +59,26 @@ impl Phase {
     }
 }
 
-/// Runs connection `number` until its budget is used up or it gives up. At the end of the run it is dropped.
-pub(crate) async fn run<E: Engine, R: Record>(local: Rc<Local<E, R>>, number: u32) {
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Sends the requests of this connection.
+    Sends(u32),
+    /// Answers on the connection that was accepted first.
+    Answers,
+}
+
+/// Runs a connection until its budget is used up or it gives up. At the end of the run it is dropped.
+pub(crate) async fn run<E: Engine, R: Record>(local: Rc<Local<E, R>>, task: Task) {
+    let number = match task {
+        Task::Sends(number) => number,
+        Task::Answers => {
+            if let Some(answers) = local.accepted.take() {
+                answers.await;
+            }
+            return;
+        }
+    };
     let mut connection = Connection {
         local,
         number,

@@ -1,28 +1,38 @@
 //! One thread of a run: its worker, its connections, its turns.
 
-use crate::connection;
+use crate::connection::{self, Task};
 use crate::local::{Abort, Local};
+use crate::origin;
 use crate::plan::{Plan, Share};
 use crate::record::Record;
 use crate::request::{RequestSource, Requests, Script};
 use crate::silence::Gap;
 use crate::tally::Tally;
-use mill_runtime::engine::Engine;
+use mill_runtime::engine::{Engine, ListenerId};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::{Duration, Instant};
-use mill_runtime::worker::ConnectingWorker;
+use mill_runtime::worker::Worker;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// A thread's generator, run turn by turn by the thread's owner.
-#[derive(Debug)]
 pub struct Generator<E: Engine, R, F> {
-    worker: ConnectingWorker<E, F>,
+    worker: Worker<E, F, Accepted<E, F>>,
     local: Rc<Local<E, R>>,
     /// When the measured period begins and, if time ends it, ends.
     measure_from: Instant,
     end: Instant,
     next_cut: Instant,
+}
+
+/// Makes the task of a connection that the thread's own server accepts.
+type Accepted<E, F> = Box<dyn FnMut(<E as Engine>::Stream, ListenerId) -> F>;
+
+impl<E: Engine, R, F> core::fmt::Debug for Generator<E, R, F> {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let mut shown = formatter.debug_struct("Generator");
+        shown.field("end", &self.end).finish_non_exhaustive()
+    }
 }
 
 /// The result of a turn.
@@ -66,6 +76,7 @@ pub fn generator<E: Engine, R: Record>(
     let measure_from = begin + plan.warm_up;
     let end = plan.end(begin);
     let next_cut = measure_from + plan.interval;
+    let answering = origin::answering(&engine, &scheduler, plan.origin);
     let local = Rc::new(Local::new(
         engine.clone(),
         Rc::clone(&scheduler),
@@ -78,9 +89,14 @@ pub fn generator<E: Engine, R: Record>(
         // What a late thread does belongs to the measured period too.
         local.begin_measuring(begin);
     }
-    let mut worker = ConnectingWorker::connecting(engine, scheduler);
+    let shared = Rc::clone(&local);
+    let accepted = move |stream, _| {
+        shared.accepted.push(answering(stream));
+        connection::run(Rc::clone(&shared), Task::Answers)
+    };
+    let mut worker = Worker::new(engine, scheduler, Box::new(accepted) as Accepted<E, _>);
     for number in connections {
-        worker.spawn(connection::run(Rc::clone(&local), number));
+        worker.spawn(connection::run(Rc::clone(&local), Task::Sends(number)));
     }
     Generator {
         worker,
@@ -92,6 +108,11 @@ pub fn generator<E: Engine, R: Record>(
 }
 
 impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
+    /// Has the thread answer requests too, as [`Plan::origin`] says.
+    pub fn add_listener(&mut self, listener: ListenerId) {
+        self.worker.add_listener(listener);
+    }
+
     /// One turn of the worker, begun at `now`; waits at most until `wake_at`.
     pub fn turn(&mut self, now: Instant, wake_at: Instant) -> Progress<R::Interval> {
         let local = &self.local;

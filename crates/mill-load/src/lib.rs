@@ -26,6 +26,8 @@
 //! - A request's latency counts from when it was due, even if it could not be sent then.
 #![forbid(unsafe_code)]
 
+/// The server behind a proxy that is under load.
+pub mod origin;
 /// The plan of a run, as values.
 pub mod plan;
 /// What is sent: rendered once, or by a script.

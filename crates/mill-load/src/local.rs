@@ -3,6 +3,7 @@
 use crate::arrivals::Schedule;
 use crate::failure::Failure;
 use crate::head_memory::HeadMemory;
+use crate::origin::Accepted;
 use crate::pacer::Pacer;
 use crate::plan::Arrivals;
 use crate::plan::{Opening, Pace, Plan, Share};
@@ -48,6 +49,8 @@ pub(crate) struct Local<E, R> {
     pub(crate) budget: Cell<Option<u64>>,
     /// Why the whole run is to end.
     pub(crate) aborted: RefCell<Option<Abort>>,
+    /// Connections of the thread's own server.
+    pub(crate) accepted: Accepted,
 }
 
 /// Why a run ended early.
@@ -187,6 +190,7 @@ impl<E: Engine, R: Record> Local<E, R> {
             requests: RefCell::new(requests),
             heads: RefCell::default(),
             aborted: RefCell::new(None),
+            accepted: Accepted::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The plan of a run, as values: the reader of a command line makes a `Plan`, one loop carries it out.
 
 use crate::failure::FailureKind;
+use crate::origin::Origin;
 use crate::source::Sources;
 use crate::target::Endpoint;
 use core::ops::Range;
@@ -48,6 +49,8 @@ pub struct Plan {
     pub seed: u64,
     /// The expected content of every answer of status 200; any other is [`crate::failure::Failure::WrongContent`].
     pub expected: Option<Arc<[u8]>>,
+    /// The one thread also answers requests, those of a proxy.
+    pub origin: Option<Origin>,
 }
 
 /// When the next request starts.
@@ -169,6 +172,7 @@ impl Plan {
             begin: None,
             seed: 1,
             expected: None,
+            origin: None,
         }
     }
 

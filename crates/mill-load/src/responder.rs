@@ -21,7 +21,7 @@ pub use law::{Delay, Law, LawError, Stall};
 pub use options::{HELP, Refused, RespondCommand, RespondOptions, parse};
 pub use served::Served;
 
-use connection::{Local, serve};
+pub(crate) use connection::{Local, serve};
 use mill_runtime::engine::{Engine, ListenError, ListenOptions, ListenerId};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::{Duration, Instant};

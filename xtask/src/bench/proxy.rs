@@ -20,6 +20,7 @@ pub(super) const PROXY: Benchmark = Benchmark {
         "millstream",
         "system.millstream.binary",
         "system.millstream-xdp.binary",
+        "system.millstream-memif.binary",
     ],
     xtask: "xtask",
     starts_xtask: |_| true,

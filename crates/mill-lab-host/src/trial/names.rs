@@ -4,7 +4,7 @@ use crate::host::Host;
 use crate::names::{Names, affinity_masks, cpu_list};
 use crate::prepared_testbed::PreparedTestbed;
 use mill_lab::plan::Trial;
-use mill_lab::recipe::System;
+use mill_lab::recipe::{Side, System};
 use std::net::TcpListener;
 
 /// The names, and notes on ports that differ from the recipe's.
@@ -40,6 +40,7 @@ pub(super) fn of(trial: &Trial, prepared_testbed: &PreparedTestbed) -> (Names, V
         let host = testbed.address_of(behind.side);
         names.set("upstream", format!("{host}:{}", names.port_of(behind)));
     }
+    names.set("client_host", testbed.address_of(Side::Client));
     let port = names.port_of(system);
     let host = system.host.as_ref().unwrap_or(&testbed.address);
     let authority = match port {

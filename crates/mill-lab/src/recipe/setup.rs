@@ -2,7 +2,7 @@
 //! Every value has been through substitution; nothing here contains `${…}` any more, except `url` and other names
 //! that are known on the machine only (`Load::args`, `System`): see `Where`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// One trial's setup.
@@ -189,7 +189,8 @@ pub struct System {
     /// differ in exactly one.
     #[serde(default)]
     pub factors: BTreeMap<String, String>,
-    /// A system that has to run behind it: a name of `[system]` (Tempesta's upstream).
+    /// A system that has to run behind it: a name of `[system]` (Tempesta's upstream). An empty name is none.
+    #[serde(default, deserialize_with = "unless_empty")]
     pub upstream: Option<String>,
     /// Of a system behind another: the side whose host and CPUs it runs on, and whose processes it counts with.
     #[serde(default)]
@@ -266,7 +267,8 @@ pub struct Load {
     /// millstream wrk, wrk2, ab, load: the network stack of each process, as `--stack` takes it; empty is the kernel's.
     #[serde(default)]
     pub stack: String,
-    /// The binary, if not the one in PATH.
+    /// The binary, if not the one in PATH; of ours, if not the running one. An empty name is none.
+    #[serde(default, deserialize_with = "unless_empty")]
     pub binary: Option<String>,
     /// Of each process: what a library that is preloaded reads (the cookbook's EF_… of Onload).
     #[serde(default)]
@@ -292,6 +294,12 @@ pub struct Load {
     /// Kernels that the tool needs and that may be missing are listed in `needs`, as of systems.
     #[serde(default)]
     pub needs: Vec<String>,
+}
+
+/// A text that a variable fills in at some points only.
+fn unless_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
 fn root_path() -> String {

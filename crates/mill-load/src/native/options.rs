@@ -23,6 +23,7 @@ use crate::native::requirements::Requirement;
 use crate::native::search::Objective;
 use crate::native::sweep::Sweep;
 use crate::native::verdict::Thresholds;
+use crate::origin::Origin;
 use crate::plan::{Arrivals, Life};
 use crate::source::Sources;
 use crate::target::Url;
@@ -74,6 +75,8 @@ pub struct Options {
     /// Run every combination, each in processes of its own.
     pub sweep: Option<Sweep>,
     pub server_pid: Option<u32>,
+    /// Also be the server behind the proxy that is under load.
+    pub origin: Option<Origin>,
     pub requirements: Vec<Requirement>,
     pub thresholds: Thresholds,
     pub outputs: Outputs,
@@ -225,6 +228,7 @@ struct Draft {
     search: Option<Objective>,
     sweep: Option<Sweep>,
     server_pid: Option<u32>,
+    origin: Option<Origin>,
     requirements: Vec<Requirement>,
     thresholds: Thresholds,
     outputs: Outputs,

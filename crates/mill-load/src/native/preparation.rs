@@ -85,6 +85,7 @@ pub fn prepare(options: &Options, platform: &impl Platform) -> Result<Prepared, 
         observe: true,
         expected: expected.map(Arc::from),
         seed: options.seed,
+        origin: options.origin,
         ..Plan::new(first)
     };
     Ok(Prepared { plan, sending })

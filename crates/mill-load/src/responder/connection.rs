@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 /// The state that the connections of one thread share. Never borrowed across an await.
 #[derive(Debug)]
-pub(super) struct Local<E> {
+pub(crate) struct Local<E> {
     pub(super) engine: E,
     pub(super) scheduler: Rc<Scheduler>,
     pub(super) pacer: Pacer,
@@ -33,7 +33,7 @@ pub(super) struct Local<E> {
 }
 
 impl<E: Engine> Local<E> {
-    pub(super) fn new(engine: E, scheduler: Rc<Scheduler>, conduct: &Conduct) -> Self {
+    pub(crate) fn new(engine: E, scheduler: Rc<Scheduler>, conduct: &Conduct) -> Self {
         Self {
             engine,
             scheduler,
@@ -64,7 +64,7 @@ impl<E: Engine> Local<E> {
 }
 
 /// Answers the requests of a stream, until either side closes it.
-pub(super) async fn serve<E: Engine>(local: Rc<Local<E>>, stream: E::Stream) {
+pub(crate) async fn serve<E: Engine>(local: Rc<Local<E>>, stream: E::Stream) {
     local.served.borrow_mut().connections += 1;
     let mut least = 1;
     loop {

@@ -5,10 +5,11 @@ use crate::keep::Keep;
 use crate::sim_platform::SERVER;
 use mill_load::failure::FailureKind;
 use mill_load::generator::{Part, Progress, generator};
+use mill_load::origin::Origin;
 use mill_load::plan::Plan;
 use mill_load::request::{Batch, Rendered, Requests};
 use mill_load::responder::{Conduct, Fault, Law, Served, responder};
-use mill_runtime::engine::ListenOptions;
+use mill_runtime::engine::{Engine, ListenOptions};
 use mill_runtime::time::Duration;
 use mill_sim::world::World;
 use std::sync::Arc;
@@ -137,4 +138,32 @@ fn a_length_that_is_too_small_leaves_a_surplus() {
     };
     let (part, _) = run(counted(4), get(), &conduct);
     assert_eq!((part.tally.answered, part.tally.surplus), (4, 4));
+}
+
+#[test]
+fn a_thread_that_sends_requests_also_answers_them() {
+    let world = World::new(7);
+    let engine = world.engine();
+    let options = ListenOptions::new(world.address(SERVER));
+    let listening = engine.listen(&options).expect("the address is free");
+    let mut plan = counted(10);
+    plan.origin = Some(Origin {
+        port: 80,
+        content_bytes: 1000,
+    });
+    let share = plan.shares().next().expect("a plan has a thread");
+    let part = (Arc::new(plan), share);
+    let mut generator = generator(engine, part, world.now(), get(), Keep::default());
+    generator.add_listener(listening.id);
+    while !matches!(
+        generator.turn(world.now(), world.now() + 20 * MS),
+        Progress::Ended
+    ) {}
+    let part = generator.finish();
+    let tally = part.tally;
+    assert_eq!(
+        (tally.answered, tally.content_bytes),
+        (10, 10_000),
+        "{tally:?}"
+    );
 }

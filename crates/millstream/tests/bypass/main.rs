@@ -80,6 +80,10 @@ mod errors;
 /// Load over the stack.
 mod load;
 
+/// What tests of proxies share.
+#[path = "../stack/proxied.rs"]
+mod proxied;
+
 /// A proxy between both sides of the interface.
 mod proxy;
 

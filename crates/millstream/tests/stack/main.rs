@@ -45,6 +45,9 @@ mod nginx;
 /// Load over the stack.
 mod load;
 
+/// What tests of proxies share.
+mod proxied;
+
 /// A proxy between kernel and stack.
 mod proxy;
 

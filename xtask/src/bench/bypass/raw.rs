@@ -29,10 +29,11 @@ type Failed = Box<dyn std::error::Error>;
 
 /// `answer INTERFACE MTU CONNECTIONS BYTES PORT` until it is killed; it listens on the port once it answers. Or
 /// `ask INTERFACE MTU CONNECTIONS BYTES SECONDS`, which prints what wrk prints; what stands behind is for readers.
+/// `ask-twice` counts two exchanges as one: a request that passes a proxy, and the answer that does.
 pub(in crate::bench) fn run(arguments: &[&str]) -> ExitCode {
     let done: Option<Result<(), Failed>> = match arguments {
         [
-            what @ ("answer" | "ask"),
+            what @ ("answer" | "ask" | "ask-twice"),
             interface,
             mtu,
             connections,
@@ -47,11 +48,12 @@ pub(in crate::bench) fn run(arguments: &[&str]) -> ExitCode {
                     let _listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, last))?;
                     end.answer()
                 }
-                _ => {
+                what => {
                     let seconds = Duration::from_secs(last.into());
                     let figures = End::attach(interface, exchange)?.ask(seconds);
                     let bytes = exchange.frames * exchange.answer_bytes;
-                    let (window, answers) = (exchange.window, exchange.answers);
+                    let share = if what == "ask-twice" { 0.5 } else { 1.0 };
+                    let (window, answers) = (exchange.window, exchange.answers * share);
                     println!("{}", figures.emit("raw frames", window, answers, bytes));
                     Ok(())
                 }
@@ -65,7 +67,9 @@ pub(in crate::bench) fn run(arguments: &[&str]) -> ExitCode {
             ExitCode::FAILURE
         }
         None => {
-            eprintln!("xtask bench {ARGUMENT}: wants \"answer\" or \"ask\", and what to exchange");
+            eprintln!(
+                "xtask bench {ARGUMENT}: wants \"answer\", \"ask\" or \"ask-twice\", and what to exchange"
+            );
             ExitCode::from(crate::EXIT_USAGE)
         }
     }

@@ -26,7 +26,8 @@ pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
     };
     Ok(Options {
         connections,
-        threads: draft.threads,
+        // What answers is part of one thread.
+        threads: draft.threads.or(draft.origin.map(|_| 1)),
         duration: draft.duration.or((!has_end).then_some(DURATION)),
         requests: draft.requests,
         warm_up: draft.warm_up.unwrap_or(warm_up),
@@ -51,6 +52,7 @@ pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
         search: draft.search,
         sweep: draft.sweep,
         server_pid: draft.server_pid,
+        origin: draft.origin,
         requirements: draft.requirements,
         thresholds: draft.thresholds,
         outputs: draft.outputs,
@@ -167,6 +169,14 @@ fn check_processes(draft: &Draft) -> Result<(), Refused> {
         (
             sweeps && writes,
             "--sweep writes its table to standard output and no files",
+        ),
+        (
+            draft.origin.is_some() && draft.threads.is_some_and(|threads| threads > 1),
+            "--origin answers in the thread that sends: leave out --threads",
+        ),
+        (
+            draft.origin.is_some() && (processes > 1 || searches || draft.sweep.is_some()),
+            "--origin is for one process and one run; leave out --processes, --search and --sweep",
         ),
     ])
 }

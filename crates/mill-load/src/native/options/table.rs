@@ -1,7 +1,7 @@
 //! All options of `millstream load`: their list, which is also the text of the help, and what each one sets.
 
 use super::values::{count, duration, life, moment, positive, small_count, some_duration};
-use super::words::{arrivals, file, header, interval, method, one_body, user, version};
+use super::words::{arrivals, file, header, interval, method, one_body, origin, user, version};
 use super::{Body, Draft, addresses};
 use crate::native::part::PartIndex;
 use crate::native::requirements::{LATENCIES, MostErrors, Requirement};
@@ -94,6 +94,7 @@ impl Entry {
             "--pin" => draft.pin = true,
             "--seed" => draft.seed = Some(count(value, 0)?),
             "--server-pid" => draft.server_pid = Some(small_count(value, 1)?),
+            "--origin" => draft.origin = Some(origin(value)?),
             "--processes" => draft.processes = Some(small_count(value, 1)?),
             "--start-at" => draft.start_at = Some(moment(value)?),
             "--search" => draft.search = Some(Objective::parse(value).map_err(text)?),
@@ -172,6 +173,7 @@ Network and timing:
   --pin                        | keep each thread on one CPU
   --seed N                     | of all random choices (default 1)
   --server-pid PID             | the server's process, for its CPU time (default: the listener of the URL)
+  --origin PORT,BYTES          | answer requests at PORT too, with BYTES of content: both sides of a proxy
 Several processes, several runs:
   --processes N                | share the load among N processes
   --start-at SECONDS           | begin at this moment, in seconds since 1970

@@ -147,6 +147,13 @@ fn network_and_processes() {
     check("--sweep connections=1..8", |options| {
         options.sweep = Sweep::parse("connections=1..8").ok();
     });
+    check("--origin 8081,1000", |options| {
+        let origin = Origin {
+            port: 8081,
+            content_bytes: 1000,
+        };
+        (options.origin, options.threads) = (Some(origin), Some(1));
+    });
     check("--start-at 1700000000.5", |options| {
         options.start_at = Some(UnixTime {
             seconds: 1_700_000_000,
@@ -268,6 +275,10 @@ a:x/ => a:x/:
 --replay f http://a/ http://a/b => give one URL
 --processes 20 http://a/ => --processes is more than --connections
 --start-at 5 --processes 2 http://a/ => begin together by themselves
+--origin 8081 http://a/ => --origin: "8081" is not PORT,BYTES
+--origin 0,10 http://a/ => is not PORT,BYTES
+--origin 8081,10 -t 2 http://a/ => --origin answers in the thread that sends
+--origin 8081,10 --processes 2 http://a/ => --origin is for one process and one run
 --search p99<5 http://a/ => --search: p99<5: no goal
 --search p99<5ms -n 5 http://a/ => leave out --requests
 --search p99<5ms --think 1s http://a/ => closed loop

@@ -2,6 +2,7 @@
 
 use super::values::duration;
 use super::{Body, Version};
+use crate::origin::Origin;
 use crate::plan::Arrivals;
 use core::time::Duration;
 
@@ -73,6 +74,16 @@ pub(super) fn version(value: &str) -> Result<Version, String> {
             "\"{value}\" is no version of HTTP; there are 1.0 and 1.1"
         )),
     }
+}
+
+pub(super) fn origin(value: &str) -> Result<Origin, String> {
+    let parsed = value.split_once(',').and_then(|(port, bytes)| {
+        Some(Origin {
+            port: port.parse().ok().filter(|port| *port > 0)?,
+            content_bytes: bytes.parse().ok()?,
+        })
+    });
+    parsed.ok_or_else(|| format!("\"{value}\" is not PORT,BYTES, such as 8081,1000"))
 }
 
 pub(super) fn file(value: &str) -> Result<String, String> {
