@@ -49,10 +49,15 @@ pub(crate) async fn deliver<X: Exchange>(
     if let Some(kept) = kept {
         kept.insert(request, local);
     } else {
-        local.put_message(std::mem::take(&mut request.message));
-        local.put_trace(request.upstream.take());
-        local.put_request(request);
+        release(request, local);
     }
+}
+
+/// Keeps the memory of a request that is over.
+pub(crate) fn release<E: Engine>(mut request: Box<Request>, local: &Local<E>) {
+    local.put_message(std::mem::take(&mut request.message));
+    local.put_trace(request.upstream.take());
+    local.put_request(request);
 }
 
 /// `client_body_in_file_only clean`: the file goes when the request is over.

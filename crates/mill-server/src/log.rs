@@ -18,6 +18,9 @@ pub mod sender;
 /// Access logs: a line for each answer.
 pub mod access;
 
+/// Lines of access logs that are begun long before they are written.
+pub(crate) mod ahead;
+
 /// Error logs: nginx's format, levels and suffixes.
 pub mod error;
 

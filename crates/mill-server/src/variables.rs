@@ -9,6 +9,9 @@ pub mod purity;
 /// The variables that a configuration mentions.
 pub mod mention;
 
+/// Those that still change while a connection is a tunnel.
+pub mod late;
+
 /// Variables that the configuration defines: `set`, `map`, named captures.
 mod user;
 
@@ -152,20 +155,11 @@ fn plain<'a, E: Engine>(
         Variable::TcpinfoSndCwnd => connection::snd_cwnd(connection)?.into(),
         Variable::TcpinfoRcvSpace => connection::rcv_space(connection)?.into(),
 
-        Variable::ConnectionsActive => decimal(local.all_counters().connections_active).into(),
-        Variable::ConnectionsReading => decimal(local.all_counters().connections_reading).into(),
-        Variable::ConnectionsWriting => decimal(local.all_counters().connections_writing).into(),
-        Variable::ConnectionsWaiting => decimal(local.all_counters().connections_waiting).into(),
         Variable::Hostname => (*local.environment.hostname).into(),
         Variable::Pid => decimal(u64::from(local.environment.pid)).into(),
         Variable::NginxVersion => product::VERSION.as_bytes().into(),
 
-        Variable::Msec => time::milliseconds(local.scheduler.wall_clock()).into(),
         Variable::RequestTime => time::seconds(now.since(request.started)).into(),
-        Variable::TimeLocal => time::local(local).into(),
-        Variable::TimeIso8601 => time::iso8601(local).into(),
-        Variable::DateLocal => time::date_local(local).into(),
-        Variable::DateGmt => time::date_gmt(local).into(),
 
         Variable::Status => answer::status(request).into(),
         Variable::BytesSent => decimal(request.sent.bytes).into(),
@@ -216,6 +210,23 @@ fn plain<'a, E: Engine>(
         | Variable::RealpathRoot
         | Variable::RequestFilename
         | Variable::RequestId => return None,
+        variable => return of_worker(variable, local).map(Cow::Owned),
+    })
+}
+
+/// Clocks, and the connections of all workers: what depends on no request.
+pub(crate) fn of_worker<E: Engine>(variable: &Variable, local: &Local<E>) -> Option<Vec<u8>> {
+    Some(match variable {
+        Variable::ConnectionsActive => decimal(local.all_counters().connections_active),
+        Variable::ConnectionsReading => decimal(local.all_counters().connections_reading),
+        Variable::ConnectionsWriting => decimal(local.all_counters().connections_writing),
+        Variable::ConnectionsWaiting => decimal(local.all_counters().connections_waiting),
+        Variable::Msec => time::milliseconds(local.scheduler.wall_clock()),
+        Variable::TimeLocal => time::local(local),
+        Variable::TimeIso8601 => time::iso8601(local),
+        Variable::DateLocal => time::date_local(local),
+        Variable::DateGmt => time::date_gmt(local),
+        _ => return None,
     })
 }
 

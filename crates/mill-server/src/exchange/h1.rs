@@ -376,7 +376,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
     fn keep_open(&mut self, request: Box<Request>) -> Option<Box<Request>> {
         match self.upgraded.take() {
             Some(Upgraded::Soon(far, timeout)) if self.answered.is_some() => {
-                let tunnel = Tunnel::new(far, request, timeout);
+                let tunnel = Tunnel::new(far, request, timeout, self.local);
                 self.upgraded = Some(Upgraded::Now(Box::new(tunnel)));
                 None
             }

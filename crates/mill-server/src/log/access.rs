@@ -5,11 +5,13 @@ use super::queue::PlaceRef;
 use crate::local::Local;
 use crate::request::Request;
 use crate::request::document;
+use crate::site::Site;
 use crate::variables;
+use mill_config::config::settings::LogSettings;
 use mill_config::config::template::Part;
-use mill_config::config::{AccessLog, LogFormat, LogPath, Template, Variable};
+use mill_config::config::{AccessLog, LogEscape, LogFormat, LogPath, Template, Variable};
 use mill_runtime::engine::Engine;
-use mill_runtime::time::UnixTime;
+use mill_runtime::time::{Duration, Instant, UnixTime};
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
@@ -21,24 +23,32 @@ pub fn write<E: Engine>(request: &mut Request, local: &Local<E>) {
     }
     let settings = Arc::clone(&request.location.log);
     let site = Arc::clone(&request.site);
-    let formats = site
-        .config
-        .http
-        .as_ref()
-        .map(|http| http.log_formats.as_slice());
-    for log in &settings.access_logs {
-        let format = formats.and_then(|formats| formats.get(log.format));
-        debug_assert!(format.is_some(), "a log's format is in the table");
-        if let Some(format) = format
-            && applies(log, request, local)
-        {
+    for (log, format) in logs(&settings, &site) {
+        if applies(log, request, local) {
             write_line(log, format, request, local);
         }
     }
 }
 
+/// The access logs of a location, each with its format.
+pub(super) fn logs<'a>(
+    settings: &'a LogSettings,
+    site: &'a Site,
+) -> impl Iterator<Item = (&'a AccessLog, &'a LogFormat)> {
+    let formats = site
+        .config
+        .http
+        .as_ref()
+        .map(|http| http.log_formats.as_slice());
+    settings.access_logs.iter().filter_map(move |log| {
+        let format = formats.and_then(|formats| formats.get(log.format));
+        debug_assert!(format.is_some(), "a log's format is in the table");
+        Some((log, format?))
+    })
+}
+
 /// Whether `if=` lets a line be written: its text is neither empty nor `0`.
-fn applies<E: Engine>(log: &AccessLog, request: &mut Request, local: &Local<E>) -> bool {
+pub(super) fn applies<E: Engine>(log: &AccessLog, request: &mut Request, local: &Local<E>) -> bool {
     let Some(condition) = &log.condition else {
         return true;
     };
@@ -95,26 +105,56 @@ fn emit<E: Engine>(
     line: &mut Vec<u8>,
 ) {
     for part in format.template.parts() {
-        match part {
-            Part::Literal(text) => line.extend_from_slice(text),
-            Part::Capture(number) => {
-                let value = request.captures.capture(usize::from(*number));
-                emit_value(Some(value), format.escape, line);
-            }
-            Part::Variable(variable) => {
-                if !emit_own(variable, request, local, line) {
-                    let value = variables::value(variable, request, local);
-                    emit_value(value.as_deref(), format.escape, line);
-                }
+        emit_part(part, format.escape, request, local, line);
+    }
+}
+
+pub(super) fn emit_part<E: Engine>(
+    part: &Part,
+    escape: LogEscape,
+    request: &mut Request,
+    local: &Local<E>,
+    line: &mut Vec<u8>,
+) {
+    match part {
+        Part::Literal(text) => line.extend_from_slice(text),
+        Part::Capture(number) => {
+            let value = request.captures.capture(usize::from(*number));
+            emit_value(Some(value), escape, line);
+        }
+        Part::Variable(variable) => {
+            if !emit_own(variable, &Figures::of(request), local, line) {
+                let value = variables::value(variable, request, local);
+                emit_value(value.as_deref(), escape, line);
             }
         }
     }
 }
 
+/// What logs write of a request without evaluating variables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    pub(super) started: Instant,
+    pub(super) status: u16,
+    pub(super) bytes: u64,
+    pub(super) content_bytes: u64,
+}
+
+impl Figures {
+    pub(super) fn of(request: &Request) -> Self {
+        Self {
+            started: request.started,
+            status: request.sent.status,
+            bytes: request.sent.bytes,
+            content_bytes: request.sent.content_bytes,
+        }
+    }
+}
+
 /// Appends one of the variables that logs write without evaluating them; false for all others.
-fn emit_own<E: Engine>(
+pub(super) fn emit_own<E: Engine>(
     variable: &Variable,
-    request: &Request,
+    figures: &Figures,
     local: &Local<E>,
     line: &mut Vec<u8>,
 ) -> bool {
@@ -130,12 +170,11 @@ fn emit_own<E: Engine>(
         }
         Variable::Msec => emit_msec(wall_clock, line),
         Variable::RequestTime => {
-            let millis = local.scheduler.now().since(request.started).as_millis();
-            append(line, format_args!("{}.{:03}", millis / 1000, millis % 1000));
+            emit_seconds(local.scheduler.now().since(figures.started), line);
         }
-        Variable::Status => append(line, format_args!("{:03}", request.sent.status)),
-        Variable::BytesSent => append(line, format_args!("{}", request.sent.bytes)),
-        Variable::BodyBytesSent => append(line, format_args!("{}", request.sent.content_bytes)),
+        Variable::Status => append(line, format_args!("{:03}", figures.status)),
+        Variable::BytesSent => append(line, format_args!("{}", figures.bytes)),
+        Variable::BodyBytesSent => append(line, format_args!("{}", figures.content_bytes)),
         _ => return false,
     }
     true
@@ -143,6 +182,12 @@ fn emit_own<E: Engine>(
 
 fn emit_msec(time: UnixTime, line: &mut Vec<u8>) {
     append(line, format_args!("{}.{:03}", time.seconds, time.millis()));
+}
+
+/// Appends seconds with three decimals.
+pub(super) fn emit_seconds(duration: Duration, line: &mut Vec<u8>) {
+    let millis = duration.as_millis();
+    append(line, format_args!("{}.{:03}", millis / 1000, millis % 1000));
 }
 
 fn append(line: &mut Vec<u8>, text: fmt::Arguments<'_>) {

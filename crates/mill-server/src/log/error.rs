@@ -18,6 +18,15 @@ use std::net::IpAddr;
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a>(pub &'a [u8]);
 
+/// What error logs say of a request, without the request.
+#[derive(Debug)]
+pub(crate) struct ErrorContext {
+    connection: u64,
+    is_debugged: bool,
+    /// From `client` to `referrer`.
+    suffix: Box<[u8]>,
+}
+
 /// The name of the standard error stream among the logs. No file has it: their paths begin with a slash.
 pub const STDERR: &str = "stderr";
 
@@ -55,6 +64,36 @@ impl<E: Engine> Local<E> {
                 emit_request(request, line);
             },
         );
+    }
+
+    /// What the lines of a request that is let go before they are written will need, at [`LogLevel::Error`] and above.
+    pub(crate) fn error_context(&self, request: &Request) -> ErrorContext {
+        let connection = &request.connection;
+        let mut line = self.log.begin_line();
+        if self.logs_errors_at(Some(request), LogLevel::Error) {
+            emit_request(request, &mut line);
+        }
+        let context = ErrorContext {
+            connection: connection.number,
+            is_debugged: is_debugged(&request.site.config, || connection.peer.clone()),
+            suffix: Box::from(line.as_slice()),
+        };
+        self.log.end_line(line);
+        context
+    }
+
+    /// Writes a line for such a request; `logs` are those of its location.
+    pub(crate) fn log_error_in(
+        &self,
+        context: &ErrorContext,
+        logs: &[ErrorLog],
+        level: LogLevel,
+        message: fmt::Arguments<'_>,
+    ) {
+        let (debug, connection) = (context.is_debugged, Some(context.connection));
+        self.write_error(logs, debug, level, connection, message, |line| {
+            line.extend_from_slice(&context.suffix);
+        });
     }
 
     /// The same for a connection before its first request, or between two. `listener` is an index into the listeners of

@@ -285,6 +285,14 @@ impl UpstreamTrace {
         }
     }
 
+    /// When its only try began, bytes of the answer's content, and of the whole answer; `None` if there were several.
+    pub(super) fn only_try(&self) -> Option<(Instant, u64, u64)> {
+        match self.tries.borrow().as_slice() {
+            [one] => Some((one.started, one.response_length, one.received)),
+            _ => None,
+        }
+    }
+
     /// One value of all tries, as nginx joins them: `, ` between two tries, ` : ` behind an internal redirect.
     pub fn join(&self, mut emit: impl FnMut(&Try, &mut Vec<u8>)) -> Option<Vec<u8>> {
         let tries = self.tries.borrow();

@@ -1,27 +1,33 @@
 //! What becomes of a connection after 101: bytes in both directions, whatever they mean (RFC 9110 7.8).
 
+/// What is logged at its end.
+mod record;
+
 use super::connection::UpstreamConnection;
 use super::fault::{Fault, Step};
-use crate::delivery;
 use crate::local::Local;
-use crate::log;
 use crate::request::Request;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError};
-use mill_runtime::time::Duration;
+use mill_runtime::time::{Duration, Instant};
+use record::{Carried, Record};
 use std::fmt;
-use std::future::poll_fn;
 use std::task::Poll;
 
-/// The server's end of a tunnel, and the request that opened it: it is logged when the tunnel ends, as in nginx.
+/// The server's end of a tunnel, and what is logged of the request that opened it: at the end of the tunnel, as in nginx.
 ///
-/// An idle tunnel holds no buffer: bytes go from stream to stream through one of the worker's.
+/// An idle tunnel holds neither a buffer nor its request: bytes go from stream to stream through a buffer of the worker.
 pub(crate) struct Tunnel<E: Engine> {
     far: UpstreamConnection<E>,
-    request: Box<Request>,
+    record: Record,
+    upwards: Direction,
+    downwards: Direction,
     /// Ends after so long without a byte: `proxy_read_timeout`.
     timeout: Duration,
+    deadline: Instant,
+    /// Bytes that both sides have taken and given, when `deadline` was set.
+    moved: u64,
 }
 
 /// How a tunnel ended.
@@ -41,79 +47,77 @@ struct Direction {
     bytes: u64,
     /// FIN was passed on.
     finished: bool,
+    /// The other side has more to take before there is more to read.
+    held: bool,
 }
 
 impl<E: Engine> Tunnel<E> {
+    /// Lets go of the request.
     pub(crate) fn new(
         far: UpstreamConnection<E>,
-        mut request: Box<Request>,
+        request: Box<Request>,
         timeout: Duration,
+        local: &Local<E>,
     ) -> Self {
-        request.shrink();
         Self {
             far,
-            request,
+            record: Record::of(request, local),
+            upwards: Direction::default(),
+            downwards: Direction::default(),
             timeout,
+            deadline: local.scheduler.now() + timeout,
+            moved: 0,
         }
     }
 
-    /// Carries bytes until the tunnel ends, and logs the request.
-    pub(crate) async fn run(mut self: Box<Self>, near: &E::Stream, local: &Local<E>) {
-        let mut deadline = local.scheduler.now() + self.timeout;
-        let mut carried = 0;
-        let (mut upwards, mut downwards) = (Direction::default(), Direction::default());
+    /// Carries bytes; ready once, when the tunnel has ended and its request is logged.
+    pub(crate) fn poll(&mut self, near: &E::Stream, local: &Local<E>) -> Poll<()> {
+        self.poll_end(near, local)
+            .map(|end| self.conclude(end, local))
+    }
+
+    fn poll_end(&mut self, near: &E::Stream, local: &Local<E>) -> Poll<End> {
         let far = self.far.stream();
-        let end = poll_fn(|_| {
-            if let Err(broken) = upwards.carry(near, far, local) {
-                return Poll::Ready(match broken {
-                    Broken::From(_) => End::ClientLost,
-                    Broken::To(error) => End::ServerLost(error),
-                });
-            }
-            if let Err(broken) = downwards.carry(far, near, local) {
-                return Poll::Ready(match broken {
-                    Broken::From(error) => End::ServerLost(error),
-                    Broken::To(_) => End::ClientLost,
-                });
-            }
-            let is_drained = || near.poll_drained(0).is_ready() && far.poll_drained(0).is_ready();
-            if upwards.finished && downwards.finished && is_drained() {
-                return Poll::Ready(End::Finished);
-            }
-            let now_carried = near.sent() + far.sent() + upwards.bytes + downwards.bytes;
-            if now_carried > carried {
-                carried = now_carried;
-                deadline = local.scheduler.now() + self.timeout;
-            }
-            let expired = local.scheduler.poll_deadline(deadline);
-            expired.map(|_| End::TimedOut)
-        })
-        .await;
-        self.conclude(end, upwards.bytes, downwards.bytes, local);
+        let (upwards, downwards) = (&mut self.upwards, &mut self.downwards);
+        if let Err(broken) = upwards.carry(near, far, downwards.finished, local) {
+            return Poll::Ready(match broken {
+                Broken::From(_) => End::ClientLost,
+                Broken::To(error) => End::ServerLost(error),
+            });
+        }
+        if let Err(broken) = downwards.carry(far, near, upwards.finished, local) {
+            return Poll::Ready(match broken {
+                Broken::From(error) => End::ServerLost(error),
+                Broken::To(_) => End::ClientLost,
+            });
+        }
+        let is_drained = || near.poll_drained(0).is_ready() && far.poll_drained(0).is_ready();
+        if upwards.finished && downwards.finished && is_drained() {
+            return Poll::Ready(End::Finished);
+        }
+        let moved = near.sent() + far.sent() + upwards.bytes + downwards.bytes;
+        if moved > self.moved {
+            self.moved = moved;
+            self.deadline = local.scheduler.now() + self.timeout;
+        }
+        let expired = local.scheduler.poll_deadline(self.deadline);
+        expired.map(|_| End::TimedOut)
     }
 
-    /// Sizes for the log, and why it ended.
-    fn conclude(&mut self, end: End, up_bytes: u64, down_bytes: u64, local: &Local<E>) {
-        let request = &mut self.request;
-        request.sent.bytes += down_bytes;
-        request.sent.content_bytes += down_bytes;
-        local.counters.borrow_mut().bytes_sent += down_bytes;
-        if let Some(trace) = &request.upstream {
-            trace.received(down_bytes, down_bytes);
-            trace.ended(None, self.far.sent().max(up_bytes), local.scheduler.now());
-        }
+    /// Counts and logs what went through, and why it ended.
+    fn conclude(&mut self, end: End, local: &Local<E>) {
+        let carried = Carried {
+            to_client: self.downwards.bytes,
+            to_server: self.far.sent().max(self.upwards.bytes),
+        };
+        local.counters.borrow_mut().bytes_sent += carried.to_client;
         let fault = match end {
-            End::Finished => None,
+            End::Finished | End::ClientLost => None,
             End::TimedOut => Some(Fault::TimedOut(Step::ReadingUpgraded)),
             End::ServerLost(error) => Some(Fault::Failed(Step::ReadingUpgraded, error)),
-            End::ClientLost => None,
         };
-        request.sent.complete = fault.is_none();
-        if let Some(fault) = fault {
-            local.log_error(Some(request), fault.level(), format_args!("{fault}"));
-        }
-        log::access::write(request, local);
-        delivery::remove_content(request, local);
+        let peer = self.far.selected().peer();
+        self.record.log(carried, fault, peer, local);
     }
 }
 
@@ -126,23 +130,27 @@ enum Broken {
 
 impl Direction {
     /// Passes on what has arrived, as fast as the other side takes it, but not more than a share: other connections of
-    /// the worker get their turn.
+    /// the worker get their turn. `is_last`: the opposite direction is finished, and so does not look after `to`.
     fn carry<E: Engine>(
         &mut self,
         from: &E::Stream,
         to: &E::Stream,
+        is_last: bool,
         local: &Local<E>,
     ) -> Result<(), Broken> {
         let share_ends = self.bytes + SHARE_PER_TURN;
+        self.held |= is_last;
         while !self.finished {
             if self.bytes >= share_ends {
                 local.scheduler.wake(local.scheduler.current());
                 return Ok(());
             }
-            match to.poll_drained(QUEUED_MAX) {
-                Poll::Pending => return Ok(()),
-                Poll::Ready(Err(error)) => return Err(Broken::To(error)),
-                Poll::Ready(Ok(())) => {}
+            if self.held {
+                match to.poll_drained(QUEUED_MAX) {
+                    Poll::Pending => return Ok(()),
+                    Poll::Ready(Err(error)) => return Err(Broken::To(error)),
+                    Poll::Ready(Ok(())) => self.held = false,
+                }
             }
             match from.poll_readable(1) {
                 Poll::Pending => return Ok(()),
@@ -165,6 +173,7 @@ impl Direction {
             (bytes.len(), ())
         });
         self.bytes += piece.len() as u64;
+        self.held = true;
         to.write(Payload::Copy(&piece));
         local.put_buffer(piece);
     }

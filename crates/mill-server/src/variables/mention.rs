@@ -5,10 +5,11 @@
 
 mod passing;
 
+use super::late::LateVariables;
 use mill_config::config::settings::{Amount, Charset, DisableSymlinks, Document};
 use mill_config::config::template::Part;
 use mill_config::config::{
-    Condition, Config, Expires, Http, Instruction, Location, LocationTree, LogPath, Template,
+    Condition, Config, Expires, Http, Instruction, Location, LocationTree, LogPath, Map, Template,
     TryFallback, Variable,
 };
 
@@ -25,6 +26,19 @@ pub struct Mentions {
     pub sent_connection: bool,
     /// User variables, by index, that some `set` assigns to: nginx warns when one is used before.
     assigned: Vec<bool>,
+    /// Those that change until the end of a tunnel.
+    pub(crate) late: LateVariables,
+}
+
+/// All that the value of a map may be made from.
+pub(super) fn templates_of(map: &Map) -> impl Iterator<Item = &Template> {
+    let tables = [&map.exact, &map.suffixes, &map.prefixes];
+    let named = tables.into_iter().flatten().map(|(_, value)| value);
+    let patterns = map.patterns.iter().map(|(_, value)| value);
+    let values = named.chain(patterns).chain(&map.default);
+    [&map.source]
+        .into_iter()
+        .chain(values.map(|value| &value.0))
 }
 
 impl Mentions {
@@ -48,14 +62,9 @@ impl Mentions {
             self.template(&format.template);
         }
         for map in &http.maps {
-            self.template(&map.source);
-            let tables = [&map.exact, &map.suffixes, &map.prefixes];
-            let named = tables.into_iter().flatten().map(|(_, value)| value);
-            let patterns = map.patterns.iter().map(|(_, value)| value);
-            for value in named.chain(patterns).chain(&map.default) {
-                self.template(&value.0);
-            }
+            templates_of(map).for_each(|template| self.template(template));
         }
+        self.late = LateVariables::of(http);
         for group in &http.upstreams {
             self.upstream(group);
         }

@@ -46,6 +46,8 @@ mod smuggling;
 mod stored;
 /// Contents that memory has no room for.
 mod temporary;
+/// What is logged of them.
+mod tunnel_logs;
 /// Connections after 101.
 mod tunnels;
 /// What fast connections leave to others.

@@ -1,5 +1,9 @@
-//! Where the server allocates no memory: one worker over kernel sockets, whose thread's allocations are counted.
+//! Where the server allocates no memory, and how much a tunnel holds: one worker over kernel sockets, whose thread's
+//! allocations are counted.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+/// What a tunnel holds.
+mod tunnels;
 
 use mill_config::{Memory, Options, load};
 use mill_engine::{KernelEngine, KernelOptions, offer};
@@ -66,20 +70,8 @@ fn ask(address: SocketAddr, request: &[u8], end: &[u8], round: &AtomicU32) {
 /// with what is behind them here.
 fn allocations_of(directives: &str, request: (&[u8], &[u8]), answer: (&[u8], &[u8])) -> Vec<u64> {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
-    let front = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (behind, address) = (origin.local_addr().unwrap(), front.local_addr().unwrap());
-    let text = format!(
-        "events {{ }} http {{ access_log off; keepalive_requests 1000000; upstream app {{ server {behind}; keepalive 4; }}
-            server {{ listen {address}; location / {{ proxy_pass http://app; proxy_http_version 1.1; {directives} }} }} }}"
-    );
-    let (mailbox, inside) = passing::pair().unwrap();
-    let key = offer::encode(&Address::Ip(address), None);
-    passing::send(mailbox.as_fd(), &key, &[front.as_fd()]).unwrap();
-    let engine = KernelEngine::new(KernelOptions {
-        mailbox: Some(inside),
-        ..KernelOptions::default()
-    });
-    let mut turn = start(engine.unwrap(), &text);
+    let behind = origin.local_addr().unwrap();
+    let (mut turn, address) = start_proxy("access_log off;", directives, behind);
     let round = AtomicU32::new(0);
     let mut counted = Vec::new();
     thread::scope(|scope| {
@@ -100,8 +92,30 @@ fn allocations_of(directives: &str, request: (&[u8], &[u8]), answer: (&[u8], &[u
     counted
 }
 
+/// A worker that passes requests on to `behind`, and where it listens.
+fn start_proxy(
+    logs: &str,
+    directives: &str,
+    behind: SocketAddr,
+) -> (impl FnMut() -> bool + use<>, SocketAddr) {
+    let front = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = front.local_addr().unwrap();
+    let text = format!(
+        "events {{ }} http {{ {logs} keepalive_requests 1000000; upstream app {{ server {behind}; keepalive 4; }}
+            server {{ listen {address}; location / {{ proxy_pass http://app; proxy_http_version 1.1; {directives} }} }} }}"
+    );
+    let (mailbox, inside) = passing::pair().unwrap();
+    let key = offer::encode(&Address::Ip(address), None);
+    passing::send(mailbox.as_fd(), &key, &[front.as_fd()]).unwrap();
+    let engine = KernelEngine::new(KernelOptions {
+        mailbox: Some(inside),
+        ..KernelOptions::default()
+    });
+    (start(engine.unwrap(), &text), address)
+}
+
 /// A worker that serves the configuration.
-fn start(engine: KernelEngine, text: &str) -> impl FnMut() -> bool {
+fn start(engine: KernelEngine, text: &str) -> impl FnMut() -> bool + use<> {
     let options = Options::default();
     let source = Memory::new().with(&*options.conf_file(), text);
     let loaded = load(&source, &options).unwrap_or_else(|failure| panic!("{:?}", failure.error));
