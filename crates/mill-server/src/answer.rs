@@ -33,14 +33,28 @@ impl<File> Answer<File> {
         request: &mut Request,
         local: &Local<E>,
     ) -> Self {
+        Self::without_content_while("", error, request, local)
+    }
+
+    /// The same; the log line ends in these words.
+    pub(crate) fn without_content_while<E: Engine>(
+        words: &str,
+        error: ContentError,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Self {
         request.closing = true;
         request.content_refused = true;
-        account::content_not_read(error, request, local);
+        account::content_not_read(error, words, request, local);
         match error {
             ContentError::Malformed => Self::Status(Status::BAD_REQUEST),
             ContentError::TooLarge => Self::Status(Status::CONTENT_TOO_LARGE),
             ContentError::TimedOut => Self::Status(Status::REQUEST_TIMEOUT),
-            ContentError::Lost(_) => Self::Close,
+            ContentError::Lost(_) => {
+                // As nginx logs it.
+                request.sent.status = Status::BAD_REQUEST.0;
+                Self::Close
+            }
         }
     }
 }

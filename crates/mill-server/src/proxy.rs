@@ -402,7 +402,10 @@ impl<E: Engine> Proxying<'_, E> {
 /// The answer where no server gives one.
 fn without_server<E: Engine>(fault: Fault, request: &mut Request, local: &Local<E>) -> AnswerOf<E> {
     match fault {
-        Fault::Content(error) => Answer::without_content(error, request, local),
+        Fault::Content(error) => {
+            let words = format!(" while {}", Step::Sending.words());
+            Answer::without_content_while(&words, error, request, local)
+        }
         Fault::ClientGone(_) => {
             request.sent.status = fault.status().0;
             Answer::Close

@@ -110,7 +110,7 @@ pub struct Request {
     pub alias_takes_uri: bool,
     /// The content has been discarded; its length is not checked again.
     pub content_refused: bool,
-    /// The connection closes after the answer, because an error's status requires it.
+    /// The connection closes after the answer, because an error's status or a location on the way requires it.
     pub closing: bool,
     /// `Location` of the current redirect.
     pub redirect_target: Option<Vec<u8>>,

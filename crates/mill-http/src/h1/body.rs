@@ -169,6 +169,11 @@ impl ChunkedBody {
         self.content_bytes
     }
 
+    /// Content bytes decoded so far, and those that the current chunk is still to bring.
+    pub const fn announced_bytes(&self) -> u64 {
+        self.content_bytes.saturating_add(self.remaining)
+    }
+
     fn content<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let len = usize::try_from(self.remaining)
             .unwrap_or(usize::MAX)

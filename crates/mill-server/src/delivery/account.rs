@@ -73,22 +73,21 @@ pub(super) fn not_sent_whole<E: Engine>(error: SendError, request: &Request, loc
 
 /// The framing of the content was found to be malformed before the answer.
 pub(crate) fn malformed_content<E: Engine>(request: &Request, local: &Local<E>) {
-    local.counters.borrow_mut().refused_chunk += 1;
-    local.log_error(
-        Some(request),
-        LogLevel::Error,
-        format_args!("client sent invalid chunked body"),
-    );
+    content_not_read(ContentError::Malformed, "", request, local);
 }
 
-/// Logs why a handler did not get request content.
+/// Logs why a handler did not get request content, in a line that ends in `words`.
 pub(crate) fn content_not_read<E: Engine>(
     error: ContentError,
+    words: &str,
     request: &Request,
     local: &Local<E>,
 ) {
     let (level, text) = match error {
-        ContentError::Malformed => return malformed_content(request, local),
+        ContentError::Malformed => {
+            local.counters.borrow_mut().refused_chunk += 1;
+            (LogLevel::Error, "client sent invalid chunked body")
+        }
         ContentError::TooLarge => {
             local.counters.borrow_mut().limit_body_size += 1;
             (
@@ -100,15 +99,14 @@ pub(crate) fn content_not_read<E: Engine>(
             local.counters.borrow_mut().timeout_body += 1;
             let text =
                 "client timed out (110: Connection timed out) while reading client request body";
-            (LogLevel::Info, text)
+            return local.log_error(Some(request), LogLevel::Info, format_args!("{text}"));
         }
         ContentError::Lost(_) => {
             local.counters.borrow_mut().connections_reset += 1;
-            let text = "client prematurely closed connection while reading client request body";
-            (LogLevel::Info, text)
+            (LogLevel::Info, "client prematurely closed connection")
         }
     };
-    local.log_error(Some(request), level, format_args!("{text}"));
+    local.log_error(Some(request), level, format_args!("{text}{words}"));
 }
 
 /// Logs why the rest of the content was not read after the answer.

@@ -250,11 +250,10 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         let bytes_max = request.location.client_body.max_size;
         loop {
             let taken = self.incoming.take(self.stream, most, &mut take);
-            if bytes_max > 0 && self.incoming.unannounced_bytes() > bytes_max {
-                return Err(ContentError::TooLarge);
-            }
+            let is_too_large = bytes_max > 0 && self.incoming.chunked_bytes() > bytes_max;
             match taken {
                 Taken::Malformed => return Err(ContentError::Malformed),
+                _ if is_too_large => return Err(ContentError::TooLarge),
                 Taken::Ended => return Ok(false),
                 Taken::Content => return Ok(true),
                 Taken::NeedMore => {

@@ -40,16 +40,18 @@ pub(super) fn apply<File>(
     }
 }
 
-/// A 304 has no fields that describe the content, except its validators Last-Modified and ETag, and what `add_header`
-/// adds.
+/// A 304 has no fields that describe the content or say what may be asked of it, except its validators Last-Modified and
+/// ETag, and what `add_header` adds.
 fn leave_out_content<File>(response: &mut Response<File>) {
     response.status = Status::NOT_MODIFIED;
     response.content_type = None;
     response.content = Content::absent();
     response.streamed = false;
     response.ranges = false;
-    let describes_coding = |name: &[u8]| name.eq_ignore_ascii_case(b"Content-Encoding");
-    response.fields.retain(|line| !describes_coding(&line.name));
+    response.fields.retain(|line| {
+        let is_named = |name: &[u8]| line.name.eq_ignore_ascii_case(name);
+        !(is_named(b"Content-Encoding") || is_named(b"Accept-Ranges"))
+    });
 }
 
 #[cfg(test)]
@@ -64,6 +66,7 @@ mod tests {
         response.last_modified = Some(7);
         response.ranges = true;
         response.push_field("Content-Encoding", *b"gzip");
+        response.push_field("Accept-Ranges", *b"none");
         response.push_field("X-Kept", *b"yes");
         leave_out_content(&mut response);
         assert_eq!(response.status, Status::NOT_MODIFIED);

@@ -1,6 +1,7 @@
 //! `gzip`: whether the answer is compressed. The compression itself is done at delivery (`delivery/compressed.rs`), or
 //! while sending (`content/gzip.rs`).
 
+use super::is_accept_ranges;
 use crate::content::Origin;
 use crate::gzip::acceptable::{Answered, is_acceptable};
 use crate::local::{FileOf, Local};
@@ -30,6 +31,8 @@ pub(super) fn apply<E: Engine>(
     }
     response.content.compress(request.location.gzip.comp_level);
     response.ranges = false;
+    // Nor does the server's word on ranges hold for what is sent.
+    response.fields.retain(|line| !is_accept_ranges(line));
     response.push_field("Content-Encoding", *b"gzip");
     response.etag = response.etag.take().and_then(weakened);
 }

@@ -115,7 +115,12 @@ impl<'a, E: Engine> Attempt<'a, E> {
                 deadline = scheduler.now() + timeout;
             }
             if self.needs_client && exchange.is_abandoned() {
-                return Poll::Ready(Err(Fault::ClientGone(Step::ReadingHead)));
+                // In nginx's words the request is being sent until something comes back.
+                let step = match reading.arrivals {
+                    0 => Step::Sending,
+                    _ => Step::ReadingHead,
+                };
+                return Poll::Ready(Err(Fault::ClientGone(step)));
             }
             let expired = scheduler.poll_deadline(deadline);
             expired.map(|_| Err(Fault::TimedOut(Step::ReadingHead)))

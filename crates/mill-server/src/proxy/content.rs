@@ -7,7 +7,7 @@ use super::fault::Fault;
 use super::http::{self, ContentFraming};
 use crate::answer::Answer;
 use crate::content::{Content, Pull};
-use crate::exchange::{Exchange, SendError};
+use crate::exchange::{ContentError, Exchange, SendError};
 use crate::local::{AnswerOf, FileOf, Local};
 use crate::log::Text;
 use crate::request::Request;
@@ -20,10 +20,12 @@ use mill_http::h1::emit::{CHUNK_END, LAST_CHUNK, emit_chunk_head};
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
+use mill_runtime::race::{Either, race};
 use mill_runtime::stream::Stream;
 use mill_upstream::fastcgi;
 use std::any::Any;
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 use store::NotStored;
 
@@ -51,7 +53,9 @@ pub(super) enum RequestContent<E: Engine> {
         rest: Content<FileOf<E>>,
     },
     Streamed {
-        /// Something was read from the client: it cannot be sent to another server.
+        /// What had come before a server was chosen.
+        first: Vec<u8>,
+        /// Something was sent: it cannot be sent to another server.
         begun: bool,
     },
 }
@@ -145,7 +149,11 @@ impl<E: Engine> RequestContent<E> {
             });
         }
         if !buffers {
-            return Ok(Self::Streamed { begun: false });
+            let present = Self::present(exchange, request).await;
+            if let Ok(Self::Buffered { bytes, .. }) = &present {
+                store::keep_in_memory(bytes, request);
+            }
+            return present.map_err(|error| Answer::without_content(error, request, local));
         }
         let (bytes, file) = match store::store(exchange, request, local).await {
             Ok(stored) => stored,
@@ -164,6 +172,35 @@ impl<E: Engine> RequestContent<E> {
             rest: whole(&file),
             file,
         })
+    }
+
+    /// Content that is passed on as it comes: as nginx, up to `client_body_buffer_size` of what has come is read before a
+    /// server is chosen. If that is all of it, its length is known, and it can be sent to another server.
+    async fn present<X: Exchange<Engine = E>>(
+        exchange: &mut X,
+        request: &Request,
+    ) -> Result<Self, ContentError> {
+        let room = usize::try_from(request.location.client_body.buffer_size).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        let is_whole = |bytes: &Vec<u8>| {
+            let announced = request.message.head.content_length;
+            announced.is_some_and(|len| len <= bytes.len() as u64)
+        };
+        while bytes.len() < room && !is_whole(&bytes) {
+            let most = (room - bytes.len()).min(PIECE_BYTES);
+            let reading = exchange.content(request, most, |piece| bytes.extend_from_slice(piece));
+            match race(reading, ready(())).await {
+                Either::First(Ok(true)) => {}
+                Either::First(Ok(false)) => return Ok(Self::Buffered { bytes, sent: 0 }),
+                Either::First(Err(error)) => return Err(error),
+                Either::Second(()) => break,
+            }
+        }
+        if is_whole(&bytes) {
+            return Ok(Self::Buffered { bytes, sent: 0 });
+        }
+        let (first, begun) = (bytes, false);
+        Ok(Self::Streamed { first, begun })
     }
 
     pub(super) fn framing(&self, request: &Request) -> ContentFraming {
@@ -272,8 +309,15 @@ impl<E: Engine> RequestContent<E> {
                 }
                 Ok(more)
             }
-            Self::Streamed { begun } => {
+            Self::Streamed { first, begun } => {
                 *begun = true;
+                if !first.is_empty() {
+                    for piece in first.chunks(pieces.bytes_max()) {
+                        pieces.write(stream, local, Payload::Copy(piece));
+                    }
+                    *first = Vec::new();
+                    return Ok(true);
+                }
                 let mut piece = local.take_buffer();
                 let filled = &mut piece;
                 let more = exchange

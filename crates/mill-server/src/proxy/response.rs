@@ -112,7 +112,10 @@ impl<E: Engine> Proxying<'_, E> {
             content.keep_trailers(&self.settings);
         }
         if !response.status.has_no_content() {
-            let has_content = head.head.framing != Framing::None;
+            let has_content = head.head.framing != Framing::None && request.method != Method::Head;
+            if !has_content {
+                content.leave(self.settings.buffer_size);
+            }
             response.content = self.content(content, has_content, accel.buffering);
         }
         Answer::Response(response)

@@ -42,8 +42,9 @@ impl<E: Engine> Proxying<'_, E> {
             self.local.log_error(Some(request), LogLevel::Warn, text);
         }
         drop(freed);
-        // nginx knows no status of a server whose client has gone.
-        let status = Some(fault.status().0).filter(|_| !matches!(fault, Fault::ClientGone(_)));
+        // nginx knows no status of a server whose client has gone, or has sent what it should not.
+        let is_of_client = matches!(fault, Fault::ClientGone(_) | Fault::Content(_));
+        let status = Some(fault.status().0).filter(|_| !is_of_client);
         self.trace.ended(status, sent, now);
         if !matches!(
             fault,

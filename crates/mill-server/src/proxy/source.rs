@@ -100,6 +100,14 @@ impl<E: Engine> UpstreamContent<E> {
         self.copy = Some(copy);
     }
 
+    /// Closes the connection, unless there is no content that might come: none of it is wanted.
+    pub(super) fn leave(&mut self, buffer_size: u64) {
+        if let Some(connection) = &self.connection {
+            self.trace.arrived(connection.unread(), buffer_size);
+            self.close();
+        }
+    }
+
     /// Keeps the trailers from now on.
     pub(super) fn keep_trailers(&mut self, settings: &Arc<PassSettings>) {
         self.trailers = Some((Vec::new(), Arc::clone(settings)));

@@ -165,6 +165,8 @@ pub(super) fn count_redirect<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
 ) -> Phase<FileOf<E>> {
+    // A location that keeps no connections decides for those behind it, as in nginx.
+    request.closing |= request.location.connection.keepalive_timeout.is_zero();
     request.redirects = request.redirects.saturating_add(1);
     if request.redirects <= REDIRECTS_MAX {
         return ControlFlow::Continue(());

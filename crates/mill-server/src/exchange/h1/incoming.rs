@@ -59,10 +59,10 @@ impl Incoming {
         }
     }
 
-    /// Bytes of content that arrived without an announced length.
-    pub(super) const fn unannounced_bytes(&self) -> u64 {
+    /// Bytes of chunked content that have arrived, or that the current chunk will bring.
+    pub(super) const fn chunked_bytes(&self) -> u64 {
         match &self.rest {
-            Rest::Chunked(body) => body.content_bytes(),
+            Rest::Chunked(body) => body.announced_bytes(),
             Rest::Length(_) | Rest::Ended => 0,
         }
     }

@@ -56,10 +56,17 @@ pub(super) async fn store<X: Exchange>(
     }
     if file.is_some() || in_file_only {
         flush(&mut bytes, &mut file, request, local)?;
-    } else if request.site.mentions.request_body {
-        request.stored_content = Some(Box::new(StoredContent::Memory(bytes.clone())));
+    } else {
+        keep_in_memory(&bytes, request);
     }
     Ok((bytes, file))
+}
+
+/// Keeps content for `$request_body`, if the configuration mentions it.
+pub(super) fn keep_in_memory(bytes: &[u8], request: &mut Request) {
+    if request.site.mentions.request_body {
+        request.stored_content = Some(Box::new(StoredContent::Memory(bytes.to_vec())));
+    }
 }
 
 /// Content of known length that is little longer than the buffer stays in memory, as with nginx.

@@ -271,12 +271,33 @@ fn a_page_of_our_own_has_no_ranges_and_a_204_of_the_server_keeps_its_type() {
 }
 
 #[test]
+fn a_location_that_keeps_no_connections_redirects_to_one_whose_answer_closes() {
+    let head = "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /kept\r\nContent-Length: 0\r\n\r\n";
+    let check = |setting: &str, connection: &str| {
+        let directives = format!(
+            "location = / {{ proxy_pass http://app; {setting} }} location / {{ return 200 $uri; }}"
+        );
+        let answer = answer(&directives, vec![send(head)]);
+        let line = format!("\r\nConnection: {connection}\r\n");
+        assert!(answer.contains(&line), "{setting} {answer}");
+    };
+    check("keepalive_timeout 0;", "close");
+    check("", "keep-alive");
+}
+
+#[test]
 fn a_type_with_a_charset_is_compressed_as_the_type() {
     let text = "x".repeat(100);
     let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html;charset=utf-8\r\nContent-Length: 100\r\n\r\n{text}"
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html;charset=utf-8\r\nAccept-Ranges: none\r\n\
+         Content-Length: 100\r\n\r\n{text}"
     );
     let directives = format!("gzip on; gzip_vary on; {KEPT}");
-    let answer = answer(&directives, vec![send(&head)]);
-    assert!(answer.contains("\r\nVary: Accept-Encoding\r\n"), "{answer}");
+    let plain = answer(&directives, vec![send(&head)]);
+    assert!(plain.contains("\r\nVary: Accept-Encoding\r\n"), "{plain}");
+    assert!(plain.contains("\r\nAccept-Ranges: none\r\n"), "{plain}");
+    let mut proxy = Proxy::new(&directives, move |_, _| vec![send(&head)]);
+    let compressed = proxy.ask("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
+    assert!(compressed.contains("\r\nContent-Encoding: gzip\r\n"));
+    assert!(!compressed.contains("Accept-Ranges"));
 }

@@ -1,6 +1,6 @@
 //! The request that the origin gets.
 
-use super::origin::{Act, ok};
+use super::origin::{Act, ok, send};
 use super::{KEPT, Proxy, content, get};
 use crate::answer::answers;
 use crate::server::SECOND;
@@ -83,14 +83,56 @@ fn content_is_passed_on_with_its_length_also_if_it_came_in_chunks() {
 #[test]
 fn content_is_streamed_in_chunks_where_it_is_not_buffered() {
     let directives = "location / { proxy_pass http://app; proxy_http_version 1.1; proxy_request_buffering off; }";
-    let request =
-        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
-    let asked = asked(directives, request);
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut proxy = Proxy::new(directives, |_, _| vec![ok("x")]);
+    let client = proxy.server.connect();
+    client.send(format!("{head}3\r\nabc\r\n"));
+    proxy.server.run();
+    client.send("2\r\nde\r\n0\r\n\r\n");
+    proxy.server.run();
+    let streamed = proxy.asked().concat();
     assert!(
-        asked.contains("\r\nTransfer-Encoding: chunked\r\n"),
-        "{asked}"
+        streamed.contains("\r\nTransfer-Encoding: chunked\r\n"),
+        "{streamed}"
     );
-    assert!(asked.ends_with("3\r\nabc\r\n0\r\n\r\n"), "{asked}");
+    assert!(
+        streamed.ends_with("3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
+        "{streamed}"
+    );
+    // What has come whole with the head has a length, as with nginx.
+    let whole = asked(directives, &format!("{head}3\r\nabc\r\n0\r\n\r\n"));
+    assert!(whole.contains("\r\nContent-Length: 3\r\n"), "{whole}");
+    assert!(whole.ends_with("\r\n\r\nabc"), "{whole}");
+}
+
+#[test]
+fn chunks_beyond_the_limit_that_have_come_with_the_head_ask_no_server() {
+    let directives =
+        "client_max_body_size 2; location / { proxy_pass http://app; proxy_http_version 1.1;
+        proxy_request_buffering off; }";
+    let mut proxy = Proxy::new(directives, |_, _| vec![ok("x")]);
+    let answer = proxy.ask(
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    );
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert_eq!(*proxy.seen.connections.borrow(), 0);
+    assert_eq!(proxy.access_log(), ["413 - - -"]);
+}
+
+#[test]
+fn content_that_has_come_whole_goes_to_another_server_where_it_is_not_buffered() {
+    let upstream = format!("server {}; server {};", super::OTHER, super::ORIGIN);
+    let directives = "location / { proxy_pass http://app; proxy_request_buffering off;
+        proxy_next_upstream error http_503 non_idempotent; }";
+    let mut proxy = Proxy::with_upstream(&upstream, directives, |_, _| vec![ok("x")]);
+    let (turn, first) = super::origin::start(&proxy.server.world, super::OTHER, |_, _| {
+        vec![send("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")]
+    });
+    proxy.server.add_peer(turn);
+    let answer = proxy.ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    assert_eq!(content(&answer), "x", "{answer}");
+    assert_eq!(first.requests.borrow().len(), 1);
+    assert!(proxy.asked()[0].ends_with("\r\n\r\nabc"));
 }
 
 #[test]
@@ -258,8 +300,13 @@ fn the_method_that_is_sent_determines_whether_the_answer_has_content() {
         let answer = proxy.ask("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert_eq!(content(&answer), "");
+        assert!(answer.contains("\r\nContent-Length: 3\r\n"), "{answer}");
     }
     assert!(proxy.asked()[0].starts_with("GET / HTTP/1.1\r\n"));
+    // What the client does not get is not read.
+    assert_eq!(*proxy.seen.connections.borrow(), 2);
+    let line = format!("200 {} 200 0", super::ORIGIN);
+    assert_eq!(proxy.access_log(), [line.as_str(); 2]);
     let not_a_method = Proxy::new(&directives("'A B'"), |_, _| vec![ok("x")]).ask(&get("/"));
     assert_eq!(content(&not_a_method), "x");
 }

@@ -126,3 +126,26 @@ fn a_client_that_sends_fin_behind_streamed_content_has_it_sent_whole() {
     proxy.server.run();
     assert_eq!(content(&proxy.asked()[0]), body);
 }
+
+#[test]
+fn a_client_that_leaves_within_its_content_is_400_as_with_nginx() {
+    let gone = "client prematurely closed connection";
+    for (settings, line, text) in [
+        ("", String::from("400 - - -"), format!("{gone}, client: ")),
+        (
+            "proxy_request_buffering off;",
+            format!("400 {ORIGIN} - 0"),
+            format!("{gone} while sending request to upstream, client: "),
+        ),
+    ] {
+        let directives = format!("location / {{ proxy_pass http://app; {settings} }}");
+        let mut proxy = Proxy::new(&directives, |_, _| vec![ok("x")]);
+        let client = proxy.server.connect();
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc");
+        proxy.server.run();
+        client.finish();
+        proxy.server.run();
+        assert_eq!(proxy.access_log(), [line], "{settings}");
+        assert!(proxy.server.has_logged(&text), "{settings}");
+    }
+}
