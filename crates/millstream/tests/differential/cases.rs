@@ -21,6 +21,7 @@
 //! with `⇤` does not wait for the request's content; at its end `✂` closes the connection, `↯` resets it, `⇄` sends back
 //! what arrives. A script `second:NAME` is of the second server only.
 
+use crate::exchange::Leaves;
 use crate::origin::{Script, ScriptEnd, Scripts};
 
 /// One file of cases.
@@ -33,6 +34,8 @@ pub(crate) struct Subject {
     pub(crate) cases: Vec<Case>,
     /// What upstream servers answer, by name.
     pub(crate) scripts: Scripts,
+    /// What those of nginx answer in their place.
+    pub(crate) reference: Scripts,
 }
 
 /// What is sent on one connection.
@@ -44,6 +47,7 @@ pub(crate) struct Case {
     pub(crate) differs: Option<String>,
     /// Sent one after the other, waiting for the server in between.
     pub(crate) sends: Vec<Vec<u8>>,
+    pub(crate) leaves: Leaves,
 }
 
 impl Subject {
@@ -55,6 +59,7 @@ impl Subject {
             compare: Vec::new(),
             cases: Vec::new(),
             scripts: Scripts::new(),
+            reference: Scripts::new(),
         };
         let mut section = "";
         for line in text.lines() {
@@ -102,6 +107,7 @@ fn parse_script(text: &str) -> Script {
     let text = end.map_or(text, |(mark, _)| text.trim_end_matches(*mark));
     Script {
         is_early,
+        is_late: false,
         parts: text.split('⏸').map(unescape).collect(),
         end: end.map_or(ScriptEnd::Keep, |(_, end)| *end),
     }
@@ -129,6 +135,7 @@ impl Case {
             text: line.to_owned(),
             differs,
             sends: written.split('⏸').map(unescape).collect(),
+            leaves: Leaves::AtEnd,
         }
     }
 }

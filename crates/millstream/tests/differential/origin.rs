@@ -7,7 +7,7 @@ use crate::answer;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub(crate) struct Script {
     pub(crate) is_early: bool,
     /// Sent one after the other, with a pause in between.
     pub(crate) parts: Vec<Vec<u8>>,
+    /// Nothing is sent until a client had the time to leave.
+    pub(crate) is_late: bool,
     pub(crate) end: ScriptEnd,
 }
 
@@ -48,11 +50,23 @@ struct Shared {
     scripts: Scripts,
     /// One text a request.
     seen: Mutex<Vec<String>>,
+    /// Connections without a request under way, by number.
+    idle: Mutex<BTreeMap<usize, TcpStream>>,
+    /// Connections that were accepted, and those of them that are still open.
+    accepted: AtomicUsize,
+    open: AtomicUsize,
     is_over: AtomicBool,
 }
 
 /// Longer than a proxy takes to read what was sent.
 const PAUSE: Duration = Duration::from_millis(60);
+
+/// Longer than a client takes that leaves ([`crate::exchange::LEAVES_AFTER`]) and a proxy that notices it.
+const LATE: Duration = Duration::from_millis(200);
+
+/// How often it is looked whether proxies have closed their idle connections, and how long in between.
+const LOOKS_MAX: u32 = 500;
+const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Origin {
     pub(crate) fn start(scripts: Scripts) -> Self {
@@ -61,6 +75,9 @@ impl Origin {
         let shared = Arc::new(Shared {
             scripts,
             seen: Mutex::default(),
+            idle: Mutex::default(),
+            accepted: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
         });
         let accepting = Arc::clone(&shared);
@@ -71,6 +88,20 @@ impl Origin {
     /// What has been asked since this was last called.
     pub(crate) fn take_seen(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.seen.lock().unwrap())
+    }
+
+    /// Ends all connections once they carry no request, and waits until the proxy has closed them.
+    pub(crate) fn close_all(&self) {
+        for _ in 0..LOOKS_MAX {
+            for stream in self.shared.idle.lock().unwrap().values() {
+                // The proxy may have reset it.
+                let _ = stream.shutdown(Shutdown::Write);
+            }
+            if self.shared.open.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            thread::park_timeout(LOOK_INTERVAL);
+        }
     }
 }
 
@@ -88,16 +119,22 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             return;
         }
         let shared = Arc::clone(shared);
-        thread::spawn(move || serve(stream, &shared));
+        shared.open.fetch_add(1, Ordering::Relaxed);
+        thread::spawn(move || {
+            serve(stream, &shared);
+            shared.open.fetch_sub(1, Ordering::Relaxed);
+        });
     }
 }
 
 /// Answers the requests of one connection.
 fn serve(mut stream: TcpStream, shared: &Shared) {
     let _ = stream.set_nodelay(true);
+    let connection = shared.accepted.fetch_add(1, Ordering::Relaxed);
     let mut number = 0;
     loop {
         number += 1;
+        shared.wait_for_request(connection, &stream);
         let mut seen = Vec::new();
         let is_head = read_head(&mut stream, &mut seen);
         let script = shared.script_for(&seen);
@@ -116,13 +153,15 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
         if !is_head {
             return;
         }
+        if script.is_late {
+            thread::park_timeout(LATE);
+        }
         let is_bare = seen.starts_with(b"HEAD ");
         for (index, part) in script.parts.iter().enumerate() {
             if index > 0 {
                 thread::park_timeout(PAUSE);
             }
-            let end = part.windows(4).position(|window| window == b"\r\n\r\n");
-            let end = end.filter(|_| is_bare).map(|end| end + 4);
+            let end = end_of_head(part).filter(|_| is_bare);
             if stream
                 .write_all(&part[..end.unwrap_or(part.len())])
                 .is_err()
@@ -143,14 +182,37 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
     }
 }
 
+/// Where the head of the final answer ends.
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    if bytes.starts_with(b"HTTP/1.1 10") {
+        return Some(end + end_of_head(&bytes[end..])?);
+    }
+    Some(end)
+}
+
 impl Shared {
+    /// Waits until something arrives, or the connection ends.
+    fn wait_for_request(&self, connection: usize, stream: &TcpStream) {
+        if let Ok(idle) = stream.try_clone() {
+            self.idle.lock().unwrap().insert(connection, idle);
+        }
+        // What it finds is read again.
+        let _ = stream.peek(&mut [0]);
+        self.idle.lock().unwrap().remove(&connection);
+    }
+
     fn script_for(&self, seen: &[u8]) -> Script {
         let line = String::from_utf8_lossy(seen);
-        let target = line.split(' ').nth(1).unwrap_or_default();
+        let line = line.lines().next().unwrap_or_default();
+        // nginx may send blanks in a target.
+        let (line, _) = line.rsplit_once(" HTTP/").unwrap_or((line, ""));
+        let (_, target) = line.split_once(' ').unwrap_or_default();
         let path = target.split('?').next().unwrap_or_default();
         let name = path.rsplit('/').next().unwrap_or_default();
         self.scripts.get(name).cloned().unwrap_or_else(|| Script {
             is_early: false,
+            is_late: false,
             parts: vec![
                 b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"
                     .to_vec(),

@@ -1,7 +1,8 @@
 //! Random requests, locations and answers of upstream servers, through nginx and through Millstream.
 //!
-//! Compared are the answer, what the upstream servers were asked, and the lines of the access and error logs. A
-//! difference is an error, unless `known.rs` and COMPLIANCE.md have it. The ordinary test takes some requests from a
+//! Some clients leave early: within the head, within the content, while they wait, within the answer; some send FIN, or
+//! another request behind the first one. Compared are the answer, what the upstream servers were asked on which
+//! connection, and the lines of the access and error logs. A difference is an error, unless `known.rs` and COMPLIANCE.md have it. The ordinary test takes some requests from a
 //! fixed seed; `MILLSTREAM_SEEDED=REQUESTS` or `=REQUESTS,SEED` takes others:
 //!
 //! ```sh
@@ -83,23 +84,32 @@ impl Drawn {
                 compare: Vec::new(),
                 cases: Vec::new(),
                 scripts: Scripts::new(),
+                reference: Scripts::new(),
             },
             may: Vec::new(),
             places: Vec::new(),
         };
         for number in 0..count {
             let location = draw.below(LOCATIONS);
-            let answer = answer::draw(&mut draw);
-            let sends = request::draw(&mut draw, location, number);
-            let may = answer.may;
-            drawn
-                .subject
-                .scripts
-                .insert(format!("s{number}"), answer.script);
+            let mut answer = answer::draw(&mut draw);
+            let mut request = request::draw(&mut draw, location, number);
+            request.behave(&mut draw, &mut answer.script, location, number);
+            let mut may = answer.may;
+            may.extend(request.may);
+            if places[location].contains("proxy_request_buffering off") {
+                may.push("connection-after-unread-content");
+            }
+            let (scripts, reference) = (&mut drawn.subject.scripts, &mut drawn.subject.reference);
+            if let Some(mut script) = answer.reference {
+                script.is_late = answer.script.is_late;
+                reference.insert(format!("s{number}"), script);
+            }
+            scripts.insert(format!("s{number}"), answer.script);
             drawn.subject.cases.push(Case {
                 text: format!("request {number} of seed {seed}"),
                 differs: None,
-                sends,
+                sends: request.sends,
+                leaves: request.leaves,
             });
             drawn.may.push(may);
             drawn.places.push(places[location].clone());
@@ -111,7 +121,12 @@ impl Drawn {
     fn run(&self, other: Program) -> Vec<[String; 2]> {
         let mut pair = Pair::start(&self.subject, other);
         let cases = self.subject.cases.iter();
-        let mut shown: Vec<[String; 2]> = cases.map(|case| pair.answers(case)).collect();
+        let answers = cases.map(|case| {
+            let answers = pair.answers(case);
+            pair.close_connections();
+            answers
+        });
+        let mut shown: Vec<[String; 2]> = answers.collect();
         pair.stop();
         for (side, lines) in pair.log("seeded.log").iter().enumerate() {
             for line in lines.lines() {
@@ -122,7 +137,7 @@ impl Drawn {
                 }
             }
         }
-        for (side, lines) in pair.log("error.log").iter().enumerate() {
+        for (side, lines) in pair.log("error.log info").iter().enumerate() {
             for line in lines.lines() {
                 let request = line.split_once("request: \"").map(|(_, request)| request);
                 if let Some(number) = request.and_then(number_in)
@@ -145,7 +160,7 @@ impl Drawn {
         for (number, [mut nginx, mut found]) in self.run(other).into_iter().enumerate() {
             let mut may = self.may[number].clone();
             may.extend(known::EVERYWHERE);
-            known::level(&mut nginx, &mut found, other);
+            known::level::level(&mut nginx, &mut found, other);
             let shown = self.show(number);
             for known in known::KNOWN {
                 let may =
@@ -180,12 +195,14 @@ impl Drawn {
             .collect();
         let parts: Vec<_> = script.parts.iter().map(|part| escape(part)).collect();
         format!(
-            "    {}    client: {}\n    server: {} {:?}{}\n",
+            "    {}    client: {} {:?}\n    server: {} {:?}{}{}\n",
             self.places[number],
             sends.join("⏸"),
+            self.subject.cases[number].leaves,
             parts.join("⏸"),
             script.end,
-            if script.is_early { " early" } else { "" }
+            if script.is_early { " early" } else { "" },
+            if script.is_late { " late" } else { "" }
         )
     }
 }

@@ -65,9 +65,13 @@ impl Server {
         let port = free_port();
         let mut origins = Vec::new();
         if !subject.scripts.is_empty() {
-            origins.extend(
-                [false, true].map(|is_second| Origin::start(subject.scripts_of(is_second))),
-            );
+            origins.extend([false, true].map(|is_second| {
+                let mut scripts = subject.scripts_of(is_second);
+                if program == Program::Nginx {
+                    scripts.extend(subject.reference.clone());
+                }
+                Origin::start(scripts)
+            }));
         }
         let mut text = configuration(subject);
         for (name, origin) in ["%ORIGIN%", "%SECOND%"].iter().zip(&origins) {
@@ -123,6 +127,11 @@ impl Server {
             }
         }
         shown
+    }
+
+    /// Ends its connections to upstream servers, once they carry no request.
+    pub(crate) fn close_connections(&self) {
+        self.origins.iter().for_each(Origin::close_all);
     }
 
     /// Waits until it listens; false if it exited instead.

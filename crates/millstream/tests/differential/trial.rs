@@ -40,7 +40,7 @@ impl Pair {
             let asked = self.servers.each_ref().map(|server| {
                 let address = server.address;
                 scope.spawn(move || {
-                    let received = exchange(address, &case.sends);
+                    let received = exchange(address, &case.sends, case.leaves);
                     let methods = answer::requested_methods(&case.sends.concat());
                     let mut shown = answer::show(&received.bytes, &methods, address.port());
                     let _ = writeln!(shown, "({:?})", received.end);
@@ -49,6 +49,11 @@ impl Pair {
             });
             asked.map(|thread| thread.join().unwrap())
         })
+    }
+
+    /// Ends all connections to upstream servers: what was kept says nothing about the next case.
+    pub(crate) fn close_connections(&self) {
+        self.servers.iter().for_each(Server::close_connections);
     }
 
     /// Ends both, so that their logs are complete.

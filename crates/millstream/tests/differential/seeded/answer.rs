@@ -7,6 +7,8 @@ use crate::origin::{Script, ScriptEnd};
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) script: Script,
+    /// What nginx gets in its place: an answer to which nginx does what Millstream does to the script.
+    pub(crate) reference: Option<Script>,
     pub(crate) may: Vec<&'static str>,
 }
 
@@ -203,6 +205,9 @@ const MALFORMED: &[&str] = &[
     "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n",
 ];
 
+/// An answer that nginx refuses too.
+const REFUSED_BY_ALL: &str = "HTTP/1.1 200 OK\r\nX: \0\r\n\r\n";
+
 pub(crate) fn draw(draw: &mut Draw) -> Drawn {
     match draw.below(100) {
         0..3 => malformed(draw),
@@ -224,17 +229,21 @@ pub(crate) fn draw(draw: &mut Draw) -> Drawn {
 fn whole(bytes: Vec<u8>, end: ScriptEnd) -> Drawn {
     let script = Script {
         is_early: false,
+        is_late: false,
         parts: vec![bytes],
         end,
     };
     Drawn {
         script,
+        reference: None,
         may: Vec::new(),
     }
 }
 
 fn malformed(draw: &mut Draw) -> Drawn {
     let mut drawn = whole(draw.pick(MALFORMED).as_bytes().to_vec(), ScriptEnd::Close);
+    let refused = whole(REFUSED_BY_ALL.as_bytes().to_vec(), ScriptEnd::Close);
+    drawn.reference = Some(refused.script);
     drawn.may.push("malformed-answers");
     drawn
 }
@@ -248,11 +257,10 @@ fn fault(draw: &mut Draw, head: &str) -> Drawn {
 fn interim(draw: &mut Draw) -> Drawn {
     let mut drawn = well_formed(draw);
     let first = draw.pick(&["100 Continue", "102 Processing", "103 Early Hints"]);
+    drawn.reference = Some(drawn.script.clone());
     let mut bytes = format!("HTTP/1.1 {first}\r\n\r\n").into_bytes();
     bytes.append(&mut drawn.script.parts[0]);
     drawn.script.parts[0] = bytes;
-    // nginx would take what is left for the next answer.
-    drawn.script.end = ScriptEnd::Close;
     drawn.may.push("interim-answers");
     drawn
 }
@@ -369,10 +377,15 @@ fn well_formed(draw: &mut Draw) -> Drawn {
     let end = if is_early { ScriptEnd::Close } else { end };
     let script = Script {
         is_early,
+        is_late: false,
         parts,
         end,
     };
-    Drawn { script, may }
+    Drawn {
+        script,
+        reference: None,
+        may,
+    }
 }
 
 fn keep_first(lines: &mut Vec<&'static str>, name: &str) {

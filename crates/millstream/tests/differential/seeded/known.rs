@@ -1,8 +1,9 @@
 //! Differences between nginx and Millstream that COMPLIANCE.md explains, as far as random requests meet them.
 
-use crate::server::Program;
+/// What two runs of one server could differ in.
+pub(crate) mod level;
+
 use crate::trial::with_column;
-use std::fmt::Write;
 
 /// What hides one: it makes both texts equal where they differ by it, and by nothing else.
 pub(crate) struct Known {
@@ -13,6 +14,7 @@ pub(crate) struct Known {
 /// Those that any request may meet.
 pub(crate) const EVERYWHERE: &[&str] = &[
     "no-100-when-content-is-here",
+    "length-with-100",
     "too-large-chunks",
     "reset-of-a-cut-answer",
     "blanks-in-proxied-targets",
@@ -22,80 +24,9 @@ pub(crate) const EVERYWHERE: &[&str] = &[
     "length-of-chunks",
     "status-of-a-range-in-logs",
     "connection-after-a-412",
+    "log-of-a-client-that-left",
     "asked-to-close",
 ];
-
-/// Makes equal what two runs of one server could differ in, and the length of the server's name.
-pub(crate) fn level(nginx: &mut String, other: &mut String, program: Program) {
-    let is_named = program == Program::Millstream;
-    for text in [&mut *nginx, other] {
-        *text = number_of_file(text);
-        // The number of chunks, and so of bytes, depends on the moments in which content came.
-        if text.contains("\nTransfer-Encoding: chunked\n")
-            || text.contains("\nContent-Encoding: gzip\n")
-        {
-            *text = with_column(text, 2, |_| String::from("some"));
-        }
-        if text.contains("\n  Transfer-Encoding: chunked\n") {
-            *text = with_any(text, SENT);
-        }
-        // It depends on how fast the client reads.
-        *text = without_lines(text, |line| {
-            line.contains("an upstream response is buffered to a temporary file")
-        });
-    }
-    if is_named && other.contains(PAGE) && nginx.contains(PAGE) {
-        *other = with_column(other, 2, |sent| {
-            sent.saturating_sub(NAME_LONGER).to_string()
-        });
-    }
-    if is_named {
-        level_length(nginx, other);
-    }
-}
-
-/// The length of a content that an answer to HEAD does not show: of a page with the server's name, or of another one.
-fn level_length(nginx: &mut String, other: &str) {
-    const LINE: (&str, &str) = ("Content-Length: ", " and the name\n");
-    let length = |text: &str| -> Option<usize> {
-        let (_, rest) = text.split_once(LINE.0)?;
-        rest.split_once(LINE.1)?.0.parse().ok()
-    };
-    if let (Some(ours), Some(theirs)) = (length(other), length(nginx))
-        && theirs.saturating_sub(NAME_LONGER) == ours
-    {
-        let line = |length: usize| format!("{}{length}{}", LINE.0, LINE.1);
-        *nginx = nginx.replace(&line(theirs), &line(ours));
-    }
-}
-
-/// Bytes.
-const NAME_LONGER: usize = "millstream".len() - "nginx".len();
-
-/// What a page of the server's own has.
-const PAGE: &str = "<center>SERVER</center>";
-
-/// Replaces the number in the name of a temporary file.
-fn number_of_file(text: &str) -> String {
-    let mut shown = String::new();
-    for line in text.lines() {
-        let found = ["OUT/body/", "OUT/proxy/"]
-            .iter()
-            .find_map(|name| line.find(name).map(|at| at + name.len()));
-        match found {
-            Some(at) => {
-                let digits = line[at..]
-                    .find(|byte: char| !(byte.is_ascii_digit() || byte == '/'))
-                    .unwrap_or(0);
-                let _ = writeln!(shown, "{}N{}", &line[..at], &line[at + digits..]);
-            }
-            None => {
-                let _ = writeln!(shown, "{line}");
-            }
-        }
-    }
-    shown
-}
 
 fn without_lines(text: &str, is_left_out: impl Fn(&str) -> bool) -> String {
     let lines = text.lines().filter(|line| !is_left_out(line));
@@ -105,14 +36,22 @@ fn without_lines(text: &str, is_left_out: impl Fn(&str) -> bool) -> String {
 pub(crate) const KNOWN: &[Known] = &[
     Known {
         id: "no-100-when-content-is-here",
-        hide: |nginx, _| {
-            const CONTINUE: &str = "HTTP/1.1 100 Continue\n\n";
-            if let Some(rest) = nginx.strip_prefix(CONTINUE) {
-                // nginx counts its bytes as content.
-                *nginx = with_column(rest, 2, |sent| {
-                    sent.saturating_sub("HTTP/1.1 100 Continue\r\n\r\n".len())
-                        .to_string()
-                });
+        hide: |nginx, millstream| {
+            if !millstream.starts_with(CONTINUE)
+                && let Some(rest) = nginx.strip_prefix(CONTINUE)
+            {
+                *nginx = without_length_of_100(rest);
+            }
+        },
+    },
+    Known {
+        id: "length-with-100",
+        hide: |nginx, millstream| {
+            if let Some(rest) = nginx.strip_prefix(CONTINUE)
+                && let Some(found) = millstream.strip_prefix(CONTINUE)
+            {
+                *nginx = without_length_of_100(rest);
+                *millstream = found.to_owned();
             }
         },
     },
@@ -162,45 +101,146 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         id: "connection-after-a-412",
-        hide: |_, millstream| {
+        hide: |nginx, millstream| {
             if millstream.starts_with("HTTP/1.1 412 ") {
                 *millstream = millstream.replacen("\n(Open)\n", "\n(Closed)\n", 1);
+            }
+            // Another request on the connection is answered.
+            let first = nginx.find("\n(Closed)\n").unwrap_or(0);
+            let line = nginx.lines().find(|line| line.starts_with("log |"));
+            if nginx.starts_with("HTTP/1.1 412 ")
+                && millstream.starts_with(&nginx[..first])
+                && millstream.matches("\nHTTP/1.1 ").count() == 1
+                && line.is_some_and(|line| millstream.contains(line))
+            {
+                nginx.clone_from(millstream);
+            }
+        },
+    },
+    Known {
+        id: "connection-after-unread-content",
+        hide: |nginx, millstream| {
+            if nginx.contains("\nConnection: keep-alive\n") && nginx.contains("\n(Closed)\n") {
+                *millstream = millstream.replacen("\n(Open)\n", "\n(Closed)\n", 1);
+            }
+        },
+    },
+    Known {
+        id: "log-of-a-client-that-left",
+        hide: |nginx, millstream| {
+            if !millstream.contains("(Left") {
+                return;
+            }
+            for text in [nginx, millstream] {
+                let is_of_system =
+                    |line: &str| CALLS_TO_CLIENT.iter().any(|call| line.starts_with(call));
+                let left = without_lines(text, is_of_system);
+                let left = left.replace(" (104: Connection reset by peer) while", " while");
+                // What was sent before depends on the moment.
+                *text = with_any(&left, 2);
+            }
+        },
+    },
+    Known {
+        id: "log-of-a-client-that-left",
+        hide: |nginx, millstream| {
+            if !millstream.contains("(LeftWithinAnswer)\n") {
+                return;
+            }
+            // nginx may have read more before it noticed, or notice nothing.
+            for text in [nginx, millstream] {
+                let is_noticed = |line: &str| {
+                    line.starts_with("[info] epoll_wait() reported that client prematurely closed")
+                        || line.starts_with("[warn] upstream sent ")
+                };
+                let left = without_lines(text, is_noticed);
+                *text = with_any(&with_any(&left, LENGTH), RECEIVED);
             }
         },
     },
     Known {
         id: "asked-to-close",
         hide: |nginx, millstream| {
-            // Which connection is taken depends on what earlier requests have left.
-            for text in [nginx, millstream] {
-                *text = without_lines(text, |line| line.contains(" was asked (request "));
+            const KEPT: &str = "(request 2 of its connection)";
+            const NEW: &str = "(request 1 of its connection)";
+            let closes = |text: &str| {
+                let mut asked = text.split(" was asked ").skip(1);
+                asked.next().is_some_and(|first| {
+                    first.contains("\n  Connection: close\n")
+                        || first
+                            .lines()
+                            .nth(1)
+                            .is_some_and(|line| line.ends_with(" HTTP/1.0"))
+                })
+            };
+            if closes(millstream) && millstream.matches(NEW).count() == 2 {
+                *nginx = nginx.replacen(KEPT, NEW, 1);
             }
         },
     },
     Known {
         id: "status-of-a-range-in-logs",
         hide: |nginx, millstream| {
-            for status in ["206", "304"] {
-                let line = format!("\nlog |{status}|");
-                if millstream.contains(&line) {
-                    *nginx = nginx.replacen("\nlog |200|", &line, 1);
+            let is_log = |line: &&str| line.starts_with("log |");
+            let mut found = millstream.lines().filter(is_log);
+            let lines = nginx.lines().map(|line| {
+                let logged = if is_log(&line) { found.next() } else { None };
+                let sent = ["log |206|", "log |304|"].into_iter();
+                let mut sent =
+                    sent.filter(|sent| logged.is_some_and(|line| line.starts_with(sent)));
+                match (line.strip_prefix("log |200|"), sent.next()) {
+                    (Some(rest), Some(sent)) => format!("{sent}{rest}\n"),
+                    _ => format!("{line}\n"),
                 }
-            }
+            });
+            *nginx = lines.collect();
         },
     },
     Known {
         id: "blanks-in-proxied-targets",
         hide: |nginx, millstream| {
-            if nginx.contains("/a b/s") && millstream.contains("/a%20b/s") {
-                nginx.clone_from(millstream);
+            const BLANK: &str = "/a b/s";
+            let is_asked = |line: &&str| line.contains(BLANK) && line.contains(" HTTP/1.");
+            let is_asked = |line: &&str| line.starts_with("  ") && is_asked(line);
+            let asked = nginx.lines().filter(is_asked).count();
+            let in_all = sent(nginx).map(|sent| sent + asked * "20".len());
+            if nginx.contains(BLANK) && sent(millstream) == in_all {
+                let escaped = nginx.lines().map(|line| {
+                    if line.starts_with("  ") || line.starts_with('[') {
+                        line.replace(BLANK, "/a%20b/s") + "\n"
+                    } else {
+                        format!("{line}\n")
+                    }
+                });
+                *nginx = with_any(&escaped.collect::<String>(), SENT);
+                *millstream = with_any(millstream, SENT);
+            }
+        },
+    },
+    Known {
+        id: "named-by-connection",
+        hide: |nginx, millstream| {
+            let is_named = |line: &str| line.starts_with("  X-Own: ");
+            if millstream.lines().any(is_named) {
+                return;
+            }
+            let named = nginx.lines().filter(|line| is_named(line));
+            let len: usize = named
+                .map(|line| line.trim_start().len() + "\r\n".len())
+                .sum();
+            if len > 0 && sent(nginx) == sent(millstream).map(|sent| sent + len) {
+                *nginx = with_any(&without_lines(nginx, is_named), SENT);
+                *millstream = with_any(millstream, SENT);
             }
         },
     },
     Known {
         id: "bytes-read-ahead",
         hide: |nginx, millstream| {
-            // The rest of an answer whose content is not wanted.
-            if column(nginx, LENGTH).split(", ").last() == Some("0") {
+            // The rest of an answer whose content is not wanted, or what follows its end.
+            let has_surplus = nginx.contains("\n[warn] upstream sent more data than specified")
+                || nginx.contains("\n[warn] upstream sent data after final chunk");
+            if has_surplus || column(nginx, LENGTH).split(", ").last() == Some("0") {
                 for text in [nginx, millstream] {
                     *text = with_any(&with_any(text, LENGTH), RECEIVED);
                 }
@@ -220,14 +260,20 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         id: "malformed-answers",
         hide: |nginx, millstream| {
-            if millstream.contains("|502|") || millstream.contains("|200|") {
-                nginx.clone_from(millstream);
+            // nginx got another malformed answer.
+            for text in [nginx, millstream] {
+                *text = without_reason(&with_any(&with_any(text, LENGTH), RECEIVED));
             }
         },
     },
     Known {
         id: "interim-answers",
-        hide: |nginx, millstream| nginx.clone_from(millstream),
+        hide: |nginx, millstream| {
+            // nginx got the final answer alone.
+            for text in [nginx, millstream] {
+                *text = with_any(text, RECEIVED);
+            }
+        },
     },
     Known {
         id: "empty-phrase",
@@ -241,13 +287,13 @@ pub(crate) const KNOWN: &[Known] = &[
     },
     Known {
         id: "length-in-204",
-        hide: |nginx, _| without_line(nginx, "Content-Length: 0"),
+        hide: |nginx, _| without_in_head(nginx, "Content-Length: 0"),
     },
     Known {
         id: "no-length-in-304",
         hide: |nginx, _| {
-            without_line(nginx, "Content-Length: 0");
-            without_line(nginx, "Content-Length: 0 and the name");
+            without_in_head(nginx, "Content-Length: 0");
+            without_in_head(nginx, "Content-Length: 0 and the name");
         },
     },
     Known {
@@ -266,12 +312,22 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         id: "length-of-chunks",
         hide: |nginx, millstream| {
-            let is_length = |line: &str| line.starts_with("  Content-Length: ");
-            let is_chunks =
-                |line: &str| line == "  Transfer-Encoding: chunked" || line == "(last chunk)";
-            if nginx.lines().any(is_length) && millstream.lines().any(is_chunks) {
-                *nginx = without_lines(&with_any(nginx, SENT), is_length);
-                *millstream = without_lines(&with_any(millstream, SENT), is_chunks);
+            let len = |text: &str| {
+                let (_, rest) = text.split_once("\n  Content-Length: ")?;
+                rest.lines().next()?.parse().ok()
+            };
+            let is_chunked = |text: &str| text.contains("\n  Transfer-Encoding: chunked\n");
+            let is_long = |text: &str| len(text).is_some_and(|len: usize| len >= LONG_FOR_BUFFERS);
+            let is_framing = |line: &str| {
+                line.starts_with("  Content-Length: ")
+                    || line == "  Transfer-Encoding: chunked"
+                    || line == "(last chunk)"
+            };
+            if is_long(millstream) && is_chunked(nginx) || is_long(nginx) && is_chunked(millstream)
+            {
+                for text in [nginx, millstream] {
+                    *text = without_lines(&with_any(text, SENT), is_framing);
+                }
             }
         },
     },
@@ -289,8 +345,63 @@ pub(crate) const KNOWN: &[Known] = &[
     },
 ];
 
-fn without_line(text: &mut String, line: &str) {
-    *text = text.replacen(&format!("{line}\n"), "", 1);
+/// What the system has said of a client that is gone.
+const CALLS_TO_CLIENT: &[&str] = &[
+    "[info] shutdown() failed (107: ",
+    "[info] writev() failed (32: ",
+    "[info] writev() failed (104: ",
+    "[info] send() failed (32: ",
+    "[info] send() failed (104: ",
+    "[info] recv() failed (104: ",
+    "[info] client closed the connection (Reset) while sending response to client",
+];
+
+const CONTINUE: &str = "HTTP/1.1 100 Continue\n\n";
+
+/// Content whose chunks may not fit into 1 kB with the head.
+const LONG_FOR_BUFFERS: usize = 600;
+
+const LENGTH_OF_100: usize = "HTTP/1.1 100 Continue\r\n\r\n".len();
+
+/// nginx counts the bytes of 100 as content.
+fn without_length_of_100(text: &str) -> String {
+    let Some(at) = text.find("\nlog |") else {
+        return text.to_owned();
+    };
+    let end = text[at + 1..]
+        .find('\n')
+        .map_or(text.len(), |len| at + 1 + len + 1);
+    let less = |len: usize| len.saturating_sub(LENGTH_OF_100).to_string();
+    let line = with_column(&text[at + 1..end], 2, less);
+    format!("{}{line}{}", &text[..=at], &text[end..])
+}
+
+/// Leaves out what exactly is wrong with the head of an answer.
+fn without_reason(text: &str) -> String {
+    const TEXT: &str = "upstream sent invalid header";
+    let lines = text.lines().map(|line| {
+        let (at, end) = (line.find(TEXT), line.find(" while reading response header"));
+        match (at, end) {
+            (Some(at), Some(end)) => format!("{}{}\n", &line[..at + TEXT.len()], &line[end..]),
+            _ => format!("{line}\n"),
+        }
+    });
+    lines.collect()
+}
+
+/// Leaves out a line of the answer's head.
+fn without_in_head(text: &mut String, line: &str) {
+    let end = text.find("\n\n").map_or(0, |end| end + 1);
+    let head = text[..end].replacen(&format!("\n{line}\n"), "\n", 1);
+    text.replace_range(..end, &head);
+}
+
+/// The bytes of requests that all tries have sent, if the log says so.
+fn sent(text: &str) -> Option<usize> {
+    let tries = column(text, SENT)
+        .split([',', ':', ' '])
+        .filter(|part| !part.is_empty());
+    tries.map(|sent| sent.parse::<usize>().ok()).sum()
 }
 
 /// What is shown of an answer that the end of the connection cuts, or ends.
@@ -327,6 +438,7 @@ fn without_content(text: &str) -> String {
         |head| format!("{}\n{}", &text[..head], &text[end..]),
     );
     let text = without_lines(&text, |line| line.starts_with("Content-Length: "));
+    let text = text.replacen("(Reset)\n", "(Closed)\n", 1);
     // nginx may read on behind what is wrong, and says at which moment it saw that.
     let text = text.replace(
         "response while reading response header from",

@@ -81,11 +81,9 @@ pub(crate) fn draw(draw: &mut Draw, number: usize) -> String {
     let (group, target) = (draw.pick(GROUPS), draw.pick(TARGETS));
     let mut target = target.replace("UP", group);
     let mut settings = draw.some(SETTING_PERCENT, SETTINGS);
-    // Connections are kept for HTTP/1.1 alone (COMPLIANCE.md, `asked-to-close`).
-    let is_kept = group == "kept";
-    if draw.percent(55) || is_kept {
+    if draw.percent(55) {
         settings.push("proxy_http_version 1.1;");
-        if draw.percent(70) || is_kept {
+        if draw.percent(70) {
             settings.push("proxy_set_header Connection '';");
         }
     }

@@ -1,6 +1,8 @@
 //! Random requests of a client.
 
 use super::draw::Draw;
+use crate::exchange::Leaves;
+use crate::origin::{Script, ScriptEnd};
 
 const METHODS: &[&str] = &[
     "GET", "GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "POST", "POST", "POST", "PUT",
@@ -125,8 +127,88 @@ const SIZES: &[usize] = &[
     40000, 70000,
 ];
 
-/// The parts of a request for the script `number` in this location, sent one after the other.
-pub(crate) fn draw(draw: &mut Draw, location: usize, number: usize) -> Vec<Vec<u8>> {
+/// What a client does on one connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawn {
+    /// Sent one after the other.
+    pub(crate) sends: Vec<Vec<u8>>,
+    pub(crate) leaves: Leaves,
+    /// The known differences that it may show.
+    pub(crate) may: Vec<&'static str>,
+}
+
+impl Drawn {
+    /// Has some clients leave early, and others send another request behind the first one.
+    pub(crate) fn behave(
+        &mut self,
+        draw: &mut Draw,
+        script: &mut Script,
+        location: usize,
+        number: usize,
+    ) {
+        let len = self.sends.iter().map(Vec::len).sum::<usize>();
+        let head = self.sends.concat();
+        let expects = head.windows(8).any(|bytes| bytes == b"\nExpect:");
+        let line_len = head.windows(2).position(|two| two == b"\r\n").unwrap_or(0) + 2;
+        let head_len = head
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap_or(0)
+            + 4;
+        match draw.below(100) {
+            0..3 => self.leave(Leaves::HalfCloses, script),
+            3..6 => self.leave(Leaves::Closes, script),
+            6..12 if script.parts.len() > 1 && !expects => self.leaves = Leaves::WithinAnswer,
+            12..14 => self.cut(line_len + draw.below(head_len - line_len)),
+            14..17 if len > head_len => self.cut(head_len + draw.below(len - head_len)),
+            17..29 if script.end == ScriptEnd::Keep && !script.is_early => {
+                let next = format!(
+                    "GET /L{location}/next?n={number} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                );
+                if draw.percent(50) {
+                    self.sends.push(next.into_bytes());
+                } else {
+                    self.sends.last_mut().unwrap().extend(next.into_bytes());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn leave(&mut self, leaves: Leaves, script: &mut Script) {
+        self.leaves = leaves;
+        script.is_late = true;
+    }
+
+    /// Sends so many bytes only.
+    fn cut(&mut self, len: usize) {
+        let mut bytes = self.sends.concat();
+        bytes.truncate(len);
+        self.sends = vec![bytes];
+        self.leaves = Leaves::Closes;
+    }
+}
+
+/// A request for the script `number` in this location.
+pub(crate) fn draw(draw: &mut Draw, location: usize, number: usize) -> Drawn {
+    let sends = sends(draw, location, number);
+    let names_own = sends
+        .concat()
+        .windows(18)
+        .any(|bytes| bytes == b"Connection: X-Own\r");
+    Drawn {
+        sends,
+        leaves: Leaves::AtEnd,
+        may: if names_own {
+            vec!["named-by-connection"]
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+/// The parts of the request, sent one after the other.
+fn sends(draw: &mut Draw, location: usize, number: usize) -> Vec<Vec<u8>> {
     let method = draw.pick(METHODS);
     let version = if draw.percent(12) {
         "HTTP/1.0"
