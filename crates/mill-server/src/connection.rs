@@ -30,7 +30,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::{Duration, Instant};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -323,7 +323,7 @@ impl<E: Engine> Connection<E> {
     fn log(&mut self, log_template: &mut LogTemplate, sent_bytes: u64) {
         let local = Rc::clone(&self.local);
         let hit = HitContext {
-            connection: self.facts(),
+            connection: self.facts(true),
             connection_requests: u64::from(self.requests),
             pipelined: self.pipelined,
             sent_bytes,
@@ -352,16 +352,22 @@ impl<E: Engine> Connection<E> {
         self.stream.poll_drained(0).is_ready()
     }
 
-    /// The facts that do not change, made when first needed.
-    fn facts(&mut self) -> Rc<ConnectionFacts> {
-        match &self.facts {
+    /// The facts that do not change, made when first needed. Which of the machine's addresses the client has connected to
+    /// costs a system call: it is asked for where a request without a host or the configuration needs it.
+    fn facts(&mut self, has_host: bool) -> Rc<ConnectionFacts> {
+        let facts = match &self.facts {
             Some(facts) => Rc::clone(facts),
             None => {
                 let facts = self.new_facts(None);
                 self.facts = Some(Rc::clone(&facts));
                 facts
             }
+        };
+        let is_asked_for = !has_host || self.listener.needs_local_address();
+        if is_asked_for && facts.is_local_unknown() {
+            facts.reached.get_or_init(|| self.stream.local());
         }
+        facts
     }
 
     fn new_facts(&self, proxy_header: Option<Box<[u8]>>) -> Rc<ConnectionFacts> {
@@ -369,7 +375,8 @@ impl<E: Engine> Connection<E> {
             number: self.number,
             listener: self.listener.id,
             peer: self.stream.peer(),
-            local: self.stream.local(),
+            reached: OnceCell::new(),
+            listening_at: self.listener.address.clone(),
             proxy_header,
             transport: Cell::new(None),
             started: self.started,

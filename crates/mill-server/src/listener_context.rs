@@ -19,6 +19,8 @@ pub struct ListenerContext {
     header_timeout: Cell<Duration>,
     /// Connections to one of its addresses begin with a header of the PROXY protocol.
     proxy_protocol: Cell<bool>,
+    /// Requests depend on the address that the client has connected to.
+    needs_local_address: Cell<bool>,
     /// The configuration of its requests: the one in force, or the last one that had the listener.
     site: RefCell<Arc<Site>>,
     /// Index into the listeners of that configuration.
@@ -37,6 +39,7 @@ impl ListenerContext {
             rules: Cell::new(HeadRules::default()),
             header_timeout: Cell::new(Duration::from_secs(60)),
             proxy_protocol: Cell::new(false),
+            needs_local_address: Cell::new(false),
             site: RefCell::new(Arc::clone(site)),
             listener: Cell::new(listener),
             gone: Cell::new(false),
@@ -55,6 +58,9 @@ impl ListenerContext {
             let mut all = of_others.chain([&listener.hosts]);
             self.proxy_protocol
                 .set(all.any(|hosts| hosts.proxy_protocol));
+            let is_mentioned = site.mentions.local_address;
+            self.needs_local_address
+                .set(is_mentioned || !listener.specific.is_empty());
             let server = default_server(listener);
             self.rules.set(head_rules(server));
             self.header_timeout
@@ -90,6 +96,11 @@ impl ListenerContext {
         let listener = http(&site).and_then(|http| http.listeners.get(self.listener.get()));
         let local = ip_of(&local()).map(|address| address.ip());
         listener.is_some_and(|listener| listener.hosts_for(local).proxy_protocol)
+    }
+
+    /// Whether a request of the configuration may depend on the address that its client has connected to.
+    pub fn needs_local_address(&self) -> bool {
+        self.needs_local_address.get()
     }
 
     /// The configuration for the next request.

@@ -3,6 +3,9 @@
 //! The phases are nginx's, in nginx's order, and so are the steps back to an earlier one: a rewrite repeats the look-up
 //! of the location, an internal redirect the server's rewrites, a named location has its own rewrites.
 
+/// What a request knows of its connection.
+mod connection_facts;
+
 /// The making of a request from a head, and the server that its host names.
 mod arrival;
 
@@ -37,6 +40,7 @@ pub mod redirect;
 pub(crate) mod rate;
 
 pub use arrival::Arrival;
+pub use connection_facts::ConnectionFacts;
 
 use crate::answer::Answer;
 use crate::content::Compressed;
@@ -56,12 +60,9 @@ use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
-use mill_runtime::stream::TransportInfo;
 use mill_runtime::time::{Instant, UnixTime};
-use mill_upstream::proxy_protocol;
 use std::any::Any;
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -324,23 +325,6 @@ fn finish<E: Engine>(
     Ok(())
 }
 
-/// Facts about a connection that do not change.
-#[derive(Debug)]
-pub struct ConnectionFacts {
-    /// Unique within the server process: `$connection`.
-    pub number: u64,
-    /// Which of the worker's listeners accepted it: `ListenerContext::id`.
-    pub listener: u32,
-    pub peer: Address,
-    pub local: Address,
-    /// The header of the PROXY protocol before its first request.
-    pub proxy_header: Option<Box<[u8]>>,
-    /// The transport's measurements for `$tcpinfo_…`: updated by the connection for each request of a site that
-    /// [mentions](crate::variables::mention::Mentions) one of them.
-    pub transport: Cell<Option<TransportInfo>>,
-    pub started: Instant,
-}
-
 /// The request's head, in memory of its own.
 #[derive(Debug, Default)]
 pub struct Message {
@@ -398,14 +382,6 @@ impl Request {
             (Some(new), Some(known)) if known.is_same(new) => {}
             _ => self.pure = false,
         }
-    }
-}
-
-impl ConnectionFacts {
-    /// The header of the PROXY protocol. Costs its parsing.
-    pub fn proxy_header(&self) -> Option<proxy_protocol::Header<'_>> {
-        let bytes = self.proxy_header.as_deref()?;
-        proxy_protocol::parse(bytes).ok().flatten()
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// Version, process, configuration.
 pub(super) fn nginx<E: Engine>(request: &Request, local: &Local<E>) -> Value {
     let clock = Clock::of(local);
-    let address = match &request.connection.local {
+    let address = match request.connection.local() {
         Address::Ip(address) => address.ip().to_string(),
         local @ Address::Unix(_) => local.to_string(),
     };

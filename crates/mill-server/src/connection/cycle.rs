@@ -27,7 +27,7 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
     connection.requests += 1;
     local.counters.borrow_mut().requests += 1;
     let arrival = Arrival {
-        connection: connection.facts(),
+        connection: connection.facts(!message.head.host.is_empty()),
         listener: connection.listener.listener(),
         connection_requests: u64::from(connection.requests),
         message,

@@ -19,6 +19,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::race::{Either, race};
 use mill_runtime::stream::Stream;
+use mill_runtime::time::Duration;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -104,7 +105,13 @@ impl<'a, E: Engine> Attempt<'a, E> {
         request: &Request,
     ) -> Result<ResponseHead, Fault> {
         let (scheduler, timeout) = (&self.local.scheduler, self.settings.read_timeout);
-        let mut deadline = scheduler.now() + timeout;
+        let begun = scheduler.now();
+        let mut deadline = begun + timeout;
+        // An engine may have to begin watching a new connection, which is in vain if it is closed behind this answer.
+        let mut watch_from = begun;
+        if request.connection_requests == 1 {
+            watch_from = begun + CLIENT_UNWATCHED;
+        }
         poll_fn(|_| {
             let before = reading.arrivals;
             if let Poll::Ready(found) = reading.poll_head(connection.stream(), request) {
@@ -113,6 +120,12 @@ impl<'a, E: Engine> Attempt<'a, E> {
             self.pass_hints(reading, exchange, request);
             if reading.arrivals != before {
                 deadline = scheduler.now() + timeout;
+            }
+            if self.needs_client
+                && watch_from < deadline
+                && scheduler.poll_deadline(watch_from).is_pending()
+            {
+                return Poll::Pending;
             }
             if self.needs_client && exchange.is_abandoned() {
                 // In nginx's words the request is being sent until something comes back.
@@ -308,6 +321,9 @@ impl<'a, E: Engine> HeadReading<'a, E> {
 
 /// Interim answers (RFC 9110 15.2) that a server may send before its final one: a few 100, 102 and 103 are usual.
 const INTERIMS_MAX: u32 = 16;
+
+/// For how long a new client is not watched while the server prepares its answer: most answer sooner.
+const CLIENT_UNWATCHED: Duration = Duration::from_millis(10);
 
 /// Bytes of a request's content that one server takes before other connections get their turn.
 const SHARE_PER_TURN: u64 = 2 * 1024 * 1024;

@@ -9,7 +9,7 @@ use mill_upstream::proxy_protocol::{Ends, emit_v1, emit_v2};
 /// The header for this request's client; empty if the location asks for none.
 pub(super) fn of(request: &Request, protocol: PassProtocol) -> Vec<u8> {
     let mut header = Vec::new();
-    let ends = match (request.client(), &request.connection.local) {
+    let ends = match (request.client(), request.connection.local()) {
         (Address::Ip(source), Address::Ip(destination)) => Some(Ends::Ip {
             source: *source,
             destination: *destination,

@@ -47,7 +47,7 @@ impl Request {
     ) -> Option<Box<Self>> {
         let http = site.config.http.as_ref()?;
         let listener = http.listeners.get(arrival.listener)?;
-        let peer_reached = ip(&arrival.connection.local);
+        let peer_reached = ip(arrival.connection.local());
         let hosts = listener.hosts_for(peer_reached);
         let mut request = Self::begin(arrival, &hosts.default, &site, local);
         // If some addresses have servers of their own, the server depends on the local address.

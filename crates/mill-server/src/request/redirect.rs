@@ -15,11 +15,11 @@ pub fn absolute(location: Vec<u8>, request: &mut Request) -> Vec<u8> {
         absolute.extend_from_slice(&request.server.name);
     } else if request.host().is_empty() {
         request.pure = false;
-        emit_host(&request.connection.local, &mut absolute);
+        emit_host(request.connection.local(), &mut absolute);
     } else {
         absolute.extend_from_slice(&request.host());
     }
-    if let Address::Ip(local) = &request.connection.local
+    if let Address::Ip(local) = request.connection.local()
         && request.location.headers.port_in_redirect
         && local.port() != DEFAULT_PORT
     {

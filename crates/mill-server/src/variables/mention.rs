@@ -18,6 +18,8 @@ use mill_config::config::{
 pub struct Mentions {
     /// Any of `$tcpinfo_…`.
     pub transport: bool,
+    /// The address that the client has connected to: `$server_addr`, the API, `proxy_protocol` to servers.
+    pub local_address: bool,
     /// Any of `$sent_http_…`.
     pub sent_fields: bool,
     /// `$request_body`.
@@ -87,6 +89,7 @@ impl Mentions {
         self.locations(&location.locations);
         self.settings(location);
         self.passing(location);
+        self.local_address |= location.api.is_some();
         self.instructions(&location.instructions);
         if let Some(try_files) = &location.try_files {
             for candidate in &try_files.candidates {
@@ -209,6 +212,7 @@ impl Mentions {
                 self.sent_connection |= matches!(&**name, b"connection" | b"keep_alive");
             }
             Variable::RequestBody => self.request_body = true,
+            Variable::ServerAddr => self.local_address = true,
             Variable::TcpinfoRtt
             | Variable::TcpinfoRttvar
             | Variable::TcpinfoSndCwnd
@@ -312,6 +316,29 @@ mod tests {
         assert!(mentions("server { root /a/$tcpinfo_rtt; }").transport);
         assert!(mentions("server { location /a { alias /a/$tcpinfo_rtt; } }").transport);
         assert!(!mentions("log_format f $remote_addr;").transport);
+    }
+
+    #[test]
+    fn the_address_that_was_connected_to_is_needed_by_few() {
+        let check = |directives: &str, expected| {
+            let found = mentions(directives).local_address;
+            assert_eq!(found, expected, "{directives}");
+        };
+        check("log_format f $server_addr;", true);
+        check(
+            "server { location / { fastcgi_param A $server_addr; } }",
+            true,
+        );
+        check("server { location / { millstream_api; } }", true);
+        check(
+            "server { location / { proxy_protocol v1; proxy_pass http://127.0.0.1; } }",
+            true,
+        );
+        check(
+            "server { location / { proxy_pass http://127.0.0.1; } }",
+            false,
+        );
+        check("log_format f $server_port;", false);
     }
 
     #[test]

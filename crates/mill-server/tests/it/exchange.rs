@@ -18,7 +18,7 @@ use mill_server::response::{FieldLine, Response};
 use mill_sim::client::Client;
 use mill_sim::engine::SimEngine;
 use mill_sim::world::{Until, World};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,7 +116,8 @@ async fn serve(
         number: 1,
         listener: context.id,
         peer: stream.peer(),
-        local: stream.local(),
+        reached: OnceCell::new(),
+        listening_at: stream.local(),
         proxy_header: None,
         transport: Cell::new(None),
         started: local.scheduler.now(),

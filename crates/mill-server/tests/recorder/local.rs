@@ -14,7 +14,7 @@ use mill_server::request::{self, Arrival, ConnectionFacts, Message, Request};
 use mill_server::site::Site;
 use mill_sim::engine::SimEngine;
 use mill_sim::world::World;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -68,7 +68,8 @@ pub(crate) fn handle(text: String, world: &World, local: &Local<SimEngine>) -> R
             number: 1,
             listener: 0,
             peer: Address::Ip("127.0.0.1:50000".parse().expect("an address")),
-            local: world.address(ADDRESS),
+            reached: OnceCell::new(),
+            listening_at: world.address(ADDRESS),
             proxy_header: None,
             transport: Cell::new(None),
             started: world.now(),

@@ -15,7 +15,7 @@ use mill_http::h1::response::RequestKind;
 use mill_http::limits::HeadRules;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ impl<E: Engine> Probe<E> {
             number: 0,
             listener: 0,
             peer: Address::Unix(Rc::from(&b""[..])),
-            local: Address::Ip(SocketAddr::from(([0; 4], 0))),
+            reached: OnceCell::new(),
+            listening_at: Address::Ip(SocketAddr::from(([0; 4], 0))),
             transport: Cell::new(None),
             proxy_header: None,
             started: self.local.scheduler.now(),

@@ -2,8 +2,8 @@
 
 use super::Mentions;
 use mill_config::config::settings::{
-    Amount, BindAddress, CookieName, PassSettings, PassStore, ProxyHttpSettings, ProxyRedirect,
-    ProxyRewrite, RewritePattern,
+    Amount, BindAddress, CookieName, PassSettings, PassStore, ProxyHttpSettings, ProxyProtocol,
+    ProxyRedirect, ProxyRewrite, RewritePattern,
 };
 use mill_config::config::{Balancing, Location, PassProtocol, PassTarget, Sticky, Upstream};
 
@@ -71,6 +71,7 @@ impl Mentions {
     }
 
     fn proxy_http(&mut self, settings: &ProxyHttpSettings) {
+        self.local_address |= settings.proxy_protocol != ProxyProtocol::Off;
         let fields = settings.set_header.iter().map(|field| &field.value);
         let templates = fields.chain(&settings.set_body).chain(&settings.method);
         templates.for_each(|template| self.template(template));

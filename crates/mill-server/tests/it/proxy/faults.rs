@@ -2,7 +2,7 @@
 
 use super::origin::{Act, ok, send};
 use super::{KEPT, ORIGIN, OTHER, Proxy, content, get};
-use crate::server::SECOND;
+use crate::server::{MS, SECOND};
 
 fn status(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap_or("none")
@@ -169,7 +169,9 @@ fn a_client_that_goes_ends_the_request_with_499() {
     client.send(get("/"));
     proxy.server.run();
     client.finish();
-    proxy.server.run();
+    // A new client is watched once the server has not answered for a while.
+    let soon = proxy.server.world.elapsed() + 10 * MS;
+    proxy.server.run_to(soon);
     assert_eq!(proxy.access_log(), ["499 10.0.0.2:80 - 0"]);
     proxy.server.assert_nothing_left(0);
 }

@@ -1,0 +1,49 @@
+//! What a request knows of its connection.
+
+use mill_runtime::address::Address;
+use mill_runtime::stream::TransportInfo;
+use mill_runtime::time::Instant;
+use mill_upstream::proxy_protocol;
+use std::cell::{Cell, OnceCell};
+
+/// Facts about a connection that do not change.
+#[derive(Debug)]
+pub struct ConnectionFacts {
+    /// Unique within the server process: `$connection`.
+    pub number: u64,
+    /// Which of the worker's listeners accepted it: `ListenerContext::id`.
+    pub listener: u32,
+    pub peer: Address,
+    /// The address of its near end, once a request has needed more than the listener's.
+    pub reached: OnceCell<Address>,
+    /// The listener's address.
+    pub listening_at: Address,
+    /// The header of the PROXY protocol before its first request.
+    pub proxy_header: Option<Box<[u8]>>,
+    /// The transport's measurements for `$tcpinfo_…`: updated by the connection for each request of a site that
+    /// [mentions](crate::variables::mention::Mentions) one of them.
+    pub transport: Cell<Option<TransportInfo>>,
+    pub started: Instant,
+}
+
+impl ConnectionFacts {
+    /// The address that the client has connected to. Where the listener has all addresses of the machine, and nothing in
+    /// the configuration or the request asks which of them it was, the listener's.
+    pub fn local(&self) -> &Address {
+        self.reached.get().unwrap_or(&self.listening_at)
+    }
+
+    /// Whether only the connection itself can tell which address the client has connected to.
+    pub(crate) fn is_local_unknown(&self) -> bool {
+        match &self.listening_at {
+            Address::Ip(address) => address.ip().is_unspecified() && self.reached.get().is_none(),
+            Address::Unix(_) => false,
+        }
+    }
+
+    /// The header of the PROXY protocol. Costs its parsing.
+    pub fn proxy_header(&self) -> Option<proxy_protocol::Header<'_>> {
+        let bytes = self.proxy_header.as_deref()?;
+        proxy_protocol::parse(bytes).ok().flatten()
+    }
+}
