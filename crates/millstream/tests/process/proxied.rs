@@ -123,33 +123,19 @@ impl UnderWay {
         slow.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         assert_eq!(slow.head().unwrap(), (200, 2 * HALF.len()));
         assert_eq!(slow.content(HALF.len()).unwrap(), HALF);
-        let mut tunnel = Client::connect(front).unwrap();
-        tunnel.send(ECHO).unwrap();
-        assert_eq!(tunnel.head().unwrap().0, 101);
         let streamed = begin_upload(front, "/streamed");
         assert_eq!(origin.upload(), HALF);
-        let mut all = Self {
+        Self {
             slow,
-            tunnel,
+            tunnel: open_tunnel(front),
             streamed,
             stored: begin_upload(front, "/stored"),
-        };
-        assert!(all.has_echo());
-        all
-    }
-
-    fn has_echo(&mut self) -> bool {
-        let sent = self.tunnel.send(b"some bytes");
-        sent.is_ok()
-            && self
-                .tunnel
-                .content(10)
-                .is_ok_and(|bytes| bytes == b"some bytes")
+        }
     }
 
     /// All go on to their ends.
     fn goes_on(mut self, origin: &Origin) {
-        assert!(self.has_echo());
+        assert!(has_echo(&mut self.tunnel));
         origin.go_on.send(()).unwrap();
         assert_eq!(self.slow.content(HALF.len()).unwrap(), HALF);
         end_upload(&mut self.streamed);
@@ -174,21 +160,37 @@ fn end_upload(client: &mut Client) {
     assert_eq!((answer.status, &answer.content[..]), (201, &b"kept"[..]));
 }
 
+fn open_tunnel(front: SocketAddr) -> Client {
+    let mut tunnel = Client::connect(front).unwrap();
+    tunnel.send(ECHO).unwrap();
+    assert_eq!(tunnel.head().unwrap().0, 101);
+    assert!(has_echo(&mut tunnel));
+    tunnel
+}
+
+fn has_echo(tunnel: &mut Client) -> bool {
+    let sent = tunnel.send(b"some bytes");
+    sent.is_ok() && tunnel.content(10).is_ok_and(|bytes| bytes == b"some bytes")
+}
+
 fn start(origin: &Origin) -> (Site, SocketAddr) {
-    let site = Site::new();
-    let front = free_address();
+    let (site, front) = (Site::new(), free_address());
+    configure(&site, "", &front.to_string(), origin);
+    (site, front)
+}
+
+fn configure(site: &Site, main: &str, listen: &str, origin: &Origin) {
     let address = origin.address;
     site.configure(
-        "",
+        main,
         &format!(
-            "server {{ listen {front};
+            "server {{ listen {listen};
                  location / {{ proxy_pass http://{address}; proxy_buffering off; }}
                  location /streamed {{ proxy_pass http://{address}; proxy_request_buffering off; }}
                  location /echo {{ proxy_pass http://{address}; proxy_http_version 1.1;
                      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }} }}"
         ),
     );
-    (site, front)
 }
 
 #[test]
@@ -244,13 +246,52 @@ fn a_killed_worker_process_cuts_answers_and_uploads_short_of_their_length_and_en
     send(site.worker(master, &[]), Signal::Kill);
     // The client can tell: its connection ends before all that was announced has come.
     assert!(under_way.slow.content(1).is_err());
-    assert!(!under_way.has_echo());
+    assert!(!has_echo(&mut under_way.tunnel));
     // So can the server: what was announced to it has not come, and it answers nothing.
     assert_eq!(origin.upload(), HALF);
     assert!(under_way.streamed.answer().is_err());
     assert!(under_way.stored.answer().is_err());
     assert_eq!(get(front, "/").unwrap().content, b"ok");
 }
+
+#[test]
+fn quit_ends_requests_and_tunnels_after_worker_shutdown_timeout() {
+    let origin = Origin::start();
+    let (site, front) = (Site::new(), free_address());
+    let main = "worker_shutdown_timeout 200ms;";
+    configure(&site, main, &front.to_string(), &origin);
+    let master = site.start();
+    let mut under_way = UnderWay::begin(front, &origin);
+    send(master, Signal::Quit);
+    wait_until_ended(master);
+    assert!(under_way.slow.content(1).is_err());
+    assert!(!has_echo(&mut under_way.tunnel));
+}
+
+#[test]
+fn a_reload_ends_the_tunnels_of_removed_workers_alone_after_worker_shutdown_timeout() {
+    let origin = Origin::start();
+    let (site, front) = (Site::new(), free_address());
+    let workers = |count: u32| {
+        let main = format!("worker_processes {count}; worker_shutdown_timeout 200ms;");
+        configure(&site, &main, &format!("{front} reuseport"), &origin);
+    };
+    workers(2);
+    let master = site.start();
+    // All of them at one worker: one case in 2^31.
+    let mut tunnels: Vec<_> = (0..TUNNELS).map(|_| open_tunnel(front)).collect();
+    workers(1);
+    send(master, Signal::Hangup);
+    // The worker closes its tunnels one by one: until a look finds no more that have ended.
+    wait_for("tunnels to end", || {
+        let before = tunnels.len();
+        tunnels.retain_mut(has_echo);
+        (before < TUNNELS && tunnels.len() == before).then_some(())
+    });
+    assert!(!tunnels.is_empty());
+}
+
+const TUNNELS: usize = 32;
 
 /// The time limit of any step on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
