@@ -19,6 +19,8 @@ pub(crate) enum Act {
     Wait(Duration),
     /// FIN; a request after this one is not answered.
     Close,
+    /// FIN; it goes on reading.
+    Finish,
     Reset,
     /// Waits until the proxy closes the connection.
     Hang,
@@ -121,6 +123,7 @@ async fn serve(
                 }
                 Act::Wait(duration) => scheduler.sleep(duration).await,
                 Act::Close => return,
+                Act::Finish => stream.shutdown(),
                 Act::Reset => {
                     let _ = stream.set(StreamOption::ResetOnClose);
                     return;

@@ -5,6 +5,7 @@ use super::{Proxy, content};
 use crate::server::{SECOND, one_server};
 use mill_server::worker::Order;
 use mill_sim::client::Client;
+use std::time::Duration;
 
 const UPGRADES: &str = "location / { proxy_pass http://app; proxy_http_version 1.1;
     proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; proxy_read_timeout 10s; }";
@@ -41,15 +42,97 @@ fn bytes_go_both_ways_after_101() {
     proxy.server.assert_nothing_left(0);
 }
 
-#[test]
-fn an_idle_tunnel_ends_after_the_read_timeout() {
-    let mut proxy = Proxy::new(UPGRADES, |_, _| vec![send(SWITCH), Act::Hang]);
+/// A tunnel, just begun, to a server that does these acts behind its 101.
+fn tunnel_to(acts: &'static [fn() -> Act]) -> (Proxy, Client) {
+    let script = |_: usize, _: &str| {
+        let acts = acts.iter().map(|act| act());
+        [send(SWITCH)].into_iter().chain(acts).collect()
+    };
+    let proxy = Proxy::new(UPGRADES, script);
     let client = proxy.server.connect();
     client.send(REQUEST);
-    proxy.server.run_to(9 * SECOND);
-    assert!(!client.is_closed());
-    proxy.server.run_to(12 * SECOND);
+    (proxy, client)
+}
+
+/// A tunnel ends so long after the last byte in either direction, and not before.
+#[track_caller]
+fn assert_ends_at(proxy: &mut Proxy, client: &Client, seconds: u32) {
+    proxy
+        .server
+        .run_to(seconds * SECOND - Duration::from_millis(100));
+    assert_eq!(proxy.server.streams(), 2);
+    proxy
+        .server
+        .run_to(seconds * SECOND + Duration::from_millis(100));
     assert!(client.is_closed());
+    proxy.server.assert_nothing_left(0);
+    assert_eq!(proxy.access_log().len(), 1);
+}
+
+#[test]
+fn an_idle_tunnel_ends_after_the_read_timeout() {
+    let (mut proxy, client) = tunnel_to(&[|| Act::Hang]);
+    assert_ends_at(&mut proxy, &client, 10);
+}
+
+#[test]
+fn a_byte_in_either_direction_keeps_a_tunnel() {
+    let (mut proxy, client) = tunnel_to(&[|| Act::Hang]);
+    client.at(6 * SECOND).send("x");
+    assert_ends_at(&mut proxy, &client, 16);
+    let (mut proxy, client) = tunnel_to(&[|| Act::Wait(6 * SECOND), || send("x"), || Act::Hang]);
+    assert_ends_at(&mut proxy, &client, 16);
+}
+
+#[test]
+fn a_half_closed_tunnel_ends_after_the_read_timeout() {
+    let (mut proxy, client) = tunnel_to(&[|| Act::Wait(30 * SECOND)]);
+    client.at(SECOND).finish();
+    assert_ends_at(&mut proxy, &client, 10);
+    let (mut proxy, client) = tunnel_to(&[|| Act::Finish, || Act::Hang]);
+    assert_ends_at(&mut proxy, &client, 10);
+}
+
+#[test]
+fn bytes_still_go_to_a_client_that_has_sent_fin() {
+    let (mut proxy, client) =
+        tunnel_to(&[|| Act::Wait(3 * SECOND), || send("late"), || Act::Close]);
+    proxy.server.run_to(SECOND);
+    client.finish();
+    proxy.server.run_to(2 * SECOND);
+    assert!(!client.is_closed());
+    proxy.server.run_to(4 * SECOND);
+    assert!(client.is_closed() && !client.was_reset());
+    assert!(client.received().ends_with(b"\r\n\r\nlate"));
+    assert_eq!(proxy.access_log(), ["101 10.0.0.2:80 101 4"]);
+}
+
+#[test]
+fn bytes_still_go_to_a_server_that_has_sent_fin() {
+    let (mut proxy, client) = tunnel_to(&[|| Act::Finish, || Act::Hang]);
+    proxy.server.run_to(SECOND);
+    client.send("late");
+    proxy.server.run_to(2 * SECOND);
+    assert_eq!(*proxy.seen.bytes_behind.borrow(), 4);
+    assert_eq!(proxy.server.streams(), 2);
+    client.finish();
+    proxy.server.run_to(3 * SECOND);
+    proxy.server.assert_nothing_left(0);
+}
+
+#[test]
+fn a_reset_ends_a_half_closed_tunnel_at_once() {
+    let (mut proxy, client) = tunnel_to(&[|| Act::Wait(30 * SECOND)]);
+    client.at(SECOND).finish();
+    client.at(2 * SECOND).reset();
+    proxy.server.run_to(3 * SECOND);
+    assert_eq!(proxy.access_log(), ["101 10.0.0.2:80 101 0"]);
+    let (mut proxy, client) = tunnel_to(&[|| Act::Wait(2 * SECOND), || Act::Reset]);
+    client.at(SECOND).finish();
+    proxy.server.run_to(3 * SECOND);
+    assert_eq!(proxy.access_log(), ["101 10.0.0.2:80 101 0"]);
+    let error = "recv() failed (104: Connection reset by peer) while proxying upgraded connection";
+    assert!(proxy.server.has_logged(error));
 }
 
 #[test]
