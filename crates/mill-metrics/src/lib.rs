@@ -5,8 +5,10 @@
 //!
 //! Durations are kept in a `Histogram`: by the load generator, and by the lab later.
 //!
-//! Invariants: no I/O, no clock, no `unsafe`, no global state. A worker adds with ordinary arithmetic and publishes
-//! with ordinary stores: no atomic read-modify-write, no lock.
+//! What counts for a server behind a proxy, or for a `status_zone`, is shared by the workers: `Latency`, `StatusCounts`.
+//!
+//! Invariants: no I/O, no clock, no `unsafe`, no global state, no lock. A worker adds to `ServerCounters` with ordinary
+//! arithmetic and publishes with ordinary stores; what is shared takes relaxed additions.
 #![forbid(unsafe_code)]
 
 /// Bytes as text (RFC 4648).
@@ -17,17 +19,23 @@ pub mod board;
 mod counter;
 /// Durations by their frequency.
 mod histogram;
+/// How long answers took.
+mod latency;
 /// The text format of Prometheus.
 pub mod prometheus;
 /// Everything the server counts, one field each.
 mod server_counters;
 /// Everything that a stack of our own counts, one field each.
 pub mod stack_counters;
+/// Answers by their status.
+mod status_counts;
 /// The four lines of nginx's `stub_status`.
 mod stub_status;
 
 pub use board::{Board, WorkerFigures};
 pub use counter::{Description, Kind, Unit};
 pub use histogram::{Histogram, HistogramError, Step};
+pub use latency::{Latency, LatencyCounts};
 pub use server_counters::ServerCounters;
 pub use stack_counters::StackCounters;
+pub use status_counts::StatusCounts;

@@ -14,9 +14,10 @@ mill-runtime:
 # It uses TCP's options, counters and facts of connections.
 mill-bypass: mill-runtime mill-stack mill-tcp mill-wire
 mill-config:
-# Generic over the engine as the server is; what it is asked to do is configured.
-mill-upstream: mill-runtime mill-http mill-config
 mill-metrics:
+# Generic over the engine as the server is; what it is asked to do is configured. A server's answers are counted as those of
+# a `status_zone` are.
+mill-upstream: mill-runtime mill-http mill-config mill-metrics
 # Figures that a server's processes exchange, and no code that makes them.
 mill-status: mill-metrics
 mill-sys:

@@ -4,23 +4,15 @@
 
 use super::Health;
 use mill_config::config::upstream::{ResponseTime, UpstreamServer};
+use mill_metrics::{Latency, LatencyCounts, StatusCounts};
 use mill_runtime::time::{Duration, Instant};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// What probes have found.
 mod health_checks;
 
-/// How long answers took.
-mod latency;
-
-/// Answers by status.
-mod status_counts;
-
 pub use health_checks::HealthCheckCounts;
 use health_checks::HealthChecks;
-use latency::Latency;
-pub use latency::LatencyCounts;
-use status_counts::StatusCounts;
 
 /// The counts of a peer. They survive other settings and reloads.
 #[derive(Debug, Default)]

@@ -1,16 +1,17 @@
-//! Answers by their status.
+//! Answers by their status, which several workers may count.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A counter for each status from 100 to 599.
-pub(super) struct StatusCounts([AtomicU64; STATUSES]);
+pub struct StatusCounts([AtomicU64; STATUSES]);
 
 const FIRST: u16 = 100;
 const STATUSES: usize = 500;
 
 impl StatusCounts {
-    pub(super) fn count(&self, status: u16) {
+    /// One relaxed addition; another status is not counted.
+    pub fn count(&self, status: u16) {
         let index = usize::from(status.wrapping_sub(FIRST));
         if let Some(counter) = self.0.get(index) {
             counter.fetch_add(1, Relaxed);
@@ -18,13 +19,13 @@ impl StatusCounts {
     }
 
     /// Each status that was counted, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u16, u64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u16, u64)> {
         let counts = self.0.iter().map(|counter| counter.load(Relaxed));
         (FIRST..).zip(counts).filter(|(_, count)| *count != 0)
     }
 
     /// 1xx to 5xx.
-    pub(super) fn by_class(&self) -> [u64; 5] {
+    pub fn by_class(&self) -> [u64; 5] {
         let mut classes = [0; 5];
         for (status, count) in self.iter() {
             classes[usize::from(status / 100 - 1)] += count;
@@ -32,7 +33,8 @@ impl StatusCounts {
         classes
     }
 
-    pub(super) fn reset(&self) {
+    /// Counts from zero again.
+    pub fn reset(&self) {
         self.0.iter().for_each(|counter| counter.store(0, Relaxed));
     }
 }

@@ -1,11 +1,11 @@
-//! How long answers took: a histogram of fixed size, shared by all workers.
+//! How long answers took: a histogram of fixed size that several workers may count in.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Counters of times up to about two minutes, in four steps an octave: a quantile is at most a quarter too large.
-pub(super) struct Latency {
+pub struct Latency {
     buckets: [AtomicU64; BUCKETS],
     sum_us: AtomicU64,
 }
@@ -25,7 +25,7 @@ const BUCKETS: usize = (OCTAVES * STEPS + 2) as usize;
 
 impl Latency {
     /// Two relaxed additions.
-    pub(super) fn count(&self, time: Duration) {
+    pub fn count(&self, time: Duration) {
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         if let Some(bucket) = self.buckets.get(index(us)) {
             bucket.fetch_add(1, Relaxed);
@@ -33,20 +33,29 @@ impl Latency {
         self.sum_us.fetch_add(us, Relaxed);
     }
 
-    pub(super) fn counts(&self) -> LatencyCounts {
+    /// A copy of the counters.
+    pub fn counts(&self) -> LatencyCounts {
         LatencyCounts {
             buckets: std::array::from_fn(|index| self.buckets[index].load(Relaxed)),
             sum_us: self.sum_us.load(Relaxed),
         }
     }
 
-    pub(super) fn reset(&self) {
+    /// Counts from zero again.
+    pub fn reset(&self) {
         let all = self.buckets.iter().chain([&self.sum_us]);
         all.for_each(|counter| counter.store(0, Relaxed));
     }
 }
 
 impl LatencyCounts {
+    /// Adds the answers of another histogram.
+    pub fn merge(&mut self, other: &Self) {
+        let pairs = self.buckets.iter_mut().zip(&other.buckets);
+        pairs.for_each(|(bucket, more)| *bucket += more);
+        self.sum_us += other.sum_us;
+    }
+
     pub fn total(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -96,6 +105,15 @@ fn limit_us(index: usize) -> u64 {
     };
     let (octave, step) = (above / STEPS as usize, above % STEPS as usize);
     ((1 << octave) << FIRST) / 4 * (5 + step as u64)
+}
+
+impl Default for LatencyCounts {
+    fn default() -> Self {
+        Self {
+            buckets: [0; BUCKETS],
+            sum_us: 0,
+        }
+    }
 }
 
 impl Default for Latency {
@@ -150,6 +168,11 @@ mod tests {
         }
         let (last, below) = counts.cumulative().last().expect("there are octaves");
         assert_eq!((last, below), (Duration::from_micros(1 << 27), 1000));
+        let mut twice = LatencyCounts::default();
+        twice.merge(&counts);
+        twice.merge(&counts);
+        assert_eq!((twice.total(), twice.sum()), (2000, counts.sum() * 2));
+        assert_eq!(twice.quantile(500), counts.quantile(500));
         latency.reset();
         assert_eq!(latency.counts().total(), 0);
     }
