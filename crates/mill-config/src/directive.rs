@@ -36,9 +36,6 @@ pub(crate) enum Notice {
     Spared,
 }
 
-/// Why a directive has no effect whose value is read for a feature that the server does not have yet.
-pub(crate) const NOT_HERE_YET: &str = "the server does not have this feature yet";
-
 /// How Millstream treats a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {

@@ -171,7 +171,7 @@ fn an_unread_value_is_noted_unless_its_effect_is_always_in_force() {
             false,
         ),
         // What the server does not have yet.
-        ("events {} http { server { status_zone s; } }", true),
+        ("events {} http { server { status_zone s; } }", false),
         (
             "events {} http { upstream a { server 127.0.0.1; keepalive 1 local; } }",
             false,

@@ -240,10 +240,14 @@ fn faults_in_probes_are_told() {
 #[test]
 fn zones_count_a_server_a_location_or_a_condition() {
     let config = config(
-        "server { status_zone s; location /a { status_zone l; if ($arg_a) { status_zone i; } } location /b { } }",
+        "server { status_zone s; location /b { }
+                  location /a { status_zone l; if ($arg_a) { status_zone i; }
+                                location /a/b { location /a/b/c { status_zone off; location /a/b/c/d { } } } }
+                  location /c { status_zone s; if ($arg_a) { } limit_except GET { deny all; } } }",
     );
     let server = &http(&config).servers[0];
-    let name = |zone: &Option<Text>| zone.as_ref().map(|zone| zone.display().into_owned());
+    let zones = &http(&config).status_zones;
+    let name = |zone: &Option<usize>| zone.map(|zone| zones[zone].display().into_owned());
     assert_eq!(name(&server.location.status_zone).as_deref(), Some("s"));
     let outer = location(&config, "/a");
     assert_eq!(name(&outer.status_zone).as_deref(), Some("l"));
@@ -258,6 +262,15 @@ fn zones_count_a_server_a_location_or_a_condition() {
     };
     assert_eq!(name(&inner.status_zone).as_deref(), Some("i"));
     assert_eq!(location(&config, "/b").status_zone, None);
+    for (path, expected) in [("/a/b", Some("l")), ("/a/b/c", None), ("/a/b/c/d", None)] {
+        let zone = name(&location(&config, path).status_zone);
+        assert_eq!(zone.as_deref(), expected, "{path}");
+    }
+    let shared = location(&config, "/c");
+    assert_eq!(shared.status_zone, server.location.status_zone);
+    let limit = shared.limit_except.as_ref().expect("there is one");
+    assert_eq!(limit.location.status_zone, shared.status_zone);
+    assert_eq!(zones.len(), 3);
 }
 
 #[test]

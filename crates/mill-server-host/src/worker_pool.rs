@@ -315,6 +315,7 @@ impl WorkerPool {
             index: number,
             environment: Environment {
                 pid: std::process::id(),
+                parent_pid: std::os::unix::process::parent_id(),
                 // Only the thread itself knows it.
                 thread_id: 0,
                 hostname: Arc::clone(&self.hostname),

@@ -18,7 +18,16 @@ mod servers;
 /// What resolvers have counted.
 mod resolvers;
 
-/// Changes.
+/// Servers and locations with a `status_zone`.
+mod zones;
+
+/// What is counted of connections and requests since a reset.
+pub(crate) mod baselines;
+
+/// Statistics that begin anew.
+mod resetting;
+
+/// Changes of servers.
 mod writing;
 
 use crate::answer::Answer;
@@ -34,6 +43,7 @@ use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
 use serde_json::{Map, Value, json};
+use zones::Kind;
 
 /// Answers, if the location has the API.
 pub(crate) async fn respond<X: Exchange>(
@@ -127,15 +137,33 @@ fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result
         ])),
         ["nginx"] => Found::object(general::nginx(request, local)),
         ["processes"] => Found::object(json!({ "respawned": 0 })),
-        ["connections"] => Found::object(general::connections(&local.all_counters())),
+        ["connections"] => {
+            Found::object(general::connections(&local.all_counters(), None, request))
+        }
         ["ssl"] => Found::object(general::ssl()),
-        ["workers"] => Found::whole(general::workers(local)),
-        ["workers", id] => Found::object(general::worker(id, local)?),
+        ["workers"] => Found::whole(general::workers(request, local)),
+        ["workers", id] => Found::object(general::worker(id, request, local)?),
         ["slabs"] | ["http", "caches" | "keyvals" | "limit_conns" | "limit_reqs"] => {
             Found::collection(json!({}))
         }
-        ["http"] => Found::whole(json!(["requests", "upstreams"])),
-        ["http", "requests"] => Found::object(general::requests(&local.all_counters())),
+        ["slabs", _] => return Err(ApiError::SLAB_NOT_FOUND),
+        ["http", "caches", _] => return Err(ApiError::CACHE_NOT_FOUND),
+        ["http", "keyvals", _] => return Err(ApiError::KEYVAL_NOT_FOUND),
+        ["http", "limit_conns", _] => return Err(ApiError::LIMIT_CONN_NOT_FOUND),
+        ["http", "limit_reqs", _] => return Err(ApiError::LIMIT_REQ_NOT_FOUND),
+        ["http"] => Found::whole(json!([
+            "requests",
+            "server_zones",
+            "location_zones",
+            "caches",
+            "limit_conns",
+            "limit_reqs",
+            "upstreams",
+            "keyvals"
+        ])),
+        ["http", "requests"] => {
+            Found::object(general::requests(&local.all_counters(), None, request))
+        }
         ["http", "upstreams"] => Found::collection(upstreams::all(groups, &clock)),
         ["http", "upstreams", name] => {
             Found::object(upstreams::group(upstreams::named(name, groups)?, &clock))
@@ -146,10 +174,21 @@ fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result
         ["http", "upstreams", name, "servers", id] => {
             Found::whole(servers::one(upstreams::named(name, groups)?, id)?)
         }
+        ["http", "server_zones", rest @ ..] => of_zones(Kind::Servers, rest, request)?,
+        ["http", "location_zones", rest @ ..] => of_zones(Kind::Locations, rest, request)?,
         ["resolvers"] => Found::collection(resolvers::all(&request.site.resolver_zones)),
         ["resolvers", name] => Found::object(resolvers::one(name, &request.site.resolver_zones)?),
         _ => return Err(ApiError::PATH_NOT_FOUND),
     })
+}
+
+fn of_zones(kind: Kind, path: &[&str], request: &Request) -> Result<Found, ApiError> {
+    let zones = &request.site.zones;
+    match path {
+        [] => Ok(Found::collection(kind.all(zones))),
+        [name] => kind.one(name, zones).map(Found::object),
+        _ => Err(ApiError::PATH_NOT_FOUND),
+    }
 }
 
 /// The versions of the API whose names and shapes these are: a later one only adds to them.

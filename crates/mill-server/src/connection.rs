@@ -267,7 +267,13 @@ impl<E: Engine> Connection<E> {
         let looked = self
             .stream
             .read(|bytes| local.hot.borrow_mut().find(bytes, &self.listener, now));
-        let Looked::Found { answer, keep, more } = looked else {
+        let Looked::Found {
+            answer,
+            keep,
+            more,
+            received,
+        } = looked
+        else {
             return Some(Next::Cycle);
         };
         self.requests += 1;
@@ -283,6 +289,7 @@ impl<E: Engine> Connection<E> {
         counters.requests += 1;
         count_answer(&mut counters, answer.status, sent_bytes);
         drop(counters);
+        (answer.zones).count(answer.status, received as u64, sent_bytes);
         self.begin_idle(settings.keepalive_timeout);
         if let Some(log_template) = &answer.log_template {
             self.log(&mut log_template.borrow_mut(), sent_bytes);

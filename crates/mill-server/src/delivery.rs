@@ -15,6 +15,7 @@ use crate::log;
 use crate::proxy;
 use crate::request::{Outcome, Request, StoredContent};
 use crate::temporary_file::TemporaryFileError;
+use crate::zones;
 use keep::Kept;
 use mill_config::config::LogLevel;
 use mill_http::status::Status;
@@ -45,6 +46,7 @@ pub(crate) async fn deliver<X: Exchange>(
     };
     proxy::trace::log_notes(&request, local);
     log::access::write(&mut request, local);
+    zones::end(&mut request, local);
     remove_content(&request, local);
     if let Some(kept) = kept {
         kept.insert(request, local);

@@ -87,7 +87,7 @@ fn redirect<File>(answer: ErrorPageStatus, target: Vec<u8>, request: &mut Reques
         _ => Status::FOUND,
     };
     request.error_status = Some(status.0);
-    request.redirect_target = Some(target);
+    request.redirect_target = Some(target.into());
     let response = refresh(request).unwrap_or_else(|| built_in(status, request));
     Answer::Response(Box::new(response))
 }

@@ -15,6 +15,7 @@ mod recent;
 use crate::listener_context::ListenerContext;
 use crate::open_files::Freshness;
 use crate::request::{ConnectionFacts, Request, real_ip};
+use crate::zones::HotZones;
 use hashbrown::{Equivalent, HashMap};
 use mill_config::config::Location;
 use mill_http::field::KnownField;
@@ -67,6 +68,7 @@ pub struct HotAnswer {
     pub status: u16,
     /// Keep-alive limits and logs are the location's.
     pub location: Arc<Location>,
+    pub(crate) zones: HotZones,
     /// The file it was made from; the answer is given as long as that is fresh.
     pub freshness: Freshness,
     /// The template of its log lines, if there are logs.
@@ -92,6 +94,8 @@ pub enum Looked {
         keep: bool,
         /// Bytes of a next request have arrived.
         more: bool,
+        /// Bytes of the request.
+        received: usize,
     },
     /// Not found, incomplete, or refused: the request goes the whole way.
     Missed,
@@ -115,8 +119,13 @@ impl HotAnswers {
         {
             answer.freshness.count_use(now);
             let answer = Rc::clone(answer);
-            let more = false;
-            return (bytes.len(), Looked::Found { answer, keep, more });
+            let found = Looked::Found {
+                answer,
+                keep,
+                more: false,
+                received: bytes.len(),
+            };
+            return (bytes.len(), found);
         }
         // Only GET has kept answers.
         if !bytes.starts_with(b"GET ") {
@@ -163,7 +172,13 @@ impl HotAnswers {
             self.recent
                 .note(listener.id, bytes, Rc::clone(&answer), keep);
         }
-        (consumed, Looked::Found { answer, keep, more })
+        let found = Looked::Found {
+            answer,
+            keep,
+            more,
+            received: consumed,
+        };
+        (consumed, found)
     }
 
     pub fn insert(&mut self, key: HotKey, answer: HotAnswer) {

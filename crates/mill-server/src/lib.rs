@@ -14,6 +14,9 @@
 /// One generation of the configuration, shared by all workers.
 pub mod site;
 
+/// Requests counted by server and location.
+pub mod zones;
+
 /// What the tasks of one worker share.
 pub mod local;
 

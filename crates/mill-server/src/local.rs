@@ -40,6 +40,8 @@ pub type OutcomeOf<E> = Outcome<FileOf<E>>;
 #[derive(Clone)]
 pub struct Environment {
     pub pid: u32,
+    /// Of the process that has started this one: the master, unless there is none.
+    pub parent_pid: u32,
     /// Of the worker, as the error log shows it.
     pub thread_id: u32,
     pub hostname: Arc<[u8]>,
@@ -160,6 +162,11 @@ impl<E: DatagramEngine> Local<E> {
 impl<E: Engine> Local<E> {
     pub fn site(&self) -> Arc<Site> {
         Arc::clone(&self.site.borrow())
+    }
+
+    /// The worker's number.
+    pub(crate) const fn index(&self) -> u32 {
+        self.index
     }
 
     /// The sum of all workers' counters, as of the last turn of each.

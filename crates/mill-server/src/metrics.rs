@@ -1,7 +1,13 @@
 //! `millstream_metrics`: all counters of all workers, in the text format of Prometheus.
 
+/// Samples and their families.
+mod families;
+
 /// Groups of servers.
 mod upstreams;
+
+/// Zones.
+mod zones;
 
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
@@ -23,6 +29,7 @@ pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<Fil
     let now = local.scheduler.now();
     let mut text = prometheus::render(&workers, now.as_nanos());
     upstreams::render(&request.site.upstreams, now, &mut text);
+    zones::render(&request.site.zones, &mut text);
     Answer::Response(Box::new(Response::with_bytes(
         Status::OK,
         prometheus::CONTENT_TYPE.as_bytes(),

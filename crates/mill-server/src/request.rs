@@ -36,14 +36,17 @@ pub mod document;
 /// The value of `Location`.
 pub mod redirect;
 
+/// What has been sent.
+mod sent;
+
 /// How fast an answer may go out.
 pub(crate) mod rate;
 
 pub use arrival::Arrival;
 pub use connection_facts::ConnectionFacts;
+pub use sent::Sent;
 
 use crate::answer::Answer;
-use crate::content::Compressed;
 use crate::delivery;
 use crate::error_page;
 use crate::exchange::Exchange;
@@ -51,10 +54,10 @@ use crate::filter;
 use crate::local::{AnswerOf, FileOf, Local, OutcomeOf};
 use crate::open_files::Freshness;
 use crate::proxy::trace::UpstreamTrace;
-use crate::response::{FieldLine, FieldText, Response};
+use crate::response::{FieldLine, Response};
 use crate::site::Site;
+use crate::zones::Visit;
 use mill_config::config::{Captures, Location, Pattern, Server, Variable};
-use mill_http::date::imf_fixdate;
 use mill_http::head::RequestHead;
 use mill_http::method::Method;
 use mill_http::status::Status;
@@ -63,6 +66,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::time::{Instant, UnixTime};
 use std::any::Any;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -114,7 +118,7 @@ pub struct Request {
     /// The connection closes after the answer, because an error's status or a location on the way requires it.
     pub closing: bool,
     /// `Location` of the current redirect.
-    pub redirect_target: Option<Vec<u8>>,
+    pub redirect_target: Option<Box<[u8]>>,
     /// The target has no valid path: it is refused before the host is looked at.
     pub path_is_invalid: bool,
     /// It arrived before the previous request was answered: `$pipe`.
@@ -149,6 +153,10 @@ pub struct Request {
     pub kept_content: Option<Box<dyn Any>>,
     /// What upstream servers did for it.
     pub upstream: Option<Rc<UpstreamTrace>>,
+    /// It is under way in the `status_zone` of its server.
+    pub(crate) visit: Option<Visit>,
+    /// Bytes of its content that were read and not discarded, with their framing.
+    pub(crate) content_received: Cell<u64>,
     pub sent: Sent,
 }
 
@@ -300,7 +308,7 @@ fn finish<E: Engine>(
         response.reason = None;
     }
     if response.location.is_none() {
-        response.location = request.redirect_target.take();
+        response.location = request.redirect_target.take().map(Vec::from);
     }
     rate::resolve(request, local);
     request.sent.status = response.status.0;
@@ -340,22 +348,6 @@ pub struct CaptureSet {
     pub ranges: Vec<Option<Range<usize>>>,
 }
 
-/// What has been sent, for logs and variables.
-#[derive(Debug, Default)]
-pub struct Sent {
-    /// 0 until the answer's head is made. If a connection closes without an answer, the logged status: 444, 408, 400.
-    pub status: u16,
-    /// Head and content.
-    pub bytes: u64,
-    pub content_bytes: u64,
-    /// The answer's field lines, for `$sent_http_…`; empty for a hot answer.
-    pub fields: Vec<FieldLine>,
-    /// The sizes before and after compression, if the content was compressed.
-    pub compressed: Option<Compressed>,
-    /// The answer was sent whole (`$request_completion`).
-    pub complete: bool,
-}
-
 impl Request {
     /// Lets go of all that it alone holds, but for the memory of its texts: it is over.
     pub(crate) fn forget(&mut self) {
@@ -372,6 +364,7 @@ impl Request {
         self.stored_content = None;
         self.kept_content = None;
         self.upstream = None;
+        self.visit = None;
         self.sent.fields.clear();
     }
 
@@ -390,6 +383,17 @@ impl Request {
     pub fn client(&self) -> &Address {
         let told = self.told_client.as_ref();
         told.unwrap_or(&self.connection.peer)
+    }
+
+    /// `$request_length`: the lines of the head that were read whole, and the content that was not discarded.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        let head = &self.message.head;
+        let head_bytes = if self.path_is_invalid {
+            head.request_line_bytes()
+        } else {
+            head.length_bytes()
+        };
+        u64::from(head_bytes) + self.content_received.get()
     }
 
     /// The method's name as sent, or `GET` after an `error_page`; empty if the request line was refused.
@@ -441,33 +445,6 @@ impl Request {
                 *place = Some(value);
             }
         }
-    }
-}
-
-impl Sent {
-    /// Makes `$sent_http_…` available before the answer is sent, for the filters' own settings.
-    pub(crate) fn announce<File>(&mut self, response: &Response<File>) {
-        self.status = response.status.0;
-        self.fields.clear();
-        let mut add = |name: &'static str, value: Option<FieldText>| {
-            let name = name.into();
-            self.fields
-                .extend(value.map(|value| FieldLine { name, value }));
-        };
-        add("Content-Type", response.full_content_type());
-        let len = response
-            .content
-            .len()
-            .filter(|_| !response.status.has_no_content());
-        add(
-            "Content-Length",
-            len.map(|len| FieldText::copy(len.to_string().as_bytes())),
-        );
-        let modified = response.last_modified.map(imf_fixdate);
-        add("Last-Modified", modified.map(FieldText::from));
-        add("ETag", response.etag.clone());
-        add("Location", response.location.clone().map(FieldText::from));
-        self.fields.extend_from_slice(&response.fields);
     }
 }
 

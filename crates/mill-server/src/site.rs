@@ -1,9 +1,12 @@
 //! One generation of the configuration, shared by all workers.
 
+use crate::api::baselines::Baselines;
 use crate::resolvers::ResolverZones;
 use crate::upstreams::Upstreams;
 use crate::variables::mention::Mentions;
+use crate::zones::Zones;
 use mill_config::config::Config;
+use std::sync::Arc;
 
 /// A configuration that is, or was, in force. A request holds it by `Arc` until it is answered.
 #[derive(Debug)]
@@ -17,6 +20,10 @@ pub struct Site {
     pub upstreams: Upstreams,
     /// What resolvers have counted.
     pub resolver_zones: ResolverZones,
+    /// Where the API's statistics of connections and requests begin.
+    pub(crate) baselines: Arc<Baselines>,
+    /// What was counted of servers and locations.
+    pub zones: Zones,
 }
 
 impl Site {
@@ -29,10 +36,14 @@ impl Site {
     pub fn following(previous: Option<&Self>, config: Config, generation: u64) -> Self {
         let mentions = Mentions::of(&config);
         let known = previous.map(|previous| &previous.upstreams);
-        let zones = previous.map(|previous| &previous.resolver_zones);
+        let resolver_zones = previous.map(|previous| &previous.resolver_zones);
+        let zones = previous.map(|previous| &previous.zones);
         Self {
             upstreams: Upstreams::new(&config, known),
-            resolver_zones: ResolverZones::new(&config, zones),
+            resolver_zones: ResolverZones::new(&config, resolver_zones),
+            baselines: previous
+                .map_or_else(Arc::default, |previous| Arc::clone(&previous.baselines)),
+            zones: Zones::new(&config, zones),
             config,
             generation,
             mentions,

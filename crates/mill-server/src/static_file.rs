@@ -148,7 +148,7 @@ pub(crate) fn redirect_to_directory<File>(request: &mut Request) -> Answer<File>
         location.push(b'?');
         location.extend_from_slice(&request.args);
     }
-    request.redirect_target = Some(location);
+    request.redirect_target = Some(location.into());
     Answer::Status(Status::MOVED_PERMANENTLY)
 }
 

@@ -58,6 +58,7 @@ impl HttpServer {
             index: 0,
             environment: Environment {
                 pid: 100,
+                parent_pid: 99,
                 thread_id: 101,
                 hostname: Arc::from(&b"world"[..]),
                 utc_offset: |_| 0,

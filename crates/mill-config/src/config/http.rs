@@ -16,6 +16,8 @@ pub struct Http {
     pub log_formats: Vec<LogFormat>,
     /// Groups of servers, by [`Upstream::index`]: `upstream` blocks, then hosts without a block.
     pub upstreams: Vec<Arc<Upstream>>,
+    /// Names of `status_zone`s, of servers and of locations.
+    pub status_zones: Vec<Text>,
     /// Locations with [`Location::health_checks`].
     pub probing: Vec<ProbingLocation>,
     /// `map`s.

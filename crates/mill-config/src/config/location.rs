@@ -25,8 +25,9 @@ pub struct Location {
     pub metrics: bool,
     /// `millstream_api`: this location answers with the state of the server.
     pub api: Option<Api>,
-    /// `status_zone`: where requests are counted; not inherited. That of a server is in its own location.
-    pub status_zone: Option<Text>,
+    /// `status_zone`: where requests are counted, as an index into [`Http::status_zones`](super::Http::status_zones).
+    /// Locations inside this one have it too. That of a server is in its own location, and in no other one.
+    pub status_zone: Option<usize>,
     /// `health_check`: probes of the servers of `pass`.
     pub health_checks: Vec<HealthCheck>,
     /// `proxy_pass` and its like: this location passes requests on. An `if` and a `limit_except` without their own have

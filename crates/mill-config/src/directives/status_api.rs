@@ -2,9 +2,7 @@
 
 use crate::Text;
 use crate::config::Api;
-use crate::directive::{
-    Apply, Arity, Contexts, Directive, LOCATION, NOT_HERE_YET, Notice, SERVER_LOCATION, once,
-};
+use crate::directive::{Apply, Arity, Contexts, Directive, LOCATION, SERVER_LOCATION, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
 
@@ -30,14 +28,27 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         SERVER_LOCATION.and(Contexts::IF_IN_LOCATION),
         Arity::Exactly(1),
         "",
-        Apply::With(|r, s| {
-            r.level.status_zone = Some(Text::from(s.arg(1).bytes.as_slice()));
-            Ok(())
-        }),
-        "Name under which the API counts the requests of a server or location.",
-    )
-    .unread(NOT_HERE_YET, Notice::Given),
+        Apply::With(status_zone),
+        "Name under which the API counts the requests of a server, or of a location and those inside it; off.",
+    ),
 ];
+
+fn status_zone(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let name = statement.arg(1).bytes.as_slice();
+    let index = match &mut resolver.http {
+        Some(http) if name != b"off" => {
+            let zones = &mut http.status_zones;
+            let known = zones.iter().position(|known| known.as_bytes() == name);
+            Some(known.unwrap_or_else(|| {
+                zones.push(Text::from(name));
+                zones.len() - 1
+            }))
+        }
+        _ => None,
+    };
+    resolver.level.status_zone = Some(index);
+    Ok(())
+}
 
 fn api(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let write = match statement.args() {

@@ -59,6 +59,8 @@ pub(crate) struct HttpDraft {
     pub(crate) matches: Vec<Arc<Match>>,
     /// Zones of shared memory.
     pub(crate) zones: Vec<ZoneDraft>,
+    /// Names of `status_zone`s.
+    pub(crate) status_zones: Vec<Text>,
     /// Groups of servers, in the order in which they are first named.
     pub(crate) upstreams: Vec<UpstreamDraft>,
     /// Keys of the map whose block is open.
@@ -111,7 +113,8 @@ pub(crate) struct LocationDraft {
     pub(crate) metrics: bool,
     pub(crate) api: Option<Api>,
     pub(crate) pass: Option<PassDraft>,
-    pub(crate) status_zone: Option<Text>,
+    /// `Some(None)` is `off`.
+    pub(crate) status_zone: Option<Option<usize>>,
     pub(crate) health_checks: Vec<HealthCheckDraft>,
     pub(crate) locations: Vec<Self>,
     /// `access_log off` occurred in this block.

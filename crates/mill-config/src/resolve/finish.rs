@@ -96,6 +96,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         api: None,
         stub_status: false,
         metrics: false,
+        status_zone: None,
         matches: &http.matches,
     };
     let mut drafts = std::mem::take(&mut http.servers);
@@ -121,6 +122,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         upstreams: upstreams.groups,
         probing: probing::locations(&servers),
         servers,
+        status_zones: http.status_zones,
         log_formats: http.log_formats,
         maps: http.maps,
         user_variables,
@@ -172,13 +174,16 @@ struct Enclosing<'a> {
     api: Option<Api>,
     stub_status: bool,
     metrics: bool,
+    /// Of the location around it.
+    status_zone: Option<usize>,
     matches: &'a [Arc<Match>],
 }
 
 impl Enclosing<'_> {
     fn finish_server(&self, draft: &mut ServerDraft) -> Applied<Server> {
         let mut level = std::mem::take(&mut draft.level);
-        let own = self.with(&mut level);
+        let mut own = self.with(&mut level);
+        let status_zone = own.status_zone.take();
         let mut named = Vec::new();
         let mut others = Vec::new();
         for location in std::mem::take(&mut level.locations) {
@@ -198,7 +203,7 @@ impl Enclosing<'_> {
             stub_status: own.stub_status,
             metrics: own.metrics,
             api: None,
-            status_zone: level.status_zone.take(),
+            status_zone,
             health_checks: Vec::new(),
             pass: None,
             locations: LocationTree::default(),
@@ -235,6 +240,7 @@ impl Enclosing<'_> {
             api: draft.api,
             stub_status: draft.stub_status,
             metrics: draft.metrics,
+            status_zone: draft.status_zone.unwrap_or(self.status_zone),
             matches: self.matches,
         }
     }
@@ -282,7 +288,7 @@ impl Enclosing<'_> {
             stub_status: own.stub_status,
             metrics: own.metrics,
             api: own.api,
-            status_zone: draft.status_zone,
+            status_zone: own.status_zone,
             health_checks,
             pass: own.pass,
             locations: LocationTree::new(nested),

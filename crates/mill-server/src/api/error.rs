@@ -44,6 +44,29 @@ impl ApiError {
         "ResolverZoneNotFound",
         "resolver zone not found",
     );
+    pub(super) const SERVER_ZONE_NOT_FOUND: Self = Self::of(
+        Status::NOT_FOUND,
+        "ServerZoneNotFound",
+        "server zone not found",
+    );
+    pub(super) const LOCATION_ZONE_NOT_FOUND: Self = Self::of(
+        Status::NOT_FOUND,
+        "LocationZoneNotFound",
+        "location zone not found",
+    );
+    pub(super) const SLAB_NOT_FOUND: Self =
+        Self::of(Status::NOT_FOUND, "SlabNotFound", "slab not found");
+    pub(super) const CACHE_NOT_FOUND: Self =
+        Self::of(Status::NOT_FOUND, "CacheNotFound", "cache not found");
+    pub(super) const KEYVAL_NOT_FOUND: Self =
+        Self::of(Status::NOT_FOUND, "KeyvalNotFound", "keyval not found");
+    pub(super) const LIMIT_CONN_NOT_FOUND: Self = Self::of(
+        Status::NOT_FOUND,
+        "LimitConnNotFound",
+        "limit_conn not found",
+    );
+    pub(super) const LIMIT_REQ_NOT_FOUND: Self =
+        Self::of(Status::NOT_FOUND, "LimitReqNotFound", "limit_req not found");
     pub(super) const WORKER_NOT_FOUND: Self =
         Self::of(Status::NOT_FOUND, "WorkerNotFound", "worker not found");
 

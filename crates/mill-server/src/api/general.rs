@@ -25,24 +25,30 @@ pub(super) fn nginx<E: Engine>(request: &Request, local: &Local<E>) -> Value {
         "load_timestamp": clock.date(local.site_since.get()),
         "timestamp": clock.date(clock.now),
         "pid": local.environment.pid,
+        "ppid": local.environment.parent_pid,
     })
 }
 
-/// Of clients.
-pub(super) fn connections(counters: &ServerCounters) -> Value {
+/// Of clients: those of all workers, or of the one of this number.
+pub(super) fn connections(
+    counters: &ServerCounters,
+    worker: Option<u32>,
+    request: &Request,
+) -> Value {
     let idle = counters.connections_waiting;
+    let since = request.site.baselines.since(worker, counters);
     json!({
-        "accepted": counters.connections_accepted,
-        "dropped": counters.connections_accepted.saturating_sub(counters.connections_handled),
+        "accepted": since.accepted,
+        "dropped": since.dropped,
         "active": counters.connections_active.saturating_sub(idle),
         "idle": idle,
     })
 }
 
 /// All requests, and those under way.
-pub(super) fn requests(counters: &ServerCounters) -> Value {
+pub(super) fn requests(counters: &ServerCounters, worker: Option<u32>, request: &Request) -> Value {
     json!({
-        "total": counters.requests,
+        "total": request.site.baselines.since(worker, counters).requests,
         "current": counters.connections_reading + counters.connections_writing,
     })
 }
@@ -64,17 +70,44 @@ pub(super) fn ssl() -> Value {
 }
 
 /// Each worker that runs.
-pub(super) fn workers<E: Engine>(local: &Local<E>) -> Value {
-    running(local).map(|worker| document(&worker)).collect()
+pub(super) fn workers<E: Engine>(request: &Request, local: &Local<E>) -> Value {
+    running(local)
+        .map(|worker| document(&worker, request))
+        .collect()
 }
 
 /// The worker of this number.
-pub(super) fn worker<E: Engine>(id: &str, local: &Local<E>) -> Result<Value, ApiError> {
+pub(super) fn worker<E: Engine>(
+    id: &str,
+    request: &Request,
+    local: &Local<E>,
+) -> Result<Value, ApiError> {
+    named(id, local).map(|worker| document(&worker, request))
+}
+
+/// The statistics of all workers begin anew.
+pub(super) fn reset_workers<E: Engine>(request: &Request, local: &Local<E>) {
+    running(local).for_each(|worker| reset(&worker, request));
+}
+
+/// Those of the worker of this number.
+pub(super) fn reset_worker<E: Engine>(
+    id: &str,
+    request: &Request,
+    local: &Local<E>,
+) -> Result<(), ApiError> {
+    named(id, local).map(|worker| reset(&worker, request))
+}
+
+fn reset(worker: &WorkerFigures, request: &Request) {
+    let (baselines, number) = (&request.site.baselines, Some(worker.number));
+    baselines.reset_connections(number, &worker.server);
+    baselines.reset_requests(number, &worker.server);
+}
+
+fn named<E: Engine>(id: &str, local: &Local<E>) -> Result<WorkerFigures, ApiError> {
     let found = running(local).find(|worker| worker.number.to_string() == id);
-    found
-        .as_ref()
-        .map(document)
-        .ok_or(ApiError::WORKER_NOT_FOUND)
+    found.ok_or(ApiError::WORKER_NOT_FOUND)
 }
 
 fn running<E: Engine>(local: &Local<E>) -> impl Iterator<Item = WorkerFigures> {
@@ -82,11 +115,12 @@ fn running<E: Engine>(local: &Local<E>) -> impl Iterator<Item = WorkerFigures> {
     local.board.workers().filter(|worker| !worker.has_ended)
 }
 
-fn document(worker: &WorkerFigures) -> Value {
+fn document(worker: &WorkerFigures, request: &Request) -> Value {
+    let number = Some(worker.number);
     json!({
         "id": worker.number,
         "pid": worker.beginning.thread,
-        "connections": connections(&worker.server),
-        "http": { "requests": requests(&worker.server) },
+        "connections": connections(&worker.server, number, request),
+        "http": { "requests": requests(&worker.server, number, request) },
     })
 }

@@ -15,11 +15,19 @@ pub(super) fn all(zones: &ResolverZones) -> Value {
 
 /// The zone of this name.
 pub(super) fn one(wanted: &str, zones: &ResolverZones) -> Result<Value, ApiError> {
+    named(wanted, zones).map(document)
+}
+
+/// Its statistics begin anew.
+pub(super) fn reset(wanted: &str, zones: &ResolverZones) -> Result<(), ApiError> {
+    named(wanted, zones).map(ResolverCounters::reset)
+}
+
+fn named<'z>(wanted: &str, zones: &'z ResolverZones) -> Result<&'z ResolverCounters, ApiError> {
     let mut all = zones.iter();
     let found = all.find(|(name, _)| name.as_bytes() == wanted.as_bytes());
-    found
-        .map(|(_, counters)| document(counters))
-        .ok_or(ApiError::RESOLVER_NOT_FOUND)
+    let counters = found.map(|(_, counters)| &**counters);
+    counters.ok_or(ApiError::RESOLVER_NOT_FOUND)
 }
 
 fn document(counters: &ResolverCounters) -> Value {

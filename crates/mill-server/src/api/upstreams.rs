@@ -103,7 +103,7 @@ fn peer(peer: &Arc<Peer>, clock: &Clock) -> Value {
 }
 
 /// Answers by class and by status.
-fn responses(classes: &[u64; 5], statuses: impl Iterator<Item = (u16, u64)>) -> Value {
+pub(super) fn responses(classes: &[u64; 5], statuses: impl Iterator<Item = (u16, u64)>) -> Value {
     let codes = statuses.map(|(status, count)| (status.to_string(), json!(count)));
     let codes: Map<String, Value> = codes.collect();
     json!({

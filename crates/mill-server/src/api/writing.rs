@@ -1,7 +1,7 @@
 //! What the API changes: servers of groups, and counters that begin anew.
 
 use super::error::ApiError;
-use super::{servers, upstreams};
+use super::{resetting, servers, upstreams};
 use crate::answer::Answer;
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};
@@ -45,12 +45,12 @@ pub(super) fn change<E: Engine>(
     local: &Local<E>,
 ) -> Result<(Status, Option<Value>), ApiError> {
     let groups = &request.site.upstreams;
+    if request.method_name() == b"DELETE"
+        && let Some(done) = resetting::reset(path, request, local)
+    {
+        return done.map(|()| (Status::NO_CONTENT, None));
+    }
     let (group, status, value) = match (request.method_name(), path) {
-        (b"DELETE", ["http", "upstreams", name]) => {
-            let group = upstreams::named(name, groups)?;
-            group.reset_counts();
-            return Ok((Status::NO_CONTENT, None));
-        }
         (b"POST", ["http", "upstreams", name, "servers"]) => {
             let group = upstreams::named(name, groups)?;
             (group, Status(201), servers::add(group, content)?)

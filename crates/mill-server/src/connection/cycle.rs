@@ -7,6 +7,7 @@ use crate::exchange::h1::{Fate, H1Exchange};
 use crate::local::Local;
 use crate::log::{self, Text};
 use crate::request::{self, Arrival, Request};
+use crate::zones;
 use mill_config::config::LogLevel;
 use mill_http::refusal::Refusal;
 use mill_http::status::Status;
@@ -160,6 +161,7 @@ fn give_up<E: Engine>(request: &mut Request, head: &Head, local: &Local<E>) {
         format_args!("{why} while reading client request {part}"),
     );
     log::access::write(request, local);
+    zones::end(request, local);
 }
 
 /// Logs to the error log what is wrong with a head.

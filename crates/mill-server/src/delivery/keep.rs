@@ -9,6 +9,7 @@ use crate::local::{FileOf, Local};
 use crate::request::Request;
 use crate::response::Response;
 use crate::whole_file;
+use crate::zones::HotZones;
 use mill_http::h1::emit::{CHUNK_END, LAST_CHUNK, emit_chunk_head};
 use mill_http::method::Method;
 use mill_http::status::Status;
@@ -89,6 +90,7 @@ pub(super) async fn prepare<E: Engine>(
         body,
         status: response.status.0,
         location: Arc::clone(&request.location),
+        zones: HotZones::of(request, local),
         freshness,
         log_template: None,
     };

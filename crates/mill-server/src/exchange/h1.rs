@@ -250,6 +250,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         let bytes_max = request.location.client_body.max_size;
         loop {
             let taken = self.incoming.take(self.stream, most, &mut take);
+            request.content_received.set(self.incoming.taken_bytes);
             let is_too_large = bytes_max > 0 && self.incoming.chunked_bytes() > bytes_max;
             match taken {
                 Taken::Malformed => return Err(ContentError::Malformed),

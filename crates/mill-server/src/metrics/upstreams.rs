@@ -1,12 +1,12 @@
 //! Groups of servers in the text format of Prometheus: families `millstream_upstream_…`, with the labels `upstream` and `server`.
 
+use super::families::{Families, escaped};
 use crate::upstreams::Upstreams;
 use mill_config::config::upstream::ResponseTime;
 use mill_runtime::time::Instant;
 use mill_upstream::group::Group;
 use mill_upstream::peer::load::PeerCounts;
 use mill_upstream::peer::{Peer, PeerState};
-use std::fmt::Write;
 use std::sync::Arc;
 
 /// Appends all groups; nothing if there are none.
@@ -15,60 +15,55 @@ pub(super) fn render(groups: &Upstreams, now: Instant, out: &mut String) {
     if groups.is_empty() {
         return;
     }
-    head(
-        "idle_connections",
-        "gauge",
-        "Idle connections to the group's servers.",
+    let mut families = Families {
+        prefix: "millstream_upstream_",
         out,
-    );
+    };
+    let help = "Idle connections to the group's servers.";
+    families.head("idle_connections", "gauge", help);
     for group in &groups {
         let (name, idle) = (escaped(&group.label()), group.idle_connections());
-        line(
-            out,
-            format_args!("idle_connections{{upstream=\"{name}\"}} {idle}"),
-        );
+        families.line(format_args!(
+            "idle_connections{{upstream=\"{name}\"}} {idle}"
+        ));
     }
     let servers: Vec<Server> = groups
         .iter()
         .flat_map(|group| servers(group, now))
         .collect();
     for family in &FAMILIES {
-        head(family.name, family.kind, family.help, out);
+        families.head(family.name, family.kind, family.help);
         for server in &servers {
             let (labels, value) = (&server.labels, (family.value)(server));
-            line(out, format_args!("{}{{{labels}}} {value}", family.name));
+            families.line(format_args!("{}{{{labels}}} {value}", family.name));
         }
     }
-    head(
-        "responses_total",
-        "counter",
-        "Answers of the server, by the class of their status.",
-        out,
-    );
+    let help = "Answers of the server, by the class of their status.";
+    families.head("responses_total", "counter", help);
     for server in &servers {
-        for (class, count) in (1..).zip(server.counts.answers) {
-            let labels = &server.labels;
-            line(
-                out,
-                format_args!("responses_total{{{labels},class=\"{class}xx\"}} {count}"),
-            );
+        families.classes(&server.labels, server.counts.answers);
+    }
+    for (name, help, time) in HISTOGRAMS {
+        families.head(name, "histogram", help);
+        for server in &servers {
+            let counts = server.peer.load().latency(time);
+            families.histogram(name, &server.labels, &counts);
         }
     }
-    histogram(
+}
+
+const HISTOGRAMS: [(&str, &str, ResponseTime); 2] = [
+    (
         "header_seconds",
         "Time until the head of an answer.",
         ResponseTime::Header,
-        &servers,
-        out,
-    );
-    histogram(
+    ),
+    (
         "response_seconds",
         "Time until the end of an answer.",
         ResponseTime::LastByte,
-        &servers,
-        out,
-    );
-}
+    ),
+];
 
 /// A server as of now.
 struct Server {
@@ -162,49 +157,3 @@ fn servers(group: &Group, now: Instant) -> Vec<Server> {
     });
     all.collect()
 }
-
-/// Only of servers that have answered.
-fn histogram(name: &str, help: &str, time: ResponseTime, servers: &[Server], out: &mut String) {
-    head(name, "histogram", help, out);
-    for server in servers {
-        let (counts, labels) = (server.peer.load().latency(time), &server.labels);
-        let total = counts.total();
-        if total == 0 {
-            continue;
-        }
-        for (below, count) in counts.cumulative() {
-            let le = below.as_secs_f64();
-            line(
-                out,
-                format_args!("{name}_bucket{{{labels},le=\"{le}\"}} {count}"),
-            );
-        }
-        line(
-            out,
-            format_args!("{name}_bucket{{{labels},le=\"+Inf\"}} {total}"),
-        );
-        let sum = counts.sum().as_secs_f64();
-        line(out, format_args!("{name}_sum{{{labels}}} {sum}"));
-        line(out, format_args!("{name}_count{{{labels}}} {total}"));
-    }
-}
-
-fn head(name: &str, kind: &str, help: &str, out: &mut String) {
-    // Writing to a string does not fail.
-    let _ = writeln!(
-        out,
-        "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}"
-    );
-}
-
-fn line(out: &mut String, sample: std::fmt::Arguments<'_>) {
-    let _ = writeln!(out, "{PREFIX}{sample}");
-}
-
-/// A label's value, as the format wants it.
-fn escaped(text: &str) -> String {
-    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
-    text.replace('\n', "\\n")
-}
-
-const PREFIX: &str = "millstream_upstream_";

@@ -6,6 +6,7 @@ use crate::local::{FileOf, Local};
 use crate::log::Text;
 use crate::request::{CaptureSet, ConnectionFacts, Message, Phase, Request, Sent};
 use crate::site::Site;
+use crate::zones;
 use mill_config::config::{LogLevel, ProbingLocation, Server, ServerName, VirtualHosts};
 use mill_http::method::Method;
 use mill_http::refusal::emit_ignored_field;
@@ -13,6 +14,7 @@ use mill_http::status::Status;
 use mill_http::target;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
+use std::cell::Cell;
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -62,6 +64,7 @@ impl Request {
                 .judge_names(name_rules(&request.server));
             log_ignored_fields(&request, true, local);
         }
+        zones::begin(&mut request, local);
         Some(request)
     }
 
@@ -135,6 +138,8 @@ impl Request {
             content_taken: false,
             kept_content: None,
             upstream: None,
+            visit: None,
+            content_received: Cell::new(0),
             sent: Sent::default(),
             site: Arc::clone(site),
         };

@@ -44,14 +44,9 @@ pub(super) fn content_length(request: &Request) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Borrowed(field.of(&message.bytes)))
 }
 
-/// `$request_length`: the lines of the head that were read whole; discarded content does not count, as in nginx.
+/// `$request_length`: discarded content does not count, as in nginx.
 pub(super) fn length(request: &Request) -> Vec<u8> {
-    let head = &request.message.head;
-    decimal(u64::from(if request.path_is_invalid {
-        head.request_line_bytes()
-    } else {
-        head.length_bytes()
-    }))
+    decimal(request.received_bytes())
 }
 
 /// `$server_protocol`.

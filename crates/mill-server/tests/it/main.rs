@@ -49,6 +49,9 @@ mod real_root;
 /// Requests that are passed on to other servers.
 mod proxy;
 
+/// What is counted of servers and locations.
+mod zones;
+
 /// A hot answer equals the answer of the whole way.
 mod hot_or_not;
 

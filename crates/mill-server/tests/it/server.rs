@@ -82,6 +82,7 @@ pub(crate) fn shared() -> Shared {
         index: 0,
         environment: Environment {
             pid: 1,
+            parent_pid: 99,
             thread_id: 1,
             hostname: Arc::from(&b"sim"[..]),
             utc_offset: |_| 0,
@@ -134,6 +135,7 @@ impl Server {
             index: u32::try_from(index).expect("few workers"),
             environment: Environment {
                 pid: 100,
+                parent_pid: 99,
                 thread_id: 101,
                 hostname: Arc::from(&b"sim"[..]),
                 utc_offset: |_| 0,

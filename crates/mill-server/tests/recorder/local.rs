@@ -41,6 +41,7 @@ pub(crate) fn start(
         index: 0,
         environment: Environment {
             pid: 100,
+            parent_pid: 99,
             thread_id: 100,
             hostname: Arc::from(&b"sim"[..]),
             utc_offset,

@@ -81,6 +81,31 @@ impl ResolverCounters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts from zero again.
+    pub fn reset(&self) {
+        let Self {
+            names,
+            services,
+            noerror,
+            formerr,
+            servfail,
+            nxdomain,
+            notimp,
+            refused,
+            timedout,
+            unknown,
+            mismatched,
+            truncated,
+            busy,
+        } = self;
+        let all = [
+            names, services, noerror, formerr, servfail, nxdomain, notimp, refused, timedout,
+            unknown, mismatched, truncated, busy,
+        ];
+        all.iter()
+            .for_each(|counter| counter.store(0, Ordering::Relaxed));
+    }
+
     pub fn counts(&self) -> ResolverCounts {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ResolverCounts {

@@ -136,6 +136,7 @@ fn start(engine: KernelEngine, text: &str) -> impl FnMut() -> bool + use<> {
             index: 0,
             environment: Environment {
                 pid: 1,
+                parent_pid: 99,
                 thread_id: 1,
                 hostname: Arc::from(&b"test"[..]),
                 utc_offset: |_| 0,

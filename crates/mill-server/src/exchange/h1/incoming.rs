@@ -9,6 +9,8 @@ use mill_runtime::stream::Stream;
 #[derive(Debug)]
 pub(super) struct Incoming {
     rest: Rest,
+    /// Bytes that were taken, with their framing.
+    pub(super) taken_bytes: u64,
     /// The client expects 100 before it sends its content.
     pub(super) continue_due: bool,
 }
@@ -39,6 +41,7 @@ impl Incoming {
         };
         Self {
             rest,
+            taken_bytes: 0,
             continue_due: head.expect_continue,
         }
     }
@@ -47,6 +50,7 @@ impl Incoming {
     pub(super) const fn unknown() -> Self {
         Self {
             rest: Rest::Ended,
+            taken_bytes: 0,
             continue_due: false,
         }
     }
@@ -74,8 +78,8 @@ impl Incoming {
         most: usize,
         take: &mut impl FnMut(&[u8]),
     ) -> Taken {
-        let rest = &mut self.rest;
-        let taken = stream.read(|bytes| match rest {
+        let (rest, taken_bytes) = (&mut self.rest, &mut self.taken_bytes);
+        let mut look = |bytes: &[u8]| match rest {
             Rest::Ended => (0, Taken::Ended),
             Rest::Length(body) => {
                 let content = body.on_bytes(bytes.get(..most).unwrap_or(bytes));
@@ -90,6 +94,11 @@ impl Incoming {
                 (content.len(), taken)
             }
             Rest::Chunked(body) => take_chunked(body, bytes, most, take),
+        };
+        let taken = stream.read(|bytes| {
+            let (count, taken) = look(bytes);
+            *taken_bytes += count as u64;
+            (count, taken)
         });
         if taken == Taken::Ended {
             self.rest = Rest::Ended;

@@ -7,6 +7,7 @@ use crate::log::ahead::{AddedAtEnd, LinesAhead};
 use crate::log::error::ErrorContext;
 use crate::proxy::fault::Fault;
 use crate::request::{Request, StoredContent};
+use crate::zones::{self, Counted};
 use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
 use mill_upstream::peer::Peer;
@@ -28,6 +29,8 @@ pub(super) struct Ahead {
     tried: Instant,
     response_length: u64,
     received: u64,
+    /// `None` where no zone counts it.
+    zones: Option<Box<Counted>>,
 }
 
 /// What went through a tunnel.
@@ -80,6 +83,7 @@ impl Ahead {
             tried,
             response_length,
             received,
+            zones: Counted::of(request, local),
         })
     }
 
@@ -107,6 +111,9 @@ impl Ahead {
             sent: carried.to_server,
         };
         self.lines.write(&added, local);
+        if let Some(zones) = self.zones.take() {
+            zones.end(carried.to_client, local);
+        }
     }
 }
 
@@ -127,5 +134,6 @@ fn log_whole<E: Engine>(
         local.log_error(Some(request), fault.level(), format_args!("{fault}"));
     }
     access::write(request, local);
+    zones::end(request, local);
     delivery::remove_content(request, local);
 }

@@ -57,7 +57,7 @@ impl Run {
             local,
             format_args!("rewritten redirect: \"{}\"", Text(&target)),
         );
-        request.redirect_target = Some(target);
+        request.redirect_target = Some(target.into());
         ControlFlow::Break(Answer::Status(status))
     }
 

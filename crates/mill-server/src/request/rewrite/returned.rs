@@ -28,7 +28,7 @@ pub(super) fn answer<E: Engine>(
     request.sent.status = status.0;
     let text = text.map_or_else(Vec::new, |text| variables::evaluate(text, request, local));
     if matches!(status.0, 301 | 302 | 303 | 307 | 308) {
-        request.redirect_target = Some(text);
+        request.redirect_target = Some(text.into());
         return Answer::Status(status);
     }
     let location = Arc::clone(&request.location);

@@ -77,6 +77,17 @@ fn a_group_shows_its_servers_and_what_they_did() {
 }
 
 #[test]
+fn bytes_of_tries_that_failed_count() {
+    let cut = |_: usize, _: &str| vec![super::origin::send("HTTP/1.1 200"), Act::Close];
+    let mut proxy = Proxy::with_upstream("server 10.0.0.2;", DIRECTIVES, cut);
+    assert!(proxy.ask(&super::get("/")).starts_with("HTTP/1.1 502 "));
+    let group = get(&mut proxy, "/api/9/http/upstreams/app");
+    let peer = &group["peers"][0];
+    let told = ["sent", "received", "fails"].map(|field| peer[field].as_u64());
+    assert_eq!(told, [Some(29), Some(12), Some(1)], "{peer}");
+}
+
+#[test]
 fn a_queue_tells_its_size_and_what_it_refused() {
     let upstream = "server 10.0.0.2 max_conns=1; queue 1;";
     let mut proxy = Proxy::with_upstream(upstream, DIRECTIVES, |_, _| vec![Act::Hang]);
@@ -124,7 +135,17 @@ fn fields_limit_what_is_told() {
         "/api/9/nginx?a=b&fields=generation%2Cbuild",
         json!({ "generation": 1, "build": "millstream" }),
     );
-    check("/api/9/http/?fields=x", json!(["requests", "upstreams"]));
+    let http = [
+        "requests",
+        "server_zones",
+        "location_zones",
+        "caches",
+        "limit_conns",
+        "limit_reqs",
+        "upstreams",
+        "keyvals",
+    ];
+    check("/api/9/http/?fields=x", json!(http));
 }
 
 #[test]
@@ -190,6 +211,18 @@ fn what_is_not_there_is_refused_with_a_code() {
         "404 Not Found",
         "ResolverZoneNotFound",
     );
+    for (path, code) in [
+        ("/slabs/a", "SlabNotFound"),
+        ("/http/caches/a", "CacheNotFound"),
+        ("/http/keyvals/a", "KeyvalNotFound"),
+        ("/http/limit_conns/a", "LimitConnNotFound"),
+        ("/http/limit_reqs/a", "LimitReqNotFound"),
+        ("/http/server_zones/a", "ServerZoneNotFound"),
+        ("/http/location_zones/a", "LocationZoneNotFound"),
+        ("/http/location_zones/a/b", "PathNotFound"),
+    ] {
+        check("GET", &format!("/api/9{path}"), "404 Not Found", code);
+    }
     for method in ["POST", "PATCH", "DELETE"] {
         check(
             method,

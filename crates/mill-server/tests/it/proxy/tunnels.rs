@@ -244,3 +244,33 @@ fn a_tunnel_ends_only_when_all_of_it_has_arrived() {
     proxy.server.run_until_idle();
     assert!(client.received().ends_with(expected.as_bytes()));
 }
+
+#[test]
+fn a_tunnel_is_under_way_in_its_zones_until_it_ends() {
+    let directives = format!("status_zone s; {UPGRADES}").replace("/ {", "/ { status_zone l;");
+    let mut proxy = Proxy::new(&directives, |_, _| vec![send(SWITCH), Act::Echo]);
+    let client = proxy.server.connect();
+    client.send(REQUEST);
+    proxy.server.run();
+    client.send("some bytes");
+    proxy.server.run();
+    let zones = |proxy: &Proxy| {
+        let zones = &proxy.server.site.zones;
+        let all = zones.servers().chain(zones.locations());
+        let all = all.map(|zone| {
+            let figures = zone.figures();
+            let counts = (figures.requests, figures.processing, figures.discarded);
+            (counts, figures.by_class(), figures.sent_bytes)
+        });
+        all.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        zones(&proxy),
+        [((1, 1, 0), [0; 5], 0), ((0, 0, 0), [0; 5], 0)]
+    );
+    client.finish();
+    proxy.server.run();
+    let sent = client.received().len() as u64;
+    let expected = ((1, 0, 0), [1, 0, 0, 0, 0], sent);
+    assert_eq!(zones(&proxy), [expected, expected]);
+}

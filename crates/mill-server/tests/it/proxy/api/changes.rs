@@ -169,13 +169,8 @@ fn what_cannot_be_set_is_refused_with_a_code_and_changes_nothing() {
     check("PATCH", "SERVERS/x", "{}", 400, "UpstreamBadServerId");
     check("DELETE", "SERVERS/5", "", 404, "UpstreamServerNotFound");
     check("PUT", "SERVERS/0", "{}", 405, "MethodNotSupported");
-    check(
-        "DELETE",
-        "/api/9/connections",
-        "",
-        405,
-        "MethodNotSupported",
-    );
+    check("DELETE", "/api/9/nginx", "", 405, "MethodNotSupported");
+    check("POST", "/api/9/connections", "", 405, "MethodNotSupported");
     check(
         "POST",
         "/api/9/http/upstreams/none/servers",

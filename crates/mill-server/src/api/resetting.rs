@@ -1,0 +1,34 @@
+//! Statistics that begin anew.
+
+use super::error::ApiError;
+use super::zones::Kind;
+use super::{general, resolvers, upstreams};
+use crate::local::Local;
+use crate::request::Request;
+use mill_runtime::engine::Engine;
+
+/// Carries out DELETE of what `path`, which is behind the version, stands for; `None` if it has no statistics.
+pub(super) fn reset<E: Engine>(
+    path: &[&str],
+    request: &Request,
+    local: &Local<E>,
+) -> Option<Result<(), ApiError>> {
+    let (site, baselines) = (&request.site, &request.site.baselines);
+    match path {
+        // Nothing is counted.
+        ["processes" | "ssl"] => {}
+        ["connections"] => baselines.reset_connections(None, &local.all_counters()),
+        ["http", "requests"] => baselines.reset_requests(None, &local.all_counters()),
+        ["workers"] => general::reset_workers(request, local),
+        ["workers", id] => return Some(general::reset_worker(id, request, local)),
+        ["resolvers", name] => return Some(resolvers::reset(name, &site.resolver_zones)),
+        ["http", "upstreams", name] => {
+            let group = upstreams::named(name, &site.upstreams);
+            return Some(group.map(|group| group.reset_counts()));
+        }
+        ["http", "server_zones", name] => return Some(Kind::Servers.reset(name, &site.zones)),
+        ["http", "location_zones", name] => return Some(Kind::Locations.reset(name, &site.zones)),
+        _ => return None,
+    }
+    Some(Ok(()))
+}
