@@ -33,6 +33,17 @@ mod trial;
 /// Random requests.
 mod seeded;
 
+/// Tables of messages.
+#[path = "../../../mill-server/tests/it/proxy/payload.rs"]
+mod payload;
+
+/// Readers that forgive what is forbidden.
+#[path = "../../../mill-server/tests/it/proxy/lenient.rs"]
+mod lenient;
+
+/// Messages that two readers could divide in different places.
+mod smuggling;
+
 use cases::Subject;
 use server::Program;
 

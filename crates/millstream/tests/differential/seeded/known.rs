@@ -76,7 +76,8 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         id: "content-before-a-fault",
         hide: |nginx, millstream| {
-            if millstream.contains(CUT) && is_cut(nginx) {
+            let has_left = millstream.starts_with("(Left");
+            if (millstream.contains(CUT) || has_left) && is_cut(nginx) {
                 for text in [&mut *nginx, millstream] {
                     *text = without_content(text);
                 }
