@@ -24,6 +24,8 @@ mod proxy;
 mod serve;
 /// The cost of a segment and of a connection in Millstream's own stack, in memory.
 mod stack;
+/// The memory of an idle tunnel through a proxy.
+mod tunnels;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,6 +46,8 @@ Measurements:
            (cargo xtask bench proxy --help)
   stack    our own TCP/IP stack in memory: nanoseconds a segment and a connection, bytes an idle one
            (cargo xtask bench stack --help)
+  tunnels  the memory of an idle WebSocket through nginx and Millstream, 20 000 of them
+           (cargo xtask bench tunnels --help)
 ";
 
 /// Runs the measurement that the first argument names, with the others as its options. The last
@@ -59,6 +63,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         ["proxy", options @ ..] => recipe::run(root, &proxy::PROXY, options),
         ["serve", options @ ..] => recipe::run(root, &serve::SERVE, options),
         ["stack", options @ ..] => stack::run(root, options),
+        ["tunnels", options @ ..] => tunnels::run(root, options),
         [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),
         [bypass::raw::ARGUMENT, arguments @ ..] => bypass::raw::run(arguments),
         [proxy::origin::ARGUMENT, arguments @ ..] => proxy::origin::run(arguments),

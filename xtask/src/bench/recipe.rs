@@ -208,7 +208,7 @@ fn own_program(root: &Path) -> Result<PathBuf, String> {
 }
 
 /// Builds an optimised binary of this workspace.
-fn build(root: &Path, package: &str) -> Result<PathBuf, String> {
+pub(super) fn build(root: &Path, package: &str) -> Result<PathBuf, String> {
     eprintln!("building {package}");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)

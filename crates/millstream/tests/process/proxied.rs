@@ -123,13 +123,15 @@ impl UnderWay {
         slow.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         assert_eq!(slow.head().unwrap(), (200, 2 * HALF.len()));
         assert_eq!(slow.content(HALF.len()).unwrap(), HALF);
+        let stored = begin_upload(front, "/stored");
         let streamed = begin_upload(front, "/streamed");
+        // So the other one, which came before, is accepted too.
         assert_eq!(origin.upload(), HALF);
         Self {
             slow,
             tunnel: open_tunnel(front),
             streamed,
-            stored: begin_upload(front, "/stored"),
+            stored,
         }
     }
 
