@@ -238,7 +238,10 @@ impl Upstreams {
         let groups = configured.iter().map(|upstream| {
             let same = previous.and_then(|previous| previous.named(upstream));
             let awaits_health_checks = Self::awaits_health_checks(config, upstream);
-            Arc::new(Group::checked(upstream, same, awaits_health_checks))
+            match same {
+                Some(same) => same.followed_by(upstream, awaits_health_checks),
+                None => Arc::new(Group::checked(upstream, None, awaits_health_checks)),
+            }
         });
         Self(groups.collect())
     }

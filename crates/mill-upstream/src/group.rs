@@ -3,12 +3,16 @@
 /// Servers that are added, changed and removed while they are used.
 mod changing;
 
+/// What the groups of one name share through reloads.
+mod lineage;
+
 /// The lines of a `state` file.
 mod state;
 
 use crate::peer::Peer;
 use crate::resolver::members::Member;
 use crate::sessions::Sessions;
+use lineage::Lineage;
 use mill_config::config::upstream::{UpstreamAddress, UpstreamServer, UpstreamTarget};
 use mill_config::config::{Sticky, Upstream};
 use std::collections::BTreeSet;
@@ -24,13 +28,10 @@ pub struct Group {
     awaits_health_checks: bool,
     /// Grows with each change of `peers`, so that workers notice it without the lock.
     generation: AtomicU32,
-    /// The next peer's number.
-    next_id: AtomicU32,
+    lineage: Arc<Lineage>,
     /// Idle connections of all workers.
     idle: AtomicUsize,
     peers: Mutex<Peers>,
-    /// Held while the `state` file is written.
-    saving: Mutex<()>,
     /// Requests of all workers that wait in the `queue`.
     queued: AtomicU32,
     /// Requests that it had no room for.
@@ -42,8 +43,6 @@ pub struct Group {
 #[derive(Debug)]
 struct Peers {
     set: Arc<PeerSet>,
-    /// Those which are gone, and which requests used when they were last looked at.
-    removed: Vec<Arc<Peer>>,
 }
 
 /// The peers of a group at one time.
@@ -67,7 +66,7 @@ impl Group {
         awaits_health_checks: bool,
     ) -> Self {
         let known = previous.map(Self::peers);
-        let mut next_id = previous.map_or(0, |known| known.next_id.load(Ordering::Relaxed));
+        let lineage = previous.map_or_else(Arc::default, |known| Arc::clone(&known.lineage));
         let mut set = PeerSet::default();
         for server in &config.servers {
             let UpstreamTarget::Addresses(addresses) = &server.target else {
@@ -95,9 +94,8 @@ impl Group {
                     Some(same) if same.settings == *server => Arc::clone(same),
                     Some(same) => Arc::new(same.with_settings(server)),
                     None => {
-                        let id = next_id;
-                        next_id += 1;
-                        Arc::new(Peer::new(address.clone(), server).numbered(id))
+                        let peer = Peer::new(address.clone(), server);
+                        Arc::new(peer.numbered(lineage.new_id()))
                     }
                 });
             }
@@ -105,21 +103,19 @@ impl Group {
         if awaits_health_checks {
             await_health_checks(known.as_deref(), &set);
         }
-        Self {
+        let group = Self {
             config: Arc::clone(config),
             awaits_health_checks,
             generation: AtomicU32::new(0),
-            next_id: AtomicU32::new(next_id),
+            lineage,
             idle: AtomicUsize::new(0),
-            peers: Mutex::new(Peers {
-                set: Arc::new(set),
-                removed: Vec::new(),
-            }),
-            saving: Mutex::default(),
+            peers: Mutex::new(Peers { set: Arc::new(set) }),
             queued: AtomicU32::new(0),
             overflows: AtomicU64::new(0),
             sessions: sessions(config, previous),
-        }
+        };
+        group.take_over(previous);
+        group
     }
 
     /// The block's name, or the host with its port.
@@ -179,13 +175,6 @@ impl Group {
         self.sessions.as_ref()
     }
 
-    /// How many servers were removed that requests still use.
-    pub fn zombies(&self) -> usize {
-        let mut peers = self.lock();
-        peers.removed.retain(|peer| peer.active() > 0);
-        peers.removed.len()
-    }
-
     /// Idle connections of all workers.
     pub fn idle_connections(&self) -> usize {
         self.idle.load(Ordering::Relaxed)
@@ -205,7 +194,7 @@ impl Group {
     }
 
     fn new_id(&self) -> u32 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+        self.lineage.new_id()
     }
 
     /// Changes with the peers.
@@ -234,10 +223,7 @@ impl Group {
             await_health_checks(Some(&peers.set), &set);
         }
         let former = std::mem::replace(&mut peers.set, Arc::new(set));
-        let is_gone = |peer: &&Arc<Peer>| !peers.set.has(peer);
-        let gone: Vec<_> = former.all().filter(is_gone).map(Arc::clone).collect();
-        peers.removed.extend(gone);
-        peers.removed.retain(|peer| peer.active() > 0);
+        self.lineage.retire(&former, &peers.set);
         self.generation.fetch_add(1, Ordering::Release);
         Ok(result)
     }

@@ -6,7 +6,7 @@ mod settings;
 use super::error::ApiError;
 use mill_config::Text;
 use mill_config::config::upstream::{UpstreamServer, UpstreamTarget};
-use mill_upstream::group::Group;
+use mill_upstream::group::{Group, PeerSet};
 use mill_upstream::peer::Peer;
 use serde_json::{Value, json};
 use settings::Changes;
@@ -43,10 +43,13 @@ pub(super) fn add(group: &Group, content: &[u8]) -> Result<Value, ApiError> {
 pub(super) fn change(group: &Group, id: &str, content: &[u8]) -> Result<Value, ApiError> {
     let id = parse_id(id)?;
     let changes = Changes::parse(content, group)?;
-    let changed = group.change_peer(id, |peer: &Peer| {
+    let changed = group.change_peer(id, |peer: &Peer, known: &PeerSet| {
         let mut settings = peer.settings.clone();
         changes.apply(&mut settings, Some(peer))?;
         let address = changes.address.as_ref().unwrap_or(&peer.address);
+        if *address != peer.address && known.all().any(|other| other.address == *address) {
+            return Err(ApiError::ENTRY_EXISTS);
+        }
         Ok((address.clone(), settings))
     });
     let changed: Arc<Peer> = changed.ok_or_else(|| ApiError::server_not_found(id))??;

@@ -50,25 +50,32 @@ pub(super) fn change<E: Engine>(
     {
         return done.map(|()| (Status::NO_CONTENT, None));
     }
-    let (group, status, value) = match (request.method_name(), path) {
+    let (status, (group, done)) = match (request.method_name(), path) {
         (b"POST", ["http", "upstreams", name, "servers"]) => {
             let group = upstreams::named(name, groups)?;
-            (group, Status(201), servers::add(group, content)?)
+            (
+                Status(201),
+                group.amend(|group| servers::add(group, content)),
+            )
         }
         (b"PATCH", ["http", "upstreams", name, "servers", id]) => {
             let group = upstreams::named(name, groups)?;
-            (group, Status::OK, servers::change(group, id, content)?)
+            (
+                Status::OK,
+                group.amend(|group| servers::change(group, id, content)),
+            )
         }
         (b"DELETE", ["http", "upstreams", name, "servers", id]) => {
             let group = upstreams::named(name, groups)?;
-            (group, Status::OK, servers::remove(group, id)?)
+            (Status::OK, group.amend(|group| servers::remove(group, id)))
         }
         _ => {
             super::find(path, request, local)?;
             return Err(ApiError::METHOD_NOT_SUPPORTED);
         }
     };
-    save(group, request, local);
+    let value = done?;
+    save(&group, request, local);
     Ok((status, Some(value)))
 }
 

@@ -31,11 +31,11 @@ impl Group {
     pub fn change_peer<E>(
         &self,
         id: u32,
-        change: impl FnOnce(&Peer) -> Result<(UpstreamAddress, UpstreamServer), E>,
+        change: impl FnOnce(&Peer, &PeerSet) -> Result<(UpstreamAddress, UpstreamServer), E>,
     ) -> Option<Result<Arc<Peer>, E>> {
         let changed: Result<_, Option<E>> = self.try_change(|known| {
             let former = known.all().find(|peer| peer.id == id).ok_or(None)?;
-            let (address, settings) = change(former).map_err(Some)?;
+            let (address, settings) = change(former, known).map_err(Some)?;
             let peer = Arc::new(if address == former.address {
                 former.changed(&settings)
             } else {
@@ -122,7 +122,7 @@ mod tests {
     fn other_settings_keep_what_is_counted_and_another_address_does_not() {
         let group = group();
         let change = |to: UpstreamAddress| {
-            let change = |peer: &Peer| {
+            let change = |peer: &Peer, _: &PeerSet| {
                 let settings = UpstreamServer {
                     weight: 7,
                     ..peer.settings.clone()
@@ -147,9 +147,9 @@ mod tests {
         let group = group();
         assert_eq!(group.remove_peer(1, |_| Err("no")), Some(Err("no")));
         assert_eq!(group.remove_peer(5, |_| Err("no")), None);
-        let refused = group.change_peer(1, |_| Err("no"));
+        let refused = group.change_peer(1, |_, _| Err("no"));
         assert!(matches!(refused, Some(Err("no"))));
-        assert!(group.change_peer(5, |_| Err("no")).is_none());
+        assert!(group.change_peer(5, |_, _| Err("no")).is_none());
         assert_eq!(group.generation(), 0);
     }
 }

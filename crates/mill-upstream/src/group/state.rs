@@ -3,19 +3,11 @@
 use super::Group;
 use crate::peer::Peer;
 use mill_config::config::upstream::{UpstreamServer, UpstreamTarget};
-use std::sync::PoisonError;
 use std::time::Duration;
 
 impl Group {
-    /// Passes the file's text as of now to `write`; no other worker does that meanwhile, so that the last text is written
-    /// last.
-    pub fn save<R>(&self, write: impl FnOnce(&[u8]) -> R) -> R {
-        let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
-        write(self.state().as_bytes())
-    }
-
     /// A line for each server; for those that are followed by name, one for the name.
-    fn state(&self) -> String {
+    pub(super) fn state(&self) -> String {
         let peers = self.peers();
         let known = peers.all().filter(|peer| !peer.settings.resolve);
         let mut text: String = known

@@ -6,6 +6,7 @@ use mill_sys::signal::Signal;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 /// Status and text of the answer to a call of the API.
 fn call(address: SocketAddr, method: &str, path: &str, content: &str) -> (u16, String) {
@@ -23,8 +24,15 @@ fn call(address: SocketAddr, method: &str, path: &str, content: &str) -> (u16, S
     )
 }
 
-#[test]
-fn servers_of_a_state_file_survive_reloads_and_restarts() {
+/// A proxy of two workers and its origin, whose group has a `state` file.
+struct Proxied {
+    site: Site,
+    front: SocketAddr,
+    origin: SocketAddr,
+    state: PathBuf,
+}
+
+fn proxied() -> Proxied {
     let site = Site::new();
     let (front, origin) = (free_address(), free_address());
     let directory = site.path("state");
@@ -42,6 +50,52 @@ fn servers_of_a_state_file_survive_reloads_and_restarts() {
                        location /api {{ api write=on; }} }}"
         ),
     );
+    Proxied {
+        site,
+        front,
+        origin,
+        state,
+    }
+}
+
+#[test]
+fn changes_while_configurations_are_loaded_are_all_kept() {
+    let proxied = proxied();
+    let (site, front) = (&proxied.site, proxied.front);
+    let master = site.start();
+    site.wait_until_served(proxied.origin);
+    let add = |number: usize| {
+        let content = format!("{{\"server\":\"127.0.1.{number}:1\",\"down\":true}}");
+        let (status, text) = call(front, "POST", "", &content);
+        assert_eq!(status, 201, "{text}");
+    };
+    for round in 0..20 {
+        send(master, Signal::Hangup);
+        add(4 * round);
+        add(4 * round + 1);
+        add(4 * round + 2);
+        // The first one of this round.
+        let path = format!("/{}", 3 * round);
+        assert_eq!(call(front, "DELETE", &path, "").0, 200);
+        site.wait_for_log(&format!("configuration {} is in force", round + 2));
+    }
+    let numbers = (0..80).filter(|number| [1, 2].contains(&(number % 4)));
+    let expected: String = numbers
+        .map(|number| format!("server 127.0.1.{number}:1 down;\n"))
+        .collect();
+    assert_eq!(fs::read_to_string(&proxied.state).unwrap(), expected);
+    let known: String = call(front, "GET", "", "").1;
+    assert_eq!(known.matches("\"server\":").count(), 40, "{known}");
+}
+
+#[test]
+fn servers_of_a_state_file_survive_reloads_and_restarts() {
+    let Proxied {
+        site,
+        front,
+        origin,
+        state,
+    } = proxied();
     let master = site.start();
     site.wait_until_served(origin);
     assert_eq!(call(front, "GET", "", ""), (200, String::from("[]")));

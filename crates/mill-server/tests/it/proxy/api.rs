@@ -234,6 +234,28 @@ fn what_is_not_there_is_refused_with_a_code() {
 }
 
 #[test]
+fn rules_of_access_come_before_the_api() {
+    let directives = "location /api { millstream_api write=on; allow 192.0.2.7; deny all; }";
+    let mut proxy = Proxy::with_upstream("server 10.0.0.2;", directives, |_, _| vec![ok("yes")]);
+    let server = "/api/9/http/upstreams/app/servers/0";
+    for method in ["GET", "PATCH", "DELETE"] {
+        let (status, document) = call(&mut proxy, method, server, "{}");
+        assert_eq!((&*status, document), ("403 Forbidden", Value::Null));
+    }
+    let mut allowed = |method: &str| {
+        let world = &proxy.server.world;
+        let client = world.connect_from("192.0.2.7:4000", crate::server::ADDRESS);
+        client.send(format!(
+            "{method} {server} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        ));
+        proxy.server.run();
+        String::from_utf8_lossy(&client.received()).into_owned()
+    };
+    assert!(allowed("GET").contains("\"server\":\"10.0.0.2:80\""));
+    assert!(allowed("DELETE").ends_with("\r\n\r\n[]"));
+}
+
+#[test]
 fn prometheus_gets_figures_and_times_of_each_server() {
     let slow = |_: usize, _: &str| vec![Act::Wait(SECOND / 8), ok("yes")];
     let directives = "location / { proxy_pass http://app; } location /m { millstream_metrics; }";

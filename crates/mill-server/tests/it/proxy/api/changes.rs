@@ -104,6 +104,82 @@ fn requests_at_a_removed_server_end_as_they_would() {
 }
 
 #[test]
+fn servers_that_a_reload_removes_are_zombies_until_their_requests_end() {
+    let slow = |_: usize, _: &str| vec![Act::Wait(SECOND), ok("late")];
+    let mut proxy = Proxy::with_upstream("server 10.0.0.2;", DIRECTIVES, slow);
+    let client = proxy.server.connect();
+    client.send(get("/"));
+    proxy.server.run();
+    let other =
+        format!("upstream app {{ server 10.0.0.3; }} server {{ listen {ADDRESS}; {DIRECTIVES} }}");
+    proxy.server.adopt(&in_http(&other));
+    proxy.server.run();
+    let group = |proxy: &mut Proxy| {
+        let (_, group) = call(proxy, "GET", "/api/9/http/upstreams/app", "");
+        (group["zombies"].clone(), group["peers"][0]["id"].clone())
+    };
+    assert_eq!(group(&mut proxy), (json!(1), json!(1)));
+    proxy.server.run_to(SECOND * 2);
+    assert!(String::from_utf8_lossy(&client.received()).ends_with("late"));
+    assert_eq!(group(&mut proxy), (json!(0), json!(1)));
+}
+
+#[test]
+fn a_change_while_a_configuration_is_loaded_is_not_undone() {
+    let text = |rest: &str| {
+        in_http(&format!(
+            "upstream app {{ state /state/app.conf; }} server {{ listen {ADDRESS}; {rest} {DIRECTIVES} }}"
+        ))
+    };
+    let world = World::new(3);
+    world.files().create_directory("/state");
+    let mut server = Server::configured(world, &text(""), 1);
+    let post = |server: &mut Server, address: &str| {
+        let content = format!("{{\"server\":\"{address}\"}}");
+        let len = content.len();
+        let answer = server.ask(&format!(
+            "POST {SERVERS} HTTP/1.1\r\nHost: a\r\nContent-Length: {len}\r\n\r\n{content}"
+        ));
+        assert!(answer.starts_with(b"HTTP/1.1 201 "));
+    };
+    post(&mut server, "10.0.0.2");
+    // A request of the first configuration, whose content comes after the second one is in force.
+    let client = server.connect();
+    client.send(format!(
+        "POST {SERVERS} HTTP/1.1\r\nHost: a\r\nContent-Length: 21\r\n\r\n"
+    ));
+    server.run();
+    // As far as the new configuration knows, the file is empty as it was at first.
+    server.adopt(&text("add_header X y;"));
+    server.run();
+    client.send(r#"{"server":"10.0.0.3"}"#);
+    server.run();
+    assert!(client.received().starts_with(b"HTTP/1.1 201 "));
+    let peers = server
+        .site
+        .upstreams
+        .iter()
+        .next()
+        .expect("there is one")
+        .peers();
+    let names: Vec<String> = peers.all().map(|peer| peer.address.to_string()).collect();
+    assert_eq!(names, ["10.0.0.2:80", "10.0.0.3:80"]);
+    let saved = server.files().read("/state/app.conf");
+    assert_eq!(saved, b"server 10.0.0.2;\nserver 10.0.0.3;\n");
+}
+
+#[test]
+fn a_server_does_not_take_the_address_of_another_one() {
+    let mut proxy = proxy("server 10.0.0.2; server 10.0.0.3;", DIRECTIVES);
+    let mut patch = |text: &str| call(&mut proxy, "PATCH", &format!("{SERVERS}/0"), text);
+    let (status, document) = patch(r#"{"server":"10.0.0.3:80","weight":2}"#);
+    assert_eq!(status, "409 Conflict");
+    assert_eq!(document["error"]["code"], "EntryExists");
+    assert_eq!(patch("{}").1["weight"], 1);
+    assert_eq!(patch(r#"{"server":"10.0.0.2:80"}"#).0, "200 OK");
+}
+
+#[test]
 fn what_cannot_be_set_is_refused_with_a_code_and_changes_nothing() {
     let mut proxy = proxy("server 10.0.0.2 route=a;", DIRECTIVES);
     let before = call(&mut proxy, "GET", SERVERS, "").1;
