@@ -140,6 +140,23 @@ impl ProxiedPlan {
                 .all(|it| self.is_faithful(it))
     }
 
+    /// Whether the time limit for an answer may end before a request's content has come to its origin. The limit begins
+    /// when the proxy's host has taken all of the content, and an origin with a small window takes a window in a round trip.
+    pub fn may_time_out(&self, number: u32) -> bool {
+        let posted = self.requests().find(|it| it.number == number);
+        let Some(posted) = posted.and_then(|it| it.posted) else {
+            return false;
+        };
+        let has_short_limit = self.location.contains("proxy_read_timeout 20s");
+        let is_slow = |origin: &StationPlan| {
+            let round_trip = origin.outward.delay + origin.inward.delay + origin.tcp.delayed_ack;
+            let window = (origin.tcp.receive_buffer_bytes_max / 2).max(1);
+            let windows = u32::try_from(posted.len).unwrap_or(u32::MAX) / window;
+            round_trip * windows > HALF_OF_SHORT_LIMIT
+        };
+        has_short_limit && self.stations[1..=self.origins].iter().any(is_slow)
+    }
+
     pub const fn station_of(&self, client: usize) -> usize {
         1 + self.origins + client
     }
@@ -324,6 +341,9 @@ impl fmt::Display for ProxiedPlan {
         Ok(())
     }
 }
+
+/// Half of the short `proxy_read_timeout`: an estimate within a factor of two is good enough.
+const HALF_OF_SHORT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Mixed into the seed, so that these worlds are not drawn as the others are.
 const PROXIED: u64 = 0x9a0c_1ed0_0000_0001;

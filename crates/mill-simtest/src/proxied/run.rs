@@ -204,6 +204,7 @@ fn judge(
             let was_answered = matches!(found, Found::Answer | Found::Left);
             let may_be = match found {
                 Found::Wrong(_) => false,
+                Found::Status(504) if plan.may_time_out(*number) => true,
                 _ if plan.must_answer(index) => was_answered,
                 Found::Late | Found::NoConnection(_) | Found::Nothing { is_first: true } => {
                     !is_faithful
