@@ -7,7 +7,8 @@
 //! helper thread: no call lists only what is in memory. `Files::real_path` waits.
 //!
 //! Temporary files are made and written by the worker: writes go to the page cache. They wait for the disk where the
-//! kernel has too many unwritten pages already, as with nginx without `aio_write`.
+//! kernel has too many unwritten pages already, as with nginx without `aio_write`. What is done with a written one
+//! (`Files::publish`) is done by a helper thread: it may be copied to another file system.
 //!
 //! Where the kernel cannot tell whether a path or a file is in memory (before Linux 5.12, in some sandboxes, on overlayfs),
 //! the worker waits, as nginx's does. A file system that is neither in memory nor able to tell (FUSE, for one)
@@ -19,6 +20,8 @@ mod calls;
 mod error;
 /// Helper threads.
 mod pool;
+/// A written file gets its path.
+mod publishing;
 /// How the files of each file system are read.
 mod reading;
 /// From a path to an open file.
@@ -295,14 +298,17 @@ impl Files for KernelFiles {
         renamed.map_err(failed("rename()"))
     }
 
-    fn publish(
+    async fn publish(
         &self,
         file: &KernelFile,
         from: &[u8],
         to: &[u8],
         publication: &Publication,
     ) -> Result<(), FileError> {
-        calls::publish(file.as_fd(), from, to, publication)
+        let own = Arc::clone(&file.0.descriptor);
+        let (from, to, publication) = (from.to_vec(), to.to_vec(), *publication);
+        self.perform(move || publishing::publish(own.as_fd(), &from, &to, &publication))
+            .await
     }
 
     fn remove(&self, path: &[u8]) -> Result<(), FileError> {

@@ -74,15 +74,15 @@ pub trait Files: 'static {
     /// Gives a file another path in the same file system, in the place of what is there.
     fn rename(&self, from: &[u8], to: &[u8]) -> Result<(), FileError>;
 
-    /// Gives a written file its permissions, its date and another path in the same file system, in the place of what is
-    /// there. Directories above that path are made.
+    /// Gives a written file its permissions, its date and another path, in the place of what is there. Directories above
+    /// that path are made. In another file system it is a copy, which is whole before it has that path.
     fn publish(
         &self,
         file: &Self::File,
         from: &[u8],
         to: &[u8],
         publication: &Publication,
-    ) -> Result<(), FileError>;
+    ) -> impl Future<Output = Result<(), FileError>>;
 
     /// Takes a file out of its directory.
     fn remove(&self, path: &[u8]) -> Result<(), FileError>;

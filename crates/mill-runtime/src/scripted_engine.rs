@@ -278,7 +278,7 @@ impl Files for NoFiles {
         Err(NOT_FOUND)
     }
 
-    fn publish(&self, (): &(), _: &[u8], _: &[u8], _: &Publication) -> Result<(), FileError> {
+    async fn publish(&self, (): &(), _: &[u8], _: &[u8], _: &Publication) -> Result<(), FileError> {
         Err(NOT_FOUND)
     }
 

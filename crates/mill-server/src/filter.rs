@@ -60,9 +60,12 @@ fn carry_over<File>(request: &mut Request, response: &mut Response<File>) {
         return;
     }
     let mut fields = std::mem::take(&mut request.carried_fields);
-    // A page of our own has no ranges.
+    // A page of our own has no ranges and is not compressed.
     let is_page = response.status.0 >= 400 && !response.proxied;
-    fields.retain(|line| !(is_last_modified(line) || is_page && is_accept_ranges(line)));
+    fields.retain(|line| !(is_last_modified(line) || is_page && is_of_other_content(line)));
+    // The line of a server behind us stands in the place of ours.
+    response.has_server |= fields.iter().any(|line| has_name(line, b"Server"));
+    response.has_date |= fields.iter().any(|line| has_name(line, b"Date"));
     if let Some(at) = fields.iter().position(is_content_type) {
         let kept = fields.swap_remove(at);
         let has_own = response.proxied && response.content_type.is_some();
@@ -78,8 +81,16 @@ fn is_content_type(line: &FieldLine) -> bool {
     line.name.eq_ignore_ascii_case(b"Content-Type")
 }
 
+fn is_of_other_content(line: &FieldLine) -> bool {
+    is_accept_ranges(line) || has_name(line, b"Content-Encoding")
+}
+
 fn is_accept_ranges(line: &FieldLine) -> bool {
-    line.name.eq_ignore_ascii_case(b"Accept-Ranges")
+    has_name(line, b"Accept-Ranges")
+}
+
+fn has_name(line: &FieldLine, name: &[u8]) -> bool {
+    line.name.eq_ignore_ascii_case(name)
 }
 
 fn is_last_modified(line: &FieldLine) -> bool {

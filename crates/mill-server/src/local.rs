@@ -23,7 +23,7 @@ use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Instant;
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -53,6 +53,7 @@ pub struct Environment {
 
 /// The state that all connections of one worker share: no other worker ever touches it.
 pub struct Local<E: Engine> {
+    itself: Weak<Self>,
     pub engine: E,
     pub scheduler: Rc<Scheduler>,
     pub environment: Environment,
@@ -124,7 +125,8 @@ impl<E: DatagramEngine> Local<E> {
         let open_files = OpenFiles::new(&scheduler, engine.random());
         let upstreams = WorkerUpstreams::new(&scheduler);
         let resolvers = WorkerResolvers::new(&engine, &scheduler);
-        Rc::new(Self {
+        Rc::new_cyclic(|itself| Self {
+            itself: Weak::clone(itself),
             engine,
             scheduler,
             environment: shared.environment,
@@ -287,6 +289,11 @@ impl<E: Engine> Local<E> {
     /// An empty trace. Return it by [`Self::put_trace`] when its request is over.
     pub(crate) fn take_trace(&self) -> Rc<UpstreamTrace> {
         self.traces.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// For a task that outlives the request which starts it.
+    pub(crate) fn shared(&self) -> Rc<Self> {
+        self.itself.upgrade().expect("it is borrowed from an `Rc`")
     }
 
     /// Takes a trace back, unless something else still holds it.

@@ -369,7 +369,7 @@ impl Files for SimFiles {
         self.rename_file(from, to)
     }
 
-    fn publish(
+    async fn publish(
         &self,
         _: &SimFile,
         from: &[u8],

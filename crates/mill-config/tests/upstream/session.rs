@@ -5,7 +5,7 @@ use std::time::Duration;
 use mill_config::Text;
 use mill_config::config::{Sticky, StickyExpires, Template, UpstreamQueue, Variable};
 
-use crate::{PATH, config, http, refused};
+use crate::{PATH, config, http, refused, warnings};
 
 fn sticky(directive: &str) -> Sticky {
     let config = config(&format!("upstream a {{ server 127.0.0.1; {directive} }}"));
@@ -63,6 +63,20 @@ fn a_route_and_what_is_learnt_are_in_variables() {
         sticky("sticky learn create=$uri lookup=$uri zone=z:1m;"),
         Sticky::Learn(learn) if learn.timeout == Duration::from_secs(600) && !learn.after_head
     ));
+}
+
+#[test]
+fn sync_is_taken_with_a_warning_as_only_workers_share_sessions() {
+    let learn = |sync: &str| {
+        format!(
+            "upstream a {{ server 127.0.0.1; sticky learn create=$uri lookup=$uri zone=z:1m{sync}; }}"
+        )
+    };
+    assert!(warnings(&learn("")).is_empty());
+    let warning = format!(
+        "[warn] \"sync\" has no effect: all workers share the sessions, and other servers are not told of them in {PATH}:1"
+    );
+    assert_eq!(warnings(&learn(" sync")), [warning]);
 }
 
 #[test]

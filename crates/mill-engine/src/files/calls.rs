@@ -2,19 +2,16 @@
 
 use super::error::{self, failed};
 use super::walk;
-use mill_runtime::files::{
-    DirectoryEntry, FileError, FileKind, Metadata, Publication, Symlinks, Visibility,
-};
+use mill_runtime::files::{DirectoryEntry, FileError, FileKind, Metadata, Symlinks, Visibility};
 use mill_runtime::time::UnixTime;
 use mill_sys::file::{self, IfCold, Status};
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 /// Opens what is at `path` and says what it is.
 pub(super) fn open(
@@ -145,39 +142,6 @@ pub(super) fn write(file: BorrowedFd<'_>, offset: u64, bytes: &[u8]) -> Result<(
         }
     }
     Ok(())
-}
-
-/// Gives a file its permissions, date and path, and makes the directories of that.
-pub(super) fn publish(
-    file: BorrowedFd<'_>,
-    from: &[u8],
-    to: &[u8],
-    publication: &Publication,
-) -> Result<(), FileError> {
-    let owned = file.try_clone_to_owned().map_err(failed("dup()"))?;
-    let file = std::fs::File::from(owned);
-    let permissions = Permissions::from_mode(publication.mode);
-    file.set_permissions(permissions)
-        .map_err(failed("chmod()"))?;
-    if let Some(modified) = publication.modified {
-        let since = Duration::from_secs(u64::try_from(modified.seconds).unwrap_or(0));
-        let set = file.set_modified(SystemTime::UNIX_EPOCH + since);
-        set.map_err(failed("utimes()"))?;
-    }
-    let (from, to) = (OsStr::from_bytes(from), Path::new(OsStr::from_bytes(to)));
-    let renamed = match std::fs::rename(from, to) {
-        Err(error) if error.raw_os_error() == Some(ENOENT) => {
-            // What may be read may be searched.
-            let search = (publication.mode & 0o444) >> 2;
-            let mut directories = DirBuilder::new();
-            directories.recursive(true).mode(publication.mode | search);
-            let made = directories.create(to.parent().unwrap_or(to));
-            made.map_err(failed("mkdir()"))?;
-            std::fs::rename(from, to)
-        }
-        renamed => renamed,
-    };
-    renamed.map_err(failed("rename()"))
 }
 
 /// The entries of a directory. Waits for the disk.

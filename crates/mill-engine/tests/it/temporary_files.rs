@@ -81,7 +81,8 @@ fn a_published_file_has_its_permissions_its_date_and_its_directories() {
             mode,
             modified: modified.map(UnixTime::from_seconds),
         };
-        assert_eq!(files.publish(&file, &from, &to, &publication), Ok(()));
+        let published = now(files.publish(&file, &from, &to, &publication));
+        assert_eq!(published, Ok(()));
         let path = std::str::from_utf8(&to).unwrap();
         let found = std::fs::metadata(path).unwrap();
         assert_eq!(found.mode() & 0o777, mode);
@@ -91,4 +92,36 @@ fn a_published_file_has_its_permissions_its_date_and_its_directories() {
     }
     let above = std::fs::metadata(std::str::from_utf8(&directory.path("a")).unwrap()).unwrap();
     assert_eq!(above.mode() & 0o777, 0o755);
+}
+
+#[test]
+fn a_file_that_is_published_in_another_file_system_is_copied_whole() {
+    use std::os::unix::fs::MetadataExt;
+
+    let directory = Directory::new("elsewhere");
+    let files = KernelFiles::default();
+    let from = directory.path("0000000007");
+    // Memory, on all systems that the tests run on.
+    let there = format!("/dev/shm/mill-published-{}", std::process::id());
+    let to = format!("{there}/a/kept");
+    let file = files.create(&from, 0, Visibility::Named).unwrap();
+    let source = std::fs::metadata(std::str::from_utf8(&from).unwrap()).unwrap();
+    let target = std::fs::metadata("/dev/shm").unwrap();
+    assert_ne!(source.dev(), target.dev());
+    let text = b"text".repeat(100_000);
+    files.write_at(&file, 0, &text).unwrap();
+    let publication = Publication {
+        mode: 0o640,
+        modified: Some(UnixTime::from_seconds(784_111_777)),
+    };
+    let published = now(files.publish(&file, &from, to.as_bytes(), &publication));
+    let found = std::fs::metadata(&to).map(|found| (found.mode() & 0o777, found.mtime()));
+    let (read, names) = (std::fs::read(&to), std::fs::read_dir(format!("{there}/a")));
+    let count = names.map(Iterator::count);
+    std::fs::remove_dir_all(&there).unwrap();
+    assert_eq!(published, Ok(()));
+    assert_eq!(found.unwrap(), (0o640, 784_111_777));
+    assert_eq!(read.unwrap(), text);
+    assert_eq!(count.unwrap(), 1);
+    assert!(!std::fs::exists(std::str::from_utf8(&from).unwrap()).unwrap());
 }

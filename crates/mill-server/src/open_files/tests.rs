@@ -67,7 +67,7 @@ impl Files for Disk {
         Ok(())
     }
 
-    fn publish(&self, _: &u32, _: &[u8], _: &[u8], _: &Publication) -> Result<(), FileError> {
+    async fn publish(&self, _: &u32, _: &[u8], _: &[u8], _: &Publication) -> Result<(), FileError> {
         Ok(())
     }
 

@@ -249,21 +249,29 @@ impl<'a, E: Engine> HeadReading<'a, E> {
         stream: &E::Stream,
         request: &Request,
     ) -> Poll<Result<ResponseHead, Fault>> {
+        let mut share_left = SHARE_PER_TURN;
         loop {
             let unread = self.unread;
-            let readable = match stream.poll_readable(unread + 1) {
+            match stream.poll_readable(unread + 1) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(readable)) if readable.unread > unread => readable,
+                Poll::Ready(Ok(readable)) if readable.unread > unread => {}
                 Poll::Ready(Ok(_)) => {
                     return Poll::Ready(Err(Fault::ClosedEarly(Step::ReadingHead)));
                 }
                 Poll::Ready(Err(error)) => {
                     return Poll::Ready(Err(Fault::Failed(Step::ReadingHead, error)));
                 }
-            };
+            }
+            if share_left == 0 {
+                // A program that writes to standard error without end leaves other requests their turns.
+                self.local.scheduler.wake(self.local.scheduler.current());
+                return Poll::Pending;
+            }
             self.arrivals += 1;
-            match self.take(stream, request)? {
-                (_, Some(head)) if head.is_interim() => {
+            let (looked_at, taken, head) = self.take(stream, request)?;
+            share_left = share_left.saturating_sub(taken as u64);
+            match head {
+                Some(head) if head.is_interim() => {
                     self.interims += 1;
                     if self.interims > INTERIMS_MAX {
                         self.local.counters.borrow_mut().limit_upstream_interims += 1;
@@ -280,8 +288,8 @@ impl<'a, E: Engine> HeadReading<'a, E> {
                     self.memory.bytes.clear();
                     self.memory.fields.clear();
                 }
-                (_, Some(head)) => return Poll::Ready(Ok(head)),
-                (taken, None) => self.unread = readable.unread.saturating_sub(taken),
+                Some(head) => return Poll::Ready(Ok(head)),
+                None => self.unread = looked_at.saturating_sub(taken),
             }
         }
     }
@@ -294,28 +302,30 @@ impl<'a, E: Engine> HeadReading<'a, E> {
         }
     }
 
-    /// Looks at what has arrived; what belongs to the head is taken off the stream. Returns how many bytes that were,
-    /// and the head once it is whole.
+    /// Looks at what has arrived; what belongs to the head is taken off the stream. Returns how many bytes it has looked
+    /// at and taken, and the head once it is whole.
     fn take(
         &mut self,
         stream: &E::Stream,
         request: &Request,
-    ) -> Result<(usize, Option<ResponseHead>), Fault> {
+    ) -> Result<(usize, usize, Option<ResponseHead>), Fault> {
         let (scan, into, local) = (&mut self.scan, &mut self.memory, self.local);
         let mut is_caught = false;
-        let (taken, found) = stream.read(|bytes| {
+        let most = self.unread + LOOK_BYTES;
+        let (looked_at, taken, found) = stream.read(|bytes| {
+            let bytes = bytes.get(..most).unwrap_or(bytes);
             let (taken, found) = scan.take(bytes, into, |notice| {
                 is_caught |= notice.is_caught(request);
                 local.log_error(Some(request), notice.level(), format_args!("{notice}"));
             });
-            (taken, (taken, found))
+            (taken, (bytes.len(), taken, found))
         });
         self.trace.received(taken as u64, 0);
         let head = found?;
         if is_caught {
             return Err(Fault::Logged);
         }
-        Ok((taken, head))
+        Ok((looked_at, taken, head))
     }
 }
 
@@ -325,5 +335,9 @@ const INTERIMS_MAX: u32 = 16;
 /// For how long a new client is not watched while the server prepares its answer: most answer sooner.
 const CLIENT_UNWATCHED: Duration = Duration::from_millis(10);
 
-/// Bytes of a request's content that one server takes before other connections get their turn.
+/// Bytes that are looked at at once, beyond those that did not complete a head.
+const LOOK_BYTES: usize = 64 * 1024;
+
+/// Bytes of a request's content that one server takes, or of what it sends without a head, before other connections get
+/// their turn.
 const SHARE_PER_TURN: u64 = 2 * 1024 * 1024;

@@ -28,6 +28,7 @@ impl<E: Engine> Proxying<'_, E> {
         request: &Request,
         follows_redirect: bool,
     ) -> Result<Selected, Fault> {
+        let entered = self.local.scheduler.now();
         let selected = match self.find_server(exchange, request).await {
             Ok(selected) => selected,
             Err(fault) => {
@@ -44,6 +45,9 @@ impl<E: Engine> Proxying<'_, E> {
             .set_url(|url| self.target.emit_url(server.name(), request, url));
         let now = self.local.scheduler.now();
         self.trace.begin(server, follows_redirect, now);
+        if self.group.queue.is_some() {
+            self.trace.queued(now.since(entered));
+        }
         let selected = selected.ok_or(Fault::NoPeer)?;
         self.tried.add(&selected);
         self.chosen(&selected);

@@ -105,11 +105,19 @@ impl<E: Engine> Proxying<'_, E> {
             content.limit(pace);
         }
         let answer = (response.status, response.last_modified);
-        if let Some(copy) = FileCopy::of(&self.settings, answer, &self.trace, request, self.local) {
+        let kind = self.kind(request);
+        if let Some(copy) = FileCopy::of(
+            &self.settings,
+            kind,
+            answer,
+            &self.trace,
+            request,
+            self.local,
+        ) {
             content.copy_to(copy);
         }
-        if trailers::are_passed(self.target.pass.protocol, &self.settings, request) {
-            content.keep_trailers(&self.settings);
+        if trailers::are_kept(self.target.pass.protocol, &self.settings) {
+            content.keep_trailers(&self.settings, trailers::are_wanted(request));
         }
         if !response.status.has_no_content() {
             let has_content = head.head.framing != Framing::None && request.method != Method::Head;

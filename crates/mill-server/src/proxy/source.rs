@@ -41,8 +41,8 @@ pub(super) struct UpstreamContent<E: Engine> {
     deadline: Option<Instant>,
     /// `…_limit_rate`.
     pace: Option<Box<ReadPace>>,
-    /// The trailer section, of which the client gets what the settings let pass.
-    trailers: Option<(Vec<u8>, Arc<PassSettings>)>,
+    /// The trailer section, of which the client gets what the settings let pass, if it takes trailers.
+    trailers: Option<(Vec<u8>, Option<Arc<PassSettings>>)>,
     /// `…_store`.
     copy: Option<Box<FileCopy<E>>>,
     /// The part of the content that is given out, where it is not all of it.
@@ -108,9 +108,9 @@ impl<E: Engine> UpstreamContent<E> {
         }
     }
 
-    /// Keeps the trailers from now on.
-    pub(super) fn keep_trailers(&mut self, settings: &Arc<PassSettings>) {
-        self.trailers = Some((Vec::new(), Arc::clone(settings)));
+    /// Keeps the trailers from now on, for variables, and for the client if it `wants` them.
+    pub(super) fn keep_trailers(&mut self, settings: &Arc<PassSettings>, wants: bool) {
+        self.trailers = Some((Vec::new(), wants.then(|| Arc::clone(settings))));
     }
 
     /// Appends what has arrived with the head to `out`, if that may be all of the content and is not much. Returns whether
@@ -139,6 +139,7 @@ impl<E: Engine> UpstreamContent<E> {
     /// Receives up to `most` bytes of content into `out`; ready when there are some, or no more follow.
     fn poll_receive(&mut self, most: usize, out: &mut Vec<u8>) -> Poll<Result<(), Fault>> {
         let start = out.len();
+        let mut share_left = SHARE_PER_TURN;
         while let Some(connection) = &self.connection {
             let most = match &mut self.pace {
                 None => most,
@@ -183,11 +184,18 @@ impl<E: Engine> UpstreamContent<E> {
             if let Some(copy) = &mut self.copy {
                 copy.append(out.get(before..).unwrap_or_default());
             }
+            let consumed = step.as_ref().map_or(0, |step| step.consumed);
             if let Err(fault) = self.count(step) {
                 return Poll::Ready(Err(fault));
             }
             if out.len() > start {
                 break;
+            }
+            share_left = share_left.saturating_sub(consumed);
+            if share_left == 0 && self.connection.is_some() {
+                // What brings no content, as standard error, is no wait for the server.
+                self.scheduler.wake(self.scheduler.current());
+                return Poll::Pending;
             }
         }
         Poll::Ready(Ok(()))
@@ -229,6 +237,9 @@ impl<E: Engine> UpstreamContent<E> {
                 self.trace.received(unread as u64, unread as u64);
             }
             connection.release(self.scheduler.now());
+            if let Some((bytes, _)) = &self.trailers {
+                self.trace.keep_trailers(bytes);
+            }
             if let Some(copy) = self.copy.take() {
                 copy.publish();
             }
@@ -250,6 +261,10 @@ impl<E: Engine> UpstreamContent<E> {
         }
     }
 
+    fn has_whole_part(&self) -> bool {
+        self.part.is_some_and(|part| part.len == 0)
+    }
+
     /// Closes the connection, before all of it is here.
     fn close(&mut self) {
         self.copy = None;
@@ -268,23 +283,32 @@ impl<E: Engine> UpstreamContent<E> {
 
 impl<E: Engine> Source for UpstreamContent<E> {
     fn poll_piece(&mut self, most: usize, piece: &mut Vec<u8>) -> Poll<Result<bool, SendError>> {
+        if self.trace.cut.get().is_some() {
+            return Poll::Ready(Err(SendError::Incomplete));
+        }
         let start = piece.len();
         let mut skipped = 0;
         loop {
-            match self.poll_receive(most, piece) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(fault)) => return Poll::Ready(Err(self.fail(fault))),
-                Poll::Ready(Ok(())) => {}
-            }
-            if self.part.is_none() {
-                break;
-            }
-            skipped += piece.len() - start;
+            let Poll::Ready(received) = self.poll_receive(most, piece) else {
+                return Poll::Pending;
+            };
+            let arrived = piece.len() - start;
             self.keep_part(start, piece);
-            if piece.len() > start || self.connection.is_none() {
+            if let Err(fault) = received
+                && !self.has_whole_part()
+            {
+                let error = self.fail(fault);
+                if piece.len() == start {
+                    return Poll::Ready(Err(error));
+                }
+                // What came before the fault is given out; the next call fails.
                 break;
             }
-            if skipped >= SKIPPED_PER_TURN {
+            if self.part.is_none() || piece.len() > start || self.connection.is_none() {
+                break;
+            }
+            skipped += arrived;
+            if skipped >= SHARE_PER_TURN {
                 // Others are to have their turn.
                 self.scheduler.wake(self.scheduler.current());
                 return Poll::Pending;
@@ -301,9 +325,8 @@ impl<E: Engine> Source for UpstreamContent<E> {
 
     fn trailers(&self) -> Vec<FieldLine> {
         let kept = self.trailers.as_ref();
-        kept.map_or_else(Vec::new, |(bytes, settings)| {
-            trailers::lines(bytes, settings)
-        })
+        kept.and_then(|(bytes, settings)| Some(trailers::lines(bytes, settings.as_deref()?)))
+            .unwrap_or_default()
     }
 
     fn cut(&mut self, range: ByteRange) {
@@ -333,8 +356,8 @@ impl<E: Engine> Drop for UpstreamContent<E> {
     }
 }
 
-/// Bytes in front of a part that are passed over in one turn, at least.
-const SKIPPED_PER_TURN: usize = 2 * 1024 * 1024;
+/// Bytes that bring nothing to give out and are passed over in one turn, at least.
+const SHARE_PER_TURN: usize = 2 * 1024 * 1024;
 
 /// Bytes of an answer behind its head up to which all of them are taken at once.
 const ARRIVED_BYTES_MAX: usize = 16 * 1024;

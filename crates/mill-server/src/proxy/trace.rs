@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use super::target::Target;
+use super::trailers;
 use crate::local::Local;
 use crate::request::Request;
 use mill_config::config::LogLevel;
@@ -31,6 +32,8 @@ pub struct UpstreamTrace {
     head: RefCell<Rc<Vec<u8>>>,
     /// The field lines of that head.
     fields: RefCell<Vec<Field>>,
+    /// The trailer section behind its content.
+    trailers: RefCell<Vec<u8>>,
 }
 
 /// One try at one server.
@@ -42,6 +45,8 @@ pub struct Try {
     started: Instant,
     /// 0 as long as there is no answer: shown as `-`.
     pub status: u16,
+    /// In the queue of the group, if it has one.
+    pub queue_time: Option<Duration>,
     pub connect_time: Option<Duration>,
     pub header_time: Option<Duration>,
     pub response_time: Option<Duration>,
@@ -96,6 +101,7 @@ impl UpstreamTrace {
             notes,
             head,
             fields,
+            trailers,
         } = self;
         tries.get_mut().clear();
         url.get_mut().clear();
@@ -107,6 +113,7 @@ impl UpstreamTrace {
             None => *head = RefCell::default(),
         }
         fields.get_mut().clear();
+        trailers.get_mut().clear();
     }
 
     /// Tells the servers how many bytes they have got and sent: once a try, when the request is over.
@@ -137,6 +144,7 @@ impl UpstreamTrace {
             follows_redirect,
             started: now,
             status: 0,
+            queue_time: None,
             connect_time: None,
             header_time: None,
             response_time: None,
@@ -144,6 +152,11 @@ impl UpstreamTrace {
             received: 0,
             sent: 0,
         });
+    }
+
+    /// The try that begins has waited so long in its group's queue.
+    pub(super) fn queued(&self, time: Duration) {
+        self.current(|current| current.queue_time = Some(time));
     }
 
     pub(super) fn set_host(&self, target: &Target) {
@@ -191,6 +204,7 @@ impl UpstreamTrace {
         let mut fields = self.fields.take();
         bytes.clear();
         fields.clear();
+        self.trailers.borrow_mut().clear();
         HeadMemory { bytes, fields }
     }
 
@@ -216,6 +230,19 @@ impl UpstreamTrace {
         let fields = self.fields.borrow();
         let field = fields.iter().find(|field| fits(field.name.of(&head)))?;
         Some(field.value.of(&head).to_vec())
+    }
+
+    /// Keeps the trailer section of the answer, for variables.
+    pub(super) fn keep_trailers(&self, bytes: &[u8]) {
+        self.trailers.borrow_mut().extend_from_slice(bytes);
+    }
+
+    /// The value of the first trailer whose name fits.
+    pub fn trailer(&self, fits: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+        let trailers = self.trailers.borrow();
+        let mut fields = trailers::fields(&trailers);
+        let (_, value) = fields.find(|(name, _)| fits(name))?;
+        Some(value.to_vec())
     }
 
     /// The value of a cookie that the last answer sets.

@@ -8,15 +8,13 @@ use mill_config::config::settings::PassSettings;
 use mill_http::field::{KnownField, is_token_byte};
 use mill_http::version::Version;
 
-/// Whether the client gets trailers: it says that it takes them (RFC 9110 6.5.1).
-pub(super) fn are_passed(
-    protocol: PassProtocol,
-    settings: &PassSettings,
-    request: &Request,
-) -> bool {
-    if !settings.pass_trailers || protocol != PassProtocol::Http {
-        return false;
-    }
+/// Whether trailers are read, for the client and for `$upstream_trailer_…`.
+pub(super) fn are_kept(protocol: PassProtocol, settings: &PassSettings) -> bool {
+    settings.pass_trailers && protocol == PassProtocol::Http
+}
+
+/// Whether the client says that it takes trailers (RFC 9110 6.5.1).
+pub(super) fn are_wanted(request: &Request) -> bool {
     let message = &request.message;
     let mut fields = message.head.fields.iter();
     message.head.version == Version::Http11
@@ -29,10 +27,7 @@ pub(super) fn are_passed(
 /// The trailers in these bytes, which the coding's rules hold for already, that the client gets: not hidden ones, nor
 /// those whose name is none, nor those that a recipient could take for the framing or the way of the message (RFC 9110 6.5.1).
 pub(super) fn lines(bytes: &[u8], settings: &PassSettings) -> Vec<FieldLine> {
-    let lines = bytes.split(|byte| *byte == b'\n');
-    let lines = lines.filter_map(|line| {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        let (name, value) = (line.get(..colon)?, line.get(colon + 1..)?.trim_ascii());
+    let lines = fields(bytes).filter_map(|(name, value)| {
         let known = KnownField::parse(name);
         let is_passed = name.iter().all(|byte| is_token_byte(*byte))
             && !hints::is_of_connection(known)
@@ -45,4 +40,13 @@ pub(super) fn lines(bytes: &[u8], settings: &PassSettings) -> Vec<FieldLine> {
         })
     });
     lines.collect()
+}
+
+/// Names and values.
+pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some((line.get(..colon)?, line.get(colon + 1..)?.trim_ascii()))
+    })
 }

@@ -19,6 +19,9 @@ pub(super) fn value<'a>(variable: &Variable, request: &'a Request) -> Option<Cow
             0 => out.push(b'-'),
             status => emit_decimal(status.into(), out),
         })?,
+        Variable::UpstreamQueueTime => {
+            of_tries(request, |one, out| emit_seconds(one.queue_time, out))?
+        }
         Variable::UpstreamConnectTime => {
             of_tries(request, |one, out| emit_seconds(one.connect_time, out))?
         }
@@ -38,6 +41,10 @@ pub(super) fn value<'a>(variable: &Variable, request: &'a Request) -> Option<Cow
         Variable::UpstreamHttp(name) => {
             let trace = request.upstream.as_ref()?;
             trace.field(|known| names_field(name, known))?.into()
+        }
+        Variable::UpstreamTrailer(name) => {
+            let trace = request.upstream.as_ref()?;
+            trace.trailer(|known| names_field(name, known))?.into()
         }
         Variable::UpstreamCookie(name) => {
             let trace = request.upstream.as_ref()?;

@@ -82,6 +82,7 @@ impl Proxy {
         let text = in_http(&format!(
             "upstream app {{ {upstream} }}
              log_format up '$status $upstream_addr $upstream_status $upstream_response_length';
+             log_format waits '$status $upstream_queue_time $upstream_trailer_x_sum';
              log_format times '$status $upstream_status $upstream_response_time $upstream_bytes_sent';
              server {{ listen {listen}; root /site; access_log /access.log up; {directives} }}"
         ));

@@ -1,7 +1,7 @@
 //! Files that a server makes and writes, on a disk that may be full.
 
 use super::tree::{Content, Node};
-use super::{EBADF, EEXIST, EMFILE, ENOENT, ENOSPC, SimFile, SimFiles, error};
+use super::{EBADF, EEXIST, EMFILE, ENOENT, ENOSPC, ENOTDIR, SimFile, SimFiles, error};
 use mill_runtime::files::{FileError, Symlinks, Visibility};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -145,6 +145,12 @@ impl SimFiles {
         let node = node.ok_or_else(|| error("rename()", ENOENT))?;
         if let Some(replaced) = tree.existing(text(to)) {
             self.state.disk.free(replaced.bytes().len());
+        }
+        let (directory, _) = text(to).rsplit_once('/').expect("a path is absolute");
+        if let Some(node) = tree.existing(directory)
+            && !matches!(node.content, Content::Directory(_))
+        {
+            return Err(error("rename()", ENOTDIR));
         }
         let content = Content::Regular(RefCell::new(node.bytes()));
         tree.remove(text(from));

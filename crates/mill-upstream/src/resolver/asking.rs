@@ -6,7 +6,7 @@ use super::counters::Counted;
 use super::error::ResolveError;
 use super::lookup::{Found, Lookup, Wanted};
 use super::message::{ALIASES_MAX, Question, RecordKind, Records, Reply};
-use super::query::{Attempt, Query, RESEND_AFTER, Step, Verdict};
+use super::query::{Attempt, PERIOD_MAX, Query, Step, Verdict};
 use mill_runtime::datagrams::{
     DatagramEngine, DatagramOptions, DatagramSocket, OutgoingDatagram, ReceivedDatagram,
 };
@@ -248,7 +248,7 @@ const fn any_port_towards(server: SocketAddr) -> SocketAddr {
 }
 
 /// nginx's `tcp_timeout`.
-const TCP_TIMEOUT: Duration = RESEND_AFTER;
+const TCP_TIMEOUT: Duration = PERIOD_MAX;
 
 /// Bytes of the longest message, with its length.
 const FRAMED_BYTES_MAX: usize = 2 + u16::MAX as usize;

@@ -15,6 +15,9 @@ pub(super) struct Query<'a> {
     /// Servers asked in this period; each has its turn once.
     asked: usize,
     period_ends: Instant,
+    /// How long the next period lasts, and the next pause after all have refused.
+    period: Duration,
+    pause: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,19 +54,25 @@ impl<'a> Query<'a> {
             next: first,
             asked: 0,
             period_ends: Instant::from_nanos(0),
+            period: PERIOD_FIRST,
+            pause: PAUSE_FIRST,
         }
     }
 
     /// What to do at `now`: the last server did not reply in its time, or it failed earlier.
     pub(super) fn next_step(&mut self, now: Instant) -> Step {
         if now >= self.period_ends {
-            self.period_ends = now + RESEND_AFTER;
+            self.period_ends = now + self.period;
+            self.period = (self.period * 2).min(PERIOD_MAX);
             self.asked = 0;
         }
-        let until = self.period_ends;
         if self.asked == self.servers.len() {
+            self.period_ends = self.period_ends.min(now + self.pause);
+            self.pause = (self.pause * 2).min(PERIOD_MAX);
+            let until = self.period_ends;
             return Step::Wait { until };
         }
+        let until = self.period_ends;
         let server = self.servers[self.next % self.servers.len()];
         self.next = (self.next + 1) % self.servers.len();
         self.asked += 1;
@@ -105,8 +114,15 @@ impl Attempt {
     }
 }
 
-/// nginx's `resend_timeout`: then the next server is asked.
-pub(super) const RESEND_AFTER: Duration = Duration::from_secs(5);
+/// How long the reply to a first question is waited for before the next server is asked; twice as long each time after
+/// that. A datagram that is lost, or a server that is about to start, costs no more than that: nginx waits 5 s.
+const PERIOD_FIRST: Duration = Duration::from_secs(1);
+
+/// The longest such time: nginx's `resend_timeout`.
+pub(super) const PERIOD_MAX: Duration = Duration::from_secs(5);
+
+/// After all servers have refused (nothing listens at their ports yet), they are asked again so soon; then twice as long.
+const PAUSE_FIRST: Duration = Duration::from_millis(250);
 
 /// Wrong replies at one port. RFC 5452 9.1: an attacker that floods a port gets one chance in a thousand at most.
 const MISMATCHES_MAX: u32 = 64;
@@ -126,31 +142,44 @@ mod tests {
         Instant::from_nanos(1) + Duration::from_secs(seconds)
     }
 
-    fn ask(server: SocketAddr, until: u64) -> Step {
-        let until = at(until);
+    fn ask(server: SocketAddr, until: Instant) -> Step {
         Step::Ask { server, until }
     }
 
     #[test]
-    fn a_server_that_does_not_reply_is_followed_by_the_next_one_after_five_seconds() {
+    fn a_server_that_does_not_reply_is_followed_by_the_next_one_after_one_two_four_and_five_seconds()
+     {
         let servers = servers(2);
         let mut query = Query::new(&servers, 1);
-        assert_eq!(query.next_step(at(0)), ask(servers[1], 5));
-        assert_eq!(query.next_step(at(5)), ask(servers[0], 10));
-        assert_eq!(query.next_step(at(10)), ask(servers[1], 15));
+        for (number, (now, until)) in [(0, 1), (1, 3), (3, 7), (7, 12), (12, 17)]
+            .into_iter()
+            .enumerate()
+        {
+            let server = servers[(number + 1) % 2];
+            assert_eq!(query.next_step(at(now)), ask(server, at(until)));
+        }
     }
 
     #[test]
-    fn a_server_that_refuses_is_followed_at_once_but_only_once_in_five_seconds() {
+    fn servers_that_refuse_are_followed_at_once_and_asked_again_after_growing_pauses() {
         let servers = servers(2);
         let mut query = Query::new(&servers, 0);
-        assert_eq!(query.next_step(at(0)), ask(servers[0], 5));
-        assert_eq!(query.next_step(at(1)), ask(servers[1], 5));
-        assert_eq!(query.next_step(at(1)), Step::Wait { until: at(5) });
-        assert_eq!(query.next_step(at(5)), ask(servers[0], 10));
-        let mut alone = Query::new(&servers[..1], 7);
-        assert_eq!(alone.next_step(at(0)), ask(servers[0], 5));
-        assert_eq!(alone.next_step(at(0)), Step::Wait { until: at(5) });
+        let mut now = at(0);
+        for (patience, pause_ms) in [
+            (1, 250),
+            (2, 500),
+            (4, 1000),
+            (5, 2000),
+            (5, 4000),
+            (5, 5000),
+        ] {
+            let until = now + Duration::from_secs(patience);
+            assert_eq!(query.next_step(now), ask(servers[0], until));
+            assert_eq!(query.next_step(now), ask(servers[1], until));
+            let until = now + Duration::from_millis(pause_ms);
+            assert_eq!(query.next_step(now), Step::Wait { until });
+            now = until;
+        }
     }
 
     #[test]

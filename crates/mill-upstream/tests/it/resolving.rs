@@ -145,8 +145,8 @@ fn a_time_to_live_of_zero_serves_those_that_wait_and_is_not_kept() {
 #[test]
 fn requests_that_ask_for_a_name_at_the_same_time_share_one_question() {
     let mut world = DnsWorld::new(ipv4_only(&[1]), |heard| {
-        // The first question is lost.
-        if heard.at < seconds(5) {
+        // The first three questions are lost.
+        if heard.at < seconds(7) {
             return Vec::new();
         }
         one_address(heard)
@@ -154,9 +154,9 @@ fn requests_that_ask_for_a_name_at_the_same_time_share_one_question() {
     for at in [0, 1, 2, 3, 4] {
         world.ask_at(seconds(at), NAME, TIMEOUT);
     }
-    let expected = vec![found(seconds(5), &["10.0.0.1"]); 5];
+    let expected = vec![found(seconds(7), &["10.0.0.1"]); 5];
     assert_eq!(world.run(), expected);
-    assert_eq!(course(&world.heard()), [(0, 1), (5, 1)]);
+    assert_eq!(course(&world.heard()), [(0, 1), (1, 1), (3, 1), (7, 1)]);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn silent_servers_take_turns_until_the_request_has_waited_long_enough() {
         failed(seconds(12), ResolveError::TimedOut),
     ];
     assert_eq!(world.run(), expected);
-    assert_eq!(course(&world.heard()), [(0, 1), (5, 2), (10, 1)]);
+    assert_eq!(course(&world.heard()), [(0, 1), (1, 2), (3, 1), (7, 2)]);
     assert_eq!(world.counters.counts().timedout, 2);
     // With nothing to wait for, the look-up has ended at its next pause.
     assert!(world.world.elapsed() <= seconds(15));
@@ -239,10 +239,22 @@ fn a_server_that_is_not_there_is_passed_over_at_once() {
     let mut world = DnsWorld::new(ipv4_only(&[9, 1]), one_address);
     world.ask_at(START, NAME, TIMEOUT);
     assert_eq!(world.run(), [found(START, &["10.0.0.1"])]);
-    // Where none is there, they are asked once in five seconds.
+    // Where none is there, they are asked again and again.
     let mut world = DnsWorld::new(ipv4_only(&[8, 9]), one_address);
     world.ask_at(START, NAME, seconds(7));
     assert_eq!(world.run(), [failed(seconds(7), ResolveError::TimedOut)]);
+}
+
+#[test]
+fn a_server_that_starts_late_is_asked_again_within_a_second() {
+    let mut world = DnsWorld::new(ipv4_only(&[1]), |heard| {
+        match heard.at < Duration::from_millis(700) {
+            true => Vec::new(),
+            false => one_address(heard),
+        }
+    });
+    world.ask_at(START, NAME, TIMEOUT);
+    assert_eq!(world.run(), [found(seconds(1), &["10.0.0.1"])]);
 }
 
 #[test]
@@ -286,7 +298,7 @@ fn lie() -> Record {
 #[test]
 fn a_flood_of_guesses_ends_the_attempt_and_the_next_one_has_another_port() {
     let mut world = DnsWorld::new(ipv4_only(&[1]), |heard| {
-        if heard.at >= seconds(5) {
+        if heard.at >= Duration::from_millis(250) {
             return one_address(heard);
         }
         let guess = |number: u16| {
@@ -298,9 +310,11 @@ fn a_flood_of_guesses_ends_the_attempt_and_the_next_one_has_another_port() {
         (1..=64).chain([0]).map(guess).collect()
     });
     world.ask_at(START, NAME, TIMEOUT);
-    assert_eq!(world.run(), [found(seconds(5), &["10.0.0.1"])]);
+    // A lone server is given a pause, as after a refusal.
+    let pause = Duration::from_millis(250);
+    assert_eq!(world.run(), [found(pause, &["10.0.0.1"])]);
     let heard = world.heard();
-    assert_eq!(course(&heard), [(0, 1), (5, 1)]);
+    assert_eq!(course(&heard), [(0, 1), (0, 1)]);
     assert_ne!(heard[0].port, heard[1].port);
     assert_ne!(heard[0].asked.id, heard[1].asked.id);
 }
@@ -407,7 +421,7 @@ fn a_request_that_goes_leaves_the_look_up_to_the_others() {
     world.ask_at(seconds(1), NAME, TIMEOUT);
     let expected = [
         failed(seconds(2), ResolveError::TimedOut),
-        found(seconds(5), &["10.0.0.1"]),
+        found(seconds(7), &["10.0.0.1"]),
     ];
     assert_eq!(world.run(), expected);
 }
@@ -426,7 +440,7 @@ fn ten_thousand_requests_for_a_name_without_answer_do_not_delay_another() {
     assert_eq!(ended[0], found(START, &["10.0.0.1"]));
     let timed_out = failed(seconds(6), ResolveError::TimedOut);
     assert!(ended.len() == 10_001 && ended[1..].iter().all(|one| *one == timed_out));
-    assert_eq!(course(&world.heard()), [(0, 1), (0, 1), (5, 1)]);
+    assert_eq!(course(&world.heard()), [(0, 1), (0, 1), (1, 1), (3, 1)]);
 }
 
 #[test]

@@ -139,6 +139,7 @@ fn learn(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<StickyLe
                 return Err(refused("missing variable in the \"lookup\" parameter"));
             }
             (b"header", _) => after_head = true,
+            (b"sync", _) => resolver.warn(statement, word, SYNC_IS_LOCAL),
             _ => return Err(unknown(resolver, statement, word)),
         }
     }
@@ -191,6 +192,9 @@ fn parameter(word: &Word) -> (&[u8], &[u8]) {
         None => (word.bytes.as_slice(), &[]),
     }
 }
+
+/// What `sync` asks for beyond that needs `zone_sync` among several machines.
+const SYNC_IS_LOCAL: &str = "\"sync\" has no effect: all workers share the sessions, and other servers are not told of them";
 
 fn unknown(resolver: &Resolver<'_>, statement: &Statement, word: &Word) -> Box<Diagnostic> {
     let message = format!("unknown parameter \"{}\"", word.display());

@@ -120,3 +120,24 @@ fn trailers_that_are_none_or_too_long_cut_the_answer() {
         assert!(!found.contains("\r\n0\r\n"), "{found}");
     }
 }
+
+#[test]
+fn trailers_are_variables_whether_or_not_the_client_takes_them() {
+    let check = |directives: &str, fields: &str, sent: &str, expected: &str| {
+        let location = format!(
+            "location / {{ proxy_pass http://app; proxy_http_version 1.1; access_log /access.log waits; {directives} }}"
+        );
+        let acts = vec![send(CHUNKED), Act::Wait(MS), send(sent)];
+        let mut proxy = Proxy::new(&location, move |_, _| acts.clone());
+        let client = proxy.server.connect();
+        client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+        proxy.server.run_until_idle();
+        let answer = String::from_utf8_lossy(&client.received()).into_owned();
+        assert_eq!(answer.contains("X-Sum"), !fields.is_empty(), "{answer}");
+        assert_eq!(proxy.access_log(), [expected], "{directives} {fields}");
+    };
+    check(ON, TAKES, SENT, "200 - 1");
+    check(ON, "", SENT, "200 - 1");
+    check("", "", SENT, "200 - -");
+    check(ON, "", "3\r\nabc\r\n0\r\n\r\n", "200 - -");
+}

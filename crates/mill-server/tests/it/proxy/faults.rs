@@ -138,6 +138,33 @@ fn content_that_ends_early_closes_the_connection_short_of_its_length() {
 }
 
 #[test]
+fn content_in_front_of_a_wrong_chunk_is_passed_on_and_not_ended() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for settings in ["", "proxy_buffering off;"] {
+        for arrives_at_once in [true, false] {
+            let directives = format!(
+                "location / {{ proxy_pass http://app; proxy_http_version 1.1; {settings} }}"
+            );
+            let mut proxy = Proxy::new(&directives, move |_, _| {
+                let wrong = "3\r\nabc\r\nzz\r\n";
+                if arrives_at_once {
+                    return vec![send(&format!("{head}{wrong}")), Act::Hang];
+                }
+                vec![send(head), Act::Wait(SECOND), send(wrong), Act::Hang]
+            });
+            let client = proxy.server.connect();
+            client.send(get("/"));
+            proxy.server.run_until_idle();
+            let answer = String::from_utf8_lossy(&client.received()).into_owned();
+            assert!(answer.ends_with("\r\n\r\n3\r\nabc\r\n"), "{answer}");
+            assert!(client.is_closed());
+            let line = "upstream sent invalid chunked response while reading upstream";
+            assert!(proxy.server.has_logged(line));
+        }
+    }
+}
+
+#[test]
 fn a_kept_connection_that_the_server_closed_is_replaced() {
     let upstream = format!("server {ORIGIN}; keepalive 4;");
     let mut proxy = Proxy::with_upstream(&upstream, KEPT, |number, _| match number {

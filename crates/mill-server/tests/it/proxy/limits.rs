@@ -135,6 +135,24 @@ fn a_range_outside_of_the_content_is_refused() {
 }
 
 #[test]
+fn the_page_of_a_refused_range_has_the_fields_of_the_server_once_and_is_not_compressed() {
+    let date = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    let fields = format!("Server: origin\r\n{date}Content-Encoding: br\r\nX-Kept: 1\r\n");
+    let check = |directives: &str, expected: [usize; 2]| {
+        let acts = vec![send(&format!("{HEAD}{fields}Content-Length: 3\r\n\r\nabc"))];
+        let directives = format!("proxy_force_ranges on; {directives}");
+        let (answer, _) = ranged(&directives, "Range: bytes=3-", acts);
+        assert!(answer.starts_with("HTTP/1.1 416 "), "{answer}");
+        let count = |text: &str| answer.matches(text).count();
+        assert_eq!([count("Server: origin\r\n"), count(date)], expected);
+        let once = ["\r\nServer: ", "\r\nDate: ", "\r\nX-Kept: 1"].map(count);
+        assert_eq!((once, count("Content-Encoding")), ([1; 3], 0), "{answer}");
+    };
+    check("", [0, 0]);
+    check("proxy_pass_header Server; proxy_pass_header Date;", [1, 1]);
+}
+
+#[test]
 fn ranges_are_the_servers_where_they_are_not_forced_or_its_length_is_unknown() {
     let length = "Content-Length: 3\r\n\r\nabc";
     let chunked = "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";

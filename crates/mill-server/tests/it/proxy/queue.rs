@@ -37,6 +37,23 @@ fn answer(client: &Client) -> String {
     String::from_utf8(client.received()).expect("answers are text")
 }
 
+#[test]
+fn the_time_in_the_queue_is_logged_for_groups_that_have_one() {
+    for (queue, expected) in [
+        ("queue 10;", ["200 0.000 -", "200 0.099 -", "200 0.198 -"]),
+        ("", ["502 - -", "502 - -", "200 - -"]),
+    ] {
+        let upstream = format!("server {ORIGIN} max_conns=1; {queue}");
+        let directives = "location / { proxy_pass http://app; access_log /access.log waits; }";
+        let acts = vec![Act::Wait(100 * MS), ok("x")];
+        let mut proxy = Proxy::with_upstream(&upstream, directives, move |_, _| acts.clone());
+        let clients = ask(&mut proxy, 3);
+        proxy.server.run_to(SECOND);
+        assert_eq!(proxy.access_log(), expected, "{queue}");
+        drop(clients);
+    }
+}
+
 fn asked_paths(proxy: &Proxy) -> Vec<String> {
     let path = |request: &String| request.split(' ').nth(1).unwrap_or_default().to_owned();
     proxy.asked().iter().map(path).collect()

@@ -65,6 +65,11 @@ fn nothing_is_kept_of_other_answers_or_of_a_part() {
             "HEAD /n/x",
             vec![send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n")],
         ),
+        (
+            "on; proxy_method HEAD",
+            "GET /n/x",
+            vec![send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n")],
+        ),
         ("off", "GET /n/x", vec![ok("abc")]),
         (
             "on; proxy_force_ranges on; max_ranges 1",
@@ -100,4 +105,20 @@ fn a_full_disk_costs_the_copy_and_not_the_answer() {
             .server
             .has_logged("failed (28: No space left on device)")
     );
+}
+
+#[test]
+fn a_copy_that_gets_no_name_is_logged_with_its_request_and_removed() {
+    let mut proxy = proxy("proxy_store /site/full/x;", vec![ok("abc")]);
+    // A file stands where the directory should be.
+    proxy.server.files().write("/site/full", b"");
+    assert!(ask(&mut proxy, "GET /n").ends_with("abc"));
+    let logged =
+        "while reading upstream, client: 198.51.100.1, server: , request: \"GET /n HTTP/1.1\"";
+    assert!(
+        proxy.server.has_logged(logged),
+        "{:?}",
+        proxy.server.error_log()
+    );
+    assert_eq!(proxy.server.files().names("/temp"), [] as [&str; 0]);
 }

@@ -2,6 +2,7 @@
 
 use super::origin::{Act, ok, send};
 use super::{ORIGIN, Proxy, get};
+use crate::server::SECOND;
 use mill_sim::client::Client;
 use mill_sim::link::{Link, Segments};
 use mill_sim::world::Until;
@@ -82,6 +83,51 @@ fn content_that_is_passed_on_leaves_other_clients_their_turns() {
     });
     assert_eq!(requests, 1, "the first one");
     assert_eq!(proxy.asked().len(), 2);
+}
+
+#[test]
+fn what_a_program_writes_to_standard_error_leaves_other_clients_their_turns() {
+    let record = |kind: u8, content: &str| {
+        let len = u16::try_from(content.len()).expect("it fits a record");
+        let [high, low] = len.to_be_bytes();
+        let head = [1, kind, 0, 1, high, low, 0, 0];
+        format!("{}{content}", std::str::from_utf8(&head).expect("ASCII"))
+    };
+    // The lengths are ASCII: the origin sends text.
+    let noise = record(7, &"x".repeat(0x7f7f)).repeat(HUGE / 0x7f7f);
+    let answer = record(6, "Status: 200 OK\r\n\r\n");
+    let end = record(3, "\0\0\0\0\0\0\0\0");
+    for text in [
+        format!("{noise}{answer}{end}"),
+        format!("{answer}{noise}{end}"),
+    ] {
+        let directives = "location / { fastcgi_pass app; fastcgi_param A b; }
+             location /small { return 200 small; }";
+        let mut proxy = Proxy::new(directives, |_, _| Vec::new());
+        proxy.hint(&text);
+        proxy.server.world.set_link(Link {
+            window_bytes: 2 * HUGE as u64,
+            segments: Segments::UpTo(1 << 20),
+            ..Link::delayed(SECOND)
+        });
+        let (large, small) = (proxy.server.connect(), proxy.server.connect());
+        proxy.server.run();
+        large.send(get("/"));
+        // It arrives with what the program has written.
+        let logs = proxy.server.logs.clone();
+        small
+            .at(proxy.server.world.elapsed() + 2 * SECOND)
+            .send(get("/small"));
+        let mut first = None;
+        proxy.server.run_each(Until::Quiet, || {
+            let lines = logs.lines("/access.log");
+            if first.is_none() && !lines.is_empty() {
+                first = Some(lines);
+            }
+        });
+        assert_eq!(first.expect("both are answered"), ["200 - - -"]);
+        assert_eq!(proxy.access_log().len(), 2);
+    }
 }
 
 #[test]
