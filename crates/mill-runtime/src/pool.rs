@@ -35,7 +35,8 @@ impl FuturePool {
     }
 
     /// Puts `future` into a box and returns what runs it. Allocates only while more futures run at once than ever
-    /// before.
+    /// before. Inlined, so that a future is made in its box: what it does not hold at its beginning is not copied.
+    #[inline(always)]
     pub fn start<F: Future + 'static>(self: &Rc<Self>, future: F) -> Pooled<F> {
         let mut boxed = self.take::<F>();
         boxed.as_mut().set(Some(future));
