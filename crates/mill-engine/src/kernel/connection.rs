@@ -2,7 +2,7 @@
 
 use super::Inner;
 use super::buffers::INBOUND_BYTES;
-use super::slot::{Flags, Slot};
+use super::slot::Slot;
 use super::transmit::stream_error;
 use mill_runtime::stream::{Readable, StreamError};
 use mill_sys::epoll::Interest;
@@ -17,19 +17,30 @@ impl Inner {
         index: u32,
         least: usize,
     ) -> Poll<Result<Readable, StreamError>> {
-        if self.is_silent(index) {
-            return Poll::Pending;
-        }
         loop {
-            let unread = self.unread(index);
-            let state = self.with_slot(index, |slot| (slot.error, slot.flags));
-            let (error, flags) = state.unwrap_or((Some(StreamError::Reset), Flags::default()));
+            let lent = {
+                let mut inbound = self.inbound.borrow_mut();
+                let is_owner = inbound.owner() == Some(index);
+                is_owner.then(|| inbound.unread().len())
+            };
+            let mut slots = self.slots.borrow_mut();
+            let Some(slot) = slots.slot(index) else {
+                return Poll::Ready(Err(StreamError::Reset));
+            };
+            let kept = || slot.unread.as_ref().map_or(0, |bytes| bytes.len());
+            let unread = lent.unwrap_or_else(kept);
+            let (error, flags) = (slot.error, slot.flags);
             if unread >= least || flags.finished {
                 return Poll::Ready(Ok(Readable {
                     unread,
                     finished: flags.finished,
                 }));
             }
+            // Nothing has arrived, nothing is to be sent, and epoll reports what changes.
+            if lent.is_none() && slot.is_silent() && self.gather.borrow().owner() != Some(index) {
+                return Poll::Pending;
+            }
+            drop(slots);
             // After a failed connect only the error counts; the kernel would report an end of stream as well.
             let failed_to_connect = flags.connecting && error.is_some();
             if flags.may_receive && !failed_to_connect {
@@ -46,13 +57,6 @@ impl Inner {
                 return Poll::Pending;
             }
         }
-    }
-
-    /// Nothing has arrived, nothing is to be sent, and epoll reports what changes.
-    fn is_silent(&self, index: u32) -> bool {
-        self.inbound.borrow().owner() != Some(index)
-            && self.gather.borrow().owner() != Some(index)
-            && self.with_slot(index, |slot| slot.is_silent()) == Some(true)
     }
 
     pub(super) fn read<R>(&self, index: u32, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R {
@@ -91,18 +95,6 @@ impl Inner {
                 .extend_from_slice(inbound.unread());
         }
         inbound.clear();
-    }
-
-    fn unread(&self, index: u32) -> usize {
-        let mut inbound = self.inbound.borrow_mut();
-        if inbound.owner() == Some(index) {
-            return inbound.unread().len();
-        }
-        let mut slots = self.slots.borrow_mut();
-        slots
-            .slot(index)
-            .and_then(|slot| slot.unread.as_ref())
-            .map_or(0, |bytes| bytes.len())
     }
 
     /// Receives once, into the shared buffer, or behind bytes that the slot still holds.
