@@ -9,10 +9,12 @@ use alloc::rc::Rc;
 use core::cell::{RefCell, RefMut};
 use core::fmt;
 use core::net::{Ipv4Addr, SocketAddr};
+use core::ops::RangeInclusive;
 use core::task::Poll;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
+use mill_runtime::received::Received;
 use mill_runtime::stream::{
     Readable, Stream, StreamError, StreamOption, TransportInfo, Unsupported, WRITE_SOME_BYTES,
 };
@@ -70,6 +72,14 @@ where
         match &self.0 {
             Which::Stack(stream) => stream.read(take),
             Which::Inner(stream) => stream.read(take),
+        }
+    }
+
+    /// The stack's frames go back to the link.
+    fn take_received(&self, lengths: RangeInclusive<usize>) -> Option<Received> {
+        match &self.0 {
+            Which::Stack(_) => None,
+            Which::Inner(stream) => stream.take_received(lengths),
         }
     }
 

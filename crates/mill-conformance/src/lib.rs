@@ -95,6 +95,7 @@ behaviours! { $
         several_segments_are_lent_in_one_piece,
         what_is_left_is_kept_over_turns_and_over_the_reads_of_others,
         a_long_content_is_read_whole_though_it_is_asked_for_at_once,
+        bytes_that_are_given_away_stay_what_they_are,
         bytes_that_come_between_a_short_receive_and_the_wait_are_seen,
         fin_that_comes_with_the_last_bytes_is_seen_after_a_short_receive,
         a_task_that_waits_for_nothing_is_ready_at_once_and_reads_nothing,

@@ -109,6 +109,52 @@ pub fn a_long_content_is_read_whole_though_it_is_asked_for_at_once<T: Testbed>()
     assert!(story.told() == [content]);
 }
 
+pub fn bytes_that_are_given_away_stay_what_they_are<T: Testbed>() {
+    let story = Story::default();
+    let teller = story.clone();
+    let mut server = Server::<T>::start(move |stream, _| {
+        let teller = teller.clone();
+        async move {
+            let mut pieces = Vec::new();
+            loop {
+                let unread = stream.readable(1).await.unwrap().unread;
+                if unread == 0 {
+                    break;
+                }
+                assert!(stream.take_received(unread + 1..=usize::MAX).is_none());
+                assert_eq!(stream.read(|bytes| (0, bytes.len())), unread);
+                // An engine need not give anything away.
+                pieces.push(match stream.take_received(unread..=unread) {
+                    Some(given) => Ok(given),
+                    None => Err(take_all(&stream)),
+                });
+                assert_eq!(stream.read(|bytes| (0, bytes.len())), 0);
+            }
+            let mut all = Vec::new();
+            for piece in &pieces {
+                match piece {
+                    Ok(given) => all.extend_from_slice(given),
+                    Err(taken) => all.extend_from_slice(taken),
+                }
+            }
+            teller.tell(all);
+        }
+    });
+    let mut client = server.connect();
+    let content = pattern(1_000_003);
+    let mut sent = 0;
+    server.run_until("the content", || {
+        if sent < content.len() {
+            sent += client.send_some(&content[sent..]);
+            if sent == content.len() {
+                client.finish();
+            }
+        }
+        story.count() == 1
+    });
+    assert!(story.told() == [content]);
+}
+
 pub fn bytes_that_come_between_a_short_receive_and_the_wait_are_seen<T: Testbed>() {
     let mut server = Server::<T>::start(|stream, _| async move {
         stream.readable(1).await.unwrap();

@@ -46,6 +46,9 @@ pub mod datagrams;
 /// The bytes handed over in a write.
 pub mod payload;
 
+/// Received bytes that are given away with the memory they stand in.
+pub mod received;
+
 /// The file system as the server needs it.
 pub mod files;
 

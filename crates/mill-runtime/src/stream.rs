@@ -2,9 +2,11 @@
 
 use crate::address::Address;
 use crate::payload::Payload;
+use crate::received::Received;
 use crate::tasks::TaskId;
 use crate::time::{Duration, Instant};
 use core::future::{Future, poll_fn};
+use core::ops::RangeInclusive;
 use core::task::Poll;
 
 /// What [`Stream::poll_readable`] found.
@@ -72,6 +74,13 @@ pub trait Stream: 'static {
     /// Passes all unread bytes, contiguous, to `take`, which returns how many of them it consumed.
     /// Never waits. `take` must not use a stream: the buffer may be shared by all streams of the worker.
     fn read<R>(&self, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R;
+
+    /// Gives all unread bytes away with the memory that they stand in, if their number is in `lengths` and the engine can
+    /// part with that: where there are many, this costs less than copying them.
+    fn take_received(&self, lengths: RangeInclusive<usize>) -> Option<Received> {
+        let _ = lengths;
+        None
+    }
 
     /// When the last of the unread bytes arrived, if the engine knows: one that receives for all streams at once
     /// does. `None`: not before the clock is read.

@@ -7,6 +7,7 @@ use crate::response::FieldLine;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::FileError;
+use mill_runtime::received::Received;
 use mill_runtime::stream::StreamError;
 use mill_runtime::time::Duration;
 
@@ -36,6 +37,16 @@ pub trait Exchange {
         most: usize,
         take: impl FnMut(&[u8]),
     ) -> impl Future<Output = Result<bool, ContentError>>;
+
+    /// As `content`; pieces that are large may come with the memory that they were received in.
+    fn content_pieces(
+        &mut self,
+        request: &Request,
+        most: usize,
+        mut take: impl FnMut(ContentPiece<'_>),
+    ) -> impl Future<Output = Result<bool, ContentError>> {
+        self.content(request, most, move |bytes| take(ContentPiece::Lent(bytes)))
+    }
 
     /// Sends an interim answer (RFC 9110 15.2) at once. HTTP/1.0 has none: nothing is sent then.
     fn interim(&mut self, request: &Request, status: Status, fields: &[FieldLine]);
@@ -69,6 +80,13 @@ pub trait Exchange {
 
     /// Resets the connection, so that the client does not take its end for the end of the content.
     fn abort(&mut self);
+}
+
+/// A piece of a request's content.
+#[derive(Debug)]
+pub enum ContentPiece<'a> {
+    Lent(&'a [u8]),
+    Given(Received),
 }
 
 /// Why there is no more content.

@@ -19,6 +19,7 @@ use mill_runtime::datagrams::DatagramEngine;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::pool::FuturePool;
+use mill_runtime::received::Received;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Instant;
 use std::cell::{Cell, RefCell};
@@ -84,6 +85,8 @@ pub struct Local<E: Engine> {
     date: Cell<(i64, [u8; 29])>,
     /// Emptied buffers, kept for reuse.
     buffers: RefCell<Vec<Vec<u8>>>,
+    /// Emptied lists of received pieces, likewise.
+    pieces: RefCell<Vec<Vec<Received>>>,
     /// Messages of requests that are over, kept for their memory.
     messages: RefCell<Vec<Message>>,
     /// Traces of such requests, likewise.
@@ -146,6 +149,7 @@ impl<E: DatagramEngine> Local<E> {
             site_since: Cell::new(now),
             date: Cell::new((0, imf_fixdate(0))),
             buffers: RefCell::default(),
+            pieces: RefCell::default(),
             messages: RefCell::default(),
             traces: RefCell::default(),
             requests: RefCell::default(),
@@ -231,6 +235,20 @@ impl<E: Engine> Local<E> {
         if is_of_use && buffers.len() < BUFFERS_MAX {
             buffer.clear();
             buffers.push(buffer);
+        }
+    }
+
+    /// An empty list with some capacity. Return it by [`Self::put_pieces`].
+    pub(crate) fn take_pieces(&self) -> Vec<Received> {
+        let pieces = self.pieces.borrow_mut().pop();
+        pieces.unwrap_or_else(|| Vec::with_capacity(PIECES))
+    }
+
+    pub(crate) fn put_pieces(&self, mut pieces: Vec<Received>) {
+        let mut kept = self.pieces.borrow_mut();
+        if kept.len() < BUFFERS_MAX {
+            pieces.clear();
+            kept.push(pieces);
         }
     }
 
@@ -373,6 +391,9 @@ const POOLED_MAX: usize = 1024;
 const BUFFERS_MAX: usize = 64;
 const BUFFER_BYTES: usize = 2048;
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
+
+/// Received pieces for which a new list has room.
+const PIECES: usize = 4;
 
 /// Encoders that are kept; each holds about 300 KB.
 const ENCODERS_MAX: usize = 8;

@@ -1,11 +1,15 @@
 //! The two buffers that all connections of a worker share within a turn.
 
+use mill_runtime::received::{ReceiveBuffers, Received};
 use std::fmt;
+use std::ops::RangeInclusive;
+use std::rc::Rc;
 
 /// The bytes that were received last, with the slot that they belong to. Bytes that the task did not consume move to
 /// the slot when another slot receives, or at the end of the turn.
 pub(super) struct Inbound {
     bytes: Vec<u8>,
+    buffers: Rc<ReceiveBuffers>,
     start: usize,
     end: usize,
     owner: Option<u32>,
@@ -13,8 +17,10 @@ pub(super) struct Inbound {
 
 impl Inbound {
     pub(super) fn new() -> Self {
+        let buffers = ReceiveBuffers::new(INBOUND_BYTES, VACANT_MAX);
         Self {
-            bytes: vec![0; INBOUND_BYTES],
+            bytes: buffers.take(),
+            buffers,
             start: 0,
             end: 0,
             owner: None,
@@ -48,6 +54,17 @@ impl Inbound {
         if self.start == self.end {
             self.owner = None;
         }
+    }
+
+    /// Gives the buffer away with the unread bytes of `owner`, and goes on with another one.
+    pub(super) fn give(&mut self, owner: u32, lengths: &RangeInclusive<usize>) -> Option<Received> {
+        let unread = self.start..self.end;
+        if self.owner != Some(owner) || !lengths.contains(&unread.len()) {
+            return None;
+        }
+        let given = std::mem::replace(&mut self.bytes, self.buffers.take());
+        self.clear();
+        Some(Received::new(given, unread, Rc::clone(&self.buffers)))
     }
 
     pub(super) fn clear(&mut self) {
@@ -126,6 +143,9 @@ impl fmt::Debug for Gather {
 
 /// Bytes received in one call at most; also the most that a connection can have unread beyond what its task asked for.
 pub(super) const INBOUND_BYTES: usize = 64 * 1024;
+
+/// Buffers for received bytes that are kept while they are not in use: 4 MiB.
+const VACANT_MAX: usize = 64;
 
 /// Responses to pipelined requests are gathered up to this many bytes, and smaller payloads are copied rather
 /// than referred to.

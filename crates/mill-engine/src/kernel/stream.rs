@@ -5,6 +5,7 @@ use super::transmit::stream_error;
 use crate::files::KernelFile;
 use mill_runtime::address::Address;
 use mill_runtime::payload::Payload;
+use mill_runtime::received::Received;
 use mill_runtime::stream::{
     Readable, Stream, StreamError, StreamOption, TransportInfo, Unsupported,
 };
@@ -12,6 +13,7 @@ use mill_runtime::tasks::TaskId;
 use mill_sys::address::Peer;
 use mill_sys::socket;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::task::Poll;
@@ -37,6 +39,10 @@ impl Stream for KernelStream {
 
     fn read<R>(&self, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R {
         self.engine.read(self.index, take)
+    }
+
+    fn take_received(&self, lengths: RangeInclusive<usize>) -> Option<Received> {
+        self.engine.inbound.borrow_mut().give(self.index, &lengths)
     }
 
     fn write(&self, payload: Payload<'_, KernelFile>) {
@@ -84,7 +90,7 @@ impl Stream for KernelStream {
     fn peer(&self) -> Address {
         self.engine
             .with_slot(self.index, |slot| slot.peer())
-            .unwrap_or(Address::Unix([].into()))
+            .unwrap_or_else(|| Address::Unix([].into()))
     }
 
     fn local(&self) -> Address {
@@ -101,7 +107,7 @@ impl Stream for KernelStream {
                     }
                 },
             });
-        local.unwrap_or(Address::Unix([].into()))
+        local.unwrap_or_else(|| Address::Unix([].into()))
     }
 
     fn info(&self) -> Option<TransportInfo> {

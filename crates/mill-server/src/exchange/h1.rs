@@ -16,7 +16,7 @@ pub use head::{Framing, HeadPlan};
 
 use super::drain::drain;
 use super::pace::{self, Pace};
-use super::{ContentError, Exchange, SendError};
+use super::{ContentError, ContentPiece, Exchange, SendError};
 use crate::content::{Content, PIECE_BYTES, Pull};
 use crate::listener_context::ListenerContext;
 use crate::local::{FileOf, Local};
@@ -136,6 +136,27 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
         }
     }
 
+    /// Passes at most `most` bytes of content that have arrived to `take`; whether there were some, or none follow. `None`
+    /// if more must arrive.
+    fn take_content(
+        &mut self,
+        request: &Request,
+        most: usize,
+        take: &mut impl FnMut(&[u8]),
+    ) -> Result<Option<bool>, ContentError> {
+        let bytes_max = request.location.client_body.max_size;
+        let taken = self.incoming.take(self.stream, most, take);
+        request.content_received.set(self.incoming.taken_bytes);
+        let is_too_large = bytes_max > 0 && self.incoming.chunked_bytes() > bytes_max;
+        match taken {
+            Taken::Malformed => Err(ContentError::Malformed),
+            _ if is_too_large => Err(ContentError::TooLarge),
+            Taken::Ended => Ok(Some(false)),
+            Taken::Content => Ok(Some(true)),
+            Taken::NeedMore => Ok(None),
+        }
+    }
+
     /// Waits for more of the request.
     async fn wait_for_content(&mut self, deadline: Instant) -> Result<(), ContentError> {
         self.send_continue();
@@ -247,21 +268,33 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         most: usize,
         mut take: impl FnMut(&[u8]),
     ) -> Result<bool, ContentError> {
-        let bytes_max = request.location.client_body.max_size;
         loop {
-            let taken = self.incoming.take(self.stream, most, &mut take);
-            request.content_received.set(self.incoming.taken_bytes);
-            let is_too_large = bytes_max > 0 && self.incoming.chunked_bytes() > bytes_max;
-            match taken {
-                Taken::Malformed => return Err(ContentError::Malformed),
-                _ if is_too_large => return Err(ContentError::TooLarge),
-                Taken::Ended => return Ok(false),
-                Taken::Content => return Ok(true),
-                Taken::NeedMore => {
-                    let deadline = self.after(request.location.client_body.timeout);
-                    self.wait_for_content(deadline).await?;
-                }
+            if let Some(more) = self.take_content(request, most, &mut take)? {
+                return Ok(more);
             }
+            let deadline = self.after(request.location.client_body.timeout);
+            self.wait_for_content(deadline).await?;
+        }
+    }
+
+    async fn content_pieces(
+        &mut self,
+        request: &Request,
+        most: usize,
+        mut take: impl FnMut(ContentPiece<'_>),
+    ) -> Result<bool, ContentError> {
+        loop {
+            if let Some(given) = self.incoming.take_given(self.stream, most) {
+                request.content_received.set(self.incoming.taken_bytes);
+                take(ContentPiece::Given(given));
+                return Ok(true);
+            }
+            let mut lend = |bytes: &[u8]| take(ContentPiece::Lent(bytes));
+            if let Some(more) = self.take_content(request, most, &mut lend)? {
+                return Ok(more);
+            }
+            let deadline = self.after(request.location.client_body.timeout);
+            self.wait_for_content(deadline).await?;
         }
     }
 

@@ -1,5 +1,8 @@
 //! A request's content on its way to an upstream server.
 
+/// In memory.
+mod memory;
+
 /// Reading it into memory or a file.
 mod store;
 
@@ -13,6 +16,7 @@ use crate::log::Text;
 use crate::request::Request;
 use crate::temporary_file::{TemporaryFile, TemporaryFileError};
 use crate::variables;
+use memory::Memory;
 use mill_config::config::settings::PassSettings;
 use mill_config::config::{LogLevel, PassProtocol, Variable};
 use mill_http::decimal::emit_decimal;
@@ -43,7 +47,7 @@ pub(super) enum PieceFraming {
 pub(super) enum RequestContent<E: Engine> {
     None,
     Buffered {
-        bytes: Vec<u8>,
+        memory: Memory,
         sent: usize,
     },
     /// Longer than `client_body_buffer_size`.
@@ -75,7 +79,7 @@ pub(super) async fn read<X: Exchange>(
         request.kept_content = Some(Box::new(own));
         let mut bytes = Vec::new();
         variables::append(text, request, local, &mut bytes);
-        return Ok(RequestContent::Buffered { bytes, sent: 0 });
+        return Ok(RequestContent::buffered(bytes));
     }
     if !settings.pass_request_body {
         return Ok(RequestContent::None);
@@ -101,6 +105,11 @@ pub(super) async fn read<X: Exchange>(
 }
 
 impl<E: Engine> RequestContent<E> {
+    fn buffered(bytes: Vec<u8>) -> Self {
+        let memory = Memory::from(bytes);
+        Self::Buffered { memory, sent: 0 }
+    }
+
     /// Leaves the content for another location, if the request goes on to one.
     pub(super) fn keep_for(self, request: &mut Request) {
         if request.content_taken && request.kept_content.is_none() && self.can_be_repeated() {
@@ -110,8 +119,8 @@ impl<E: Engine> RequestContent<E> {
 
     /// Gives the memory back: no server needs the content any more.
     pub(super) fn release(self, local: &Local<E>) {
-        if let Self::Buffered { bytes, .. } = self {
-            local.put_buffer(bytes);
+        if let Self::Buffered { memory, .. } = self {
+            memory.release(local);
         }
     }
 
@@ -143,19 +152,16 @@ impl<E: Engine> RequestContent<E> {
             return Self::take_kept(request, local);
         }
         if head.content_length == Some(0) {
-            return Ok(Self::Buffered {
-                bytes: Vec::new(),
-                sent: 0,
-            });
+            return Ok(Self::buffered(Vec::new()));
         }
         if !buffers {
             let present = Self::present(exchange, request).await;
-            if let Ok(Self::Buffered { bytes, .. }) = &present {
-                store::keep_in_memory(bytes, request);
+            if let Ok(Self::Buffered { memory, .. }) = &present {
+                store::keep_in_memory(memory, request);
             }
             return present.map_err(|error| Answer::without_content(error, request, local));
         }
-        let (bytes, file) = match store::store(exchange, request, local).await {
+        let (memory, file) = match store::store(exchange, request, local).await {
             Ok(stored) => stored,
             Err(NotStored::Missing(error)) => {
                 return Err(Answer::without_content(error, request, local));
@@ -166,7 +172,7 @@ impl<E: Engine> RequestContent<E> {
             }
         };
         let Some(file) = file else {
-            return Ok(Self::Buffered { bytes, sent: 0 });
+            return Ok(Self::Buffered { memory, sent: 0 });
         };
         Ok(Self::InFile {
             rest: whole(&file),
@@ -191,13 +197,13 @@ impl<E: Engine> RequestContent<E> {
             let reading = exchange.content(request, most, |piece| bytes.extend_from_slice(piece));
             match race(reading, ready(())).await {
                 Either::First(Ok(true)) => {}
-                Either::First(Ok(false)) => return Ok(Self::Buffered { bytes, sent: 0 }),
+                Either::First(Ok(false)) => return Ok(Self::buffered(bytes)),
                 Either::First(Err(error)) => return Err(error),
                 Either::Second(()) => break,
             }
         }
         if is_whole(&bytes) {
-            return Ok(Self::Buffered { bytes, sent: 0 });
+            return Ok(Self::buffered(bytes));
         }
         let (first, begun) = (bytes, false);
         Ok(Self::Streamed { first, begun })
@@ -206,7 +212,7 @@ impl<E: Engine> RequestContent<E> {
     pub(super) fn framing(&self, request: &Request) -> ContentFraming {
         match self {
             Self::None => ContentFraming::None,
-            Self::Buffered { bytes, .. } => ContentFraming::Length(bytes.len() as u64),
+            Self::Buffered { memory, .. } => ContentFraming::Length(memory.len() as u64),
             Self::InFile { file, .. } => ContentFraming::Length(file.len),
             Self::Streamed { .. } => match request.message.head.content_length {
                 Some(len) => ContentFraming::Length(len),
@@ -266,8 +272,8 @@ impl<E: Engine> RequestContent<E> {
     ) -> Result<bool, Fault> {
         match self {
             Self::None => Ok(false),
-            Self::Buffered { bytes, sent } => {
-                let rest = bytes.get(*sent..).unwrap_or_default();
+            Self::Buffered { memory, sent } => {
+                let rest = memory.at(*sent);
                 *sent += match pieces {
                     PieceFraming::None if !rest.is_empty() => stream.write_some(rest),
                     _ => {
@@ -276,7 +282,7 @@ impl<E: Engine> RequestContent<E> {
                         piece.len()
                     }
                 };
-                let more = *sent < bytes.len();
+                let more = *sent < memory.len();
                 if !more {
                     pieces.write_end(stream);
                 }
@@ -405,7 +411,7 @@ impl<E: Engine> fmt::Debug for RequestContent<E> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => formatter.write_str("no content"),
-            Self::Buffered { bytes, .. } => write!(formatter, "{} bytes", bytes.len()),
+            Self::Buffered { memory, .. } => write!(formatter, "{} bytes", memory.len()),
             Self::InFile { file, .. } => write!(formatter, "{} bytes in a file", file.len),
             Self::Streamed { .. } => formatter.write_str("streamed content"),
         }

@@ -3,6 +3,7 @@
 use mill_http::h1::body::{BodyKind, ChunkedBody, ChunkedEvent, LengthBody};
 use mill_http::head::RequestHead;
 use mill_http::limits::ChunkedRules;
+use mill_runtime::received::Received;
 use mill_runtime::stream::Stream;
 
 /// The state of one request's content.
@@ -71,6 +72,19 @@ impl Incoming {
         }
     }
 
+    /// The unread bytes with their memory, if they are many but not more than `most`, and all of them content of this
+    /// request.
+    pub(super) fn take_given<S: Stream>(&mut self, stream: &S, most: usize) -> Option<Received> {
+        let Rest::Length(body) = &mut self.rest else {
+            return None;
+        };
+        let most = usize::try_from(body.remaining()).map_or(most, |rest| rest.min(most));
+        let given = stream.take_received(GIVEN_BYTES_MIN..=most)?;
+        body.on_bytes(&given);
+        self.taken_bytes += given.len() as u64;
+        Some(given)
+    }
+
     /// Looks at the unread bytes, and passes at most `most` bytes of content to `take`.
     pub(super) fn take<S: Stream>(
         &mut self,
@@ -106,6 +120,9 @@ impl Incoming {
         taken
     }
 }
+
+/// Bytes that are taken with their memory, at least: half of a receive buffer, so that most of it is used.
+const GIVEN_BYTES_MIN: usize = 32 * 1024;
 
 /// The decoder gives no more content than it gets bytes, so it gets `most` at a time; if those were framing only, the
 /// next ones follow. Small chunks that have come together are taken together.

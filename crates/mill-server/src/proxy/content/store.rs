@@ -2,6 +2,7 @@
 //! `client_body_buffer_size`.
 
 use super::PIECE_BYTES;
+use super::memory::Memory;
 use crate::exchange::{ContentError, Exchange};
 use crate::local::{FileOf, Local};
 use crate::log::Text;
@@ -19,7 +20,7 @@ pub(super) enum NotStored {
 }
 
 /// The content in memory, or all of it in the file.
-type Stored<E> = (Vec<u8>, Option<TemporaryFile<FileOf<E>>>);
+type Stored<E> = (Memory, Option<TemporaryFile<FileOf<E>>>);
 
 /// Reads the content. At most `client_body_buffer_size` bytes of it are in memory while more is awaited.
 pub(super) async fn store<X: Exchange>(
@@ -30,24 +31,22 @@ pub(super) async fn store<X: Exchange>(
     let memory_max = memory_bytes_max(request);
     let in_file_only = request.location.client_body.in_file_only != ClientBodyFile::Off;
     let len = request.message.head.content_length;
-    let mut bytes = Vec::new();
+    let copied_max = len.map_or(0, clamp).min(memory_max);
+    let mut memory = Memory::default();
     let mut file = None;
     let mut share_left = SHARE_PER_TURN;
     loop {
         // What has arrived is taken, even if it is more than is kept while waiting.
-        let read = exchange.content(request, PIECE_BYTES, |piece| {
-            if bytes.capacity() == 0 {
-                bytes = local.take_buffer();
-                bytes.reserve(len.map_or(0, clamp).min(memory_max));
-            }
-            bytes.extend_from_slice(piece);
-            share_left = share_left.saturating_sub(piece.len());
+        let before = memory.len();
+        let read = exchange.content_pieces(request, PIECE_BYTES, |piece| {
+            memory.push(piece, copied_max, local);
         });
         if !read.await.map_err(NotStored::Missing)? {
             break;
         }
-        if file.is_some() || bytes.len() >= memory_max {
-            flush(&mut bytes, &mut file, request, local)?;
+        share_left = share_left.saturating_sub(memory.len() - before);
+        if file.is_some() || memory.len() >= memory_max {
+            flush(&mut memory, &mut file, request, local)?;
         }
         if share_left == 0 {
             local.scheduler.yield_now().await;
@@ -55,17 +54,18 @@ pub(super) async fn store<X: Exchange>(
         }
     }
     if file.is_some() || in_file_only {
-        flush(&mut bytes, &mut file, request, local)?;
+        flush(&mut memory, &mut file, request, local)?;
     } else {
-        keep_in_memory(&bytes, request);
+        keep_in_memory(&memory, request);
     }
-    Ok((bytes, file))
+    Ok((memory, file))
 }
 
 /// Keeps content for `$request_body`, if the configuration mentions it.
-pub(super) fn keep_in_memory(bytes: &[u8], request: &mut Request) {
+pub(super) fn keep_in_memory(memory: &Memory, request: &mut Request) {
     if request.site.mentions.request_body {
-        request.stored_content = Some(Box::new(StoredContent::Memory(bytes.to_vec())));
+        let bytes = memory.parts().flatten().copied().collect();
+        request.stored_content = Some(Box::new(StoredContent::Memory(bytes)));
     }
 }
 
@@ -86,7 +86,7 @@ fn clamp(bytes: u64) -> usize {
 
 /// Moves what is in memory to the file, and gives the memory back.
 fn flush<E: Engine>(
-    bytes: &mut Vec<u8>,
+    memory: &mut Memory,
     file: &mut Option<TemporaryFile<FileOf<E>>>,
     request: &mut Request,
     local: &Local<E>,
@@ -95,8 +95,10 @@ fn flush<E: Engine>(
         Some(file) => file,
         None => file.insert(create(request, local).map_err(NotStored::File)?),
     };
-    file.append(bytes, local).map_err(NotStored::File)?;
-    local.put_buffer(std::mem::take(bytes));
+    for bytes in memory.parts().filter(|bytes| !bytes.is_empty()) {
+        file.append(bytes, local).map_err(NotStored::File)?;
+    }
+    std::mem::take(memory).release(local);
     Ok(())
 }
 
