@@ -226,6 +226,19 @@ impl<E: Engine> fmt::Debug for WorkerUpstreams<E> {
     }
 }
 
+/// Ends a task when it is dropped.
+#[derive(Debug)]
+struct OwnedTask {
+    scheduler: Rc<Scheduler>,
+    task: TaskId,
+}
+
+impl Drop for OwnedTask {
+    fn drop(&mut self) {
+        self.scheduler.end(self.task);
+    }
+}
+
 /// The groups of a configuration, by `Upstream::index`.
 #[derive(Debug, Default)]
 pub struct Upstreams(Vec<Arc<Group>>);

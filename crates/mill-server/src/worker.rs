@@ -122,7 +122,7 @@ where
             index,
             reports,
             closing: Vec::new(),
-            following: Vec::new(),
+            following: None,
             probing: None,
             sweeper: None,
             limit_logged_at: 0,
@@ -164,8 +164,8 @@ struct Run<E: Engine, F, Accepted> {
     reports: Sender<Report>,
     /// Listeners that are removed once the connections waiting in their queues are accepted.
     closing: Vec<ListenerId>,
-    /// The tasks that follow the names of the site's servers.
-    following: Vec<TaskId>,
+    /// The task that keeps those which follow the names of the site's servers.
+    following: Option<TaskId>,
     /// The task that keeps those which probe the site's servers.
     probing: Option<TaskId>,
     /// The task that closes idle connections to upstream servers.
@@ -279,15 +279,22 @@ where
 
     /// Ends the tasks that would keep the worker's state alive.
     fn end_background(&mut self) {
-        let tasks = self.following.drain(..);
-        for task in tasks.chain(self.probing.take()).chain(self.sweeper.take()) {
+        let tasks = [
+            self.following.take(),
+            self.probing.take(),
+            self.sweeper.take(),
+        ];
+        for task in tasks.into_iter().flatten() {
             self.local.scheduler.end(task);
         }
     }
 
     /// One worker follows the names of servers, and probes these, for all workers.
     fn follow_servers(&mut self, site: &Arc<Site>) {
-        for task in self.following.drain(..).chain(self.probing.take()) {
+        for task in [self.following.take(), self.probing.take()]
+            .into_iter()
+            .flatten()
+        {
             self.local.scheduler.end(task);
         }
         if self.index == 0 {

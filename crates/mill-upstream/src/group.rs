@@ -6,6 +6,9 @@ mod changing;
 /// What the groups of one name share through reloads.
 mod lineage;
 
+/// Servers that are names.
+pub mod names;
+
 /// The lines of a `state` file.
 mod state;
 
@@ -15,6 +18,7 @@ use crate::sessions::Sessions;
 use lineage::Lineage;
 use mill_config::config::upstream::{UpstreamAddress, UpstreamServer, UpstreamTarget};
 use mill_config::config::{Sticky, Upstream};
+use names::NamedServer;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -43,6 +47,7 @@ pub struct Group {
 #[derive(Debug)]
 struct Peers {
     set: Arc<PeerSet>,
+    names: Vec<Arc<NamedServer>>,
 }
 
 /// The peers of a group at one time.
@@ -103,13 +108,17 @@ impl Group {
         if awaits_health_checks {
             await_health_checks(known.as_deref(), &set);
         }
+        let names = names(config, previous, &lineage);
         let group = Self {
             config: Arc::clone(config),
             awaits_health_checks,
             generation: AtomicU32::new(0),
             lineage,
             idle: AtomicUsize::new(0),
-            peers: Mutex::new(Peers { set: Arc::new(set) }),
+            peers: Mutex::new(Peers {
+                set: Arc::new(set),
+                names,
+            }),
             queued: AtomicU32::new(0),
             overflows: AtomicU64::new(0),
             sessions: sessions(config, previous),
@@ -219,17 +228,23 @@ impl Group {
     ) -> Result<T, E> {
         let mut peers = self.lock();
         let (set, result) = change(&peers.set)?;
+        self.put(&mut peers, set);
+        Ok(result)
+    }
+
+    /// Puts other peers in the place of these, which are locked.
+    fn put(&self, peers: &mut Peers, set: PeerSet) {
         if self.awaits_health_checks {
             await_health_checks(Some(&peers.set), &set);
         }
         let former = std::mem::replace(&mut peers.set, Arc::new(set));
         self.lineage.retire(&former, &peers.set);
         self.generation.fetch_add(1, Ordering::Release);
-        Ok(result)
     }
 
     /// The name of a server stands for these from now on. Peers that it stood for before keep their figures; they and those
-    /// of other servers keep their order, new ones follow those of the servers before.
+    /// of other servers keep their order, new ones follow those of the servers before. A name that was removed stands for
+    /// nothing.
     pub fn set_members(&self, server: &UpstreamServer, members: &BTreeSet<Member>) {
         let before = self
             .config
@@ -237,7 +252,12 @@ impl Group {
             .iter()
             .take_while(|other| *other != server);
         let before: Vec<_> = before.collect();
-        self.change(|known| {
+        let mut peers = self.lock();
+        if !peers.names.iter().any(|name| name.settings == *server) {
+            return;
+        }
+        let known = Arc::clone(&peers.set);
+        let set = {
             let mut set = PeerSet::default();
             let is_before = |peer: &&Arc<Peer>| before.iter().any(|server| is_of(peer, server));
             let is_other = |peer: &&Arc<Peer>| !is_of(peer, server);
@@ -265,8 +285,25 @@ impl Group {
                 set.add(Arc::clone(peer));
             }
             set
-        });
+        };
+        self.put(&mut peers, set);
     }
+}
+
+/// The names of the configuration. One that `previous` had as well keeps its number.
+fn names(config: &Upstream, previous: Option<&Group>, lineage: &Lineage) -> Vec<Arc<NamedServer>> {
+    let known = previous.map(Group::names).unwrap_or_default();
+    let is_name = |server: &&UpstreamServer| matches!(server.target, UpstreamTarget::Name { .. });
+    let names = config.servers.iter().filter(is_name);
+    let numbered = names.map(|server| {
+        let same = known.iter().find(|known| known.settings == *server);
+        let new = || NamedServer {
+            id: lineage.new_id(),
+            settings: server.clone(),
+        };
+        same.map_or_else(|| Arc::new(new()), Arc::clone)
+    });
+    numbered.collect()
 }
 
 /// The peers that are not known yet get no requests before a health check has passed.
@@ -324,6 +361,12 @@ impl PeerSet {
     /// Whether the peer is one of these, maybe with other settings.
     pub fn has(&self, peer: &Peer) -> bool {
         self.all().any(|known| known.shares_load_with(peer))
+    }
+
+    fn of<'p>(peers: impl IntoIterator<Item = &'p Arc<Peer>>) -> Self {
+        let mut set = Self::default();
+        peers.into_iter().for_each(|peer| set.add(Arc::clone(peer)));
+        set
     }
 
     fn add(&mut self, peer: Arc<Peer>) {

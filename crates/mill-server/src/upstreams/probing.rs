@@ -4,14 +4,13 @@
 /// One check of one server.
 mod watching;
 
-use super::Upstreams;
+use super::{OwnedTask, Upstreams};
 use crate::local::Local;
 use crate::proxy::probe::Probe;
 use crate::site::Site;
 use mill_config::config::pass::PassTarget;
 use mill_config::config::{Config, HealthCheck, LogLevel, ProbingLocation, Upstream};
 use mill_runtime::engine::Engine;
-use mill_runtime::scheduler::Scheduler;
 use mill_runtime::spawned::Purpose;
 use mill_runtime::sync::semaphore::Semaphore;
 use mill_runtime::tasks::TaskId;
@@ -89,19 +88,6 @@ pub(super) struct ProbedGroup {
 struct ProbedServer {
     peer: Arc<Peer>,
     _tasks: Vec<OwnedTask>,
-}
-
-/// Ends a task when it is dropped.
-#[derive(Debug)]
-struct OwnedTask {
-    scheduler: Rc<Scheduler>,
-    task: TaskId,
-}
-
-impl Drop for OwnedTask {
-    fn drop(&mut self) {
-        self.scheduler.end(self.task);
-    }
 }
 
 impl ProbedGroup {

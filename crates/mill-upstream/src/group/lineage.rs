@@ -75,7 +75,9 @@ impl Group {
             let is_same = state.is_some() && previous.config.state.as_ref() == state;
             let is_outdated = |text: &String| self.lineage.has_had(text);
             if is_same && text.as_ref().is_some_and(is_outdated) {
-                self.lock().set = previous.peers();
+                let (names, set) = (previous.names(), previous.peers());
+                let mut peers = self.lock();
+                (peers.names, peers.set) = (names, set);
             }
             self.lineage.retire(&previous.peers(), &self.peers());
         }

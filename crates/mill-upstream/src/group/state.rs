@@ -13,10 +13,9 @@ impl Group {
         let mut text: String = known
             .map(|peer| line(&name(peer), &peer.settings))
             .collect();
-        let servers = self.config.servers.iter();
-        let followed =
-            servers.filter(|server| matches!(server.target, UpstreamTarget::Name { .. }));
-        text.extend(followed.map(|server| line(&server.name.display(), server)));
+        let names = self.names();
+        let names = names.iter().map(|name| &name.settings);
+        text.extend(names.map(|server| line(&server.name.display(), server)));
         text
     }
 }

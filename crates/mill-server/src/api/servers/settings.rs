@@ -1,11 +1,10 @@
 //! Settings of a server as a JSON document.
 
 use crate::api::error::ApiError;
-use mill_config::config::upstream::{Balancing, UpstreamAddress, UpstreamServer, UpstreamTarget};
+use mill_config::config::upstream::{Balancing, UpstreamServer, UpstreamTarget};
 use mill_config::url::Url;
 use mill_config::{Text, value};
 use mill_upstream::group::Group;
-use mill_upstream::peer::Peer;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -13,11 +12,21 @@ use std::time::Duration;
 /// [`Self::apply`].
 pub(super) struct Changes {
     /// The value of `server`.
-    pub(super) address: Option<UpstreamAddress>,
+    pub(super) target: Option<UpstreamTarget>,
+    /// It has a port.
+    has_port: bool,
     document: Map<String, Value>,
     /// The group's method uses all servers at once and with their full weight.
     is_keyed: bool,
     group: String,
+}
+
+/// A server that is there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'s> {
+    pub(super) id: u32,
+    /// Where it is, or the name that it is.
+    pub(super) target: &'s UpstreamTarget,
 }
 
 /// The port of a server without one, and the longest `route`, as in the configuration.
@@ -30,9 +39,12 @@ impl Changes {
         let Value::Object(document) = document else {
             return Err(ApiError::NESTED);
         };
-        let address = document.get("server");
+        let server = document.get("server");
+        let target = server.map(|text| target_of(text, group)).transpose()?;
+        let (target, has_port) = target.unzip();
         Ok(Self {
-            address: address.map(|text| address_of(text, group)).transpose()?,
+            target,
+            has_port: has_port.unwrap_or(false),
             document,
             is_keyed: matches!(
                 group.config().balancing,
@@ -42,17 +54,17 @@ impl Changes {
         })
     }
 
-    /// Changes the settings: those of `peer`, or those of a new server.
+    /// Changes the settings: those of a server that is there, or those of a new one.
     pub(super) fn apply(
         &self,
         settings: &mut UpstreamServer,
-        peer: Option<&Peer>,
+        known: Option<Known<'_>>,
     ) -> Result<(), ApiError> {
         for (name, value) in &self.document {
             if value.is_object() || value.is_array() {
                 return Err(ApiError::NESTED);
             }
-            self.apply_one(name, value, settings, peer)?;
+            self.apply_one(name, value, settings, known)?;
         }
         Ok(())
     }
@@ -62,14 +74,14 @@ impl Changes {
         name: &str,
         value: &Value,
         settings: &mut UpstreamServer,
-        peer: Option<&Peer>,
+        known: Option<Known<'_>>,
     ) -> Result<(), ApiError> {
         match name {
-            "server" => self.set_address(value, settings, peer)?,
+            "server" => self.set_address(value, settings, known)?,
             "weight" => {
                 let weight = number(name, value, "UpstreamBadWeight", 1)?;
                 if settings.service.is_some() && weight != settings.weight {
-                    let id = peer.map_or(0, |peer| peer.id);
+                    let id = known.map_or(0, |known| known.id);
                     let text = format!("server \"{id}\" weight is immutable");
                     return Err(ApiError::bad("UpstreamServerWeightImmutable", text));
                 }
@@ -98,8 +110,8 @@ impl Changes {
             }
             "down" => settings.down = flag(name, value)?,
             "drain" => settings.drain = flag(name, value)?,
-            "backup" => self.set_backup(flag(name, value)?, settings, peer)?,
-            "id" if peer.is_some_and(|peer| value.as_u64() == Some(u64::from(peer.id))) => {}
+            "backup" => self.set_backup(flag(name, value)?, settings, known)?,
+            "id" if known.is_some_and(|known| value.as_u64() == Some(u64::from(known.id))) => {}
             "service" if is_service(text(name, value)?, settings) => {}
             "service" if text(name, value)?.is_empty() => {
                 return Err(ApiError::bad(
@@ -107,11 +119,7 @@ impl Changes {
                     String::from("service is empty"),
                 ));
             }
-            "service" if peer.is_none() => {
-                let shown = settings.name.display();
-                let text = format!("service upstream \"{shown}\" requires domain name");
-                return Err(ApiError::bad("UpstreamBadAddress", text));
-            }
+            "service" if known.is_none() => self.set_service(text(name, value)?, settings)?,
             _ => return Err(ApiError::format(format!("unknown parameter \"{name}\""))),
         }
         Ok(())
@@ -121,32 +129,51 @@ impl Changes {
         &self,
         value: &Value,
         settings: &mut UpstreamServer,
-        peer: Option<&Peer>,
+        known: Option<Known<'_>>,
     ) -> Result<(), ApiError> {
-        let Some(address) = &self.address else {
+        let Some(target) = &self.target else {
             return Ok(());
         };
-        if let Some(peer) = peer {
-            if peer.address == *address {
+        if let Some(known) = known {
+            if *known.target == *target {
                 return Ok(());
             }
             if settings.resolve {
-                let text = format!("server \"{}\" address is immutable", peer.id);
+                let text = format!("server \"{}\" address is immutable", known.id);
                 return Err(ApiError::immutable(text));
+            }
+            if let UpstreamTarget::Name { .. } = target {
+                let text = String::from("invalid \"server\" argument");
+                return Err(ApiError::bad("UpstreamBadAddress", text));
             }
         }
         settings.name = Text::from(text("server", value)?);
-        settings.target = UpstreamTarget::Addresses(vec![address.clone()]);
+        settings.resolve = matches!(target, UpstreamTarget::Name { .. });
+        settings.target = target.clone();
         Ok(())
+    }
+
+    /// `server` has been set before: names are in the order of the alphabet.
+    fn set_service(&self, service: &[u8], settings: &mut UpstreamServer) -> Result<(), ApiError> {
+        let why = match settings.target {
+            UpstreamTarget::Name { .. } if self.has_port => "may not have port",
+            UpstreamTarget::Name { .. } => {
+                settings.service = Some(Text::from(service));
+                return Ok(());
+            }
+            UpstreamTarget::Addresses(_) => "requires domain name",
+        };
+        let text = format!("service upstream \"{}\" {why}", settings.name.display());
+        Err(ApiError::bad("UpstreamBadAddress", text))
     }
 
     fn set_backup(
         &self,
         backup: bool,
         settings: &mut UpstreamServer,
-        peer: Option<&Peer>,
+        known: Option<Known<'_>>,
     ) -> Result<(), ApiError> {
-        if peer.is_some() && backup != settings.backup {
+        if known.is_some() && backup != settings.backup {
             return Err(ApiError::format(String::from(
                 "unknown parameter \"backup\"",
             )));
@@ -160,23 +187,26 @@ impl Changes {
     }
 }
 
-/// Names are followed only where the configuration has them.
-fn address_of(value: &Value, group: &Group) -> Result<UpstreamAddress, ApiError> {
+/// Where a server is, and whether its port is written. Names are followed where there is a resolver.
+fn target_of(value: &Value, group: &Group) -> Result<(UpstreamTarget, bool), ApiError> {
     let text = text("server", value)?;
-    let bad = |why: &str| {
+    let url = Url::parse(text, DEFAULT_PORT, false).map_err(|why| {
         let text = format!("{why} while parsing \"{}\"", String::from_utf8_lossy(text));
         ApiError::bad("UpstreamBadAddress", text)
-    };
-    let url = Url::parse(text, DEFAULT_PORT, false).map_err(bad)?;
-    let host = String::from_utf8_lossy(url.host);
-    match url.address {
-        Some(address) => Ok(address),
+    })?;
+    let target = match url.address {
+        Some(address) => UpstreamTarget::Addresses(vec![address]),
         None if group.config().name_servers.is_none() => {
+            let host = String::from_utf8_lossy(url.host);
             let text = format!("no resolver defined to resolve {host}");
-            Err(ApiError::bad("UpstreamConfNoResolver", text))
+            return Err(ApiError::bad("UpstreamConfNoResolver", text));
         }
-        None => Err(bad("name that is not in the configuration")),
-    }
+        None => UpstreamTarget::Name {
+            host: Text::from(url.host),
+            port: url.port,
+        },
+    };
+    Ok((target, url.port_text.is_some()))
 }
 
 fn is_service(text: &[u8], settings: &UpstreamServer) -> bool {

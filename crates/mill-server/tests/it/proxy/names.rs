@@ -6,6 +6,7 @@ use crate::server::{ADDRESS, SECOND, Server, in_http};
 use crate::zone::{A, Asked, Record, SRV};
 use mill_runtime::time::Duration;
 use mill_sim::world::{Until, World};
+use serde_json::{Value, json};
 
 const ORIGINS: [&str; 3] = ["10.0.1.1:80", "10.0.1.2:80", "10.0.1.1:8080"];
 
@@ -394,4 +395,118 @@ fn a_status_zone_counts_for_all_workers_and_goes_on_after_a_reload() {
     proxy.run_until(Until::Quiet);
     proxy.get("/?to=b.example");
     assert_eq!(counts(&proxy), (11, 22));
+}
+
+/// Status and document of the answer to a call of the API for the servers of `app`.
+fn call(proxy: &mut Proxy, method: &str, path: &str, text: &str) -> (u16, Value) {
+    let len = text.len();
+    let answer = proxy.server.ask(&format!(
+        "{method} /api/9/http/upstreams/app/servers{path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\
+         Content-Length: {len}\r\n\r\n{text}"
+    ));
+    let answer = String::from_utf8(answer).expect("answers are text");
+    let status = answer.get(9..12).and_then(|status| status.parse().ok());
+    let document = serde_json::from_str(super::content(&answer));
+    (status.unwrap_or(0), document.unwrap_or(Value::Null))
+}
+
+/// Number, address or name, weight and parent of each server.
+fn listed(proxy: &mut Proxy) -> String {
+    let (_, all) = call(proxy, "GET", "", "");
+    let all = all.as_array().cloned().unwrap_or_default();
+    let shown = all.iter().map(|one| {
+        let [id, server, weight, parent] =
+            ["id", "server", "weight", "parent"].map(|field| one[field].to_string());
+        format!("{id} {server} *{weight} {parent}").replace('"', "")
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_name_that_the_api_adds_is_followed_until_it_is_removed() {
+    let http = format!(
+        "resolver {NAME_SERVER} valid=1s; upstream app {{ state /state/app.conf; }} \
+         server {{ listen {ADDRESS} reuseport; location / {{ proxy_pass http://app; }} \
+                   location /api {{ millstream_api write=on; }} }}"
+    );
+    let mut proxy = Proxy::new(&http, |asked, at| match at.as_secs() {
+        0..10 => addresses(asked, &[1]),
+        _ => addresses(asked, &[2]),
+    });
+    proxy.server.files().create_directory("/state");
+    let content = r#"{"server":"b.example","weight":2}"#;
+    let (status, added) = call(&mut proxy, "POST", "", content);
+    assert_eq!((status, &added["id"]), (201, &json!(0)), "{added}");
+    let (status, refused) = call(&mut proxy, "POST", "", content);
+    assert_eq!(
+        (status, &refused["error"]["code"]),
+        (409, &json!("EntryExists"))
+    );
+    proxy.run_until(Until::At(3 * SECOND));
+    assert_eq!(
+        listed(&mut proxy),
+        "0 b.example *2 null, 1 10.0.1.1:80 *2 0"
+    );
+    check(&mut proxy, "/", "10.0.1.1:80 GET / HTTP/1.0 app");
+    let (_, changed) = call(&mut proxy, "PATCH", "/0", r#"{"weight":5}"#);
+    assert_eq!(changed["weight"], 5);
+    assert_eq!(
+        listed(&mut proxy),
+        "0 b.example *5 null, 1 10.0.1.1:80 *5 0"
+    );
+    for (method, path, text) in [
+        ("DELETE", "/1", ""),
+        ("PATCH", "/1", r#"{"server":"10.0.1.9"}"#),
+        ("PATCH", "/0", r#"{"server":"c.example"}"#),
+    ] {
+        let (status, refused) = call(&mut proxy, method, path, text);
+        assert_eq!(status, 400, "{method} {path}");
+        assert_eq!(refused["error"]["code"], "UpstreamServerImmutable");
+    }
+    let saved = proxy.server.files().read("/state/app.conf");
+    assert_eq!(saved, b"server b.example weight=5 resolve;\n");
+    proxy.run_until(Until::At(15 * SECOND));
+    let moved = "0 b.example *5 null, 2 10.0.1.2:80 *5 0";
+    assert_eq!(listed(&mut proxy), moved);
+    check(&mut proxy, "/", "10.0.1.2:80 GET / HTTP/1.0 app");
+    // The new configuration has read the file before anything was written into it.
+    proxy.server.adopt(&in_http(&http));
+    proxy.run_until(Until::At(20 * SECOND));
+    assert_eq!(listed(&mut proxy), moved);
+    assert_eq!(call(&mut proxy, "DELETE", "/0", ""), (200, json!([])));
+    proxy.run_until(Until::At(30 * SECOND));
+    proxy.asked();
+    proxy.run_until(Until::At(40 * SECOND));
+    assert_eq!((listed(&mut proxy), proxy.asked()), (String::new(), vec![]));
+    assert_eq!(proxy.get("/").0, 502);
+}
+
+#[test]
+fn a_name_with_a_service_has_no_port_and_takes_its_weights_from_dns() {
+    let http = format!(
+        "resolver {NAME_SERVER} valid=1s; upstream app {{ server 10.0.1.9; }} \
+         server {{ listen {ADDRESS} reuseport; location / {{ proxy_pass http://app; }} \
+                   location /api {{ millstream_api write=on; }} }}"
+    );
+    let mut proxy = Proxy::new(&http, |asked, _| match asked.kind {
+        SRV => asked.reply(&[Record::srv(&asked.name, 10, [1, 7, 8080], "b.example")]),
+        _ => addresses(asked, &[1]),
+    });
+    let (status, refused) = call(
+        &mut proxy,
+        "POST",
+        "",
+        r#"{"server":"b.example:81","service":"http"}"#,
+    );
+    assert_eq!(
+        (status, &refused["error"]["code"]),
+        (400, &json!("UpstreamBadAddress"))
+    );
+    let content = r#"{"server":"b.example","service":"http"}"#;
+    assert_eq!(call(&mut proxy, "POST", "", content).0, 201);
+    proxy.run_until(Until::At(3 * SECOND));
+    assert_eq!(
+        listed(&mut proxy),
+        "0 10.0.1.9:80 *1 null, 1 b.example *1 null, 2 10.0.1.1:8080 *7 1"
+    );
 }
