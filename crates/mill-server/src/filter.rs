@@ -73,6 +73,10 @@ fn carry_over<File>(request: &mut Request, response: &mut Response<File>) {
             response.content_type = Some(kept.value);
         }
     }
+    if let Some(at) = fields.iter().position(is_accel_charset) {
+        let kept = fields.swap_remove(at);
+        response.charset = Some(kept.value.to_vec()).filter(|_| !is_page);
+    }
     fields.append(&mut response.fields);
     response.fields = fields;
 }
@@ -83,6 +87,10 @@ fn is_content_type(line: &FieldLine) -> bool {
 
 fn is_of_other_content(line: &FieldLine) -> bool {
     is_accept_ranges(line) || has_name(line, b"Content-Encoding")
+}
+
+fn is_accel_charset(line: &FieldLine) -> bool {
+    has_name(line, b"X-Accel-Charset")
 }
 
 fn is_accept_ranges(line: &FieldLine) -> bool {

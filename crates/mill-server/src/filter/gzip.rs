@@ -1,6 +1,7 @@
 //! `gzip`: whether the answer is compressed. The compression itself is done at delivery (`delivery/compressed.rs`), or
 //! while sending (`content/gzip.rs`).
 
+use super::charset::divide;
 use super::is_accept_ranges;
 use crate::content::Origin;
 use crate::gzip::acceptable::{Answered, is_acceptable};
@@ -67,14 +68,7 @@ fn media_type<File>(response: &Response<File>) -> Option<&[u8]> {
     if !response.proxied {
         return Some(whole);
     }
-    let starts_charset = |at: &usize| {
-        let parameter = whole.get(at + 1..).unwrap_or_default().trim_ascii_start();
-        let name = parameter.get(..b"charset=".len());
-        name.is_some_and(|name| name.eq_ignore_ascii_case(b"charset="))
-    };
-    let mut ends = (0..whole.len()).filter(|at| whole.get(*at) == Some(&b';'));
-    ends.find(starts_charset)
-        .map_or(Some(whole), |at| whole.get(..at))
+    Some(divide(whole).0)
 }
 
 /// The compressed representation differs from the tagged one (RFC 9110 8.8.3.3), so its tag must be weak. A malformed

@@ -17,14 +17,21 @@ const KEPT: [&str; 5] = [
     "Accept-Ranges",
 ];
 
-/// Goes where the server says. `response` is its answer without content.
+/// Goes where the server says. `response` is its answer without content, `charset` its `X-Accel-Charset`.
 pub(super) fn follow<File>(
     target: Vec<u8>,
+    charset: Option<Vec<u8>>,
     response: Response<File>,
     request: &mut Request,
 ) -> Answer<File> {
     let kept = response.fields.into_iter().filter(is_kept);
     request.carried_fields.extend(kept);
+    request
+        .carried_fields
+        .extend(charset.map(|charset| FieldLine {
+            name: "X-Accel-Charset".into(),
+            value: charset.into(),
+        }));
     if let Some(value) = response.content_type {
         let name = "Content-Type".into();
         request.carried_fields.push(FieldLine { name, value });

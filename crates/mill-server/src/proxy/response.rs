@@ -74,7 +74,7 @@ impl<E: Engine> Proxying<'_, E> {
         }
         if let Some(target) = accel.redirect {
             self.leave(connection, head.body.is_complete());
-            return redirected::follow(target, *response, request);
+            return redirected::follow(target, accel.charset, *response, request);
         }
         if accel.limit_rate.is_some() {
             request.limit_rate = accel.limit_rate;

@@ -286,6 +286,46 @@ fn a_location_that_keeps_no_connections_redirects_to_one_whose_answer_closes() {
 }
 
 #[test]
+fn the_server_names_the_charset_of_content_that_has_no_other_one() {
+    let check = |directives: &str, status: &str, fields: &str, expected: &str| {
+        let head = format!("HTTP/1.1 {status}\r\n{fields}\r\nContent-Length: 0\r\n\r\n");
+        let directives = format!("charset_types *; {directives} {KEPT}");
+        let answer = answer(&directives, vec![send(&head)]);
+        let mut lines = answer.lines();
+        let line = lines.find_map(|line| line.strip_prefix("Content-Type: "));
+        assert_eq!(line, Some(expected), "{directives} {status} {fields}");
+    };
+    let told = "X-Accel-Charset: koi8-r\r\nContent-Type: ";
+    check("", "200 OK", &format!("{told}a/b"), "a/b; charset=koi8-r");
+    check("", "302 Found", &format!("{told}a/b"), "a/b");
+    let own = format!("{told}a/b; charset=KOI8-R");
+    check("", "200 OK", &own, "a/b; charset=koi8-r");
+    let other = format!("{told}a/b; charset=x");
+    check("", "200 OK", &other, "a/b; charset=x");
+    let coded = format!("Content-Encoding: gzip\r\n{told}a/b");
+    check("", "200 OK", &coded, "a/b");
+    let own = "Content-Type: a/b; charset=\"x\"";
+    check("charset utf-8;", "200 OK", own, "a/b; charset=\"x\"");
+    check(
+        "charset X; override_charset on;",
+        "200 OK",
+        own,
+        "a/b; charset=X",
+    );
+}
+
+#[test]
+fn the_charset_that_the_server_names_is_that_of_the_file_that_it_redirects_to() {
+    let head = "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /kept\r\nX-Accel-Charset: koi8-r\r\n\
+                Content-Type: a/b\r\nContent-Length: 0\r\n\r\n";
+    let directives = "location = / { proxy_pass http://app; } location / { return 200 $uri; }";
+    let answer = answer(directives, vec![send(head)]);
+    let line = "\r\nContent-Type: a/b; charset=koi8-r\r\n";
+    assert!(answer.contains(line), "{answer}");
+    assert!(!answer.contains("X-Accel"), "{answer}");
+}
+
+#[test]
 fn a_type_with_a_charset_is_compressed_as_the_type() {
     let text = "x".repeat(100);
     let head = format!(
