@@ -122,9 +122,9 @@ impl Drawn {
         let mut pair = Pair::start(&self.subject, other);
         let cases = self.subject.cases.iter();
         let answers = cases.map(|case| {
-            let answers = pair.answers(case);
-            pair.close_connections();
-            answers
+            let [nginx, other] = pair.answers(case);
+            let [to_nginx, to_other] = pair.close_connections();
+            [nginx + &to_nginx, other + &to_other]
         });
         let mut shown: Vec<[String; 2]> = answers.collect();
         pair.stop();

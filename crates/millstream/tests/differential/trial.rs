@@ -51,9 +51,13 @@ impl Pair {
         })
     }
 
-    /// Ends all connections to upstream servers: what was kept says nothing about the next case.
-    pub(crate) fn close_connections(&self) {
-        self.servers.iter().for_each(Server::close_connections);
+    /// Ends all connections to upstream servers: what was kept says nothing about the next case. Returns what the
+    /// upstream servers have been asked meanwhile.
+    pub(crate) fn close_connections(&self) -> [String; 2] {
+        self.servers.each_ref().map(|server| {
+            server.close_connections();
+            server.without_names(&server.take_seen())
+        })
     }
 
     /// Ends both, so that their logs are complete.

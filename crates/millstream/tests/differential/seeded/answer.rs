@@ -119,6 +119,8 @@ const FIELDS: &[&str] = &[
     "Trailer: T",
     "Upgrade: h2c",
     "X-Accel-Expires: 10",
+    "X-Accel-Charset: utf-8",
+    "X-Accel-Charset: koi8-r",
     "X-Accel-Buffering: no",
     "X-Accel-Buffering: yes",
     "X-Accel-Limit-Rate: 4000000",
@@ -300,6 +302,17 @@ fn well_formed(draw: &mut Draw) -> Drawn {
     let kind = draw.pick(TYPES);
     if !kind.is_empty() {
         lines.push(kind);
+        if draw.percent(4) {
+            lines.push(draw.pick(&TYPES[1..]));
+            may.push("several-content-types");
+        }
+    }
+    if lines.iter().any(|line| line.starts_with("X-Accel-Charset")) {
+        may.extend(["unknown-charset", "charset-of-a-redirecting-answer"]);
+    }
+    let expires = lines.iter().filter(|line| line.starts_with("Expires: "));
+    if expires.count() > 1 {
+        may.push("one-expires");
     }
     if lines.iter().filter(|line| line.starts_with("ETag")).count() > 1 {
         may.push("one-etag");

@@ -3,7 +3,13 @@
 /// What two runs of one server could differ in.
 pub(crate) mod level;
 
-use crate::trial::with_column;
+/// What is shown of a request.
+mod text;
+
+use text::{
+    CONTINUE, CUT, LENGTH, RECEIVED, SENT, column, content_type, is_cut, sent, with_any,
+    without_content, without_in_head, without_length_of_100, without_lines, without_reason,
+};
 
 /// What hides one: it makes both texts equal where they differ by it, and by nothing else.
 pub(crate) struct Known {
@@ -27,11 +33,6 @@ pub(crate) const EVERYWHERE: &[&str] = &[
     "log-of-a-client-that-left",
     "asked-to-close",
 ];
-
-fn without_lines(text: &str, is_left_out: impl Fn(&str) -> bool) -> String {
-    let lines = text.lines().filter(|line| !is_left_out(line));
-    lines.map(|line| format!("{line}\n")).collect()
-}
 
 pub(crate) const KNOWN: &[Known] = &[
     Known {
@@ -92,6 +93,10 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         id: "charset-of-a-redirecting-answer",
         hide: |nginx, millstream| {
+            const UNMAPPED: &str = "[error] no \"charset_map\" between the charsets ";
+            *nginx = without_lines(nginx, |line| {
+                line.starts_with(UNMAPPED) && line.contains(" while sending response to client")
+            });
             if let Some(at) = nginx.find("\nContent-Type: text/html; charset=") {
                 let end = at + 1 + nginx[at + 1..].find('\n').unwrap();
                 if millstream.contains("\nContent-Type: text/html\n") {
@@ -103,7 +108,7 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         id: "connection-after-a-412",
         hide: |nginx, millstream| {
-            if millstream.starts_with("HTTP/1.1 412 ") {
+            if millstream.starts_with("HTTP/1.1 412 ") && nginx.contains("\n(Closed)\n") {
                 *millstream = millstream.replacen("\n(Open)\n", "\n(Closed)\n", 1);
             }
             // Another request on the connection is answered.
@@ -333,6 +338,47 @@ pub(crate) const KNOWN: &[Known] = &[
         },
     },
     Known {
+        id: "unknown-charset",
+        hide: |nginx, millstream| {
+            const UNKNOWN: &str = "[error] unknown charset \"";
+            const UNMAPPED: &str = "[error] no \"charset_map\" between the charsets ";
+            if nginx.contains(UNKNOWN) {
+                *nginx = without_lines(nginx, |line| line.starts_with(UNKNOWN));
+                *millstream = without_lines(millstream, |line| line.starts_with(UNMAPPED));
+                // It names the character set as nginx does one that it knows.
+                let (theirs, ours) = (content_type(nginx), content_type(millstream));
+                let media_type = |kind: &str| kind.split(';').next().map(str::to_owned);
+                if let (Some(theirs), Some(ours)) = (theirs, ours)
+                    && media_type(&theirs) == media_type(&ours)
+                {
+                    *millstream = millstream.replacen(&ours, &theirs, 1);
+                }
+            }
+        },
+    },
+    Known {
+        id: "several-content-types",
+        hide: |nginx, millstream| {
+            if let (Some(theirs), Some(ours)) = (content_type(nginx), content_type(millstream))
+                && let Some((kind, _)) = theirs.split_once("; charset=")
+                && (ours == kind || ours == format!("{kind}; charset=utf-8"))
+            {
+                *nginx = nginx.replacen(&theirs, &ours, 1);
+            }
+        },
+    },
+    Known {
+        id: "one-expires",
+        hide: |nginx, millstream| {
+            const LINE: &str = "\nExpires: DATE\n";
+            if nginx.contains(&LINE.repeat(2).replace("\n\n", "\n"))
+                && millstream.matches("\nExpires: ").count() == 1
+            {
+                *nginx = nginx.replacen(LINE, "\n", 1);
+            }
+        },
+    },
+    Known {
         id: "one-etag",
         hide: |nginx, millstream| {
             for text in [nginx, millstream] {
@@ -357,111 +403,5 @@ const CALLS_TO_CLIENT: &[&str] = &[
     "[info] client closed the connection (Reset) while sending response to client",
 ];
 
-const CONTINUE: &str = "HTTP/1.1 100 Continue\n\n";
-
 /// Content whose chunks may not fit into 1 kB with the head.
 const LONG_FOR_BUFFERS: usize = 600;
-
-const LENGTH_OF_100: usize = "HTTP/1.1 100 Continue\r\n\r\n".len();
-
-/// nginx counts the bytes of 100 as content.
-fn without_length_of_100(text: &str) -> String {
-    let Some(at) = text.find("\nlog |") else {
-        return text.to_owned();
-    };
-    let end = text[at + 1..]
-        .find('\n')
-        .map_or(text.len(), |len| at + 1 + len + 1);
-    let less = |len: usize| len.saturating_sub(LENGTH_OF_100).to_string();
-    let line = with_column(&text[at + 1..end], 2, less);
-    format!("{}{line}{}", &text[..=at], &text[end..])
-}
-
-/// Leaves out what exactly is wrong with the head of an answer.
-fn without_reason(text: &str) -> String {
-    const TEXT: &str = "upstream sent invalid header";
-    let lines = text.lines().map(|line| {
-        let (at, end) = (line.find(TEXT), line.find(" while reading response header"));
-        match (at, end) {
-            (Some(at), Some(end)) => format!("{}{}\n", &line[..at + TEXT.len()], &line[end..]),
-            _ => format!("{line}\n"),
-        }
-    });
-    lines.collect()
-}
-
-/// Leaves out a line of the answer's head.
-fn without_in_head(text: &mut String, line: &str) {
-    let end = text.find("\n\n").map_or(0, |end| end + 1);
-    let head = text[..end].replacen(&format!("\n{line}\n"), "\n", 1);
-    text.replace_range(..end, &head);
-}
-
-/// The bytes of requests that all tries have sent, if the log says so.
-fn sent(text: &str) -> Option<usize> {
-    let tries = column(text, SENT)
-        .split([',', ':', ' '])
-        .filter(|part| !part.is_empty());
-    tries.map(|sent| sent.parse::<usize>().ok()).sum()
-}
-
-/// What is shown of an answer that the end of the connection cuts, or ends.
-const CUT: &str = "\n(to the end of the connection)\n";
-
-/// `$upstream_response_length`.
-const LENGTH: usize = 5;
-
-/// `$upstream_bytes_sent`.
-const SENT: usize = 6;
-
-/// `$upstream_bytes_received`.
-const RECEIVED: usize = 7;
-
-fn column(text: &str, column: usize) -> &str {
-    let mut lines = text.lines().filter(|line| line.starts_with("log |"));
-    lines
-        .next()
-        .and_then(|line| line.split('|').nth(column))
-        .unwrap_or_default()
-}
-
-/// An answer that is cut, or none at all.
-fn is_cut(text: &str) -> bool {
-    text.contains(CUT) || text.starts_with('(')
-}
-
-/// Leaves out the content, how it ended, and its length in the log.
-fn without_content(text: &str) -> String {
-    let head = text.find("\n\n").filter(|_| !text.starts_with('('));
-    let end = text.find(CUT).map_or(0, |at| at + CUT.len());
-    let text = head.map_or_else(
-        || text.to_owned(),
-        |head| format!("{}\n{}", &text[..head], &text[end..]),
-    );
-    let text = without_lines(&text, |line| line.starts_with("Content-Length: "));
-    let text = text.replacen("(Reset)\n", "(Closed)\n", 1);
-    // nginx may read on behind what is wrong, and says at which moment it saw that.
-    let text = text.replace(
-        "response while reading response header from",
-        "response while reading",
-    );
-    let text = text.replace(
-        "while reading response header from upstream, client",
-        "while reading upstream, client",
-    );
-    [2, LENGTH, RECEIVED]
-        .iter()
-        .fold(text, |text, &index| with_any(&text, index))
-}
-
-/// The same with `some` in this column.
-fn with_any(text: &str, index: usize) -> String {
-    let lines = text.lines().map(|line| {
-        let mut columns: Vec<&str> = line.split('|').collect();
-        if line.starts_with("log |") {
-            columns[index] = "some";
-        }
-        columns.join("|") + "\n"
-    });
-    lines.collect()
-}

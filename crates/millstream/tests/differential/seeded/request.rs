@@ -162,8 +162,18 @@ impl Drawn {
             12..14 => self.cut(line_len + draw.below(head_len - line_len)),
             14..17 if len > head_len => self.cut(head_len + draw.below(len - head_len)),
             17..29 if script.end == ScriptEnd::Keep && !script.is_early => {
+                let (method, content) = draw.pick(&[
+                    ("GET", "\r\n"),
+                    ("GET", "\r\n"),
+                    ("HEAD", "\r\n"),
+                    ("PUT", "Content-Length: 5\r\n\r\nabcde"),
+                    (
+                        "POST",
+                        "Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n",
+                    ),
+                ]);
                 let next = format!(
-                    "GET /L{location}/next?n={number} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                    "{method} /L{location}/next?n={number} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{content}"
                 );
                 if draw.percent(50) {
                     self.sends.push(next.into_bytes());

@@ -1,6 +1,6 @@
 //! What two runs of one server could differ in, and the length of the server's name.
 
-use super::{CONTINUE, LENGTH_OF_100, SENT, with_any, without_lines};
+use super::text::{CONTINUE, LENGTH_OF_100, SENT, with_any, without_lines};
 use crate::server::Program;
 use crate::trial::with_column;
 use std::fmt::Write;
