@@ -49,6 +49,9 @@ mod zone;
 /// The servers of groups, kept in a file.
 mod state;
 
+/// What is counted of servers and locations.
+mod zones;
+
 /// Requests and tunnels to servers while the processes change.
 mod proxied;
 
