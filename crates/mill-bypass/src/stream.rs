@@ -91,6 +91,13 @@ where
         }
     }
 
+    fn is_reset(&self) -> bool {
+        match &self.0 {
+            Which::Stack(stream) => stream.is_reset(),
+            Which::Inner(stream) => stream.is_reset(),
+        }
+    }
+
     fn write(&self, payload: Payload<'_, Self::File>) {
         match &self.0 {
             Which::Stack(stream) => stream.write(payload),
@@ -246,6 +253,13 @@ impl<L: BypassLink, F: FileBytes> StackStream<L, F> {
             stack.host.reserve_receive(slot.socket, least);
         }
         Poll::Pending
+    }
+
+    fn is_reset(&self) -> bool {
+        let mut stack = self.stack();
+        let slot = stack.slots.slot_mut(self.index);
+        let (error, socket) = (slot.error, slot.socket);
+        error.is_some() || stack.host.readable(socket).error.is_some()
     }
 
     fn read<R>(&self, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R {

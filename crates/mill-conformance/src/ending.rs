@@ -5,6 +5,8 @@ use crate::story::Story;
 use crate::{End, Peer, Server, Testbed};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 pub fn fin_of_the_client_leaves_the_servers_direction_open<T: Testbed>() {
@@ -96,6 +98,30 @@ pub fn bytes_that_came_before_a_reset_are_to_be_had_although_writing_failed<T: T
     client.reset();
     server.run_out();
     assert_eq!(story.told(), [b"abc".to_vec(), b"de".to_vec()]);
+}
+
+pub fn a_reset_is_known_before_what_came_earlier_is_read<T: Testbed>() {
+    let story = Story::default();
+    let teller = story.clone();
+    let mut server = Server::<T>::start(move |stream, _| {
+        let teller = teller.clone();
+        async move {
+            stream.readable(1).await.unwrap();
+            teller.tell(stream.is_reset());
+            poll_fn(|_| match stream.is_reset() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
+            .await;
+            teller.tell(take_all(&stream) == b"abc");
+        }
+    });
+    let mut client = server.connect();
+    client.send("abc");
+    server.run_until("the bytes", || story.count() == 1);
+    client.reset();
+    server.run_out();
+    assert_eq!(story.told(), [false, true]);
 }
 
 pub fn reset_on_close_is_seen_as_a_reset<T: Testbed>() {

@@ -127,6 +127,7 @@ behaviours! { $
         shutdown_sends_fin_and_reading_goes_on,
         rst_of_the_client_wakes_the_task_that_waits,
         bytes_that_came_before_a_reset_are_to_be_had_although_writing_failed,
+        a_reset_is_known_before_what_came_earlier_is_read,
         reset_on_close_is_seen_as_a_reset,
         what_was_gathered_leaves_before_the_stream_closes,
         a_worker_that_is_dropped_ends_its_connections,

@@ -149,6 +149,9 @@ impl KnownField {
     }
 }
 
+/// Each has a bit.
+const _: () = assert!(KNOWN.len() < 64);
+
 /// Whether `name`, folded to lower case, is `known`. Setting bit 5 folds letters and does not change digits and `-`; it
 /// turns no other byte of a token into one that a known name has. Words overlap at the end, so that there is no loop
 /// over single bytes.

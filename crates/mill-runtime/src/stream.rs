@@ -88,6 +88,12 @@ pub trait Stream: 'static {
         None
     }
 
+    /// Whether the peer is known to have reset the connection, also while bytes that came before are unread. It reads
+    /// nothing; the task is woken when that changes. An engine that cannot tell says no.
+    fn is_reset(&self) -> bool {
+        false
+    }
+
     /// Hands over a payload. Never waits and always accepts: the caller bounds what is queued by waiting for
     /// [`Stream::poll_drained`] before it writes more. After an error of the stream the payload is dropped.
     fn write(&self, payload: Payload<'_, Self::File>);

@@ -72,6 +72,10 @@ pub trait Exchange {
     /// task is woken when that changes.
     fn is_abandoned(&self) -> bool;
 
+    /// Whether the client has reset its connection. FIN does not count: a client may send it behind its content and read
+    /// on. Never waits; the task is woken when that changes.
+    fn is_reset(&self) -> bool;
+
     /// After the answer, which is 101, the connection carries bytes to and from a server, and no more requests.
     fn upgrade(&mut self, far: UpstreamConnection<Self::Engine>, timeout: Duration);
 

@@ -75,6 +75,10 @@ impl Stream for SimStream {
         })
     }
 
+    fn is_reset(&self) -> bool {
+        self.network().end(self.end).error.is_some()
+    }
+
     fn write(&self, payload: Payload<'_, SimFile>) {
         let len = payload.len();
         let piece = match payload {

@@ -269,6 +269,11 @@ impl Event {
         self.has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR)
     }
 
+    /// Nothing can be sent or received any more, but for what has been received.
+    pub fn hung_up(self) -> bool {
+        self.has(libc::EPOLLHUP)
+    }
+
     fn has(self, bits: i32) -> bool {
         let events = self.0.events;
         events & bits.cast_unsigned() != 0

@@ -80,6 +80,10 @@ fn trouble_of(change: &MemifChange) -> Trouble {
                 "no process listens at this socket yet, waiting",
             ))
         }
+        MemifChange::Absent(io::ErrorKind::PermissionDenied) => Trouble::Problem(String::from(
+            "this process may not write to the socket, as its slave has to: give its user that right, by `chown` or \
+             `chmod`; a server's is that of `user`",
+        )),
         MemifChange::Absent(why) => {
             Trouble::Problem(format!("the socket can't be connected to: {why}"))
         }
@@ -140,5 +144,17 @@ mod tests {
         let refused = Attached::make(&specification).unwrap_err().to_string();
         let expected = "the socket \"/nowhere/at/all.sock\" can't be made: ";
         assert!(refused.starts_with(expected), "{refused}");
+    }
+
+    #[test]
+    fn a_socket_that_may_not_be_written_to_says_which_right_is_missing() {
+        let change = MemifChange::Absent(io::ErrorKind::PermissionDenied);
+        let Trouble::Problem(text) = trouble_of(&change) else {
+            panic!("it is a problem");
+        };
+        assert!(
+            text.contains("`chown`") && text.contains("`user`"),
+            "{text}"
+        );
     }
 }

@@ -59,6 +59,12 @@ impl Inner {
         }
     }
 
+    /// Whether nothing but what has arrived can be read, and nothing sent.
+    pub(super) fn is_reset(&self, index: u32) -> bool {
+        self.register(index, false);
+        self.with_slot(index, |slot| slot.flags.hung_up || slot.error.is_some()) != Some(false)
+    }
+
     pub(super) fn read<R>(&self, index: u32, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R {
         let mut inbound = self.inbound.borrow_mut();
         if inbound.owner() == Some(index) {

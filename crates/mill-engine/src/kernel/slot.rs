@@ -39,6 +39,8 @@ pub(super) struct Flags {
     pub(super) may_send: bool,
     /// epoll has reported the peer's FIN: receive until it is seen, as no further report will come.
     pub(super) fin_announced: bool,
+    /// epoll has reported that the connection is no more.
+    pub(super) hung_up: bool,
     /// The FIN was seen.
     pub(super) finished: bool,
     /// An outgoing connection that is not established yet.
@@ -128,6 +130,7 @@ impl Slot {
         self.flags.may_receive |= report.readable();
         self.flags.may_send |= report.writable();
         self.flags.fin_announced |= report.finished();
+        self.flags.hung_up |= report.hung_up();
         let waits = self.outbound.is_some() || self.flags.shutdown_due;
         waits && report.writable() && !std::mem::replace(&mut self.flags.unsent, true)
     }

@@ -45,6 +45,10 @@ impl Stream for KernelStream {
         self.engine.inbound.borrow_mut().give(self.index, &lengths)
     }
 
+    fn is_reset(&self) -> bool {
+        self.engine.is_reset(self.index)
+    }
+
     fn write(&self, payload: Payload<'_, KernelFile>) {
         self.engine.write(self.index, payload);
     }

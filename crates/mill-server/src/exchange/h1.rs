@@ -402,6 +402,10 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         has_left(self.stream)
     }
 
+    fn is_reset(&self) -> bool {
+        self.stream.is_reset()
+    }
+
     fn upgrade(&mut self, far: UpstreamConnection<E>, timeout: Duration) {
         self.upgraded = Some(Upgraded::Soon(far, timeout));
     }

@@ -173,8 +173,12 @@ impl<'a, E: Engine> Attempt<'a, E> {
                 return Ok(());
             }
             // A client whose content is passed on as it comes may send FIN behind it: that is seen once it was read.
-            let needs_client = self.needs_client && !content.is_streamed();
-            let has_left = || needs_client && exchange.is_abandoned();
+            let is_streamed = content.is_streamed();
+            let has_left = || match (self.needs_client, is_streamed) {
+                (false, _) => false,
+                (true, true) => exchange.is_reset(),
+                (true, false) => exchange.is_abandoned(),
+            };
             self.drain(stream, content.queued_bytes_max(), has_left)
                 .await?;
             // A server that takes all at once makes nothing wait.

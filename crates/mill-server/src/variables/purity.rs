@@ -94,6 +94,9 @@ mod tests {
             "realpath_root",
             "connection",
             "remote_user",
+            "proxy_protocol_addr",
+            "proxy_protocol_server_port",
+            "proxy_protocol_tlv_authority",
         ] {
             check(name, false);
         }

@@ -10,6 +10,8 @@ mod around;
 mod asked;
 /// The near end of connections to the origin.
 mod binding;
+/// Servers that break off, are slow, or are all gone.
+mod broken;
 /// What logs and variables tell of an answer.
 mod counted;
 /// What the log tells at level debug.

@@ -64,6 +64,10 @@ impl Exchange for Recorder {
         Ok(())
     }
 
+    fn is_reset(&self) -> bool {
+        false
+    }
+
     fn is_abandoned(&self) -> bool {
         false
     }

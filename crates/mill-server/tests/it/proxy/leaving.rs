@@ -100,6 +100,30 @@ fn a_client_that_leaves_while_its_content_is_sent_ends_the_try() {
 }
 
 #[test]
+fn a_client_that_resets_its_connection_while_its_streamed_content_waits_ends_the_try() {
+    for (settings, expected) in [
+        ("", &["499 - 1.000 200000"][..]),
+        ("proxy_ignore_client_abort on;", &[]),
+    ] {
+        let settings = format!(
+            "client_max_body_size 9m; proxy_http_version 1.1; proxy_request_buffering off; {settings}"
+        );
+        let mut proxy = hanging(&settings);
+        proxy.server.world.set_link(Link::with_window(200_000));
+        let client = proxy.server.connect();
+        // More than a server reads ahead of the one behind it: only the reset itself can tell.
+        let content = "x".repeat(800_000);
+        client.send(format!(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 800000\r\n\r\n{content}"
+        ));
+        proxy.server.run_to(SECOND);
+        client.reset();
+        proxy.server.run_to(2 * SECOND);
+        assert_eq!(proxy.access_log(), expected, "{settings}");
+    }
+}
+
+#[test]
 fn no_other_server_is_tried_for_a_client_that_has_left() {
     let upstream = format!("server {ORIGIN}; server {ORIGIN};");
     let mut proxy =
