@@ -113,10 +113,10 @@ fn what_a_program_writes_to_standard_error_leaves_other_clients_their_turns() {
         let (large, small) = (proxy.server.connect(), proxy.server.connect());
         proxy.server.run();
         large.send(get("/"));
-        // It arrives with what the program has written.
+        // It arrives with what the program has written: after a handshake, the request, and the way back.
         let logs = proxy.server.logs.clone();
         small
-            .at(proxy.server.world.elapsed() + 2 * SECOND)
+            .at(proxy.server.world.elapsed() + 4 * SECOND)
             .send(get("/small"));
         let mut first = None;
         proxy.server.run_each(Until::Quiet, || {
