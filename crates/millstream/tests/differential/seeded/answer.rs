@@ -314,6 +314,12 @@ fn well_formed(draw: &mut Draw) -> Drawn {
     if expires.count() > 1 {
         may.push("one-expires");
     }
+    let ranges = lines
+        .iter()
+        .filter(|line| line.starts_with("Accept-Ranges"));
+    if ranges.count() > 1 {
+        may.push("one-accept-ranges");
+    }
     if lines.iter().filter(|line| line.starts_with("ETag")).count() > 1 {
         may.push("one-etag");
     }

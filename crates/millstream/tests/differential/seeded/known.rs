@@ -95,8 +95,18 @@ pub(crate) const KNOWN: &[Known] = &[
         hide: |nginx, millstream| {
             const UNMAPPED: &str = "[error] no \"charset_map\" between the charsets ";
             *nginx = without_lines(nginx, |line| {
-                line.starts_with(UNMAPPED) && line.contains(" while sending response to client")
+                let is_of_page = !line.contains(" while ");
+                line.starts_with(UNMAPPED)
+                    && (is_of_page || line.contains(" while sending response to client"))
             });
+            // Another status than the server's: the answer is not the server's.
+            let is_replaced = column(millstream, 1) != column(millstream, 4);
+            if let (Some(theirs), Some(ours)) = (content_type(nginx), content_type(millstream))
+                && is_replaced
+                && theirs == format!("{ours}; charset=utf-8")
+            {
+                *nginx = nginx.replacen(&theirs, &ours, 1);
+            }
             if let Some(at) = nginx.find("\nContent-Type: text/html; charset=") {
                 let end = at + 1 + nginx[at + 1..].find('\n').unwrap();
                 if millstream.contains("\nContent-Type: text/html\n") {
@@ -375,6 +385,15 @@ pub(crate) const KNOWN: &[Known] = &[
                 && millstream.matches("\nExpires: ").count() == 1
             {
                 *nginx = nginx.replacen(LINE, "\n", 1);
+            }
+        },
+    },
+    Known {
+        id: "one-accept-ranges",
+        hide: |nginx, millstream| {
+            const LINE: &str = "\nAccept-Ranges: ";
+            if nginx.contains("<center>SERVER</center>") && !millstream.contains(LINE) {
+                *nginx = without_lines(nginx, |line| line.starts_with(LINE.trim_start()));
             }
         },
     },
