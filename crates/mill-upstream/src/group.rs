@@ -327,6 +327,9 @@ fn sessions(config: &Upstream, previous: Option<&Group>) -> Option<Arc<Sessions>
 
 /// Whether the peer comes from this server of the configuration, whatever SRV records say of its weight and rank.
 fn is_of(peer: &Peer, server: &UpstreamServer) -> bool {
+    if server.service.is_none() {
+        return *peer.configured == *server;
+    }
     let settings = UpstreamServer {
         weight: server.weight,
         backup: server.backup,

@@ -146,3 +146,11 @@ fn a_reload_keeps_what_a_name_stood_for_until_it_is_resolved_anew() {
     let group = Group::new(&upstream(other), Some(&former));
     check(&group, "10.0.0.1:80*1");
 }
+
+#[test]
+fn a_name_that_is_written_twice_stands_for_its_members_twice() {
+    let group = group("server b.example weight=2 resolve; server b.example resolve backup;");
+    set(&group, 0, &["10.0.1.1:80"]);
+    set(&group, 1, &["10.0.1.1:80b"]);
+    check(&group, "10.0.1.1:80*2 10.0.1.1:80*1b");
+}
