@@ -342,7 +342,10 @@ impl<E: Engine> Proxying<'_, E> {
             Err(fault) => fault,
             Ok(head) => match head.head.status {
                 SWITCHING if !(asked.upgrade && may_switch(request)) => Fault::InvalidSwitch,
-                status if self.is_unwanted(status, request) => Fault::Status(status),
+                status if self.is_unwanted(status, request) => {
+                    connection.selected().refused(status);
+                    Fault::Status(status)
+                }
                 _ => return Ok(Answered { connection, head }),
             },
         };

@@ -55,6 +55,11 @@ impl Selected {
         self.measured(ResponseTime::Header, now);
     }
 
+    /// The head of its answer is here, and another server is tried because of its status.
+    pub fn refused(&self, status: u16) {
+        self.peer.load().answered(status);
+    }
+
     /// All of its answer is here.
     pub fn completed(&mut self, now: Instant) {
         self.measured(ResponseTime::LastByte, now);

@@ -88,6 +88,19 @@ fn bytes_of_tries_that_failed_count() {
 }
 
 #[test]
+fn an_answer_that_another_server_replaces_is_counted() {
+    let busy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+    let answers = move |_: usize, _: &str| vec![super::origin::send(busy)];
+    let directives = "
+    location / { proxy_pass http://app; proxy_next_upstream http_503; }
+    location /api { millstream_api; }";
+    let mut proxy = Proxy::with_upstream("server 10.0.0.2; server 10.0.0.9;", directives, answers);
+    assert!(proxy.ask(&super::get("/")).starts_with("HTTP/1.1 502 "));
+    let group = get(&mut proxy, "/api/9/http/upstreams/app");
+    assert_eq!(group["peers"][0]["responses"]["5xx"], 1, "{group:#}");
+}
+
+#[test]
 fn a_queue_tells_its_size_and_what_it_refused() {
     let upstream = "server 10.0.0.2 max_conns=1; queue 1;";
     let mut proxy = Proxy::with_upstream(upstream, DIRECTIVES, |_, _| vec![Act::Hang]);
