@@ -64,6 +64,8 @@ pub(super) fn apply<E: Engine, File>(
                 _ if response.proxied => " while reading response header from upstream",
                 // nginx logs it for files only.
                 Some(_) => " while sending response to client",
+                // The last step that nginx has named is the one of the server which told the character set.
+                None if is_told => " while reading response header from upstream",
                 None => "",
             };
             let (from, to) = (Text(&from), Text(&to));

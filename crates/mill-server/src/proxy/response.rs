@@ -84,10 +84,9 @@ impl<E: Engine> Proxying<'_, E> {
             exchange.upgrade(connection, self.settings.read_timeout);
             return Answer::Response(response);
         }
+        let is_head = request.method == Method::Head;
         let len = match head.head.framing {
-            Framing::None if request.method == Method::Head => {
-                head.announced_length(&self.trace.fields())
-            }
+            Framing::None if is_head => head.announced_length(&self.trace.fields()),
             // `proxy_method HEAD`: what the client asked for has content, and none comes.
             Framing::None => Some(0),
             Framing::Length(len) => Some(len),
@@ -96,8 +95,9 @@ impl<E: Engine> Proxying<'_, E> {
         let scheduler = Rc::clone(&self.local.scheduler);
         let timeout = self.settings.read_timeout;
         let trace = Rc::clone(&self.trace);
-        let mut content =
-            UpstreamContent::new(connection, scheduler, trace, head.body, len, timeout);
+        let mut content = UpstreamContent::new(
+            connection, scheduler, trace, head.body, len, timeout, is_head,
+        );
         // As nginx, which limits only what it reads ahead of the client.
         if accel.buffering.unwrap_or(self.settings.buffering)
             && let Some(pace) = ReadPace::of(&self.settings, request, self.local)
@@ -120,7 +120,7 @@ impl<E: Engine> Proxying<'_, E> {
             content.keep_trailers(&self.settings, trailers::are_wanted(request));
         }
         if !response.status.has_no_content() {
-            let has_content = head.head.framing != Framing::None && request.method != Method::Head;
+            let has_content = head.head.framing != Framing::None && !is_head;
             if !has_content {
                 content.leave(self.settings.buffer_size);
             }

@@ -59,7 +59,8 @@ struct Part {
 }
 
 impl<E: Engine> UpstreamContent<E> {
-    /// Of an answer whose head was read from `connection`.
+    /// Of an answer whose head was read from `connection`. A client that asked with HEAD (`is_head`) gets no content,
+    /// and what follows the head is not looked at.
     pub(super) fn new(
         connection: UpstreamConnection<E>,
         scheduler: Rc<Scheduler>,
@@ -67,6 +68,7 @@ impl<E: Engine> UpstreamContent<E> {
         body: AnswerBody,
         len: Option<u64>,
         read_timeout: Duration,
+        is_head: bool,
     ) -> Self {
         let mut content = Self {
             connection: Some(connection),
@@ -82,7 +84,7 @@ impl<E: Engine> UpstreamContent<E> {
             part: None,
         };
         if content.body.is_complete() {
-            content.complete();
+            content.complete(is_head);
         }
         content
     }
@@ -160,7 +162,7 @@ impl<E: Engine> UpstreamContent<E> {
                 }
                 Poll::Ready(Ok(readable)) if readable.unread == 0 => {
                     return Poll::Ready(if self.body.is_completed_by_end() {
-                        self.complete();
+                        self.complete(false);
                         Ok(())
                     } else {
                         Err(Fault::ClosedEarly(Step::Reading))
@@ -209,7 +211,7 @@ impl<E: Engine> UpstreamContent<E> {
         self.trace
             .received(step.consumed as u64, self.body.length_of(&step) as u64);
         if step.complete {
-            self.complete();
+            self.complete(false);
         }
         Ok(())
     }
@@ -226,14 +228,16 @@ impl<E: Engine> UpstreamContent<E> {
     }
 
     /// All of it is here: the connection is free.
-    fn complete(&mut self) {
+    fn complete(&mut self, is_head: bool) {
         if let Some(mut connection) = self.connection.take() {
             self.trace
                 .ended(None, connection.sent(), self.scheduler.now());
             connection.may_be_kept &= self.body.allows_reuse();
             let unread = connection.unread();
             if let Some((surplus, level)) = self.body.surplus(unread) {
-                self.trace.note(format_args!("{surplus}"), level);
+                if !is_head {
+                    self.trace.note(format_args!("{surplus}"), level);
+                }
                 self.trace.received(unread as u64, unread as u64);
             }
             connection.release(self.scheduler.now());

@@ -253,10 +253,13 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         id: "bytes-read-ahead",
         hide: |nginx, millstream| {
-            // The rest of an answer whose content is not wanted, or what follows its end.
+            // The rest of an answer whose content is not wanted or whose client has gone, or what follows its end.
             let has_surplus = nginx.contains("\n[warn] upstream sent more data than specified")
                 || nginx.contains("\n[warn] upstream sent data after final chunk");
-            if has_surplus || column(nginx, LENGTH).split(", ").last() == Some("0") {
+            let has_left = [&*nginx, &*millstream]
+                .iter()
+                .all(|text| text.starts_with("(Left)"));
+            if has_surplus || has_left || column(nginx, LENGTH).split(", ").last() == Some("0") {
                 for text in [nginx, millstream] {
                     *text = with_any(&with_any(text, LENGTH), RECEIVED);
                 }
