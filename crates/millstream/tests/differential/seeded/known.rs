@@ -378,6 +378,11 @@ pub(crate) const KNOWN: &[Known] = &[
             {
                 *nginx = nginx.replacen(&theirs, &ours, 1);
             }
+            // nginx compares the character set of the first type.
+            const UNMAPPED: &str = "[error] no \"charset_map\" between";
+            if !millstream.contains(UNMAPPED) {
+                *nginx = without_lines(nginx, |line| line.starts_with(UNMAPPED));
+            }
         },
     },
     Known {
