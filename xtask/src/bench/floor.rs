@@ -81,6 +81,26 @@ pub(super) fn run(port: &str, cpu: &str, body_bytes: &str) -> ExitCode {
     }
 }
 
+/// A listening socket at 127.0.0.1:`port`; deferred: accepted when data has come.
+pub(super) fn listener(port: u16, deferred: bool, nodelay: bool) -> io::Result<OwnedFd> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let options = ListenerOptions {
+        reuseport: true,
+        backlog: BACKLOG,
+        deferred,
+        fastopen: None,
+        receive_buffer_bytes: None,
+        send_buffer_bytes: None,
+        ipv6only: None,
+        nodelay,
+        keepalive: None,
+        keepalive_idle_s: None,
+        keepalive_interval_s: None,
+        keepalive_count: None,
+    };
+    listen(Endpoint::Ip(address), &options).map_err(|failed| failed.error)
+}
+
 struct Floor {
     epoll: Epoll,
     listener: OwnedFd,
@@ -92,22 +112,7 @@ struct Floor {
 
 impl Floor {
     fn listen(port: u16, body_bytes: usize) -> io::Result<Self> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let options = ListenerOptions {
-            reuseport: true,
-            backlog: BACKLOG,
-            deferred: true,
-            fastopen: None,
-            receive_buffer_bytes: None,
-            send_buffer_bytes: None,
-            ipv6only: None,
-            nodelay: false,
-            keepalive: None,
-            keepalive_idle_s: None,
-            keepalive_interval_s: None,
-            keepalive_count: None,
-        };
-        let listener = listen(Endpoint::Ip(address), &options).map_err(|failed| failed.error)?;
+        let listener = listener(port, true, false)?;
         let epoll = Epoll::new()?;
         epoll.add(listener.as_fd(), READABLE, LISTENER)?;
         Ok(Self {

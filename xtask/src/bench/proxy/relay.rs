@@ -3,24 +3,23 @@
 //! receive and two to send, and epoll_wait shared between connections.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use mill_sys::epoll::{Epoll, Event, Interest};
-use mill_sys::listener::{Endpoint, ListenerOptions, listen};
+use mill_sys::listener::Endpoint;
 use mill_sys::socket::ConnectorOptions;
 use mill_sys::{affinity, socket};
+
+use crate::bench::floor;
 
 /// The argument after `bench` that starts it.
 pub(in crate::bench) const ARGUMENT: &str = "floor-relay";
 
 /// No connection has this number.
 const LISTENER: u64 = u64::MAX;
-
-/// Connections waiting to be accepted; the kernel lowers it to net.core.somaxconn.
-const BACKLOG: u32 = 65_535;
 
 /// Events per epoll_wait, nginx's `epoll_events`.
 const EVENTS: usize = 512;
@@ -77,22 +76,7 @@ struct End {
 
 impl Relay {
     fn listen(port: u16, behind: SocketAddr) -> io::Result<Self> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let options = ListenerOptions {
-            reuseport: true,
-            backlog: BACKLOG,
-            deferred: false,
-            fastopen: None,
-            receive_buffer_bytes: None,
-            send_buffer_bytes: None,
-            ipv6only: None,
-            nodelay: true,
-            keepalive: None,
-            keepalive_idle_s: None,
-            keepalive_interval_s: None,
-            keepalive_count: None,
-        };
-        let listener = listen(Endpoint::Ip(address), &options).map_err(|failed| failed.error)?;
+        let listener = floor::listener(port, false, true)?;
         let epoll = Epoll::new()?;
         let readable = Interest {
             writable: false,
@@ -220,7 +204,7 @@ fn sent_now(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
     use std::thread;
 
     use super::*;
