@@ -12,6 +12,7 @@ mill-stack: mill-wire mill-tcp
 mill-http:
 mill-runtime:
 # It uses TCP's options, counters and facts of connections.
+mill-tls: mill-runtime
 mill-bypass: mill-runtime mill-stack mill-tcp mill-wire
 mill-config:
 mill-metrics:
