@@ -2,8 +2,10 @@
 
 use super::{Entry, ending, errand, setting};
 use crate::host::{Host, quoted};
+use mill_sys::{clock, descriptor};
 use std::io;
 use std::path::{Component, Path};
+use std::time::Duration;
 
 /// The result of an undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +142,25 @@ fn remove_folder(path: &str) -> Outcome {
             quoted(path)
         ));
     }
-    removed(path, std::fs::remove_dir_all(path))
+    removed(path, remove_all(path))
+}
+
+/// A lab that was killed may have started a process that it had not noted yet. That process makes files of its own here
+/// while the folder is removed (a server its folders for temporary files), so that the folder is not empty in the end.
+fn remove_all(path: &str) -> io::Result<()> {
+    let deadline = clock::monotonic() + EMPTY_TIMEOUT;
+    loop {
+        match std::fs::remove_dir_all(path) {
+            Err(error)
+                if error.kind() == io::ErrorKind::DirectoryNotEmpty
+                    && clock::monotonic() < deadline =>
+            {
+                // Without descriptors poll only sleeps; an error only makes the pause shorter.
+                let _ = descriptor::wait_readable(&[], Some(EMPTY_INTERVAL));
+            }
+            result => return result,
+        }
+    }
 }
 
 fn remove_control_group(group: &Path) -> Outcome {
@@ -163,3 +183,33 @@ fn removed(path: &str, result: io::Result<()>) -> Outcome {
 
 /// `/tmp/x` has two names, `/home` has one.
 const DEPTH_MIN: usize = 2;
+
+/// A server that starts makes its folders within milliseconds, or some tenths of a second on a busy machine.
+const EMPTY_TIMEOUT: Duration = Duration::from_secs(2);
+
+const EMPTY_INTERVAL: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_removed_while_a_process_still_makes_files_in_it() {
+        let name = format!("millstream-undo-test-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let place = folder.clone();
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let maker = std::thread::spawn(move || {
+            let make = |number: u32| std::fs::write(place.join(number.to_string()), "x").is_ok();
+            assert!((0..500).all(make));
+            begun.send(()).unwrap();
+            // Ends with the first file that has no folder any more.
+            (500..5000).all(make)
+        });
+        has_begun.recv().unwrap();
+        assert_eq!(remove_folder(&folder.display().to_string()), Outcome::Done);
+        maker.join().unwrap();
+        assert!(!folder.exists());
+    }
+}
