@@ -126,6 +126,8 @@ fn reason(error: StreamError) -> String {
         StreamError::Reset => String::from("reset by the peer"),
         StreamError::Refused => String::from("refused"),
         StreamError::Unreachable => String::from("the network gave up"),
+        StreamError::Unfinished => String::from("ended without close_notify"),
+        StreamError::Tls => String::from("TLS failed"),
         StreamError::Truncated => String::from("cut short"),
         StreamError::Other(code) => std::io::Error::from_raw_os_error(code).to_string(),
     }

@@ -27,6 +27,10 @@ pub enum StreamError {
     Refused,
     /// No route, or no answer for as long as the system tries.
     Unreachable,
+    /// The peer has ended the connection in the middle: FIN without the `close_notify` of TLS.
+    Unfinished,
+    /// The handshake of TLS failed, or what the peer sent breaks TLS.
+    Tls,
     /// A file ended before the range that was promised; the peer sees a reset, never a wrong length.
     Truncated,
     /// Any other error; the operating system's error number.
@@ -104,6 +108,11 @@ pub trait Stream: 'static {
         let some = bytes.get(..WRITE_SOME_BYTES).unwrap_or(bytes);
         self.write(Payload::Copy(some));
         some.len()
+    }
+
+    /// Whether [`Payload::File`] may be written: TLS must have a file's bytes in memory.
+    fn sends_files(&self) -> bool {
+        true
     }
 
     /// Ready when at most `most` bytes of what was written still wait for the transport.

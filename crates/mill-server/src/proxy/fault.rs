@@ -244,7 +244,10 @@ impl fmt::Display for Fault {
 /// Linux's number of the error, which the log shows.
 const fn number(error: StreamError) -> i32 {
     match error {
-        StreamError::Reset | StreamError::Truncated => 104,
+        StreamError::Reset
+        | StreamError::Truncated
+        | StreamError::Unfinished
+        | StreamError::Tls => 104,
         StreamError::Refused => 111,
         StreamError::Unreachable => 113,
         StreamError::Other(number) => number,

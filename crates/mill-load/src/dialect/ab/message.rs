@@ -84,7 +84,7 @@ fn receive(error: StreamError) -> Message {
         StreamError::Reset => ECONNRESET,
         StreamError::Refused => ECONNREFUSED,
         StreamError::Unreachable => EHOSTUNREACH,
-        StreamError::Truncated => EIO,
+        StreamError::Truncated | StreamError::Unfinished | StreamError::Tls => EIO,
         StreamError::Other(code) => code,
     };
     Message::of_code("apr_socket_recv", code)

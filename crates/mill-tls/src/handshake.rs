@@ -1,0 +1,390 @@
+//! A handshake, by rustls; the only file that uses its interface without buffers.
+//!
+//! rustls gets one record at a time. So it never sees application data behind the last message of a handshake: that is
+//! opened by our own code (`protection.rs`), with the keys that rustls gives away at the end.
+
+use crate::client_hello::{Beginning, ClientHello, HELLO_BYTES_MAX};
+use crate::facts::{TlsFacts, cipher_name};
+use crate::protection::{Opener, Sealer, Version};
+use crate::record::{HEADER_BYTES, RecordHeader};
+use crate::server_context::{Choice, ServerChoice};
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::kernel::KernelConnection;
+use rustls::pki_types::ServerName;
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedConnectionCommon};
+use rustls::{CommonState, HandshakeKind, ProtocolVersion};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A handshake that is under way.
+pub(crate) struct Handshake {
+    role: Role,
+    server_name: Option<Box<str>>,
+    /// Bytes at the beginning that rustls has seen and wants to see again: a message that goes on in the next record.
+    seen: usize,
+    /// Bytes of the peer that were consumed.
+    received: usize,
+}
+
+/// A side of a handshake.
+enum Role {
+    /// A server that has not seen the ClientHello.
+    Choosing(Rc<dyn ServerChoice>),
+    Server(Box<UnbufferedServerConnection>),
+    Client(Box<UnbufferedClientConnection>),
+    /// It has ended, or failed.
+    Over,
+}
+
+/// What a handshake needs next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// This many unread bytes, not counting those that were consumed now.
+    Read(usize),
+    Established(Box<Secured>),
+    Failed(Fault),
+}
+
+/// What a handshake leaves.
+#[derive(Debug)]
+pub(crate) struct Secured {
+    pub(crate) opener: Opener,
+    pub(crate) sealer: Sealer,
+    pub(crate) updates: Updates,
+    pub(crate) version: Version,
+    pub(crate) facts: TlsFacts,
+}
+
+/// What rustls still does behind a handshake: new keys, and sessions for later.
+pub(crate) enum Updates {
+    Server(KernelConnection<ServerConnectionData>),
+    Client(KernelConnection<ClientConnectionData>),
+}
+
+/// Why a handshake failed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// The client speaks plain HTTP.
+    NotTls,
+    /// The server wants no handshake for this name (`ssl_reject_handshake`).
+    Rejected,
+    /// rustls' own words.
+    Protocol(rustls::Error),
+    /// The peer has ended the connection.
+    Closed,
+}
+
+impl Handshake {
+    pub(crate) fn server(choice: Rc<dyn ServerChoice>) -> Self {
+        Self::new(Role::Choosing(choice), None)
+    }
+
+    pub(crate) fn client(config: Arc<rustls::ClientConfig>, name: ServerName<'static>) -> Self {
+        let role = UnbufferedClientConnection::new(config, name)
+            .map_or(Role::Over, |connection| Role::Client(Box::new(connection)));
+        Self::new(role, None)
+    }
+
+    fn new(role: Role, server_name: Option<Box<str>>) -> Self {
+        Self {
+            role,
+            server_name,
+            seen: 0,
+            received: 0,
+        }
+    }
+
+    /// Takes the unread bytes; returns how many are consumed, and what is needed next. What is to be sent is added to
+    /// `out`, also behind a failure.
+    pub(crate) fn on_bytes(&mut self, bytes: &mut [u8], out: &mut Vec<u8>) -> (usize, Step) {
+        if let Role::Choosing(choice) = &self.role {
+            let choice = Rc::clone(choice);
+            if let Some(step) = self.choose(&*choice, bytes, out) {
+                return (0, step);
+            }
+        }
+        let mut consumed = 0;
+        loop {
+            let rest = bytes.get_mut(consumed..).unwrap_or_default();
+            // A client speaks first, before any record of the server.
+            let is_opening =
+                self.received == 0 && matches!(self.role, Role::Client(_)) && rest.is_empty();
+            let end = match next_record_end(rest, self.seen) {
+                Ok(end) => end,
+                // rustls finds the alert.
+                Err(()) => rest.len(),
+            };
+            let has_record = rest.len() >= end;
+            if !has_record && !is_opening {
+                return (consumed, Step::Read(end));
+            }
+            let fed = if has_record { end } else { 0 };
+            let record = rest.get_mut(..fed).unwrap_or_default();
+            let (discarded, progress) = self.advance(record, out);
+            consumed += discarded;
+            self.received += discarded;
+            self.seen = fed - discarded;
+            match progress {
+                Progress::Blocked if self.received + self.seen > HANDSHAKE_BYTES_MAX => {
+                    let error = rustls::Error::General(String::from("the handshake is too long"));
+                    return (consumed, Step::Failed(Fault::Protocol(error)));
+                }
+                Progress::Blocked if is_opening => return (consumed, Step::Read(HEADER_BYTES)),
+                Progress::Blocked => {}
+                Progress::Over => return (consumed, self.finish()),
+                Progress::Failed(fault) => return (consumed, Step::Failed(fault)),
+            }
+        }
+    }
+
+    /// Chooses how to answer by the ClientHello. `None`: chosen, go on.
+    fn choose(
+        &mut self,
+        choice: &dyn ServerChoice,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<Step> {
+        if bytes.first().is_some_and(|first| *first != TLS_FIRST_BYTE) {
+            return Some(Step::Failed(Fault::NotTls));
+        }
+        let hello = match ClientHello::read(bytes) {
+            Beginning::Incomplete(needed) if needed <= HELLO_BYTES_MAX + HEADER_BYTES => {
+                return Some(Step::Read(needed));
+            }
+            Beginning::Hello(hello) => hello,
+            Beginning::Incomplete(_) | Beginning::Unknown => ClientHello::default(),
+        };
+        let config = match choice.choose(&hello) {
+            Choice::Take(context) => context.0,
+            Choice::Reject => {
+                out.extend(UNRECOGNIZED_NAME);
+                self.role = Role::Over;
+                return Some(Step::Failed(Fault::Rejected));
+            }
+        };
+        self.server_name = hello.server_name;
+        match UnbufferedServerConnection::new(config) {
+            Ok(connection) => {
+                self.role = Role::Server(Box::new(connection));
+                None
+            }
+            Err(error) => Some(Step::Failed(Fault::Protocol(error))),
+        }
+    }
+
+    fn advance(&mut self, record: &mut [u8], out: &mut Vec<u8>) -> (usize, Progress) {
+        match &mut self.role {
+            Role::Server(connection) => {
+                let (discarded, progress) = advance(record, out, |bytes, out| {
+                    take(connection.process_tls_records(bytes), out)
+                });
+                (discarded, over_when(progress, connection))
+            }
+            Role::Client(connection) => {
+                let (discarded, progress) = advance(record, out, |bytes, out| {
+                    take(connection.process_tls_records(bytes), out)
+                });
+                (discarded, over_when(progress, connection))
+            }
+            Role::Choosing(_) | Role::Over => (0, Progress::Failed(Fault::Closed)),
+        }
+    }
+
+    fn finish(&mut self) -> Step {
+        match self.secured() {
+            Ok(secured) => Step::Established(Box::new(secured)),
+            Err(error) => Step::Failed(Fault::Protocol(error)),
+        }
+    }
+
+    fn secured(&mut self) -> Result<Secured, rustls::Error> {
+        let role = std::mem::replace(&mut self.role, Role::Over);
+        let (mut facts, secrets, updates, version) = match role {
+            Role::Server(connection) => {
+                let facts = facts_of(&connection);
+                let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
+                let version = version_of(kernel.protocol_version());
+                (facts, secrets, Updates::Server(kernel), version)
+            }
+            Role::Client(connection) => {
+                let facts = facts_of(&connection);
+                let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
+                let version = version_of(kernel.protocol_version());
+                (facts, secrets, Updates::Client(kernel), version)
+            }
+            Role::Choosing(_) | Role::Over => return Err(rustls::Error::HandshakeNotComplete),
+        };
+        facts.server_name = self.server_name.take();
+        let unknown =
+            || rustls::Error::General(String::from("a cipher without a record layer here"));
+        Ok(Secured {
+            opener: Opener::new(secrets.rx, version).ok_or_else(unknown)?,
+            sealer: Sealer::new(secrets.tx, version).ok_or_else(unknown)?,
+            updates,
+            version,
+            facts,
+        })
+    }
+}
+
+/// What a call of rustls led to.
+enum Progress {
+    /// It waits for the peer.
+    Blocked,
+    Over,
+    Failed(Fault),
+}
+
+/// What one state of rustls asks for.
+enum Asked {
+    /// The next state.
+    Next,
+    Blocked,
+    Failed(rustls::Error),
+}
+
+/// Has rustls look at a record until it needs another one; returns how many bytes of it are done with.
+fn advance(
+    record: &mut [u8],
+    out: &mut Vec<u8>,
+    mut process: impl FnMut(&mut [u8], &mut Vec<u8>) -> (usize, Asked),
+) -> (usize, Progress) {
+    let mut discarded = 0;
+    loop {
+        let rest = record.get_mut(discarded..).unwrap_or_default();
+        let (discard, asked) = process(rest, out);
+        discarded += discard;
+        match asked {
+            Asked::Next => {}
+            Asked::Blocked => return (discarded, Progress::Blocked),
+            Asked::Failed(error) => {
+                // The alert comes with the next calls.
+                for _ in 0..ALERT_CALLS {
+                    let (_, asked) = process(&mut [], out);
+                    if !matches!(asked, Asked::Next) {
+                        break;
+                    }
+                }
+                return (discarded, Progress::Failed(Fault::Protocol(error)));
+            }
+        }
+    }
+}
+
+/// Handles one state of rustls.
+fn take<Data>(
+    status: rustls::unbuffered::UnbufferedStatus<'_, '_, Data>,
+    out: &mut Vec<u8>,
+) -> (usize, Asked) {
+    let discard = status.discard;
+    let asked = match status.state {
+        Ok(ConnectionState::EncodeTlsData(mut data)) => {
+            let start = out.len();
+            if let Err(EncodeError::InsufficientSize(needed)) = data.encode(&mut []) {
+                out.resize(start + needed.required_size, 0);
+                let written = data.encode(out.get_mut(start..).unwrap_or_default());
+                out.truncate(start + written.unwrap_or(0));
+            }
+            Asked::Next
+        }
+        Ok(ConnectionState::TransmitTlsData(data)) => {
+            data.done();
+            Asked::Next
+        }
+        Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Asked::Failed(
+            rustls::Error::AlertReceived(rustls::AlertDescription::CloseNotify),
+        ),
+        Ok(_) => Asked::Blocked,
+        Err(error) => Asked::Failed(error),
+    };
+    (discard, asked)
+}
+
+/// A handshake that waits for nothing is over.
+fn over_when<Data>(progress: Progress, connection: &UnbufferedConnectionCommon<Data>) -> Progress {
+    match progress {
+        Progress::Blocked if !connection.is_handshaking() => Progress::Over,
+        other => other,
+    }
+}
+
+fn facts_of(connection: &CommonState) -> TlsFacts {
+    TlsFacts {
+        server_name: None,
+        alpn: connection.alpn_protocol().map(Into::into),
+        protocol: match connection.protocol_version() {
+            Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "TLSv1.3",
+        },
+        cipher: connection
+            .negotiated_cipher_suite()
+            .map_or("", |suite| cipher_name(suite.suite())),
+        is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        peer_certificates: connection
+            .peer_certificates()
+            .map(<[_]>::to_vec)
+            .unwrap_or_default(),
+    }
+}
+
+fn version_of(version: ProtocolVersion) -> Version {
+    match version {
+        ProtocolVersion::TLSv1_2 => Version::Tls12,
+        _ => Version::Tls13,
+    }
+}
+
+/// Where the record behind the bytes that were seen ends; if it is not there yet, the bytes that are needed to know.
+fn next_record_end(bytes: &[u8], seen: usize) -> Result<usize, ()> {
+    match RecordHeader::parse(bytes.get(seen..).unwrap_or_default()) {
+        None => Ok(seen + HEADER_BYTES),
+        Some(Ok(header)) => Ok(seen + HEADER_BYTES + header.len),
+        Some(Err(_)) => Err(()),
+    }
+}
+
+impl fmt::Debug for Handshake {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let role = match self.role {
+            Role::Choosing(_) => "a server that waits for the ClientHello",
+            Role::Server(_) => "server",
+            Role::Client(_) => "client",
+            Role::Over => "over",
+        };
+        write!(formatter, "Handshake({role}, {} bytes)", self.received)
+    }
+}
+
+impl fmt::Debug for Updates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Server(_) => "Server",
+            Self::Client(_) => "Client",
+        })
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotTls => formatter.write_str("http request"),
+            Self::Rejected => formatter.write_str("handshake rejected"),
+            Self::Protocol(error) => write!(formatter, "{error}"),
+            Self::Closed => formatter.write_str("peer closed connection in SSL handshake"),
+        }
+    }
+}
+
+/// The first byte of every handshake.
+const TLS_FIRST_BYTE: u8 = 22;
+
+/// The alert of `ssl_reject_handshake`, as a record.
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+/// What a peer may send before a handshake ends; chains of certificates are the most of it.
+const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
+
+/// An alert is one state to encode and one to transmit.
+const ALERT_CALLS: usize = 4;

@@ -1,0 +1,140 @@
+//! Certificates for tests, and the settings of both sides.
+
+use mill_tls::certificate::{Certified, load};
+use mill_tls::client_hello::ClientHello;
+use mill_tls::server_context::{Choice, ServerChoice, ServerContext, ServerSettings, Sessions};
+use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme,
+    SupportedCipherSuite, SupportedProtocolVersion,
+};
+use std::sync::Arc;
+
+/// A certificate that signs itself, and its key, in PEM.
+fn certificate(is_rsa: bool) -> (String, String) {
+    let kind = if is_rsa {
+        &PKCS_RSA_SHA256
+    } else {
+        &PKCS_ECDSA_P256_SHA256
+    };
+    let key = KeyPair::generate_for(kind).unwrap();
+    let params = CertificateParams::new(vec![String::from("a.example")]).unwrap();
+    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+}
+
+fn certified(is_rsa: bool) -> Certified {
+    let (certificate, key) = certificate(is_rsa);
+    load(certificate.as_bytes(), key.as_bytes()).unwrap()
+}
+
+/// A server of rustls alone.
+pub(crate) fn rustls_server(suite: SupportedCipherSuite) -> Arc<ServerConfig> {
+    let (certificate, key) = certificate(format!("{suite:?}").contains("RSA"));
+    let chain = CertificateDer::pem_slice_iter(certificate.as_bytes());
+    let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    Arc::new(
+        builder
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap(),
+    )
+}
+
+/// A server with one certificate of each kind.
+pub(crate) fn server() -> ServerContext {
+    let settings = ServerSettings {
+        certified: vec![certified(false), certified(true)],
+        tls12: true,
+        tls13: true,
+        prefers_own_order: false,
+        tickets: true,
+    };
+    ServerContext::new(settings, &Sessions::default()).unwrap()
+}
+
+/// A client that trusts everything.
+pub(crate) fn client(
+    suite: SupportedCipherSuite,
+    version: &'static SupportedProtocolVersion,
+) -> ClientConfig {
+    let provider = CryptoProvider {
+        cipher_suites: vec![suite],
+        ..aws_lc_rs::default_provider()
+    };
+    let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Trusting))
+        .with_no_client_auth();
+    config.enable_secret_extraction = true;
+    config
+}
+
+/// Every suite with its version.
+pub(crate) fn suites() -> Vec<(SupportedCipherSuite, &'static SupportedProtocolVersion)> {
+    let all = aws_lc_rs::ALL_CIPHER_SUITES.iter();
+    all.map(|suite| (*suite, suite.version())).collect()
+}
+
+/// The same server for any name.
+#[derive(Debug)]
+pub(crate) struct Only(pub(crate) ServerContext);
+
+impl ServerChoice for Only {
+    fn choose(&self, hello: &ClientHello) -> Choice {
+        if hello.server_name.as_deref() == Some("nobody.example") {
+            return Choice::Reject;
+        }
+        Choice::Take(self.0.clone())
+    }
+}
+
+#[derive(Debug)]
+struct Trusting;
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        aws_lc_rs::default_provider()
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}

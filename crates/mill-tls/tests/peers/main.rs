@@ -1,0 +1,368 @@
+//! Our records and handshakes against rustls' own, over streams that cut bytes into pieces.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod authority;
+mod pipe;
+
+use authority::{Only, client, rustls_server, server, suites};
+use mill_runtime::payload::Payload;
+use mill_runtime::stream::{Stream, StreamError, StreamOption};
+use mill_tls::handshake::Fault;
+use mill_tls::transport::Transport;
+use mill_tls::worker::TlsWorker;
+use pipe::{Pipe, Wire};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Error, ServerConnection};
+use std::io::{Read, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+const PIECES: [usize; 4] = [1, 7, 1500, usize::MAX];
+
+/// Our server, and what reaches it and leaves it.
+struct Served {
+    to_server: Rc<Wire>,
+    to_client: Rc<Wire>,
+    transport: Transport<Pipe>,
+}
+
+impl Served {
+    fn new(piece: usize) -> Self {
+        let (to_server, to_client) = (Rc::<Wire>::default(), Rc::<Wire>::default());
+        let pipe = Pipe::new(&to_server, &to_client, piece);
+        let transport = Transport::server(pipe, Rc::new(Only(server())), TlsWorker::new());
+        transport.begin_tls();
+        Self {
+            to_server,
+            to_client,
+            transport,
+        }
+    }
+
+    /// Moves bytes between both until the client has nothing to say.
+    fn run(&self, client: &mut ClientConnection) -> Result<(), Error> {
+        loop {
+            let mut sent = Vec::new();
+            while client.wants_write() {
+                client.write_tls(&mut sent).unwrap();
+            }
+            let is_quiet = sent.is_empty();
+            self.to_server.bytes.borrow_mut().extend(sent);
+            let _ = self.transport.poll_readable(1);
+            let received = std::mem::take(&mut *self.to_client.bytes.borrow_mut());
+            let mut rest = received.as_slice();
+            while !rest.is_empty() {
+                client.read_tls(&mut rest).unwrap();
+                client.process_new_packets()?;
+            }
+            if is_quiet && received.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// All plaintext that has arrived.
+    fn received(&self) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Poll::Ready(Ok(readable)) = self.transport.poll_readable(1) {
+            if readable.unread == 0 {
+                break;
+            }
+            all.extend(self.transport.read(|bytes| (bytes.len(), bytes.to_vec())));
+        }
+        all
+    }
+}
+
+fn rustls_client(config: ClientConfig) -> ClientConnection {
+    let name = ServerName::try_from("a.example").unwrap();
+    ClientConnection::new(Arc::new(config), name).unwrap()
+}
+
+fn read_all(client: &mut ClientConnection) -> Vec<u8> {
+    let mut all = Vec::new();
+    // An error is "would block", or the end.
+    let _ = client.reader().read_to_end(&mut all);
+    all
+}
+
+/// Bytes that repeat only after 251.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..=250_u8).cycle().take(len).collect()
+}
+
+#[test]
+fn every_suite_carries_bytes_both_ways_however_they_are_cut() {
+    for (suite, version) in suites() {
+        for piece in PIECES {
+            let served = Served::new(piece);
+            let mut peer = rustls_client(client(suite, version));
+            served.run(&mut peer).unwrap();
+            let facts = served.transport.tls_facts().unwrap();
+            assert_eq!(facts.server_name.as_deref(), Some("a.example"));
+            assert!(!facts.cipher.is_empty(), "{suite:?}");
+
+            let question = pattern(40_000);
+            peer.writer().write_all(&question).unwrap();
+            let answer = pattern(200_000);
+            served.transport.write(Payload::Copy(&answer));
+            let mut sent = Vec::new();
+            while peer.wants_write() {
+                peer.write_tls(&mut sent).unwrap();
+            }
+            served.to_server.bytes.borrow_mut().extend(sent);
+            assert!(served.received() == question, "{suite:?} {piece}");
+            let received = std::mem::take(&mut *served.to_client.bytes.borrow_mut());
+            let mut rest = received.as_slice();
+            let mut got = Vec::new();
+            while !rest.is_empty() {
+                peer.read_tls(&mut rest).unwrap();
+                peer.process_new_packets().unwrap();
+                got.extend(read_all(&mut peer));
+            }
+            assert!(got == answer, "{suite:?} {piece}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_needs_more_than_a_record_gets_the_records_joined() {
+    let (suite, version) = suites()[0];
+    let served = Served::new(usize::MAX);
+    let mut peer = rustls_client(client(suite, version));
+    served.run(&mut peer).unwrap();
+    for part in [&b"one "[..], b"two ", b"three"] {
+        peer.writer().write_all(part).unwrap();
+        peer.writer().flush().unwrap();
+    }
+    let mut sent = Vec::new();
+    while peer.wants_write() {
+        peer.write_tls(&mut sent).unwrap();
+    }
+    served.to_server.bytes.borrow_mut().extend(sent);
+    let Poll::Ready(Ok(readable)) = served.transport.poll_readable(10) else {
+        panic!("three records are there");
+    };
+    assert_eq!(readable.unread, 13);
+    // A part is consumed, and the rest stays.
+    served.transport.read(|bytes| {
+        assert_eq!(bytes, b"one two three");
+        (4, ())
+    });
+    served.transport.read(|bytes| {
+        assert_eq!(bytes, b"two three");
+        (bytes.len(), ())
+    });
+    assert!(served.transport.poll_readable(1).is_pending());
+}
+
+#[test]
+fn close_notify_is_the_end_and_a_fin_without_it_is_not() {
+    for is_closed in [true, false] {
+        let (suite, version) = suites()[0];
+        let served = Served::new(usize::MAX);
+        let mut peer = rustls_client(client(suite, version));
+        served.run(&mut peer).unwrap();
+        peer.writer().write_all(b"last").unwrap();
+        if is_closed {
+            peer.send_close_notify();
+        }
+        let mut sent = Vec::new();
+        while peer.wants_write() {
+            peer.write_tls(&mut sent).unwrap();
+        }
+        served.to_server.bytes.borrow_mut().extend(sent);
+        served.to_server.is_finished.set(true);
+        assert_eq!(served.received(), b"last");
+        match served.transport.poll_readable(1) {
+            Poll::Ready(Ok(readable)) => assert!(is_closed && readable.finished),
+            Poll::Ready(Err(error)) => {
+                assert!(!is_closed && error == StreamError::Unfinished);
+            }
+            Poll::Pending => panic!("FIN has arrived"),
+        }
+    }
+}
+
+#[test]
+fn our_end_is_told_unless_the_answer_was_cut() {
+    for resets in [false, true] {
+        let (suite, version) = suites()[0];
+        let served = Served::new(usize::MAX);
+        let mut peer = rustls_client(client(suite, version));
+        served.run(&mut peer).unwrap();
+        served.transport.write(Payload::Copy(b"half"));
+        if resets {
+            let _ = served.transport.set(StreamOption::ResetOnClose);
+        }
+        drop(served.transport);
+        let received = std::mem::take(&mut *served.to_client.bytes.borrow_mut());
+        peer.read_tls(&mut received.as_slice()).unwrap();
+        let state = peer.process_new_packets().unwrap();
+        assert_eq!(state.peer_has_closed(), !resets);
+        assert_eq!(served.to_client.is_reset.get(), resets);
+        assert_eq!(read_all(&mut peer), b"half");
+    }
+}
+
+#[test]
+fn new_keys_of_either_side_are_taken() {
+    for (suite, version) in suites()
+        .into_iter()
+        .filter(|(suite, _)| suite.tls13().is_some())
+    {
+        let served = Served::new(usize::MAX);
+        let mut peer = rustls_client(client(suite, version));
+        served.run(&mut peer).unwrap();
+        for round in 0..3_u8 {
+            peer.refresh_traffic_keys().unwrap();
+            peer.writer().write_all(&[round; 9]).unwrap();
+            let mut sent = Vec::new();
+            while peer.wants_write() {
+                peer.write_tls(&mut sent).unwrap();
+            }
+            served.to_server.bytes.borrow_mut().extend(sent);
+            assert_eq!(served.received(), [round; 9]);
+            served.transport.write(Payload::Copy(&[round; 5]));
+            served.run(&mut peer).unwrap();
+            assert_eq!(read_all(&mut peer), [round; 5]);
+        }
+    }
+}
+
+#[test]
+fn a_byte_that_was_changed_on_the_way_is_found_and_answered_by_an_alert() {
+    let (suite, version) = suites()[0];
+    let clean = {
+        let served = Served::new(usize::MAX);
+        let mut peer = rustls_client(client(suite, version));
+        served.run(&mut peer).unwrap();
+        peer.writer().write_all(b"hello").unwrap();
+        let mut sent = Vec::new();
+        peer.write_tls(&mut sent).unwrap();
+        sent.len()
+    };
+    for at in 0..clean {
+        let served = Served::new(usize::MAX);
+        let mut peer = rustls_client(client(suite, version));
+        served.run(&mut peer).unwrap();
+        peer.writer().write_all(b"hello").unwrap();
+        let mut sent = Vec::new();
+        peer.write_tls(&mut sent).unwrap();
+        sent[at] ^= 1;
+        // A longer record than there is: its end is awaited.
+        sent.extend([0; 256]);
+        served.to_server.bytes.borrow_mut().extend(sent);
+        match served.transport.poll_readable(1) {
+            // The minor version and lengths that are awaited say nothing yet.
+            Poll::Ready(Ok(readable)) => assert!(at == 2 && readable.unread == 5, "{at}"),
+            Poll::Ready(Err(error)) => {
+                assert_eq!(error, StreamError::Tls);
+                assert!(
+                    !served.to_client.bytes.borrow().is_empty(),
+                    "{at}: an alert"
+                );
+                assert!(served.transport.tls_fault().is_some());
+            }
+            Poll::Pending => assert_eq!(at, 3, "the length's high byte"),
+        }
+        served.transport.read(|bytes| {
+            assert!(at == 2 || bytes.is_empty(), "nothing unchecked is lent");
+            (0, ())
+        });
+    }
+}
+
+#[test]
+fn a_client_of_ours_reaches_a_server_of_rustls_with_every_suite() {
+    for (suite, version) in suites() {
+        for piece in PIECES {
+            let (to_server, to_client) = (Rc::<Wire>::default(), Rc::<Wire>::default());
+            let pipe = Pipe::new(&to_client, &to_server, piece);
+            let name = ServerName::try_from("a.example").unwrap();
+            let config = Arc::new(client(suite, version));
+            let transport = Transport::client(pipe, config, name, TlsWorker::new());
+            transport.begin_tls();
+            let mut peer = ServerConnection::new(rustls_server(suite)).unwrap();
+            // Held until the handshake is over.
+            transport.write(Payload::Copy(b"question"));
+            let mut got = Vec::new();
+            for _ in 0..20 {
+                let _ = transport.poll_drained(0);
+                let _ = transport.poll_readable(1);
+                let sent = std::mem::take(&mut *to_server.bytes.borrow_mut());
+                let mut rest = sent.as_slice();
+                while !rest.is_empty() {
+                    peer.read_tls(&mut rest).unwrap();
+                    peer.process_new_packets().unwrap();
+                }
+                let _ = peer.reader().read_to_end(&mut got);
+                let mut answer = Vec::new();
+                while peer.wants_write() {
+                    peer.write_tls(&mut answer).unwrap();
+                }
+                to_client.bytes.borrow_mut().extend(answer);
+            }
+            assert_eq!(got, b"question", "{suite:?} {piece}");
+            peer.writer().write_all(b"answer").unwrap();
+            let mut answer = Vec::new();
+            peer.write_tls(&mut answer).unwrap();
+            to_client.bytes.borrow_mut().extend(answer);
+            assert!(transport.poll_readable(6).is_ready());
+            transport.read(|bytes| {
+                assert_eq!(bytes, b"answer");
+                (6, ())
+            });
+        }
+    }
+}
+
+#[test]
+fn a_client_that_speaks_plain_http_is_heard_in_clear() {
+    let served = Served::new(usize::MAX);
+    (served.to_server.bytes.borrow_mut()).extend(b"GET / HTTP/1.1\r\n\r\n");
+    assert!(served.transport.poll_readable(1).is_ready());
+    assert!(served.transport.is_clear_where_tls_was_due());
+    served.transport.read(|bytes| {
+        assert_eq!(bytes, b"GET / HTTP/1.1\r\n\r\n");
+        (bytes.len(), ())
+    });
+    served.transport.write(Payload::Copy(b"HTTP/1.1 400"));
+    assert_eq!(*served.to_client.bytes.borrow(), b"HTTP/1.1 400");
+}
+
+#[test]
+fn a_name_that_is_rejected_gets_its_alert() {
+    let (suite, version) = suites()[0];
+    let served = Served::new(usize::MAX);
+    let name = ServerName::try_from("nobody.example").unwrap();
+    let mut peer = ClientConnection::new(Arc::new(client(suite, version)), name).unwrap();
+    let error = served.run(&mut peer).unwrap_err();
+    assert!(error.to_string().contains("UnrecognisedName"), "{error}");
+    assert_eq!(served.transport.tls_fault(), Some(Fault::Rejected));
+}
+
+#[test]
+fn sessions_are_resumed_by_tickets() {
+    for (suite, version) in suites() {
+        let settings = server();
+        let config = Arc::new(client(suite, version));
+        for is_resumed in [false, true] {
+            let (to_server, to_client) = (Rc::<Wire>::default(), Rc::<Wire>::default());
+            let pipe = Pipe::new(&to_server, &to_client, usize::MAX);
+            let choice = Rc::new(Only(settings.clone()));
+            let served = Served {
+                transport: Transport::server(pipe, choice, TlsWorker::new()),
+                to_server,
+                to_client,
+            };
+            served.transport.begin_tls();
+            let name = ServerName::try_from("a.example").unwrap();
+            let mut peer = ClientConnection::new(Arc::clone(&config), name).unwrap();
+            served.run(&mut peer).unwrap();
+            let facts = served.transport.tls_facts().unwrap();
+            assert_eq!(facts.is_resumed, is_resumed, "{suite:?}");
+        }
+    }
+}
