@@ -12,6 +12,8 @@ use crate::source::{Source, SourceError};
 pub struct Bundle {
     /// Path and content of each file, once each, in the order of the first reading (`-T` prints them so).
     pub files: Vec<(Text, Text)>,
+    /// Path and content of each file with a certificate or a private key; never shown.
+    pub secrets: Vec<(Text, Text)>,
     /// Pattern and matches.
     pub globs: Vec<(Text, Vec<Text>)>,
     /// Host name and addresses.
@@ -50,6 +52,15 @@ impl<S: Source> Source for Recording<S> {
         Ok(content)
     }
 
+    fn read_secret(&self, path: &[u8]) -> Result<Vec<u8>, SourceError> {
+        let content = self.inner.read_secret(path)?;
+        let secrets = &mut self.bundle.borrow_mut().secrets;
+        if !secrets.iter().any(|(known, _)| **known == *path) {
+            secrets.push((Text::from(path), Text::from(content.as_slice())));
+        }
+        Ok(content)
+    }
+
     fn glob(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>, SourceError> {
         let found = self.inner.glob(pattern)?;
         let globs = &mut self.bundle.borrow_mut().globs;
@@ -75,9 +86,11 @@ impl<S: Source> Source for Recording<S> {
 
 impl Source for Bundle {
     fn read(&self, path: &[u8]) -> Result<Vec<u8>, SourceError> {
-        let file = self.files.iter().find(|(known, _)| **known == *path);
-        file.map(|(_, content)| content.to_vec())
-            .ok_or_else(SourceError::not_found)
+        content_of(&self.files, path)
+    }
+
+    fn read_secret(&self, path: &[u8]) -> Result<Vec<u8>, SourceError> {
+        content_of(&self.secrets, path)
     }
 
     fn glob(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>, SourceError> {
@@ -93,14 +106,20 @@ impl Source for Bundle {
     }
 }
 
+fn content_of(files: &[(Text, Text)], path: &[u8]) -> Result<Vec<u8>, SourceError> {
+    let file = files.iter().find(|(known, _)| **known == *path);
+    file.map(|(_, content)| content.to_vec())
+        .ok_or_else(SourceError::not_found)
+}
+
 /// The encoded form, all numbers little-endian u32:
 ///
 /// ```text
-/// magic "MBC1" | count | (path, content)* | count | (pattern, count, path*)*
+/// magic "MBC2" | count | (path, content)* | count | (path, secret content)* | count | (pattern, count, path*)*
 ///              | count | (host, count, 16 bytes of IPv6 or mapped IPv4 *)*
 /// text = length, bytes
 /// ```
-const MAGIC: &[u8; 4] = b"MBC1";
+const MAGIC: &[u8; 4] = b"MBC2";
 
 impl Bundle {
     /// As bytes, for a pipe or a memfd between processes of the same version.
@@ -108,10 +127,12 @@ impl Bundle {
     /// Text beyond 4 GiB cannot be encoded; such a configuration is not read in the first place.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        emit_count(&mut out, self.files.len());
-        for (path, content) in &self.files {
-            emit_text(&mut out, path);
-            emit_text(&mut out, content);
+        for files in [&self.files, &self.secrets] {
+            emit_count(&mut out, files.len());
+            for (path, content) in files {
+                emit_text(&mut out, path);
+                emit_text(&mut out, content);
+            }
         }
         emit_count(&mut out, self.globs.len());
         for (pattern, paths) in &self.globs {
@@ -138,10 +159,10 @@ impl Bundle {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(MAGIC)?;
         let mut bundle = Self::default();
-        for _ in 0..parse_count(&mut rest)? {
-            bundle
-                .files
-                .push((parse_text(&mut rest)?, parse_text(&mut rest)?));
+        for files in [&mut bundle.files, &mut bundle.secrets] {
+            for _ in 0..parse_count(&mut rest)? {
+                files.push((parse_text(&mut rest)?, parse_text(&mut rest)?));
+            }
         }
         for _ in 0..parse_count(&mut rest)? {
             let pattern = parse_text(&mut rest)?;

@@ -10,6 +10,11 @@ pub trait Source {
     /// The whole content of a file. Paths are absolute.
     fn read(&self, path: &[u8]) -> Result<Vec<u8>, SourceError>;
 
+    /// The whole content of a file with a private key: read as the others, and never shown (`-T`).
+    fn read_secret(&self, path: &[u8]) -> Result<Vec<u8>, SourceError> {
+        self.read(path)
+    }
+
     /// The paths that a pattern matches, sorted, as by glob(3); none is no error.
     fn glob(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>, SourceError>;
 

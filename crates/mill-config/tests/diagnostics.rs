@@ -124,14 +124,14 @@ fn a_misplaced_directive_is_reported_with_its_contexts() {
 }
 
 #[test]
-fn a_listener_for_tls_is_refused_with_its_reason() {
+fn a_listener_for_http3_is_refused_with_its_reason() {
     check(
-        "events {}\nhttp { server { listen 443 ssl; } }",
-        "nginx: [emerg] the \"ssl\" parameter is known to nginx, but not to Millstream yet in \
+        "events {}\nhttp { server { listen 443 quic; } }",
+        "nginx: [emerg] the \"quic\" parameter is known to nginx, but not to Millstream yet in \
          /etc/nginx/nginx.conf:2\n\
-         \x20 2 | http { server { listen 443 ssl; } }\n\
-         \x20   |                            ^^^\n\
-         help: TLS comes in a later version; remove the parameter\n",
+         \x20 2 | http { server { listen 443 quic; } }\n\
+         \x20   |                            ^^^^\n\
+         help: HTTP/3 comes in a later version; remove the parameter\n",
     );
 }
 

@@ -126,7 +126,7 @@ fn seed_001_loads_with_every_number_of_workers() {
         assert_eq!(location.open_file.valid, Duration::from_secs(30));
         let format = &http(&loaded.config).log_formats[1];
         assert_eq!(format.name, "main");
-        let cipher = mill_config::config::Part::Variable(Variable::Absent("ssl_cipher"));
+        let cipher = mill_config::config::Part::Variable(Variable::SslCipher);
         assert!(format.template.parts().contains(&cipher));
     }
 }

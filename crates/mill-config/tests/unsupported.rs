@@ -30,11 +30,11 @@ http {
     }
     limit_req_zone $binary_remote_addr zone=a:10m rate=1r/s;
     server {
-        listen 443 ssl http2;
+        listen 443 quic http2;
         location / { auth_basic here; include auth.inc; }
         location /a { auth_basic here; include auth.inc; }
     }
-    server { listen 444 ssl; access_log syslog:server=a; }
+    server { listen 444 quic; access_log syslog:server=a; }
 }
 ";
     let told = refused(text);
@@ -47,7 +47,7 @@ http {
          \x20   |     ^^^\n\
          \x20 geo                   1 time,  first in /etc/nginx/nginx.conf:3   ngx_http_geo_module\n\
          \x20 limit_req_zone        1 time,  first in /etc/nginx/nginx.conf:7   ngx_http_limit_req_module\n\
-         \x20 listen … ssl          2 times, first in /etc/nginx/nginx.conf:9   TLS\n\
+         \x20 listen … quic         2 times, first in /etc/nginx/nginx.conf:9   HTTP/3\n\
          \x20 listen … http2        1 time,  first in /etc/nginx/nginx.conf:9   HTTP/2\n\
          \x20 auth_basic            2 times, first in /etc/nginx/nginx.conf:10  ngx_http_auth_basic_module\n\
          \x20 auth_basic_user_file  2 times, first in /etc/nginx/auth.inc:1     ngx_http_auth_basic_module\n\

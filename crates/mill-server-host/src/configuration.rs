@@ -6,6 +6,7 @@ use mill_config::diagnostic::Diagnostic;
 use mill_config::glob;
 use mill_config::load::{self, Options};
 use mill_config::source::{Memory, Source, SourceError};
+use mill_server::tls::TlsSite;
 use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -45,7 +46,11 @@ impl Texts {
 fn read(source: impl Source, options: &Options) -> Reading {
     let recording = Recording::new(source);
     let (result, remarks) = match load::load(&recording, options) {
-        Ok(loaded) => (Ok(loaded.config), loaded.remarks),
+        // Certificates and keys that cannot be used are refused before any process is asked to use them.
+        Ok(loaded) => match TlsSite::following(None, &loaded.config) {
+            Ok(_) => (Ok(loaded.config), loaded.remarks),
+            Err(error) => (Err(*error), loaded.remarks),
+        },
         Err(failure) => (Err(failure.error), failure.remarks),
     };
     Reading {

@@ -30,6 +30,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::{Duration, Instant};
+use mill_tls::transport::{Transport, TransportOf};
 use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::future::poll_fn;
@@ -38,7 +39,7 @@ use std::task::Poll;
 
 /// A client's connection while its task runs.
 pub struct Connection<E: Engine> {
-    stream: E::Stream,
+    stream: TransportOf<E>,
     local: Rc<Local<E>>,
     listener: Rc<ListenerContext>,
     /// Made when a request first needs it.
@@ -77,6 +78,10 @@ pub fn serve<E: Engine>(
     listener: Rc<ListenerContext>,
     local: Rc<Local<E>>,
 ) -> impl Future<Output = ()> {
+    let stream = match listener.server_choice(|| stream.local()) {
+        None => Transport::Tcp(stream),
+        Some(choice) => Transport::server(stream, choice, local.tls.clone()),
+    };
     let mut connection = Connection::new(stream, listener, local);
     async move {
         if connection.awaits_proxy_header()
@@ -84,6 +89,7 @@ pub fn serve<E: Engine>(
         {
             return;
         }
+        connection.stream.begin_tls();
         loop {
             match poll_fn(|_| connection.poll_next()).await {
                 Next::End => return,
@@ -133,7 +139,7 @@ fn carry<E: Engine>(mut connection: Connection<E>) -> impl Future<Output = ()> {
 }
 
 impl<E: Engine> Connection<E> {
-    fn new(stream: E::Stream, listener: Rc<ListenerContext>, local: Rc<Local<E>>) -> Self {
+    fn new(stream: TransportOf<E>, listener: Rc<ListenerContext>, local: Rc<Local<E>>) -> Self {
         let started = local.scheduler.now();
         let deadline = started + listener.header_timeout();
         let number = local.next_connection_number();
@@ -259,7 +265,10 @@ impl<E: Engine> Connection<E> {
     /// Answers the next request from the hot answers. `None`: answered, look for the next one.
     fn answer_hot(&mut self) -> Option<Next> {
         // The id of a removed listener may belong to another one now.
-        if self.stream.queued() > QUEUED_MAX || self.listener.is_gone() {
+        if self.stream.queued() > QUEUED_MAX
+            || self.listener.is_gone()
+            || self.stream.is_clear_where_tls_was_due()
+        {
             return Some(Next::Cycle);
         }
         let local = Rc::clone(&self.local);
@@ -370,6 +379,15 @@ impl<E: Engine> Connection<E> {
                 facts
             }
         };
+        if facts.tls.get().is_none() {
+            // A header of the PROXY protocol has made the facts before the handshake.
+            if let Some(tls) = self.stream.tls_facts() {
+                facts.tls.get_or_init(|| tls);
+            }
+            facts
+                .lacks_tls
+                .set(self.stream.is_clear_where_tls_was_due());
+        }
         let is_asked_for = !has_host || self.listener.needs_local_address();
         if is_asked_for && facts.is_local_unknown() {
             facts.reached.get_or_init(|| self.stream.local());
@@ -385,6 +403,8 @@ impl<E: Engine> Connection<E> {
             reached: OnceCell::new(),
             listening_at: self.listener.address.clone(),
             proxy_header,
+            tls: OnceCell::new(),
+            lacks_tls: Cell::new(false),
             transport: Cell::new(None),
             started: self.started,
         })

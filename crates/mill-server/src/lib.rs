@@ -68,6 +68,9 @@ pub mod answer;
 /// `proxy_pass`.
 pub mod proxy;
 
+/// What handshakes of TLS are answered with.
+pub mod tls;
+
 /// A worker's connections to upstream servers.
 pub mod upstreams;
 

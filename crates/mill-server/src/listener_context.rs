@@ -1,12 +1,15 @@
 //! The listener that a connection was accepted by.
 
 use crate::site::Site;
+use crate::tls::ServerOfName;
 use mill_config::config::{Http, ListenAddress, Listener, Server};
 use mill_http::limits::{HeadRules, NameRules};
 use mill_runtime::address::Address;
 use mill_runtime::time::Duration;
+use mill_tls::server_context::ServerChoice;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A listener of a worker. It outlives configurations: each one that still has the listener updates it.
@@ -19,6 +22,8 @@ pub struct ListenerContext {
     header_timeout: Cell<Duration>,
     /// Connections to one of its addresses begin with a header of the PROXY protocol.
     proxy_protocol: Cell<bool>,
+    /// Connections to one of its addresses begin with a handshake of TLS.
+    ssl: Cell<bool>,
     /// Requests depend on the address that the client has connected to.
     needs_local_address: Cell<bool>,
     /// The configuration of its requests: the one in force, or the last one that had the listener.
@@ -39,6 +44,7 @@ impl ListenerContext {
             rules: Cell::new(HeadRules::default()),
             header_timeout: Cell::new(Duration::from_secs(60)),
             proxy_protocol: Cell::new(false),
+            ssl: Cell::new(false),
             needs_local_address: Cell::new(false),
             site: RefCell::new(Arc::clone(site)),
             listener: Cell::new(listener),
@@ -56,6 +62,7 @@ impl ListenerContext {
         if let Some(listener) = http(site).and_then(|http| http.listeners.get(listener)) {
             let of_others = listener.specific.iter().map(|(_, hosts)| hosts);
             let mut all = of_others.chain([&listener.hosts]);
+            self.ssl.set(all.clone().any(|hosts| hosts.ssl));
             self.proxy_protocol
                 .set(all.any(|hosts| hosts.proxy_protocol));
             let is_mentioned = site.mentions.local_address;
@@ -96,6 +103,26 @@ impl ListenerContext {
         let listener = http(&site).and_then(|http| http.listeners.get(self.listener.get()));
         let local = ip_of(&local()).map(|address| address.ip());
         listener.is_some_and(|listener| listener.hosts_for(local).proxy_protocol)
+    }
+
+    /// How handshakes are answered on connections to this local address; `None` if they are in clear. `local` is called
+    /// only if some are not.
+    pub fn server_choice(&self, local: impl FnOnce() -> Address) -> Option<Rc<dyn ServerChoice>> {
+        if !self.ssl.get() {
+            return None;
+        }
+        let site = self.site();
+        let listener = self.listener.get();
+        let local = ip_of(&local()).map(|address| address.ip());
+        let hosts = http(&site)?.listeners.get(listener)?.hosts_for(local);
+        let is_ssl = hosts.ssl;
+        is_ssl.then(|| -> Rc<dyn ServerChoice> {
+            Rc::new(ServerOfName {
+                site,
+                listener,
+                local,
+            })
+        })
     }
 
     /// Whether a request of the configuration may depend on the address that its client has connected to.

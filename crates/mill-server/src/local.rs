@@ -22,6 +22,7 @@ use mill_runtime::pool::FuturePool;
 use mill_runtime::received::Received;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Instant;
+use mill_tls::worker::TlsWorker;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::{Rc, Weak};
@@ -100,6 +101,8 @@ pub struct Local<E: Engine> {
     pub compressed: RefCell<CompressedContents>,
     /// Connections to upstream servers, and the choice among these.
     pub(crate) upstreams: WorkerUpstreams<E>,
+    /// Buffers of all connections under TLS.
+    pub(crate) tls: TlsWorker,
     /// Names to addresses.
     pub(crate) resolvers: WorkerResolvers,
     /// Numbers that this worker has reserved and not used yet: the next one, and how many.
@@ -145,6 +148,7 @@ impl<E: DatagramEngine> Local<E> {
             tunnels: FuturePool::new(POOLED_MAX),
             room_wanted: Cell::new(0),
             open_files,
+            tls: TlsWorker::new(),
             site: RefCell::new(site),
             site_since: Cell::new(now),
             date: Cell::new((0, imf_fixdate(0))),

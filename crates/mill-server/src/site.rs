@@ -2,6 +2,7 @@
 
 use crate::api::baselines::Baselines;
 use crate::resolvers::ResolverZones;
+use crate::tls::TlsSite;
 use crate::upstreams::Upstreams;
 use crate::variables::mention::Mentions;
 use crate::zones::Zones;
@@ -18,6 +19,8 @@ pub struct Site {
     pub mentions: Mentions,
     /// Groups of upstream servers.
     pub upstreams: Upstreams,
+    /// What handshakes of TLS are answered with.
+    pub tls: TlsSite,
     /// What resolvers have counted.
     pub resolver_zones: ResolverZones,
     /// Where the API's statistics of connections and requests begin.
@@ -38,7 +41,10 @@ impl Site {
         let known = previous.map(|previous| &previous.upstreams);
         let resolver_zones = previous.map(|previous| &previous.resolver_zones);
         let zones = previous.map(|previous| &previous.zones);
+        // The process which reads the configuration has tried this before, and refused it (`TlsSite::following`).
+        let tls = TlsSite::following(previous.map(|previous| &previous.tls), &config);
         Self {
+            tls: tls.unwrap_or_default(),
             upstreams: Upstreams::new(&config, known),
             resolver_zones: ResolverZones::new(&config, resolver_zones),
             baselines: previous

@@ -17,6 +17,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
+use mill_tls::transport::TransportOf;
 use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
 use mill_upstream::pool::{IdleConnections, Reuse, Scope};
@@ -52,7 +53,7 @@ pub struct WorkerGroup<E: Engine> {
     pub(crate) selector: RefCell<Selector>,
     /// Requests that wait for a server, if the group has a queue.
     pub(crate) queue: Option<Rc<Queue>>,
-    idle: RefCell<IdleConnections<E::Stream>>,
+    idle: RefCell<IdleConnections<TransportOf<E>>>,
     /// How many of them the group knows of.
     idle_counted: Cell<usize>,
     sweeping: Rc<Sweeping>,
@@ -172,14 +173,20 @@ impl<E: Engine> WorkerGroup<E> {
         peer: &Arc<Peer>,
         scope: Option<&Scope>,
         now: Instant,
-    ) -> Option<(E::Stream, Reuse)> {
+    ) -> Option<(TransportOf<E>, Reuse)> {
         let taken = self.idle.borrow_mut().take(peer, scope, now);
         self.count_idle();
         taken
     }
 
     /// Keeps a connection whose answer is whole.
-    pub(crate) fn keep(&self, peer: &Arc<Peer>, stream: E::Stream, reuse: Reuse, now: Instant) {
+    pub(crate) fn keep(
+        &self,
+        peer: &Arc<Peer>,
+        stream: TransportOf<E>,
+        reuse: Reuse,
+        now: Instant,
+    ) {
         self.idle.borrow_mut().keep(peer, stream, reuse, now);
         self.count_idle();
         self.sweeping.notice();

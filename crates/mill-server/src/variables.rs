@@ -135,8 +135,25 @@ fn plain<'a, E: Engine>(
         Variable::RequestLength => target::length(request).into(),
         Variable::ServerProtocol => target::protocol(request).into(),
         Variable::RemoteUser => target::user(request)?.into(),
-        Variable::Scheme => b"http"[..].into(),
-        Variable::Https => b""[..].into(),
+        Variable::Scheme => connection.scheme().as_bytes().into(),
+        Variable::Https => match connection.tls.get() {
+            Some(_) => b"on"[..].into(),
+            None => b""[..].into(),
+        },
+        Variable::SslAlpnProtocol => connection.tls.get()?.alpn.as_deref()?.into(),
+        Variable::SslCipher => connection.tls.get()?.cipher.as_bytes().into(),
+        Variable::SslProtocol => connection.tls.get()?.protocol.as_bytes().into(),
+        Variable::SslServerName => connection
+            .tls
+            .get()?
+            .server_name
+            .as_deref()?
+            .as_bytes()
+            .into(),
+        Variable::SslSessionReused => match connection.tls.get()?.is_resumed {
+            true => b"r"[..].into(),
+            false => b"."[..].into(),
+        },
         Variable::ServerName => request.server.name.as_bytes().into(),
 
         Variable::RemoteAddr => connection::host(request.client()).into(),

@@ -32,10 +32,10 @@ mill-conformance: mill-runtime
 mill-sim: mill-wire mill-runtime mill-stack mill-bypass
 # Tests only: servers, clients and the load generator over the stack in one simulated network.
 mill-simtest: mill-wire mill-tcp mill-sim mill-runtime mill-stack mill-bypass mill-server mill-config mill-metrics mill-load
-mill-server: mill-runtime mill-http mill-config mill-metrics mill-upstream
+mill-server: mill-runtime mill-tls mill-http mill-config mill-metrics mill-upstream
 # Its status shows hosts, flows and the states of connections, in the types of stack and TCP, and servers in those of mill-upstream.
 mill-server-host: mill-sys mill-tcp mill-stack mill-device mill-engine mill-runtime mill-server mill-upstream mill-config mill-metrics mill-status
-mill-load: mill-runtime mill-http mill-metrics
+mill-load: mill-runtime mill-tls mill-http mill-metrics
 mill-load-host: mill-sys mill-device mill-engine mill-runtime mill-load
 # The lab measures programs as processes, Millstream's too: it uses neither server nor load generator.
 mill-lab: mill-metrics mill-config

@@ -80,6 +80,8 @@ pub struct ListenOptions {
     /// `proxy_protocol`: connections begin with a header of the PROXY protocol, for all servers of this address; see
     /// [`VirtualHosts::proxy_protocol`].
     pub proxy_protocol: bool,
+    /// `ssl`: connections begin with a handshake of TLS, for all servers of this address; see [`VirtualHosts::ssl`].
+    pub ssl: bool,
     /// `bind`, or an option that needs a socket of its own.
     pub bind: bool,
 }
@@ -96,6 +98,7 @@ impl Default for ListenOptions {
             ipv6only: true,
             so_keepalive: SocketKeepalive::System,
             proxy_protocol: false,
+            ssl: false,
             bind: false,
         }
     }

@@ -14,6 +14,8 @@ pub struct VirtualHosts {
     pub names: ServerNames<Arc<Server>>,
     /// `proxy_protocol` of the address: connections to it begin with a header of the PROXY protocol.
     pub proxy_protocol: bool,
+    /// `ssl` of the address: connections to it begin with a handshake of TLS.
+    pub ssl: bool,
 }
 
 impl VirtualHosts {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::directives::{
     access, autoindex, charset, client_body, client_header, connection, error_page, fastcgi, file,
     gzip, header, limit_rate, log, memcached, mime, open_file, pass, proxy, realip, resolver,
-    rewrite, scgi, uwsgi,
+    rewrite, scgi, tls, uwsgi,
 };
 
 pub use access::{AccessSettings, Satisfy};
@@ -39,6 +39,7 @@ pub use realip::{RealIpHeader, RealIpSettings};
 pub use resolver::ResolverSettings;
 pub use rewrite::RewriteSettings;
 pub use scgi::ScgiSettings;
+pub use tls::{TlsFile, TlsProtocols, TlsSettings};
 pub use uwsgi::UwsgiSettings;
 
 /// Declares a group of settings: its struct with nginx's defaults, and its `Draft`, in which `None` means "not in this
@@ -106,6 +107,8 @@ macro_rules! settings {
 }
 
 settings! {
+    /// TLS to clients; only servers have directives for it.
+    tls: tls::TlsSettings,
     /// The head of a request; only servers have directives for it.
     client_header: client_header::ClientHeaderSettings,
     /// The content of a request.

@@ -121,6 +121,16 @@ pub enum Variable {
     ServerPort,
     /// `$server_protocol`. `HTTP/1.0`, `HTTP/1.1`.
     ServerProtocol,
+    /// `$ssl_alpn_protocol`. The protocol that ALPN has agreed on.
+    SslAlpnProtocol,
+    /// `$ssl_cipher`. The cipher, as OpenSSL names it.
+    SslCipher,
+    /// `$ssl_protocol`. `TLSv1.2` or `TLSv1.3`.
+    SslProtocol,
+    /// `$ssl_server_name`. The server name that the client has asked for (SNI).
+    SslServerName,
+    /// `$ssl_session_reused`. `r` if the session was resumed, else `.`.
+    SslSessionReused,
     /// `$status`. Status of the answer.
     Status,
     /// `$tcpinfo_rtt`. TCP_INFO: round-trip time in microseconds.
@@ -327,6 +337,11 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("server_name", Variable::ServerName),
     ("server_port", Variable::ServerPort),
     ("server_protocol", Variable::ServerProtocol),
+    ("ssl_alpn_protocol", Variable::SslAlpnProtocol),
+    ("ssl_cipher", Variable::SslCipher),
+    ("ssl_protocol", Variable::SslProtocol),
+    ("ssl_server_name", Variable::SslServerName),
+    ("ssl_session_reused", Variable::SslSessionReused),
     ("status", Variable::Status),
     ("tcpinfo_rcv_space", Variable::TcpinfoRcvSpace),
     ("tcpinfo_rtt", Variable::TcpinfoRtt),
@@ -379,8 +394,6 @@ const ABSENT: &[&str] = &[
     "secure_link",
     "secure_link_expires",
     "slice_range",
-    "ssl_alpn_protocol",
-    "ssl_cipher",
     "ssl_ciphers",
     "ssl_client_cert",
     "ssl_client_escaped_cert",
@@ -401,10 +414,7 @@ const ABSENT: &[&str] = &[
     "ssl_early_data",
     "ssl_ech_outer_server_name",
     "ssl_ech_status",
-    "ssl_protocol",
-    "ssl_server_name",
     "ssl_session_id",
-    "ssl_session_reused",
     "ssl_sigalg",
     "uid_got",
     "uid_reset",
@@ -442,7 +452,7 @@ mod tests {
             Some(Variable::SentHttp(Text::from("etag"))),
         );
         check("arg_x", Some(Variable::Arg(Text::from("x"))));
-        check("ssl_cipher", Some(Variable::Absent("ssl_cipher")));
+        check("ssl_ciphers", Some(Variable::Absent("ssl_ciphers")));
         check(
             "upstream_http_server",
             Some(Variable::UpstreamHttp(Text::from("server"))),

@@ -93,6 +93,7 @@ pub(crate) fn add(
     {
         draft.servers.push(server);
         let proxy_protocol = draft.options.proxy_protocol || written.options.proxy_protocol;
+        let ssl = draft.options.ssl || written.options.ssl;
         if written.set {
             draft.options = written.options.clone();
             draft.options_set = true;
@@ -102,6 +103,7 @@ pub(crate) fn add(
             draft.default_server = server;
         }
         draft.options.proxy_protocol = proxy_protocol;
+        draft.options.ssl = ssl;
     }
     Ok(())
 }
@@ -216,7 +218,7 @@ fn parse_port(text: &[u8]) -> Option<u16> {
 }
 
 /// Parameters of protocols that are not supported yet.
-const LATER: [(&str, &str); 3] = [("ssl", "TLS"), ("http2", "HTTP/2"), ("quic", "HTTP/3")];
+const LATER: [(&str, &str); 2] = [("http2", "HTTP/2"), ("quic", "HTTP/3")];
 
 fn option(
     resolver: &mut Resolver<'_>,
@@ -242,6 +244,10 @@ fn option(
         }
         (b"proxy_protocol", None) => {
             options.proxy_protocol = true;
+            return Ok(());
+        }
+        (b"ssl", None) => {
+            options.ssl = true;
             return Ok(());
         }
         (b"bind", None) => {}

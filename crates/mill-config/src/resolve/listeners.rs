@@ -101,6 +101,7 @@ impl Resolver<'_> {
             default,
             names,
             proxy_protocol: draft.options.proxy_protocol,
+            ssl: draft.options.ssl,
         }))
     }
 }

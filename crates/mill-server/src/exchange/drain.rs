@@ -5,13 +5,14 @@ use crate::local::Local;
 use mill_config::config::settings::ConnectionSettings;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::{Stream, StreamOption};
+use mill_tls::transport::TransportOf;
 use std::future::poll_fn;
 use std::task::Poll;
 
 /// Waits until at most `most` bytes are queued, as long as the client takes something every `send_timeout`. Each time
 /// that it has to wait, it calls `meanwhile`.
 pub(crate) async fn drain<E: Engine>(
-    stream: &E::Stream,
+    stream: &TransportOf<E>,
     local: &Local<E>,
     settings: &ConnectionSettings,
     most: u64,

@@ -36,6 +36,7 @@ use mill_runtime::payload::Payload;
 use mill_runtime::race::{Either, race};
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use mill_runtime::time::{Duration, Instant};
+use mill_tls::transport::TransportOf;
 use outgoing::Outgoing;
 use std::fmt;
 use std::future::poll_fn;
@@ -44,7 +45,7 @@ use std::task::Poll;
 
 /// One request of an HTTP/1 connection. Lives as long as the request; it borrows the connection's stream.
 pub struct H1Exchange<'c, E: Engine> {
-    stream: &'c E::Stream,
+    stream: &'c TransportOf<E>,
     listener: &'c ListenerContext,
     local: &'c Local<E>,
     incoming: Incoming,
@@ -83,7 +84,7 @@ pub(crate) enum Fate<E: Engine> {
 impl<'c, E: Engine> H1Exchange<'c, E> {
     /// For a request whose head was read.
     pub fn new(
-        stream: &'c E::Stream,
+        stream: &'c TransportOf<E>,
         listener: &'c ListenerContext,
         local: &'c Local<E>,
         head: &RequestHead,
@@ -97,7 +98,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
 
     /// For a request whose head was refused: nothing follows it on the connection.
     pub fn of_refused(
-        stream: &'c E::Stream,
+        stream: &'c TransportOf<E>,
         listener: &'c ListenerContext,
         local: &'c Local<E>,
     ) -> Self {
@@ -225,7 +226,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             let pull = Pull {
                 local,
                 most,
-                copies: !location.files.sendfile,
+                copies: !location.files.sendfile || !self.stream.sends_files(),
             };
             let left = poll_fn(|_| match needs_client && has_left(stream) {
                 true => Poll::Ready(()),

@@ -9,6 +9,7 @@ use mill_config::config::settings::ConnectionSettings;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::{Duration, Instant};
+use mill_tls::transport::TransportOf;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -49,7 +50,7 @@ impl Pace {
     /// Each time that it has to wait, it calls `meanwhile`.
     pub(super) async fn room<E: Engine>(
         &mut self,
-        stream: &E::Stream,
+        stream: &TransportOf<E>,
         local: &Local<E>,
         settings: &ConnectionSettings,
         content_bytes: u64,
@@ -82,7 +83,7 @@ impl Pace {
     /// something arrives after it.
     fn poll_due<E: Engine>(
         &mut self,
-        stream: &E::Stream,
+        stream: &TransportOf<E>,
         local: &Local<E>,
         due: Instant,
         is_woken: bool,

@@ -20,6 +20,7 @@ use mill_runtime::payload::Payload;
 use mill_runtime::race::{Either, race};
 use mill_runtime::stream::Stream;
 use mill_runtime::time::Duration;
+use mill_tls::transport::TransportOf;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -40,7 +41,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
     /// Waits until a new connection is established, as long as the client has not left.
     pub(super) async fn establish(
         &self,
-        stream: &E::Stream,
+        stream: &TransportOf<E>,
         has_left: impl Fn() -> bool,
     ) -> Result<(), Fault> {
         let scheduler = &self.local.scheduler;
@@ -193,7 +194,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
     /// and the client has not left.
     pub(super) async fn drain(
         &self,
-        stream: &E::Stream,
+        stream: &TransportOf<E>,
         most: u64,
         has_left: impl Fn() -> bool,
     ) -> Result<(), Fault> {
@@ -250,7 +251,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
     /// Ready with the head of the final answer; interim ones before it are passed over.
     pub(super) fn poll_head(
         &mut self,
-        stream: &E::Stream,
+        stream: &TransportOf<E>,
         request: &Request,
     ) -> Poll<Result<ResponseHead, Fault>> {
         let mut share_left = SHARE_PER_TURN;
@@ -310,7 +311,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
     /// at and taken, and the head once it is whole.
     fn take(
         &mut self,
-        stream: &E::Stream,
+        stream: &TransportOf<E>,
         request: &Request,
     ) -> Result<(usize, usize, Option<ResponseHead>), Fault> {
         let (scan, into, local) = (&mut self.scan, &mut self.memory, self.local);

@@ -14,6 +14,7 @@ use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
+use mill_tls::transport::Transport;
 use mill_upstream::pool::Reuse;
 use mill_upstream::select::{NoPeer, Selected, Selection};
 use std::net::IpAddr;
@@ -100,7 +101,7 @@ impl<E: Engine> Proxying<'_, E> {
         let options = self.connect_options();
         let opened = self.local.engine.connect(&address, &options, task);
         let stream = match opened {
-            Ok(stream) => stream,
+            Ok(stream) => Transport::Tcp(stream),
             Err(error) => {
                 let fault = self.not_opened(error, request);
                 return Err(FailedTry::before(fault, selected));

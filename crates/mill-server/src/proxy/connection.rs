@@ -6,6 +6,7 @@ use crate::upstreams::queue::Freed;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::Instant;
+use mill_tls::transport::TransportOf;
 use mill_upstream::pool::Reuse;
 use mill_upstream::select::Selected;
 use std::fmt;
@@ -14,7 +15,7 @@ use std::rc::Rc;
 /// A connection that belongs to one request. Dropping it closes it; `release` keeps it for another request if it
 /// may be kept. The server counts as in use until then.
 pub struct UpstreamConnection<E: Engine> {
-    stream: E::Stream,
+    stream: TransportOf<E>,
     selected: Selected,
     /// Dropped after `selected`.
     _freed: Freed,
@@ -32,7 +33,7 @@ pub struct UpstreamConnection<E: Engine> {
 
 impl<E: Engine> UpstreamConnection<E> {
     pub(super) fn new(
-        stream: E::Stream,
+        stream: TransportOf<E>,
         reuse: Reuse,
         selected: Selected,
         group: Rc<WorkerGroup<E>>,
@@ -50,7 +51,7 @@ impl<E: Engine> UpstreamConnection<E> {
         }
     }
 
-    pub(super) const fn stream(&self) -> &E::Stream {
+    pub(super) const fn stream(&self) -> &TransportOf<E> {
         &self.stream
     }
 

@@ -26,6 +26,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::race::{Either, race};
 use mill_runtime::stream::Stream;
+use mill_tls::transport::TransportOf;
 use mill_upstream::fastcgi;
 use std::any::Any;
 use std::fmt;
@@ -264,7 +265,7 @@ impl<E: Engine> RequestContent<E> {
     /// Hands the next piece over to the stream; false when there is none.
     pub(super) async fn send_piece<X: Exchange<Engine = E>>(
         &mut self,
-        stream: &E::Stream,
+        stream: &TransportOf<E>,
         local: &Local<E>,
         exchange: &mut X,
         request: &Request,
@@ -289,7 +290,7 @@ impl<E: Engine> RequestContent<E> {
                 Ok(more)
             }
             Self::InFile { file, rest } => {
-                let copies = !request.location.files.sendfile;
+                let copies = !request.location.files.sendfile || !stream.sends_files();
                 let most = match pieces {
                     // The engine sends a range of the file by itself.
                     PieceFraming::None if !copies => FILE_PIECE_BYTES,
@@ -352,7 +353,12 @@ impl PieceFraming {
     }
 
     /// Writes a piece of at most `bytes_max` bytes.
-    fn write<E: Engine>(self, stream: &E::Stream, local: &Local<E>, piece: Payload<'_, FileOf<E>>) {
+    fn write<E: Engine>(
+        self,
+        stream: &TransportOf<E>,
+        local: &Local<E>,
+        piece: Payload<'_, FileOf<E>>,
+    ) {
         if piece.is_empty() {
             return;
         }

@@ -28,6 +28,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::Instant;
+use mill_tls::transport::{Transport, TransportOf};
 use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
 use mill_upstream::probe::CONTENT_BYTES_MAX;
@@ -82,7 +83,7 @@ impl ProbeFault {
 
 /// A connection of probes.
 struct Connection<E: Engine> {
-    stream: E::Stream,
+    stream: TransportOf<E>,
     opened: Instant,
     /// Nothing was sent on it.
     is_new: bool,
@@ -161,6 +162,7 @@ impl<E: Engine> Probe<E> {
             }
             error => Fault::Failed(Step::Connecting, error),
         })?;
+        let stream = Transport::Tcp(stream);
         let trace = UpstreamTrace::default();
         let attempt = self.attempt_of(settings, &trace);
         attempt.establish(&stream, || false).await?;
@@ -254,7 +256,7 @@ impl<E: Engine> Probe<E> {
     /// Tests an answer, and reads as much of its content as is needed for it.
     async fn examine(
         &self,
-        stream: &E::Stream,
+        stream: &TransportOf<E>,
         answer: &mut AnswerHead,
         deadline: Instant,
         request: &mut Request,

@@ -215,6 +215,12 @@ fn is_nameless(server: &Server) -> bool {
 
 /// Refuses what nginx refuses between the head and the first phase.
 pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<FileOf<E>> {
+    if request.connection.lacks_tls.get() {
+        let text =
+            "client sent plain HTTP request to HTTPS port while reading client request headers";
+        log(request, local, format_args!("{text}"));
+        return ControlFlow::Break(Answer::Status(Status::TO_HTTPS));
+    }
     if request.path_is_invalid {
         let text = "client sent invalid request while reading client request line";
         log(request, local, format_args!("{text}"));

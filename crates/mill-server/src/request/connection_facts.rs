@@ -3,8 +3,10 @@
 use mill_runtime::address::Address;
 use mill_runtime::stream::TransportInfo;
 use mill_runtime::time::Instant;
+use mill_tls::facts::TlsFacts;
 use mill_upstream::proxy_protocol;
 use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
 
 /// Facts about a connection that do not change.
 #[derive(Debug)]
@@ -20,6 +22,10 @@ pub struct ConnectionFacts {
     pub listening_at: Address,
     /// The header of the PROXY protocol before its first request.
     pub proxy_header: Option<Box<[u8]>>,
+    /// What its handshake has agreed on, once it is over.
+    pub tls: OnceCell<Rc<TlsFacts>>,
+    /// It speaks plain HTTP to a port where a handshake was due.
+    pub lacks_tls: Cell<bool>,
     /// The transport's measurements for `$tcpinfo_…`: updated by the connection for each request of a site that
     /// [mentions](crate::variables::mention::Mentions) one of them.
     pub transport: Cell<Option<TransportInfo>>,
@@ -38,6 +44,15 @@ impl ConnectionFacts {
         match &self.listening_at {
             Address::Ip(address) => address.ip().is_unspecified() && self.reached.get().is_none(),
             Address::Unix(_) => false,
+        }
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.get().is_some() {
+            "https"
+        } else {
+            "http"
         }
     }
 

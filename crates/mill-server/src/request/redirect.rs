@@ -10,7 +10,8 @@ pub fn absolute(location: Vec<u8>, request: &mut Request) -> Vec<u8> {
     if !location.starts_with(b"/") || !request.location.headers.absolute_redirect {
         return location;
     }
-    let mut absolute = b"http://".to_vec();
+    let scheme = request.connection.scheme();
+    let mut absolute = [scheme.as_bytes(), b"://"].concat();
     if request.location.headers.server_name_in_redirect {
         absolute.extend_from_slice(&request.server.name);
     } else if request.host().is_empty() {
@@ -21,7 +22,7 @@ pub fn absolute(location: Vec<u8>, request: &mut Request) -> Vec<u8> {
     }
     if let Address::Ip(local) = request.connection.local()
         && request.location.headers.port_in_redirect
-        && local.port() != DEFAULT_PORT
+        && local.port() != default_port(scheme)
     {
         absolute.push(b':');
         emit_decimal(u64::from(local.port()), &mut absolute);
@@ -30,8 +31,10 @@ pub fn absolute(location: Vec<u8>, request: &mut Request) -> Vec<u8> {
     absolute
 }
 
-/// The port that a URI of scheme `http` may omit, RFC 9110 4.2.1.
-const DEFAULT_PORT: u16 = 80;
+/// The port that a URI may omit, RFC 9110 4.2.1 and 4.2.2.
+fn default_port(scheme: &str) -> u16 {
+    if scheme == "https" { 443 } else { 80 }
+}
 
 /// An address in place of a host name. nginx writes an IPv6 address without brackets here; a URI needs them.
 fn emit_host(address: &Address, out: &mut Vec<u8>) {

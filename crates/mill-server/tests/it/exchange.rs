@@ -18,6 +18,7 @@ use mill_server::response::{FieldLine, Response};
 use mill_sim::client::Client;
 use mill_sim::engine::SimEngine;
 use mill_sim::world::{Until, World};
+use mill_tls::transport::Transport;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -120,10 +121,13 @@ async fn serve(
         listening_at: stream.local(),
         proxy_header: None,
         transport: Cell::new(None),
+        tls: OnceCell::new(),
+        lacks_tls: Cell::new(false),
         started: local.scheduler.now(),
     });
+    let transport = Transport::Tcp(stream);
     for connection_requests in 1.. {
-        let Some(message) = read_head(&stream, &context).await else {
+        let Some(message) = read_head(&transport, &context).await else {
             return;
         };
         let arrival = Arrival {
@@ -134,7 +138,7 @@ async fn serve(
             pipelined: false,
         };
         let mut request = Request::new(arrival, &local).expect("the listener is there");
-        let mut exchange = H1Exchange::new(&stream, &context, &local, &request.message.head);
+        let mut exchange = H1Exchange::new(&transport, &context, &local, &request.message.head);
         if !echo(&mut exchange, &mut request, &local, &shown).await {
             return;
         }

@@ -73,6 +73,8 @@ pub(crate) fn handle(text: String, world: &World, local: &Local<SimEngine>) -> R
             listening_at: world.address(ADDRESS),
             proxy_header: None,
             transport: Cell::new(None),
+            tls: OnceCell::new(),
+            lacks_tls: Cell::new(false),
             started: world.now(),
         }),
         listener: 0,

@@ -55,5 +55,8 @@ mod zones;
 /// Requests and tunnels to servers while the processes change.
 mod proxied;
 
+/// `listen … ssl`, with curl and OpenSSL as clients.
+mod tls;
+
 /// Files on a disk that is slow, or does not answer.
 mod slow_disk;

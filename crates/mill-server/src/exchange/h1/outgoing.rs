@@ -7,10 +7,11 @@ use mill_http::h1::emit::{CHUNK_END, emit_chunk_head, emit_last_chunk};
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
+use mill_tls::transport::TransportOf;
 
 /// Writes the content of one answer.
 pub(super) struct Outgoing<'a, E: Engine> {
-    pub(super) stream: &'a E::Stream,
+    pub(super) stream: &'a TransportOf<E>,
     pub(super) local: &'a Local<E>,
     pub(super) sent: &'a mut Sent,
     pub(super) chunked: bool,

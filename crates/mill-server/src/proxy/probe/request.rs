@@ -30,6 +30,8 @@ impl<E: Engine> Probe<E> {
             reached: OnceCell::new(),
             listening_at: Address::Ip(SocketAddr::from(([0; 4], 0))),
             transport: Cell::new(None),
+            tls: OnceCell::new(),
+            lacks_tls: Cell::new(false),
             proxy_header: None,
             started: self.local.scheduler.now(),
         };

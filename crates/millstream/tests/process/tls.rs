@@ -1,0 +1,287 @@
+//! TLS, spoken with curl and OpenSSL, whose certificates OpenSSL has made.
+
+use crate::site::{Site, free_address};
+use std::fs;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A certificate that signs itself and its key, which only root may read, as `NAME.pem` and `NAME.key`.
+fn certify(site: &Site, name: &str, kind: &[&str]) {
+    let key = site.path(format!("{name}.key"));
+    let status = Command::new("openssl")
+        .args(["req", "-x509", "-nodes", "-days", "30", "-newkey"])
+        .args(kind)
+        .args(["-subj", &format!("/CN={name}")])
+        .arg("-addext")
+        .arg(format!("subjectAltName=DNS:{name}"))
+        .arg("-keyout")
+        .arg(&key)
+        .arg("-out")
+        .arg(site.path(format!("{name}.pem")))
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+const ECDSA: [&str; 3] = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
+const RSA: [&str; 1] = ["rsa:2048"];
+
+const VALUES: &str = "location = /values { return 200 \"$scheme $https $ssl_protocol $ssl_cipher $ssl_server_name\"; }";
+
+/// A site with one server, which has a certificate of each kind.
+fn both_kinds() -> (Site, SocketAddr) {
+    let (site, address) = (Site::new(), free_address());
+    certify(&site, "a.example", &ECDSA);
+    certify(&site, "rsa.example", &RSA);
+    site.configure(
+        "",
+        &format!(
+            "server {{ listen {address} ssl;
+             ssl_certificate a.example.pem; ssl_certificate_key a.example.key;
+             ssl_certificate rsa.example.pem; ssl_certificate_key rsa.example.key;
+             {VALUES} location = /moved {{ return 301 /there; }} }}"
+        ),
+    );
+    (site, address)
+}
+
+/// What curl says of `https://NAME:PORT/PATH`, with the certificate `NAME.pem` as the only one that it trusts.
+fn curl(site: &Site, name: &str, address: SocketAddr, path: &str, options: &[&str]) -> Vec<u8> {
+    let port = address.port();
+    let output = Command::new("curl")
+        .args(["-sS", "--max-time", "20", "--resolve"])
+        .arg(format!("{name}:{port}:127.0.0.1"))
+        .arg("--cacert")
+        .arg(site.path(format!("{name}.pem")))
+        .args(options)
+        .arg(format!("https://{name}:{port}{path}"))
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}\n{}", site.error_log());
+    output.stdout
+}
+
+/// What a request over `openssl s_client` is answered with, and what OpenSSL says.
+fn s_client(address: SocketAddr, options: &[&str], request: &str) -> (String, String) {
+    let mut child = Command::new("openssl")
+        .args(["s_client", "-quiet", "-ign_eof", "-connect"])
+        .arg(address.to_string())
+        .args(options)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A refused handshake closes the pipe first.
+    let _ = (child.stdin.as_mut().unwrap()).write_all(request.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+const REQUEST: &str = "GET /values HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn every_version_cipher_and_group_of_openssl_gets_its_answer() {
+    let (site, address) = both_kinds();
+    site.start();
+    for (options, expected) in [
+        ("-tls1_2", "TLSv1.2 ECDHE-ECDSA-AES256-GCM-SHA384"),
+        (
+            "-tls1_2 -cipher ECDHE-ECDSA-AES128-GCM-SHA256",
+            "TLSv1.2 ECDHE-ECDSA-AES128-GCM-SHA256",
+        ),
+        (
+            "-tls1_2 -cipher ECDHE-ECDSA-CHACHA20-POLY1305",
+            "TLSv1.2 ECDHE-ECDSA-CHACHA20-POLY1305",
+        ),
+        (
+            "-tls1_2 -cipher ECDHE-RSA-AES256-GCM-SHA384",
+            "TLSv1.2 ECDHE-RSA-AES256-GCM-SHA384",
+        ),
+        (
+            "-tls1_2 -cipher ECDHE-RSA-AES128-GCM-SHA256",
+            "TLSv1.2 ECDHE-RSA-AES128-GCM-SHA256",
+        ),
+        (
+            "-tls1_2 -cipher ECDHE-RSA-CHACHA20-POLY1305",
+            "TLSv1.2 ECDHE-RSA-CHACHA20-POLY1305",
+        ),
+        (
+            "-tls1_3 -ciphersuites TLS_AES_128_GCM_SHA256",
+            "TLSv1.3 TLS_AES_128_GCM_SHA256",
+        ),
+        (
+            "-tls1_3 -ciphersuites TLS_AES_256_GCM_SHA384",
+            "TLSv1.3 TLS_AES_256_GCM_SHA384",
+        ),
+        (
+            "-tls1_3 -ciphersuites TLS_CHACHA20_POLY1305_SHA256",
+            "TLSv1.3 TLS_CHACHA20_POLY1305_SHA256",
+        ),
+        (
+            "-tls1_3 -sigalgs RSA-PSS+SHA256",
+            "TLSv1.3 TLS_AES_256_GCM_SHA384",
+        ),
+        ("-groups P-256", "TLSv1.3 TLS_AES_256_GCM_SHA384"),
+        ("-groups P-384", "TLSv1.3 TLS_AES_256_GCM_SHA384"),
+        ("-groups X25519", "TLSv1.3 TLS_AES_256_GCM_SHA384"),
+    ] {
+        let words: Vec<&str> = options.split(' ').collect();
+        let (answer, said) = s_client(address, &words, REQUEST);
+        let expected = format!("https on {expected} ");
+        assert!(answer.ends_with(&expected), "{options}: {answer:?}\n{said}");
+    }
+    for options in ["-tls1_1", "-tls1_2 -cipher AES128-SHA", "-groups X448"] {
+        let words: Vec<&str> = options.split(' ').collect();
+        let (answer, said) = s_client(address, &words, REQUEST);
+        assert_eq!(answer, "", "{options}");
+        assert!(said.contains("alert"), "{options}: {said}");
+    }
+}
+
+#[test]
+fn large_answers_and_redirects_arrive_as_they_are() {
+    let (site, address) = both_kinds();
+    let content: Vec<u8> = (0..=250_u8).cycle().take(3_000_000).collect();
+    fs::write(site.path("large"), &content).unwrap();
+    site.start();
+    for version in ["1.2", "1.3"] {
+        let options = ["--tlsv1.2", "--tls-max", version];
+        let got = curl(&site, "a.example", address, "/large", &options);
+        assert!(got == content, "TLS {version}");
+    }
+    let moved = curl(&site, "a.example", address, "/moved", &["-i"]);
+    let location = format!("Location: https://a.example:{}/there\r\n", address.port());
+    let moved = String::from_utf8(moved).unwrap();
+    assert!(moved.contains(&location), "{moved}");
+}
+
+#[test]
+fn a_server_is_chosen_by_the_name_in_the_handshake() {
+    let (site, address) = (Site::new(), free_address());
+    let mut servers = String::new();
+    for name in ["a.example", "b.example"] {
+        certify(&site, name, &ECDSA);
+        servers.push_str(&format!(
+            "server {{ listen {address} ssl; server_name {name}; ssl_certificate {name}.pem;
+             ssl_certificate_key {name}.key; location / {{ return 200 {name}; }} }}"
+        ));
+    }
+    site.configure("", &servers);
+    site.start();
+    for name in ["a.example", "b.example"] {
+        // curl trusts the one certificate only, so the other server's would be refused.
+        let answer = curl(&site, name, address, "/", &[]);
+        assert_eq!(answer, name.as_bytes());
+    }
+}
+
+#[test]
+fn a_reload_takes_a_renewed_certificate() {
+    let (site, address) = both_kinds();
+    site.start();
+    let first = curl(&site, "a.example", address, "/index.html", &[]);
+    assert_eq!(first, b"hello\n");
+    certify(&site, "a.example", &ECDSA);
+    let master = site.master().unwrap();
+    crate::site::send(master, mill_sys::signal::Signal::Hangup);
+    // The former certificate is not trusted any more.
+    let is_renewed = || {
+        let (_, said) = s_client(
+            address,
+            &[
+                "-verify_return_error",
+                "-CAfile",
+                &shown(&site.path("a.example.pem")),
+            ],
+            REQUEST,
+        );
+        (!said.contains("verify error")).then_some(())
+    };
+    crate::site::wait_for("the renewed certificate", is_renewed);
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[test]
+fn plain_http_on_the_port_is_told_so() {
+    let (site, address) = both_kinds();
+    site.start();
+    let output = Command::new("curl")
+        .args(["-s", "--max-time", "20", &format!("http://{address}/")])
+        .output()
+        .unwrap();
+    let page = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        page.contains("400 The plain HTTP request was sent to HTTPS port"),
+        "{page}"
+    );
+    site.wait_for_log("client sent plain HTTP request to HTTPS port");
+}
+
+#[test]
+fn certificates_that_cannot_be_used_are_refused_with_their_line() {
+    let site = Site::new();
+    let address = free_address();
+    certify(&site, "a.example", &ECDSA);
+    certify(&site, "b.example", &ECDSA);
+    fs::write(site.path("empty.pem"), "").unwrap();
+    for (lines, expected) in [
+        (
+            "",
+            "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive",
+        ),
+        (
+            "ssl_certificate a.example.pem;",
+            "no \"ssl_certificate_key\" is defined for certificate",
+        ),
+        (
+            "ssl_certificate none.pem; ssl_certificate_key a.example.key;",
+            "cannot load certificate \"none.pem\": BIO_new_file() failed (2: No such file or directory)",
+        ),
+        (
+            "ssl_certificate empty.pem; ssl_certificate_key a.example.key;",
+            "there is no certificate in it",
+        ),
+        (
+            "ssl_certificate a.example.pem; ssl_certificate_key a.example.pem;",
+            "there is no private key in it",
+        ),
+        (
+            "ssl_certificate a.example.pem; ssl_certificate_key b.example.key;",
+            "key values mismatch",
+        ),
+        ("ssl_verify_client on;", "client certificates"),
+        ("ssl_protocols TLSv1;", "\"TLSv1\" is not there"),
+        ("ssl_protocols TLSv1.4;", "invalid value \"TLSv1.4\""),
+    ] {
+        site.configure("", &format!("server {{ listen {address} ssl;\n{lines} }}"));
+        let output = site.nginx(&["-t"]);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{lines}: {stderr}");
+        assert!(stderr.contains(expected), "{lines}: {stderr}");
+        assert!(
+            lines.is_empty() || stderr.contains("nginx.conf:"),
+            "{lines}: {stderr}"
+        );
+    }
+    // A dump shows the configuration and no key.
+    let lines = "ssl_certificate a.example.pem; ssl_certificate_key a.example.key;";
+    site.configure("", &format!("server {{ listen {address} ssl; {lines} }}"));
+    let output = site.nginx(&["-T"]);
+    let dump = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success() && dump.contains("ssl_certificate_key"),
+        "{dump}"
+    );
+    assert!(!dump.contains("PRIVATE KEY"), "{dump}");
+}
