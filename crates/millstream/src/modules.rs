@@ -107,7 +107,8 @@ mod tests {
         let arguments = configure_arguments();
         assert!(arguments.contains(" --without-http_grpc_module "));
         assert!(arguments.contains(" --with-http_gzip_static_module"));
-        assert!(!arguments.contains("http_ssl_module"));
+        assert!(arguments.contains(" --with-http_ssl_module"));
+        assert!(!arguments.contains("http_flv_module"));
         assert!(!arguments.contains("http_gzip_module"));
     }
 }
