@@ -37,6 +37,9 @@ pub(crate) mod inspect;
 /// Groups of servers.
 pub(crate) mod upstreams;
 
+/// Servers and locations with a `status_zone`.
+pub(crate) mod zones;
+
 /// Tables of a worker's stack.
 pub(crate) mod snapshot;
 

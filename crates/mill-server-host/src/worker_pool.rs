@@ -6,7 +6,7 @@ use crate::stack;
 use crate::status::board::NUMBERS;
 use crate::status::control_socket::Question;
 use crate::status::inspect::Desk;
-use crate::status::upstreams;
+use crate::status::{upstreams, zones};
 use crate::threads::{self, SocketName};
 use crate::worker_process::Event;
 use crate::worker_thread::{Start, THREAD_NAME, WorkerThread};
@@ -21,7 +21,7 @@ use mill_server::log::writer::WriterEnvironment;
 use mill_server::log::{LogFiles, LogSender, LogWriter};
 use mill_server::site::Site;
 use mill_server::worker::{Report, WorkerSetup};
-use mill_status::TableName;
+use mill_status::{Part, TableName};
 use mill_sys::{affinity, clock, local_time};
 use std::io;
 use std::sync::Arc;
@@ -216,11 +216,17 @@ impl WorkerPool {
             .map(|thread| thread.inspector().duplicate());
         // Threads for which no descriptor is left are not asked.
         let inspectors = inspectors.flatten().collect();
-        let asks_upstreams = question.request.tables.contains(&TableName::Upstreams);
-        let site = self.site.as_ref().filter(|_| asks_upstreams);
-        let rows = site.map(|site| upstreams::rows(site, clocks().0));
-        self.desk
-            .answer(question, inspectors, rows.unwrap_or_default());
+        let mut common = Part::default();
+        if let Some(site) = &self.site {
+            let tables = &question.request.tables;
+            if tables.contains(&TableName::Upstreams) {
+                common.upstreams = upstreams::rows(site, clocks().0);
+            }
+            if tables.contains(&TableName::Zones) {
+                common.zones = zones::rows(site);
+            }
+        }
+        self.desk.answer(question, inspectors, common);
     }
 
     /// Lets all threads end once their requests are answered; returns the time limit.

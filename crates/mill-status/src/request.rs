@@ -29,6 +29,7 @@ pub enum TableName {
     Rings,
     Timers,
     Upstreams,
+    Zones,
 }
 
 /// Which connections, or frames; everything that is given has to match.

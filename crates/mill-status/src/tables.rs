@@ -29,6 +29,9 @@ pub struct Part {
     /// Of all workers together, in the first one's part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<UpstreamServer>,
+    /// As `upstreams`, those of all workers together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<Zone>,
     /// The result of a capture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured: Option<Captured>,
@@ -128,6 +131,26 @@ pub struct UpstreamServer {
     pub header_p99_us: Option<u64>,
     pub response_p50_us: Option<u64>,
     pub response_p99_us: Option<u64>,
+}
+
+/// Servers, or locations, with one `status_zone`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Zone {
+    pub name: String,
+    /// `server` or `location`.
+    pub kind: String,
+    /// Requests under way; `None` for locations, which count a request at its end.
+    pub processing: Option<u64>,
+    pub requests: u64,
+    /// By class, 1xx to 5xx.
+    pub answers: [u64; 5],
+    /// Requests that were over without an answer.
+    pub discarded: u64,
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
+    /// Until the end of answers; `None` before the first answer.
+    pub p50_us: Option<u64>,
+    pub p99_us: Option<u64>,
 }
 
 /// A neighbour on the link.

@@ -18,6 +18,10 @@ mod rates;
 /// Numbers with their units.
 pub mod number;
 
+/// What was counted under a `status_zone`.
+mod zones;
+
 pub use overview::{line, overview};
 pub use rates::rates;
 pub use upstreams::upstreams;
+pub use zones::zones;

@@ -5,7 +5,7 @@ use super::{answer, capture, parcel, snapshot};
 use mill_device::pcap::sink::{self, FrameSender};
 use mill_metrics::Board;
 use mill_status::document::Worker;
-use mill_status::tables::{Captured, UpstreamServer};
+use mill_status::tables::Captured;
 use mill_status::verdict::Observed;
 use mill_status::{Part, Request, TableName};
 use mill_sys::{clock, passing};
@@ -128,13 +128,9 @@ impl Desk {
         }
     }
 
-    /// Starts a thread that answers, which sends each worker's part to the client.
-    pub(crate) fn answer(
-        &self,
-        question: Question,
-        inspectors: Vec<Inspector>,
-        upstreams: Vec<UpstreamServer>,
-    ) {
+    /// Starts a thread that answers, which sends each worker's part to the client, the first one beginning with `common`:
+    /// the tables of all workers together.
+    pub(crate) fn answer(&self, question: Question, inspectors: Vec<Inspector>, common: Part) {
         let refuse = |question: &Question, what: &str| {
             let _ = question.client.send(parcel::REFUSED, what.as_bytes(), &[]);
         };
@@ -149,7 +145,7 @@ impl Desk {
         let spawned = std::thread::Builder::new()
             .name(String::from("status"))
             .spawn(move || {
-                gather(&question, &inspectors, upstreams, &desk.board);
+                gather(&question, &inspectors, common, &desk.board);
                 desk.count.fetch_sub(1, Ordering::Relaxed);
             });
         if spawned.is_err() {
@@ -159,12 +155,7 @@ impl Desk {
 }
 
 /// Asks all workers at once, and asks those again that have more.
-fn gather(
-    question: &Question,
-    inspectors: &[Inspector],
-    upstreams: Vec<UpstreamServer>,
-    board: &Board,
-) {
+fn gather(question: &Question, inspectors: &[Inspector], common: Part, board: &Board) {
     let request = Arc::new(question.request.clone());
     let (sender, replies) = mpsc::channel();
     let ask = |inspector: &Inspector, what| {
@@ -185,7 +176,7 @@ fn gather(
         ask(inspector, What::Tables);
     }
     if let Some(first) = parts.first_mut() {
-        first.upstreams = upstreams;
+        *first = common;
     }
     let mut waiting = inspectors.len();
     let mut until = clock::monotonic() + TIMEOUT;
@@ -383,7 +374,7 @@ mod tests {
         let (first, one) = worker(1, 9);
         let (second, two) = worker(2, 3);
         let desk = Desk::new(Board::in_memory(3));
-        desk.answer(question, vec![first, second], Vec::new());
+        desk.answer(question, vec![first, second], Part::default());
         let mut parts = [part(&client), part(&client)];
         parts.sort_by_key(|part| part.worker);
         let found = parts.map(|part| (part.worker, part.connections.len(), part.connections_total));
@@ -399,7 +390,7 @@ mod tests {
         let (mailbox, far) = passing::pair().unwrap();
         let (inspector, asked) = pair(1, mailbox);
         drop((asked, far));
-        Desk::new(Board::in_memory(3)).answer(question, vec![inspector], Vec::new());
+        Desk::new(Board::in_memory(3)).answer(question, vec![inspector], Part::default());
         assert!(client.receive().unwrap().is_none());
     }
 }

@@ -42,10 +42,11 @@ pub(super) enum View {
     Counters,
     Options,
     Upstreams,
+    Zones,
 }
 
 impl View {
-    pub(super) const ALL: [(&'static str, Self); 10] = [
+    pub(super) const ALL: [(&'static str, Self); 11] = [
         ("connections", Self::Connections),
         ("listeners", Self::Listeners),
         ("neighbors", Self::Neighbors),
@@ -56,6 +57,7 @@ impl View {
         ("counters", Self::Counters),
         ("options", Self::Options),
         ("upstreams", Self::Upstreams),
+        ("zones", Self::Zones),
     ];
 
     /// The table that workers have to make for it.
@@ -68,6 +70,7 @@ impl View {
             Self::Rings => Some(TableName::Rings),
             Self::Timers => Some(TableName::Timers),
             Self::Upstreams => Some(TableName::Upstreams),
+            Self::Zones => Some(TableName::Zones),
             Self::Drops | Self::Counters | Self::Options => None,
         }
     }
@@ -309,7 +312,7 @@ file, its device (af_xdp:eth0) or interface (eth0).
   --rings         device, rings, what the kernel counts        --timers     armed timers
   --neighbors     Ethernet addresses                           --routes     where packets go
   --options       options in force and their origin            --upstreams  servers that requests are passed to
-  --all           all of these
+  --zones         what each status_zone counted                --all        all of these
 
   --limit N           rows of a table, of each worker (1000)
   --port N, --address A, --state S     connections of these only; --filter port=N,address=A,state=S
@@ -345,7 +348,7 @@ mod tests {
             &[View::Drops, View::Rings],
         );
         assert_eq!(parse("--all").unwrap().views.len(), View::ALL.len());
-        assert_eq!(parse("--all").unwrap().request().tables.len(), 7);
+        assert_eq!(parse("--all").unwrap().request().tables.len(), 8);
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub(super) fn views(status: &Status, wanted: &[View]) -> String {
             View::Counters => tables::counters(status, false, help),
             View::Options => tables::options(status),
             View::Upstreams => text::upstreams(status),
+            View::Zones => text::zones(status),
         };
         format!("\n{table}")
     });

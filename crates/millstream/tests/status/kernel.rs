@@ -144,6 +144,54 @@ fn servers_of_groups_are_shown_with_what_they_did() {
 }
 
 #[test]
+fn zones_are_shown_with_what_was_counted_in_them() {
+    let site = Site::new();
+    let (server, address) = serve(
+        &site,
+        "status_zone all; location /part/ { status_zone part; return 200 hello; }",
+    );
+    for path in ["/part/", "/part/", "/nothing"] {
+        get(address, path).unwrap();
+    }
+    let process = number(server.pid());
+    let asked = || {
+        let status = json(&[&process, "zones"]);
+        let parts = status["parts"].as_array().unwrap().iter();
+        let zones = parts.filter_map(|part| part["zones"].as_array()).flatten();
+        zones.cloned().collect::<Vec<_>>()
+    };
+    // A request is counted a moment after its client has the answer.
+    wait_for(|| asked()[0]["answers"] == serde_json::json!([0, 2, 0, 1, 0]));
+    let zones = asked();
+    let [all, part] = &zones[..] else {
+        panic!("{zones:?}")
+    };
+    assert_eq!(
+        (&all["name"], &all["kind"]),
+        (&"all".into(), &"server".into())
+    );
+    assert_eq!(
+        (&all["processing"], &all["requests"]),
+        (&0.into(), &3.into())
+    );
+    assert_eq!(
+        (&part["name"], &part["kind"]),
+        (&"part".into(), &"location".into())
+    );
+    assert_eq!(part["answers"], serde_json::json!([0, 2, 0, 0, 0]));
+    assert!(all["sent_bytes"].as_u64() > part["sent_bytes"].as_u64());
+    let (text, _) = text(&[&process, "--zones"]);
+    let words = |line: usize| text.lines().nth(line).unwrap().split_whitespace();
+    assert!(words(0).eq("ZONE OF ACTIVE REQUESTS CUT RECEIVED SENT P50 P99 ANSWERS".split(' ')));
+    assert!(words(1).take(4).eq(["all", "server", "0", "3"]), "{text}");
+    assert!(
+        words(2).take(4).eq(["part", "location", "-", "2"]),
+        "{text}"
+    );
+    assert_eq!(words(2).last(), Some("2xx:2"), "{text}");
+}
+
+#[test]
 fn a_server_is_found_by_each_of_its_names() {
     let site = Site::new();
     let (server, _) = serve(&site, "");
