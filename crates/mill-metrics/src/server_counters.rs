@@ -83,6 +83,17 @@ counters! {
         /// `keepalive_timeout` passed on an idle connection.
         timeout_keepalive: Counter of Connections,
 
+        /// TLS handshakes that were completed, those that resumed a session among them.
+        tls_handshakes: Counter of Connections,
+        /// TLS handshakes that resumed a session, and so needed no signature.
+        tls_handshakes_resumed: Counter of Connections,
+        /// TLS handshakes that failed, for the reason in the error log, or that the client broke off.
+        tls_handshakes_failed: Counter of Connections,
+        /// TLS records that could not be opened, or must not come where they came; the connection was closed.
+        tls_records_refused: Counter of Events,
+        /// New TLS keys that the client or the number of records asked for.
+        tls_key_updates: Counter of Events,
+
         /// Log lines dropped because the queue to the writer was full or the disk refused them.
         log_lines_lost: Counter of Lines,
         /// Times that accepting paused because no descriptor was left: raise

@@ -28,8 +28,9 @@ use mill_config::config::LogLevel;
 use mill_config::config::settings::{ConnectionSettings, LingeringClose};
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
-use mill_runtime::stream::Stream;
+use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
+use mill_tls::handshake::Fault;
 use mill_tls::transport::{Transport, TransportOf};
 use std::cell::{Cell, OnceCell};
 use std::fmt;
@@ -181,7 +182,10 @@ impl<E: Engine> Connection<E> {
                     let is_taken = self.last.is_none() || self.is_drained();
                     return Poll::Ready(if is_taken { Next::End } else { Next::Finish });
                 }
-                Poll::Ready(Err(_)) => return Poll::Ready(Next::End),
+                Poll::Ready(Err(error)) => {
+                    self.log_tls_fault(error);
+                    return Poll::Ready(Next::End);
+                }
                 Poll::Pending if self.last.is_some() && self.stream.queued() > 0 => {
                     return Poll::Ready(Next::Wait);
                 }
@@ -223,40 +227,61 @@ impl<E: Engine> Connection<E> {
 
     /// The client has sent FIN between two requests or before the first one.
     fn log_end(&self) {
-        let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
-        let peer = || self.stream.peer();
         if self.requests == 0 {
-            self.local.log_connection_error(
-                self.number,
-                peer,
-                listener,
-                LogLevel::Info,
-                format_args!("client closed connection while {}", self.action()),
-            );
+            self.log_info(format_args!(
+                "client closed connection while {}",
+                self.action()
+            ));
         } else {
+            let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
+            let peer = || self.stream.peer();
             self.local.log_keepalive_end(self.number, peer, listener);
         }
     }
 
-    /// No byte ever arrived.
-    fn log_silence(&self) {
-        let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
-        self.local.log_connection_error(
-            self.number,
-            || self.stream.peer(),
-            listener,
-            LogLevel::Info,
-            format_args!(
-                "client timed out (110: Connection timed out) while {}",
+    /// A handshake has failed, or a record could not be opened.
+    #[cold]
+    fn log_tls_fault(&self, error: StreamError) {
+        let Some(fault) = self.stream.tls_fault() else {
+            return;
+        };
+        match fault {
+            Fault::Closed if error == StreamError::Reset => self.log_info(format_args!(
+                "{fault} (104: Connection reset by peer) while SSL handshaking"
+            )),
+            Fault::Closed => self.log_info(format_args!("{fault} while SSL handshaking")),
+            Fault::Record(_) => self.log_info(format_args!(
+                "SSL_read() failed (SSL: {fault}) while {}",
                 self.action()
-            ),
-        );
+            )),
+            Fault::NotTls | Fault::Rejected | Fault::Protocol(_) => self.log_info(format_args!(
+                "SSL_do_handshake() failed (SSL: {fault}) while SSL handshaking"
+            )),
+        }
+    }
+
+    /// No byte of a request ever arrived.
+    fn log_silence(&self) {
+        self.log_info(format_args!(
+            "client timed out (110: Connection timed out) while {}",
+            self.action()
+        ));
+    }
+
+    fn log_info(&self, message: fmt::Arguments<'_>) {
+        let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
+        let peer = || self.stream.peer();
+        (self.local).log_connection_error(self.number, peer, listener, LogLevel::Info, message);
     }
 
     /// What it does before its first request, for logs.
     fn action(&self) -> &'static str {
         if self.awaits_proxy_header() {
             "reading PROXY protocol"
+        } else if self.stream.is_handshaking() {
+            "SSL handshaking"
+        } else if self.requests > 0 {
+            "keepalive"
         } else {
             "waiting for request"
         }

@@ -188,7 +188,14 @@ impl<E: Engine> Local<E> {
     /// Publishes this worker's counters in the middle of a turn.
     pub fn show_counters(&self) {
         if let Some(place) = self.board.place(self.index) {
-            place.show_server(&self.counters.borrow());
+            let mut counters = self.counters.borrow_mut();
+            let tls = self.tls.counters();
+            counters.tls_handshakes = tls.handshakes;
+            counters.tls_handshakes_resumed = tls.handshakes_resumed;
+            counters.tls_handshakes_failed = tls.handshakes_failed;
+            counters.tls_records_refused = tls.records_refused;
+            counters.tls_key_updates = tls.key_updates;
+            place.show_server(&counters);
         }
     }
 

@@ -3,6 +3,7 @@
 //! rustls gets one record at a time. So it never sees application data behind the last message of a handshake: that is
 //! opened by our own code (`protection.rs`), with the keys that rustls gives away at the end.
 
+use crate::alert::AlertDescription;
 use crate::client_hello::{Beginning, ClientHello, HELLO_BYTES_MAX};
 use crate::facts::{TlsFacts, cipher_name};
 use crate::protection::{Opener, Sealer, Version};
@@ -74,6 +75,8 @@ pub enum Fault {
     Protocol(rustls::Error),
     /// The peer has ended the connection.
     Closed,
+    /// Behind the handshake: a record could not be opened or must not come, and the peer was told this.
+    Record(AlertDescription),
 }
 
 impl Handshake {
@@ -373,6 +376,7 @@ impl fmt::Display for Fault {
             Self::Rejected => formatter.write_str("handshake rejected"),
             Self::Protocol(error) => write!(formatter, "{error}"),
             Self::Closed => formatter.write_str("peer closed connection in SSL handshake"),
+            Self::Record(description) => write!(formatter, "{description:?}"),
         }
     }
 }

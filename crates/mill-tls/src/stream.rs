@@ -113,6 +113,10 @@ impl<S: Stream> TlsStream<S> {
         };
     }
 
+    pub(crate) fn is_handshaking(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Handshaking { .. })
+    }
+
     pub(crate) fn facts(&self) -> Option<Rc<TlsFacts>> {
         match &*self.state.borrow() {
             State::Established(established) => Some(Rc::clone(&established.facts)),
@@ -269,6 +273,11 @@ impl<S: Stream> Stream for TlsStream<S> {
 
 impl<S: Stream> Drop for TlsStream<S> {
     fn drop(&mut self) {
+        if self.is_handshaking() {
+            // Our side has given up: no time was left for it.
+            self.worker
+                .count(|counters| counters.handshakes_failed += 1);
+        }
         self.send_close();
     }
 }

@@ -55,6 +55,14 @@ impl<S: Stream> Transport<S> {
         }
     }
 
+    /// A handshake has begun, and is not over.
+    pub fn is_handshaking(&self) -> bool {
+        match self {
+            Self::Tcp(_) => false,
+            Self::Tls(stream) => stream.is_handshaking(),
+        }
+    }
+
     /// What the handshake has agreed on; `None` before its end, and in clear.
     pub fn tls_facts(&self) -> Option<Rc<TlsFacts>> {
         match self {

@@ -186,8 +186,7 @@ impl<S: Stream> TlsStream<S> {
     fn refuse(&self, description: AlertDescription) {
         self.worker.count(|counters| counters.records_refused += 1);
         self.seal_message(ContentType::Alert, &Alert::fatal(description).emit());
-        let error = rustls::Error::General(format!("{description:?}"));
-        *self.state.borrow_mut() = State::Failed(StreamError::Tls, Fault::Protocol(error));
+        *self.state.borrow_mut() = State::Failed(StreamError::Tls, Fault::Record(description));
     }
 }
 

@@ -21,7 +21,7 @@ impl<S: Stream> TlsStream<S> {
                     self.fail(StreamError::Unfinished, Fault::Closed);
                 }
                 Poll::Ready(Ok(_)) => self.take_step(),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Err(error)) => self.fail(error, Fault::Closed),
                 Poll::Pending => return Poll::Pending,
             }
         }

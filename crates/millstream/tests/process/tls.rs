@@ -3,7 +3,7 @@
 use crate::site::{Site, free_address};
 use std::fs;
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -226,6 +226,32 @@ fn plain_http_on_the_port_is_told_so() {
         "{page}"
     );
     site.wait_for_log("client sent plain HTTP request to HTTPS port");
+}
+
+#[test]
+fn failed_handshakes_are_logged_and_counted() {
+    let (site, address) = (Site::new(), free_address());
+    certify(&site, "a.example", &ECDSA);
+    let certificate = "ssl_certificate a.example.pem; ssl_certificate_key a.example.key;";
+    site.configure(
+        "",
+        &format!(
+            "server {{ listen {address} ssl; {certificate} client_header_timeout 1s;
+             location / {{ millstream_metrics; }} }}"
+        ),
+    );
+    site.start();
+    s_client(address, &["-tls1_1"], REQUEST);
+    site.wait_for_log("SSL_do_handshake() failed (SSL: peer is incompatible");
+    drop(TcpStream::connect(address).unwrap());
+    site.wait_for_log("peer closed connection in SSL handshake while SSL handshaking, client: ");
+    let _silent = TcpStream::connect(address).unwrap();
+    site.wait_for_log("client timed out (110: Connection timed out) while SSL handshaking");
+    let (metrics, _) = s_client(address, &[], REQUEST);
+    for expected in ["handshakes_total 1\n", "handshakes_failed_total 3\n"] {
+        let expected = format!("millstream_tls_{expected}");
+        assert!(metrics.contains(&expected), "{expected}{metrics}");
+    }
 }
 
 #[test]
