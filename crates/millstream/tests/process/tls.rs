@@ -248,8 +248,8 @@ fn failed_handshakes_are_logged_and_counted() {
     let _silent = TcpStream::connect(address).unwrap();
     site.wait_for_log("client timed out (110: Connection timed out) while SSL handshaking");
     let (metrics, _) = s_client(address, &[], REQUEST);
-    for expected in ["handshakes_total 1\n", "handshakes_failed_total 3\n"] {
-        let expected = format!("millstream_tls_{expected}");
+    for (counter, count) in [("handshakes", 1), ("handshakes_failed", 3)] {
+        let expected = format!("millstream_tls_{counter}_total{{worker=\"0\"}} {count}\n");
         assert!(metrics.contains(&expected), "{expected}{metrics}");
     }
 }
