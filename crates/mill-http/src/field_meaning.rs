@@ -93,13 +93,13 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Option<u64> {
 
 /// Checks that need all fields. RFC 9112 3.2 (Host) and 6.3 (length).
 pub(crate) fn conclude(bytes: &[u8], head: &mut RequestHead) -> Result<(), Refusal> {
-    if head.version == Version::Http11 && !head.has(KnownField::Host) {
+    if head.version != Version::Http10 && !head.has(KnownField::Host) {
         return Err(Refusal::MissingHost);
     }
     if head.has(KnownField::ContentLength) && head.content_length.is_none() {
         return Err(Refusal::InvalidContentLength);
     }
-    head.expect_continue &= head.version == Version::Http11;
+    head.expect_continue &= head.version != Version::Http10;
     if !head.has(KnownField::TransferEncoding) {
         return Ok(());
     }

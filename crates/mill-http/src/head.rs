@@ -36,6 +36,8 @@ pub struct RequestHead {
     pub has_odd_names: bool,
     /// The empty line at the end was reached.
     pub is_whole: bool,
+    /// To be set before it is parsed: the text was made of the fields of HTTP/2 (`h2::connection`), and its version is 2.0.
+    pub is_of_fields: bool,
     /// How many fields had been read when `host` became known, the one that set it included.
     pub(crate) fields_before_server: u16,
     /// Set of `KnownField::bit` of the fields that occur (and are not ignored).
@@ -97,7 +99,7 @@ impl ConnectionOption {
         match self {
             Self::Close => false,
             Self::KeepAlive => true,
-            Self::Unstated => matches!(version, Version::Http11),
+            Self::Unstated => !matches!(version, Version::Http10),
         }
     }
 

@@ -30,6 +30,8 @@ pub mod field;
 mod field_meaning;
 /// HTTP/1 messages: parse and emit.
 pub mod h1;
+/// HTTP/2 connections.
+pub mod h2;
 /// The head of a request as a value, independent of the HTTP version.
 pub mod head;
 /// Whether a connection stays open after an answer.

@@ -6,6 +6,7 @@ pub enum Version {
     Http10,
     #[default]
     Http11,
+    Http2,
 }
 
 impl Version {
@@ -14,6 +15,7 @@ impl Version {
         match self {
             Self::Http10 => "HTTP/1.0",
             Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2.0",
         }
     }
 }

@@ -40,7 +40,10 @@ pub(crate) fn parse(
         letter if letter.is_ascii_alphabetic() => absolute_form(bytes, target_start, head)?,
         _ => return Err(INVALID),
     };
-    let (line_end, next) = version(bytes, target_end, head, accept_bare_lf)?;
+    let (line_end, next) = match head.is_of_fields {
+        true => version_2(bytes, target_end, head)?,
+        false => version(bytes, target_end, head, accept_bare_lf)?,
+    };
     head.request_line = Span::between(start, line_end);
     Ok(next)
 }
@@ -283,6 +286,17 @@ fn version(
     let text_end = at + 1;
     let at = skip_spaces(bytes, text_end)?;
     Ok((text_end, line_end(bytes, at, accept_bare_lf)?))
+}
+
+/// The end of a line that was made of the pseudo-fields of HTTP/2, and that no client can write otherwise.
+fn version_2(bytes: &[u8], at: usize, head: &mut RequestHead) -> Result<(usize, usize), Stop> {
+    const END: &[u8] = b" HTTP/2.0\r\n";
+    let rest = bytes.get(at..).unwrap_or_default();
+    if !rest.starts_with(END) {
+        return Err(INVALID);
+    }
+    head.version = Version::Http2;
+    Ok((at + END.len() - 2, at + END.len()))
 }
 
 fn set_version(minor: u8, head: &mut RequestHead) {
