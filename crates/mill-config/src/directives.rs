@@ -17,6 +17,7 @@ pub(crate) mod file;
 pub(crate) mod gzip;
 pub(crate) mod header;
 pub(crate) mod health_check;
+pub(crate) mod http2;
 pub(crate) mod known;
 pub(crate) mod limit_rate;
 pub(crate) mod listen;
@@ -87,6 +88,7 @@ const TABLES: &[&[Directive]] = &[
     pass::cache::SCGI,
     memcached::DIRECTIVES,
     pass::table::MEMCACHED_CONNECTION,
+    http2::DIRECTIVES,
     tls::DIRECTIVES,
     millstream::DIRECTIVES,
 ];

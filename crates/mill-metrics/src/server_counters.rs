@@ -94,6 +94,17 @@ counters! {
         /// New TLS keys that the client or the number of records asked for.
         tls_key_updates: Counter of Events,
 
+        /// Connections that speak HTTP/2.
+        http2_connections: Counter of Connections,
+        /// Streams of HTTP/2 that clients have reset.
+        http2_resets: Counter of Requests,
+        /// Streams of HTTP/2 that were reset because of what the client sent on them.
+        http2_stream_errors: Counter of Requests,
+        /// Connections that were ended because of what the client sent: GOAWAY with an error.
+        http2_connection_errors: Counter of Connections,
+        /// Those of them that cost more than a client may: ENHANCE_YOUR_CALM.
+        http2_calmed: Counter of Connections,
+
         /// Log lines dropped because the queue to the writer was full or the disk refused them.
         log_lines_lost: Counter of Lines,
         /// Times that accepting paused because no descriptor was left: raise

@@ -10,13 +10,14 @@ mod proxy_header;
 mod head;
 
 /// One request the whole way: head, phases, answer, rest of its content.
-mod cycle;
+pub(crate) mod cycle;
 
 /// Closing a connection so that the peer receives everything that was sent.
 mod finish;
 
 use crate::delivery::account::count_answer;
 use crate::exchange::h1::persistence::Progress;
+use crate::h2;
 use crate::hot::{HitContext, HotAnswer, LogTemplate, Looked};
 use crate::listener_context::ListenerContext;
 use crate::local::Local;
@@ -41,8 +42,8 @@ use std::task::Poll;
 /// A client's connection while its task runs.
 pub struct Connection<E: Engine> {
     stream: TransportOf<E>,
-    local: Rc<Local<E>>,
-    listener: Rc<ListenerContext>,
+    pub(crate) local: Rc<Local<E>>,
+    pub(crate) listener: Rc<ListenerContext>,
     /// Made when a request first needs it.
     facts: Option<Rc<ConnectionFacts>>,
     number: u64,
@@ -67,6 +68,8 @@ enum Next {
     Wait,
     /// The connection has become a tunnel.
     Tunnel,
+    /// The client speaks HTTP/2.
+    Http2,
     /// The last answer was a hot one: send the rest of it, and close.
     Finish,
     /// Nothing is left to send.
@@ -97,6 +100,10 @@ pub fn serve<E: Engine>(
                 Next::Tunnel => {
                     let pool = Rc::clone(&connection.local.tunnels);
                     return pool.start(carry(connection)).await;
+                }
+                Next::Http2 => {
+                    let pool = Rc::clone(&connection.local.http2);
+                    return pool.start(h2::serve(connection)).await;
                 }
                 Next::Finish => {
                     let pool = Rc::clone(&connection.local.finishing);
@@ -172,6 +179,9 @@ impl<E: Engine> Connection<E> {
         }
         for _ in 0..HOT_PER_TURN {
             match self.stream.poll_readable(1) {
+                Poll::Ready(Ok(_)) if self.requests == 0 && self.speaks_http2() => {
+                    return Poll::Ready(Next::Http2);
+                }
                 Poll::Ready(Ok(readable)) if readable.unread > 0 => match self.answer_hot() {
                     None => {}
                     Some(next) => return Poll::Ready(next),
@@ -198,6 +208,24 @@ impl<E: Engine> Connection<E> {
         }
         self.local.scheduler.wake(self.local.scheduler.current());
         Poll::Pending
+    }
+
+    /// Whether the client has agreed on HTTP/2, or begins so in clear.
+    fn speaks_http2(&self) -> bool {
+        if !self.listener.has_http2() {
+            return false;
+        }
+        match self.stream.tls_facts() {
+            Some(facts) => facts.alpn.as_deref() == Some(b"h2"),
+            None => {
+                self.stream.read(|bytes| (0, h2::has_preface(bytes)))
+                    && !self.stream.is_clear_where_tls_was_due()
+            }
+        }
+    }
+
+    pub(crate) const fn stream(&self) -> &TransportOf<E> {
+        &self.stream
     }
 
     /// Ready when an idle connection is to be closed.
@@ -269,9 +297,13 @@ impl<E: Engine> Connection<E> {
     }
 
     fn log_info(&self, message: fmt::Arguments<'_>) {
+        self.log_error(LogLevel::Info, message);
+    }
+
+    pub(crate) fn log_error(&self, level: LogLevel, message: fmt::Arguments<'_>) {
         let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
         let peer = || self.stream.peer();
-        (self.local).log_connection_error(self.number, peer, listener, LogLevel::Info, message);
+        (self.local).log_connection_error(self.number, peer, listener, level, message);
     }
 
     /// What it does before its first request, for logs.
@@ -395,7 +427,7 @@ impl<E: Engine> Connection<E> {
 
     /// The facts that do not change, made when first needed. Which of the machine's addresses the client has connected to
     /// costs a system call: it is asked for where a request without a host or the configuration needs it.
-    fn facts(&mut self, has_host: bool) -> Rc<ConnectionFacts> {
+    pub(crate) fn facts(&mut self, has_host: bool) -> Rc<ConnectionFacts> {
         let facts = match &self.facts {
             Some(facts) => Rc::clone(facts),
             None => {

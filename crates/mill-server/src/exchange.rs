@@ -20,6 +20,9 @@ pub(crate) mod pace;
 /// The HTTP/1 exchange: framing by Content-Length, chunks or the end of the connection.
 pub mod h1;
 
+/// The HTTP/2 exchange: one stream of a connection.
+pub(crate) mod h2;
+
 /// One request and its answer on a connection. HTTP/1 has one at a time on a connection, HTTP/2 and HTTP/3 many.
 ///
 /// It is made when the head has been read. A handler may read content and send interim answers; content that no handler

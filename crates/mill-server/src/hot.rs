@@ -20,6 +20,7 @@ use hashbrown::{Equivalent, HashMap};
 use mill_config::config::Location;
 use mill_http::field::KnownField;
 use mill_http::h1::parse::{Parsed, parse_request};
+use mill_http::h2::response::emit_kept_block;
 use mill_http::head::RequestHead;
 use mill_http::method::Method;
 use mill_http::version::Version;
@@ -28,6 +29,7 @@ use mill_runtime::time::{Instant, UnixTime};
 use recent::RecentRequests;
 use std::cell::{Cell, RefCell};
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -65,6 +67,10 @@ pub struct HotAnswer {
     /// The second of the date in both heads.
     pub date_second: Cell<i64>,
     pub body: Shared,
+    /// The content within `body`, without chunks.
+    pub content: Range<usize>,
+    /// Made when it is first asked for.
+    pub h2_block: RefCell<Option<H2Block>>,
     pub status: u16,
     /// Keep-alive limits and logs are the location's.
     pub location: Arc<Location>,
@@ -73,6 +79,14 @@ pub struct HotAnswer {
     pub freshness: Freshness,
     /// The template of its log lines, if there are logs.
     pub log_template: Option<RefCell<LogTemplate>>,
+}
+
+/// An answer's head as HTTP/2 has it.
+#[derive(Debug)]
+pub struct H2Block {
+    bytes: Box<[u8]>,
+    /// The position of the date's bytes.
+    date_at: Option<usize>,
 }
 
 /// The request that a kept answer was first made for. A later request with the same answer differs in what
@@ -102,6 +116,16 @@ pub enum Looked {
 }
 
 impl HotAnswers {
+    /// As [`HotAnswers::find`], of a head that was made of the fields of HTTP/2.
+    pub fn find_of_fields(
+        &mut self,
+        bytes: &[u8],
+        listener: &ListenerContext,
+        now: Instant,
+    ) -> (usize, Looked) {
+        self.look_up(bytes, listener, now, true)
+    }
+
     /// Looks up the answer to the request at the beginning of `bytes`; also returns the bytes of the request, 0 if it
     /// was missed.
     pub fn find(
@@ -109,6 +133,16 @@ impl HotAnswers {
         bytes: &[u8],
         listener: &ListenerContext,
         now: Instant,
+    ) -> (usize, Looked) {
+        self.look_up(bytes, listener, now, false)
+    }
+
+    fn look_up(
+        &mut self,
+        bytes: &[u8],
+        listener: &ListenerContext,
+        now: Instant,
+        is_of_fields: bool,
     ) -> (usize, Looked) {
         // Where nothing is kept, such as without `open_file_cache`, the request is not parsed twice.
         if self.answers.is_empty() {
@@ -133,6 +167,7 @@ impl HotAnswers {
         }
         let head = &mut self.head;
         head.clear();
+        head.is_of_fields = is_of_fields;
         let Parsed::Complete { consumed } = parse_request(bytes, head, &listener.rules()) else {
             return (0, Looked::Missed);
         };
@@ -145,7 +180,7 @@ impl HotAnswers {
             target: head.target.whole.of(bytes),
             accept_encoding: head.accept_encoding().map(|span| span.of(bytes)),
         };
-        if head.version != Version::Http11 && key.accept_encoding.is_some() {
+        if head.version == Version::Http10 && key.accept_encoding.is_some() {
             // Kept answers were made for HTTP/1.1 and may be compressed, which `gzip_http_version` decides.
             return (0, Looked::Missed);
         }
@@ -221,7 +256,24 @@ impl HotAnswer {
         whole.clone()
     }
 
-    /// Sets the date in both heads: `second`, whose IMF-fixdate is `date`.
+    /// The content, without chunks.
+    pub fn content(&self) -> &[u8] {
+        self.body.get(self.content.clone()).unwrap_or_default()
+    }
+
+    /// Passes the head as HTTP/2 has it.
+    pub fn with_h2_block<R>(&self, use_block: impl FnOnce(&[u8]) -> R) -> R {
+        let mut block = self.h2_block.borrow_mut();
+        let block = block.get_or_insert_with(|| {
+            let mut bytes = Vec::new();
+            let date_at = emit_kept_block(&self.keep_alive_head.borrow(), &mut bytes);
+            let bytes = bytes.into();
+            H2Block { bytes, date_at }
+        });
+        use_block(&block.bytes)
+    }
+
+    /// Sets the date in all heads: `second`, whose IMF-fixdate is `date`.
     pub fn set_date(&self, second: i64, date: &[u8; 29]) {
         if self.date_second.replace(second) == second {
             return;
@@ -232,6 +284,12 @@ impl HotAnswer {
             if let Some(place) = head.get_mut(self.date_at..self.date_at + date.len()) {
                 place.copy_from_slice(date);
             }
+        }
+        if let Some(block) = &mut *self.h2_block.borrow_mut()
+            && let Some(at) = block.date_at
+            && let Some(place) = block.bytes.get_mut(at..at + date.len())
+        {
+            place.copy_from_slice(date);
         }
     }
 

@@ -32,6 +32,9 @@ pub mod connection;
 /// Kept answers.
 pub mod hot;
 
+/// HTTP/2 connections.
+pub(crate) mod h2;
+
 /// The last phase of a request: sending, counting, logging, keeping its answer.
 pub mod delivery;
 

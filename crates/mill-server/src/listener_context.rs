@@ -2,7 +2,10 @@
 
 use crate::site::Site;
 use crate::tls::ServerOfName;
+use mill_config::config::settings::Http2Settings;
 use mill_config::config::{Http, ListenAddress, Listener, Server};
+use mill_http::h2::frame::ID_MAX;
+use mill_http::h2::settings::Settings;
 use mill_http::limits::{HeadRules, NameRules};
 use mill_runtime::address::Address;
 use mill_runtime::time::Duration;
@@ -24,6 +27,9 @@ pub struct ListenerContext {
     proxy_protocol: Cell<bool>,
     /// Connections to one of its addresses begin with a handshake of TLS.
     ssl: Cell<bool>,
+    /// HTTP/2 is spoken on one of its addresses.
+    http2: Cell<bool>,
+    http2_settings: Cell<Settings>,
     /// Requests depend on the address that the client has connected to.
     needs_local_address: Cell<bool>,
     /// The configuration of its requests: the one in force, or the last one that had the listener.
@@ -45,6 +51,8 @@ impl ListenerContext {
             header_timeout: Cell::new(Duration::from_secs(60)),
             proxy_protocol: Cell::new(false),
             ssl: Cell::new(false),
+            http2: Cell::new(false),
+            http2_settings: Cell::new(Settings::default()),
             needs_local_address: Cell::new(false),
             site: RefCell::new(Arc::clone(site)),
             listener: Cell::new(listener),
@@ -63,6 +71,7 @@ impl ListenerContext {
             let of_others = listener.specific.iter().map(|(_, hosts)| hosts);
             let mut all = of_others.chain([&listener.hosts]);
             self.ssl.set(all.clone().any(|hosts| hosts.ssl));
+            self.http2.set(all.clone().any(|hosts| hosts.http2));
             self.proxy_protocol
                 .set(all.any(|hosts| hosts.proxy_protocol));
             let is_mentioned = site.mentions.local_address;
@@ -70,6 +79,8 @@ impl ListenerContext {
                 .set(is_mentioned || !listener.specific.is_empty());
             let server = default_server(listener);
             self.rules.set(head_rules(server));
+            self.http2_settings
+                .set(http2_settings(&server.location.http2));
             self.header_timeout
                 .set(server.location.client_header.timeout);
         }
@@ -103,6 +114,16 @@ impl ListenerContext {
         let listener = http(&site).and_then(|http| http.listeners.get(self.listener.get()));
         let local = ip_of(&local()).map(|address| address.ip());
         listener.is_some_and(|listener| listener.hosts_for(local).proxy_protocol)
+    }
+
+    /// Whether connections may be HTTP/2: in clear they say so by their first bytes, under TLS by what was agreed on.
+    pub fn has_http2(&self) -> bool {
+        self.http2.get()
+    }
+
+    /// What connections of HTTP/2 announce.
+    pub fn http2_settings(&self) -> Settings {
+        self.http2_settings.get()
     }
 
     /// How handshakes are answered on connections to this local address; `None` if they are in clear. `local` is called
@@ -145,6 +166,19 @@ impl ListenerContext {
 fn default_server(listener: &Listener) -> &Arc<Server> {
     &listener.hosts_for(None).default
 }
+
+fn http2_settings(settings: &Http2Settings) -> Settings {
+    let clamp = |value: u64, most: u32| u32::try_from(value).unwrap_or(most).clamp(1, most);
+    Settings {
+        max_concurrent_streams: clamp(settings.max_concurrent_streams, HTTP2_STREAMS_MAX),
+        initial_window_size: clamp(settings.body_preread_size, ID_MAX),
+        no_rfc7540_priorities: true,
+        ..Settings::default()
+    }
+}
+
+/// More streams of one connection than tasks of a worker make no sense.
+const HTTP2_STREAMS_MAX: u32 = 10_000;
 
 fn head_rules(server: &Server) -> HeadRules {
     let settings = &server.location.client_header;

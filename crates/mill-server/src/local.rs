@@ -74,6 +74,7 @@ pub struct Local<E: Engine> {
     pub finishing: Rc<FuturePool>,
     pub waiting: Rc<FuturePool>,
     pub tunnels: Rc<FuturePool>,
+    pub http2: Rc<FuturePool>,
     /// Files that stay open between requests (`open_file_cache`).
     pub open_files: OpenFiles<FileOf<E>>,
     /// How many idle connections are to close to make room for new ones.
@@ -146,6 +147,7 @@ impl<E: DatagramEngine> Local<E> {
             finishing: FuturePool::new(POOLED_MAX),
             waiting: FuturePool::new(POOLED_MAX),
             tunnels: FuturePool::new(POOLED_MAX),
+            http2: FuturePool::new(POOLED_MAX),
             room_wanted: Cell::new(0),
             open_files,
             tls: TlsWorker::new(),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct TlsSite {
     /// By the address of their settings, which servers that inherit them share.
-    contexts: BTreeMap<usize, (Arc<TlsSettings>, ServerContext)>,
+    contexts: BTreeMap<usize, Contexts>,
     /// Goes on over reloads, so that sessions do.
     sessions: Sessions,
 }
@@ -50,8 +50,13 @@ impl TlsSite {
         if settings.certificates.is_empty() || self.contexts.contains_key(&place) {
             return Ok(());
         }
-        let config = self.context(settings)?;
-        self.contexts.insert(place, (Arc::clone(settings), config));
+        let http1 = self.context(settings)?;
+        let contexts = Contexts {
+            _settings: Arc::clone(settings),
+            http2: http1.with_http2(),
+            http1,
+        };
+        self.contexts.insert(place, contexts);
         Ok(())
     }
 
@@ -103,12 +108,19 @@ impl TlsSite {
     }
 
     /// What a server answers handshakes with; `None` if it has no certificate.
-    fn of(&self, server: &Server) -> Option<&ServerContext> {
+    fn of(&self, server: &Server) -> Option<&Contexts> {
         let settings = &server.location.tls;
-        self.contexts
-            .get(&(Arc::as_ptr(settings) as usize))
-            .map(|(_, config)| config)
+        self.contexts.get(&(Arc::as_ptr(settings) as usize))
     }
+}
+
+/// What the handshakes of servers with the same settings are answered with.
+struct Contexts {
+    /// Kept so that no other settings get their address.
+    _settings: Arc<TlsSettings>,
+    http1: ServerContext,
+    /// Where HTTP/2 is offered as well.
+    http2: ServerContext,
 }
 
 /// The servers of addresses with `ssl`.
@@ -155,6 +167,14 @@ impl ServerChoice for ServerOfName {
             .tls
             .of(server)
             .or_else(|| self.site.tls.of(&hosts.default));
-        context.map_or(Choice::Reject, |context| Choice::Take(context.clone()))
+        let http2 = hosts.http2_of_address || server.location.http2.enabled;
+        context.map_or(Choice::Reject, |contexts| {
+            let context = if http2 {
+                &contexts.http2
+            } else {
+                &contexts.http1
+            };
+            Choice::Take(context.clone())
+        })
     }
 }

@@ -46,6 +46,7 @@ use crate::request::{Request, StoredContent};
 use mill_config::config::template::Part;
 use mill_config::config::{Template, Variable};
 use mill_http::decimal::emit_decimal;
+use mill_http::version::Version;
 use mill_runtime::engine::Engine;
 use std::borrow::Cow;
 
@@ -140,6 +141,9 @@ fn plain<'a, E: Engine>(
             Some(_) => b"on"[..].into(),
             None => b""[..].into(),
         },
+        Variable::Http2 if request.message.head.version != Version::Http2 => return None,
+        Variable::Http2 if connection.tls.get().is_some() => (&b"h2"[..]).into(),
+        Variable::Http2 => (&b"h2c"[..]).into(),
         Variable::SslAlpnProtocol => connection.tls.get()?.alpn.as_deref()?.into(),
         Variable::SslCipher => connection.tls.get()?.cipher.as_bytes().into(),
         Variable::SslProtocol => connection.tls.get()?.protocol.as_bytes().into(),

@@ -42,7 +42,22 @@ pub struct ServerSettings {
 #[derive(Clone, Default)]
 pub struct Sessions(Arc<OnceLock<Option<Arc<dyn ProducesTickets>>>>);
 
+/// As nginx does: a client that offers protocols and none of these is refused.
+fn alpn(http2: bool) -> Vec<Vec<u8>> {
+    let newest = http2.then_some(&b"h2"[..]);
+    let older = [&b"http/1.1"[..], b"http/1.0", b"http/0.9"];
+    let all = newest.into_iter().chain(older);
+    all.map(<[u8]>::to_vec).collect()
+}
+
 impl ServerContext {
+    /// The same, where HTTP/2 is spoken too.
+    pub fn with_http2(&self) -> Self {
+        let mut config = ServerConfig::clone(&self.0);
+        config.alpn_protocols = alpn(true);
+        Self(Arc::new(config))
+    }
+
     /// The error is rustls' own words for settings that exclude each other.
     pub fn new(settings: ServerSettings, sessions: &Sessions) -> Result<Self, String> {
         let config = server_config(settings, sessions).map_err(|error| error.to_string())?;
@@ -66,10 +81,7 @@ fn server_config(
     config.enable_secret_extraction = true;
     config.ignore_client_order = settings.prefers_own_order;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    // As nginx does: a client that offers protocols and none of these is refused.
-    config.alpn_protocols = [&b"http/1.1"[..], b"http/1.0", b"http/0.9"]
-        .map(<[u8]>::to_vec)
-        .into();
+    config.alpn_protocols = alpn(false);
     if settings.tickets
         && let Some(ticketer) = sessions.ticketer()
     {

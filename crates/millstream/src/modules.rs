@@ -108,6 +108,7 @@ mod tests {
         assert!(arguments.contains(" --without-http_grpc_module "));
         assert!(arguments.contains(" --with-http_gzip_static_module"));
         assert!(arguments.contains(" --with-http_ssl_module"));
+        assert!(arguments.contains(" --with-http_v2_module"));
         assert!(!arguments.contains("http_flv_module"));
         assert!(!arguments.contains("http_gzip_module"));
     }

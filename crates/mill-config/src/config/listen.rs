@@ -82,6 +82,8 @@ pub struct ListenOptions {
     pub proxy_protocol: bool,
     /// `ssl`: connections begin with a handshake of TLS, for all servers of this address; see [`VirtualHosts::ssl`].
     pub ssl: bool,
+    /// `http2`: as the directive `http2`, for all servers of this address.
+    pub http2: bool,
     /// `bind`, or an option that needs a socket of its own.
     pub bind: bool,
 }
@@ -99,6 +101,7 @@ impl Default for ListenOptions {
             so_keepalive: SocketKeepalive::System,
             proxy_protocol: false,
             ssl: false,
+            http2: false,
             bind: false,
         }
     }

@@ -16,6 +16,10 @@ pub struct VirtualHosts {
     pub proxy_protocol: bool,
     /// `ssl` of the address: connections to it begin with a handshake of TLS.
     pub ssl: bool,
+    /// HTTP/2 is spoken at the address, beside HTTP/1: by one of its servers, or by all.
+    pub http2: bool,
+    /// `http2` of `listen`: by all of them.
+    pub http2_of_address: bool,
 }
 
 impl VirtualHosts {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use crate::directives::{
     access, autoindex, charset, client_body, client_header, connection, error_page, fastcgi, file,
-    gzip, header, limit_rate, log, memcached, mime, open_file, pass, proxy, realip, resolver,
-    rewrite, scgi, tls, uwsgi,
+    gzip, header, http2, limit_rate, log, memcached, mime, open_file, pass, proxy, realip,
+    resolver, rewrite, scgi, tls, uwsgi,
 };
 
 pub use access::{AccessSettings, Satisfy};
@@ -26,6 +26,7 @@ pub use fastcgi::FastcgiSettings;
 pub use file::{Document, FileSettings};
 pub use gzip::{GzipDisable, GzipProxied, GzipSettings, GzipStatic, HttpVersion};
 pub use header::{HeaderSettings, IfModifiedSince, ServerTokens};
+pub use http2::Http2Settings;
 pub use limit_rate::{Amount, LimitRateSettings};
 pub use log::{LogSettings, OpenLogFileCache};
 pub use memcached::MemcachedSettings;
@@ -108,6 +109,7 @@ macro_rules! settings {
 
 settings! {
     /// TLS to clients; only servers have directives for it.
+    http2: http2::Http2Settings,
     tls: tls::TlsSettings,
     /// The head of a request; only servers have directives for it.
     client_header: client_header::ClientHeaderSettings,

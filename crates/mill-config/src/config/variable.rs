@@ -121,6 +121,8 @@ pub enum Variable {
     ServerPort,
     /// `$server_protocol`. `HTTP/1.0`, `HTTP/1.1`.
     ServerProtocol,
+    /// `$http2`. `h2` under TLS, `h2c` in clear; empty where it is not HTTP/2.
+    Http2,
     /// `$ssl_alpn_protocol`. The protocol that ALPN has agreed on.
     SslAlpnProtocol,
     /// `$ssl_cipher`. The cipher, as OpenSSL names it.
@@ -290,6 +292,7 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("gzip_ratio", Variable::GzipRatio),
     ("host", Variable::Host),
     ("hostname", Variable::Hostname),
+    ("http2", Variable::Http2),
     ("https", Variable::Https),
     ("is_args", Variable::IsArgs),
     ("limit_rate", Variable::LimitRate),
@@ -384,7 +387,6 @@ const ABSENT: &[&str] = &[
     "geoip_postal_code",
     "geoip_region",
     "geoip_region_name",
-    "http2",
     "http3",
     "invalid_referer",
     "limit_conn_status",

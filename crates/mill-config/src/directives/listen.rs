@@ -94,6 +94,7 @@ pub(crate) fn add(
         draft.servers.push(server);
         let proxy_protocol = draft.options.proxy_protocol || written.options.proxy_protocol;
         let ssl = draft.options.ssl || written.options.ssl;
+        let http2 = draft.options.http2 || written.options.http2;
         if written.set {
             draft.options = written.options.clone();
             draft.options_set = true;
@@ -104,6 +105,7 @@ pub(crate) fn add(
         }
         draft.options.proxy_protocol = proxy_protocol;
         draft.options.ssl = ssl;
+        draft.options.http2 = http2;
     }
     Ok(())
 }
@@ -218,7 +220,7 @@ fn parse_port(text: &[u8]) -> Option<u16> {
 }
 
 /// Parameters of protocols that are not supported yet.
-const LATER: [(&str, &str); 2] = [("http2", "HTTP/2"), ("quic", "HTTP/3")];
+const LATER: [(&str, &str); 1] = [("quic", "HTTP/3")];
 
 fn option(
     resolver: &mut Resolver<'_>,
@@ -248,6 +250,13 @@ fn option(
         }
         (b"ssl", None) => {
             options.ssl = true;
+            return Ok(());
+        }
+        (b"http2", None) => {
+            let message = "the \"listen ... http2\" directive is deprecated";
+            let help = "use the \"http2\" directive instead";
+            options.http2 = true;
+            resolver.notice(statement, word, String::from(message), help);
             return Ok(());
         }
         (b"bind", None) => {}

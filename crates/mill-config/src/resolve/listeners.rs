@@ -96,12 +96,16 @@ impl Resolver<'_> {
                 self.remarks.push(diagnostic);
             }
         }
+        let mut of_address = draft.servers.iter().filter_map(|index| servers.get(*index));
+        let enabled = of_address.any(|server| server.location.http2.enabled);
         let default = servers.get(draft.default_server).cloned();
         Ok(default.map(|default| VirtualHosts {
             default,
             names,
             proxy_protocol: draft.options.proxy_protocol,
             ssl: draft.options.ssl,
+            http2: draft.options.http2 || enabled,
+            http2_of_address: draft.options.http2,
         }))
     }
 }

@@ -101,13 +101,13 @@ async fn answer<E: Engine>(
 }
 
 /// The connection's state in the counters: reading, then writing, while a request is handled; waiting before and after.
-pub(super) struct Stage<E: Engine> {
+pub(crate) struct Stage<E: Engine> {
     local: Rc<Local<E>>,
     writes: bool,
 }
 
 impl<E: Engine> Stage<E> {
-    pub(super) fn reading(local: &Rc<Local<E>>) -> Self {
+    pub(crate) fn reading(local: &Rc<Local<E>>) -> Self {
         let mut counters = local.counters.borrow_mut();
         counters.connections_waiting -= 1;
         counters.connections_reading += 1;
@@ -119,7 +119,7 @@ impl<E: Engine> Stage<E> {
     }
 
     /// The head has been read.
-    pub(super) fn write(&mut self) {
+    pub(crate) fn write(&mut self) {
         let mut counters = self.local.counters.borrow_mut();
         counters.connections_reading -= 1;
         counters.connections_writing += 1;
@@ -165,7 +165,7 @@ fn give_up<E: Engine>(request: &mut Request, head: &Head, local: &Local<E>) {
 }
 
 /// Logs to the error log what is wrong with a head.
-fn log_refusal<E: Engine>(request: &Request, refusal: Refusal, local: &Local<E>) {
+pub(crate) fn log_refusal<E: Engine>(request: &Request, refusal: Refusal, local: &Local<E>) {
     if !local.logs_errors_at(Some(request), LogLevel::Info) {
         return;
     }

@@ -17,6 +17,7 @@ use mill_http::version::Version;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Shared;
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An answer that is kept after it was sent and logged.
@@ -62,11 +63,14 @@ pub(super) async fn prepare<E: Engine>(
     let (mut keep_alive_head, mut close_head) = (Vec::new(), Vec::new());
     let plan = HeadPlan::new(request, response, true);
     let date_at = plan.emit(request, response, local, &mut keep_alive_head);
-    let body = match plan.framing {
+    let (body, range) = match plan.framing {
         Framing::Chunked => in_one_chunk(&content),
         // It ends with the connection: it cannot be sent twice.
         Framing::Close => return None,
-        Framing::None | Framing::Length(_) => content,
+        Framing::None | Framing::Length(_) => {
+            let range = 0..content.len();
+            (content, range)
+        }
     };
     let closing = HeadPlan {
         keep_alive: false,
@@ -88,6 +92,8 @@ pub(super) async fn prepare<E: Engine>(
         whole: RefCell::new(None),
         date_second: Cell::new(local.scheduler.wall_clock().seconds),
         body,
+        content: range,
+        h2_block: RefCell::new(None),
         status: response.status.0,
         location: Arc::clone(&request.location),
         zones: HotZones::of(request, local),
@@ -105,7 +111,7 @@ fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
     let head = &request.message.head;
     request.pure
         && request.method == Method::Get
-        && head.version == Version::Http11
+        && head.version != Version::Http10
         && head.is_plain()
         && response.status == Status::OK
         && !response.close
@@ -135,16 +141,18 @@ async fn content_in_memory<E: Engine>(
     Some(shared)
 }
 
-/// The content framed as one chunk, and the last chunk.
-fn in_one_chunk(content: &[u8]) -> Shared {
+/// The content framed as one chunk, and the last chunk; and where it is in that.
+fn in_one_chunk(content: &[u8]) -> (Shared, Range<usize>) {
+    let mut start = 0;
     let mut framed = Vec::with_capacity(content.len() + 32);
     if !content.is_empty() {
         emit_chunk_head(content.len() as u64, &mut framed);
+        start = framed.len();
         framed.extend_from_slice(content);
         framed.extend_from_slice(CHUNK_END);
     }
     framed.extend_from_slice(LAST_CHUNK);
-    Shared::from(framed)
+    (Shared::from(framed), start..start + content.len())
 }
 
 /// Whether the content is small enough to be kept: what is in memory already may be larger.

@@ -12,6 +12,7 @@ mod outgoing;
 /// Whether the connection stays open.
 pub(crate) mod persistence;
 
+pub(super) use head::fields as sent_fields;
 pub use head::{Framing, HeadPlan};
 
 use super::drain::drain;
@@ -441,7 +442,7 @@ fn has_left<S: Stream>(stream: &S) -> bool {
 
 /// Whether the answer can be framed by chunks.
 fn may_chunk(request: &Request) -> bool {
-    request.message.head.version == Version::Http11
+    request.message.head.version != Version::Http10
         && request.location.headers.chunked_transfer_encoding
 }
 

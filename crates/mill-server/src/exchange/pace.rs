@@ -46,6 +46,24 @@ impl Pace {
         self.rate > 0 && len > self.after.saturating_add(self.rate)
     }
 
+    /// How many bytes may follow `content_bytes`, and when.
+    pub(super) fn share(&self, content_bytes: u64) -> (u64, Instant) {
+        if self.rate == 0 {
+            return (u64::MAX, self.started);
+        }
+        let at_once = self.after.saturating_add(self.rate);
+        if content_bytes < at_once {
+            return (at_once - content_bytes, self.started);
+        }
+        (self.rate, self.due(content_bytes))
+    }
+
+    /// When what follows `content_bytes` may be sent.
+    fn due(&self, content_bytes: u64) -> Instant {
+        let counted = content_bytes.saturating_sub(self.after);
+        self.started + Duration::from_millis(counted.saturating_mul(1000) / self.rate)
+    }
+
     /// Waits until more may be sent; returns how many bytes. `content_bytes` were queued until now.
     /// Each time that it has to wait, it calls `meanwhile`.
     pub(super) async fn room<E: Engine>(
@@ -65,10 +83,8 @@ impl Pace {
             return Ok(at_once);
         }
         drain(stream, local, settings, 0, &mut meanwhile).await?;
-        let counted = content_bytes.saturating_sub(self.after);
-        let due = Duration::from_millis(counted.saturating_mul(1000) / self.rate);
         let mut is_woken = false;
-        let due = self.started + due;
+        let due = self.due(content_bytes);
         poll_fn(|_| {
             let is_woken = std::mem::replace(&mut is_woken, true);
             meanwhile();

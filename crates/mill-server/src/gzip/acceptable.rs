@@ -50,7 +50,7 @@ pub(crate) fn is_acceptable(request: &mut Request, answered: &Answered<'_>, now:
     let authorized = head.has(KnownField::Authorization);
     let version = match head.version {
         Version::Http10 => HttpVersion::Http10,
-        Version::Http11 => HttpVersion::Http11,
+        Version::Http11 | Version::Http2 => HttpVersion::Http11,
     };
     let proxied = head.has(KnownField::Via);
     let acceptable = version >= settings.http_version

@@ -20,7 +20,7 @@ pub(super) fn are_passed<E: Engine>(
 ) -> bool {
     if request.location.headers.early_hints.is_empty()
         || protocol != PassProtocol::Http
-        || request.message.head.version != Version::Http11
+        || request.message.head.version == Version::Http10
     {
         return false;
     }

@@ -17,11 +17,13 @@ pub(super) fn are_kept(protocol: PassProtocol, settings: &PassSettings) -> bool 
 pub(super) fn are_wanted(request: &Request) -> bool {
     let message = &request.message;
     let mut fields = message.head.fields.iter();
-    message.head.version == Version::Http11
-        && fields.any(|field| {
-            let value = field.value.of(&message.bytes);
-            field.known == KnownField::Te && http::has_option(value, b"trailers")
-        })
+    // In HTTP/2 they need no other framing.
+    message.head.version == Version::Http2
+        || message.head.version == Version::Http11
+            && fields.any(|field| {
+                let value = field.value.of(&message.bytes);
+                field.known == KnownField::Te && http::has_option(value, b"trailers")
+            })
 }
 
 /// The trailers in these bytes, which the coding's rules hold for already, that the client gets: not hidden ones, nor

@@ -56,6 +56,7 @@ mod zones;
 mod proxied;
 
 /// `listen … ssl`, with curl and OpenSSL as clients.
+mod http2;
 mod tls;
 
 /// Files on a disk that is slow, or does not answer.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A certificate that signs itself and its key, which only root may read, as `NAME.pem` and `NAME.key`.
-fn certify(site: &Site, name: &str, kind: &[&str]) {
+pub(crate) fn certify(site: &Site, name: &str, kind: &[&str]) {
     let key = site.path(format!("{name}.key"));
     let status = Command::new("openssl")
         .args(["req", "-x509", "-nodes", "-days", "30", "-newkey"])
@@ -28,7 +28,7 @@ fn certify(site: &Site, name: &str, kind: &[&str]) {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-const ECDSA: [&str; 3] = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
+pub(crate) const ECDSA: [&str; 3] = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
 const RSA: [&str; 1] = ["rsa:2048"];
 
 const VALUES: &str = "location = /values { return 200 \"$scheme $https $ssl_protocol $ssl_cipher $ssl_server_name\"; }";
@@ -51,7 +51,13 @@ fn both_kinds() -> (Site, SocketAddr) {
 }
 
 /// What curl says of `https://NAME:PORT/PATH`, with the certificate `NAME.pem` as the only one that it trusts.
-fn curl(site: &Site, name: &str, address: SocketAddr, path: &str, options: &[&str]) -> Vec<u8> {
+pub(crate) fn curl(
+    site: &Site,
+    name: &str,
+    address: SocketAddr,
+    path: &str,
+    options: &[&str],
+) -> Vec<u8> {
     let port = address.port();
     let output = Command::new("curl")
         .args(["-sS", "--max-time", "20", "--resolve"])

@@ -15,7 +15,7 @@ use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 
 /// The field lines of an emitted head, for `$sent_http_…`, except those that nginx's variables do not show.
-pub(super) fn fields<File>(head: &[u8], response: &Response<File>) -> Vec<FieldLine> {
+pub(in crate::exchange) fn fields<File>(head: &[u8], response: &Response<File>) -> Vec<FieldLine> {
     let lines = head.split(|byte| *byte == b'\n');
     let lines = lines.filter_map(|line| {
         let line = line.strip_suffix(b"\r")?;
