@@ -90,6 +90,7 @@ const TABLES: &[&[Directive]] = &[
     pass::table::MEMCACHED_CONNECTION,
     http2::DIRECTIVES,
     tls::DIRECTIVES,
+    pass::tls::PROXY,
     millstream::DIRECTIVES,
 ];
 

@@ -14,6 +14,9 @@ mod target;
 /// Servers that variables name.
 mod named;
 
+/// TLS to servers.
+mod tls;
+
 /// The request's content.
 mod content;
 
@@ -122,6 +125,7 @@ use scan::HeadScan;
 use std::rc::Rc;
 use std::sync::Arc;
 use target::Target;
+use tls::Securing;
 use trace::UpstreamTrace;
 
 /// Passes the request on, if its location says so.
@@ -171,6 +175,8 @@ struct Proxying<'a, E: Engine> {
     trace: Rc<UpstreamTrace>,
     /// `None` where its connections are shared with all requests.
     scope: Option<Rc<Scope>>,
+    /// `None`: connections are in clear.
+    securing: Option<Securing>,
     tried: Tried,
     /// The name of the request's session, or of the server that it is bound to (`sticky`); empty if there is none.
     session: Vec<u8>,
@@ -193,9 +199,11 @@ impl<'a, E: Engine> Proxying<'a, E> {
         let trace = Rc::clone(request.upstream.get_or_insert_with(|| local.take_trace()));
         let tries_max = settings.next_upstream_tries;
         let servers = group.selector.borrow_mut().tries();
+        let securing = Securing::of(&target, request, local);
         let scope = binding::scope(
             target.pass.protocol,
             &settings,
+            securing.as_ref(),
             group.group.config(),
             request,
             local,
@@ -206,6 +214,7 @@ impl<'a, E: Engine> Proxying<'a, E> {
             content,
             trace,
             scope,
+            securing,
             tried: Tried::default(),
             session: session::lookup(group.group.config(), request, local),
             named: None,

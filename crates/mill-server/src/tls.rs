@@ -2,9 +2,11 @@
 
 use crate::site::Site;
 use mill_config::config::LogLevel;
-use mill_config::config::settings::{TlsFile, TlsSettings};
+use mill_config::config::settings::{PassTlsSettings, TlsFile, TlsSettings};
 use mill_config::config::{Captures, Config, Server};
 use mill_config::diagnostic::{Diagnostic, SourcePosition};
+use mill_tls::certificate::Certified;
+use mill_tls::client_context::{ClientContext, ClientSettings, Trusted};
 use mill_tls::client_hello::ClientHello;
 use mill_tls::server_context::{Choice, ServerChoice, ServerContext, ServerSettings, Sessions};
 use std::collections::BTreeMap;
@@ -17,6 +19,8 @@ use std::sync::Arc;
 pub struct TlsSite {
     /// By the address of their settings, which servers that inherit them share.
     contexts: BTreeMap<usize, Contexts>,
+    /// To servers, by the address of the settings of locations that share them.
+    clients: BTreeMap<usize, (Arc<PassTlsSettings>, ClientContext)>,
     /// Goes on over reloads, so that sessions do.
     sessions: Sessions,
 }
@@ -26,10 +30,16 @@ impl TlsSite {
     pub fn following(previous: Option<&Self>, config: &Config) -> Result<Self, Box<Diagnostic>> {
         let mut site = Self {
             contexts: BTreeMap::new(),
+            clients: BTreeMap::new(),
             sessions: previous.map_or_else(Sessions::default, |previous| previous.sessions.clone()),
         };
         for server in config.http.iter().flat_map(|http| &http.servers) {
             site.add(&server.location.tls)?;
+        }
+        for settings in config.http.iter().flat_map(|http| &http.tls_passes) {
+            let place = Arc::as_ptr(settings) as usize;
+            let context = client_context(settings)?;
+            site.clients.insert(place, (Arc::clone(settings), context));
         }
         for (hosts, position) in config.http.iter().flat_map(ssl_hosts) {
             if site.of(&hosts.default).is_none() {
@@ -61,10 +71,6 @@ impl TlsSite {
     }
 
     fn context(&self, settings: &TlsSettings) -> Result<ServerContext, Box<Diagnostic>> {
-        let refused = |file: &TlsFile, message: String| {
-            let position = file.position.clone();
-            Box::new(Diagnostic::new(LogLevel::Emerg, message, position))
-        };
         let pairs = settings.certificates.iter().enumerate();
         let pairs = pairs.map(|(at, certificate)| match settings.keys.get(at) {
             Some(key) => Ok((certificate, key)),
@@ -78,16 +84,7 @@ impl TlsSite {
         let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
         let mut certified = Vec::new();
         for (certificate, key) in pairs {
-            let loaded = mill_tls::certificate::load(&certificate.pem, &key.pem);
-            certified.push(loaded.map_err(|error| {
-                let (file, what) = if error.is_of_key() {
-                    (key, "certificate key")
-                } else {
-                    (certificate, "certificate")
-                };
-                let name = file.name.display();
-                refused(file, format!("cannot load {what} \"{name}\": {error}"))
-            })?);
+            certified.push(load(certificate, key)?);
         }
         let server_settings = ServerSettings {
             certified,
@@ -107,11 +104,82 @@ impl TlsSite {
         })
     }
 
+    /// How handshakes with servers are begun, by a location's settings.
+    pub(crate) fn client(&self, settings: &Arc<PassTlsSettings>) -> Option<&ClientContext> {
+        let known = self.clients.get(&(Arc::as_ptr(settings) as usize));
+        known.map(|(_, context)| context)
+    }
+
     /// What a server answers handshakes with; `None` if it has no certificate.
     fn of(&self, server: &Server) -> Option<&Contexts> {
         let settings = &server.location.tls;
         self.contexts.get(&(Arc::as_ptr(settings) as usize))
     }
+}
+
+fn refused(file: &TlsFile, message: String) -> Box<Diagnostic> {
+    let position = file.position.clone();
+    Box::new(Diagnostic::new(LogLevel::Emerg, message, position))
+}
+
+/// A certificate with its key.
+fn load(certificate: &TlsFile, key: &TlsFile) -> Result<Certified, Box<Diagnostic>> {
+    mill_tls::certificate::load(&certificate.pem, &key.pem).map_err(|error| {
+        let (file, what) = if error.is_of_key() {
+            (key, "certificate key")
+        } else {
+            (certificate, "certificate")
+        };
+        let name = file.name.display();
+        refused(file, format!("cannot load {what} \"{name}\": {error}"))
+    })
+}
+
+fn client_context(settings: &PassTlsSettings) -> Result<ClientContext, Box<Diagnostic>> {
+    let certified = match (&settings.certificate, &settings.key) {
+        (None, _) => None,
+        (Some(certificate), Some(key)) => Some(load(certificate, key)?),
+        (Some(certificate), None) => {
+            let name = certificate.name.display();
+            let message =
+                format!("no \"proxy_ssl_certificate_key\" is defined for certificate \"{name}\"");
+            return Err(refused(certificate, message));
+        }
+    };
+    let trusted = match (&settings.trusted, settings.verify) {
+        (_, false) => None,
+        (Some(trusted), true) => Some(Trusted {
+            roots: &trusted.pem,
+            revocation_lists: settings.revocation_lists.as_ref().map(|file| &*file.pem),
+        }),
+        (None, true) => {
+            let message = "no proxy_ssl_trusted_certificate for proxy_ssl_verify";
+            let position = SourcePosition::None;
+            return Err(Box::new(Diagnostic::new(
+                LogLevel::Emerg,
+                message,
+                position,
+            )));
+        }
+    };
+    let client_settings = ClientSettings {
+        tls12: settings.protocols.tls12,
+        tls13: settings.protocols.tls13,
+        trusted,
+        certified,
+        sends_name: settings.sends_name,
+        resumes: settings.resumes,
+    };
+    ClientContext::new(client_settings).map_err(|error| {
+        let file = settings.trusted.as_ref();
+        let name = file.map(|file| file.name.display().to_string());
+        let message = format!(
+            "cannot load certificate \"{}\": {error}",
+            name.unwrap_or_default()
+        );
+        let position = file.map_or(SourcePosition::None, |file| file.position.clone());
+        Box::new(Diagnostic::new(LogLevel::Emerg, message, position))
+    })
 }
 
 /// What the handshakes of servers with the same settings are answered with.

@@ -263,13 +263,11 @@ fn advance(
             Asked::Next => {}
             Asked::Blocked => return (discarded, Progress::Blocked),
             Asked::Failed(error) => {
-                // The alert comes with the next calls.
-                for _ in 0..ALERT_CALLS {
-                    let (_, asked) = process(&mut [], out);
-                    if !matches!(asked, Asked::Next) {
-                        break;
-                    }
-                }
+                // The alert comes with the next call, which must see the same bytes: rustls has noted where the parts of
+                // a message lie in them, and looks there. A further call would find the same fault, and rustls asserts
+                // that there is one alert.
+                let rest = record.get_mut(discarded..).unwrap_or_default();
+                let _ = process(rest, out);
                 return (discarded, Progress::Failed(Fault::Protocol(error)));
             }
         }
@@ -369,6 +367,18 @@ impl fmt::Debug for Updates {
     }
 }
 
+impl Fault {
+    /// The peer's certificate is not valid for us.
+    pub const fn is_of_certificate(&self) -> bool {
+        matches!(
+            self,
+            Self::Protocol(
+                rustls::Error::InvalidCertificate(_) | rustls::Error::InvalidCertRevocationList(_)
+            )
+        )
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -389,6 +399,3 @@ const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// What a peer may send before a handshake ends; chains of certificates are the most of it.
 const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
-
-/// An alert is one state to encode and one to transmit.
-const ALERT_CALLS: usize = 4;

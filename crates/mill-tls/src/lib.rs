@@ -13,6 +13,8 @@
 pub mod alert;
 /// Certificates and their keys.
 pub mod certificate;
+/// How a client shakes hands.
+pub mod client_context;
 /// What a server looks at before it answers.
 pub mod client_hello;
 /// What a handshake has agreed on.

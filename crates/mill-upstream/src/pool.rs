@@ -45,6 +45,8 @@ pub struct Scope {
     pub header: Vec<u8>,
     /// Its local address: `proxy_bind` and its like.
     pub source: Option<SocketAddr>,
+    /// Under TLS: with which settings, and to which name.
+    pub secured: Option<(u64, Box<[u8]>)>,
     /// The location that has opened it: `keepalive N local`.
     pub location: Option<Arc<Location>>,
 }
@@ -52,7 +54,7 @@ pub struct Scope {
 impl PartialEq for Scope {
     fn eq(&self, other: &Self) -> bool {
         let location = |scope: &Self| scope.location.as_ref().map(Arc::as_ptr);
-        (&self.header, self.source) == (&other.header, other.source)
+        (&self.header, self.source, &self.secured) == (&other.header, other.source, &other.secured)
             && location(self) == location(other)
     }
 }

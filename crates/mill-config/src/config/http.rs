@@ -1,5 +1,6 @@
 //! The `http` block.
 
+use crate::config::settings::PassTlsSettings;
 use std::sync::Arc;
 
 use super::{Listener, Location, LogFormat, Map, Server, Upstream};
@@ -20,6 +21,8 @@ pub struct Http {
     pub status_zones: Vec<Text>,
     /// Locations with [`Location::health_checks`].
     pub probing: Vec<ProbingLocation>,
+    /// The settings of all locations which may pass requests on over TLS.
+    pub tls_passes: Vec<Arc<PassTlsSettings>>,
     /// `map`s.
     pub maps: Vec<Map>,
     /// Variables that the configuration defines, by the index in [`super::Variable::User`].

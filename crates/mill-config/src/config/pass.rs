@@ -11,6 +11,8 @@ use crate::Text;
 pub struct Pass {
     /// By which directive.
     pub protocol: PassProtocol,
+    /// Connections are under TLS; not known where the target has variables.
+    pub tls: bool,
     /// To which servers.
     pub target: PassTarget,
     /// The URI behind the address, which replaces the first `replaced` bytes of the request's path; `None` passes the

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use crate::directives::pass::tls as pass_tls;
 use crate::directives::{
     access, autoindex, charset, client_body, client_header, connection, error_page, fastcgi, file,
     gzip, header, http2, limit_rate, log, memcached, mime, open_file, pass, proxy, realip,
@@ -34,6 +35,7 @@ pub use mime::{MimeSet, MimeSettings};
 pub use open_file::{DisableSymlinks, OpenFileCache, OpenFileSettings};
 pub use pass::{BindAddress, IgnoredFields, NextUpstream, PassBind};
 pub use pass::{PassBuffers, PassParam, PassSettings, PassStore};
+pub use pass_tls::PassTlsSettings;
 pub use proxy::{CookieFlags, CookieName, ProxyField, ProxyHttpSettings};
 pub use proxy::{ProxyProtocol, ProxyRedirect, ProxyRewrite, RewritePattern};
 pub use realip::{RealIpHeader, RealIpSettings};
@@ -147,6 +149,7 @@ settings! {
     proxy: pass::PassSettings,
     /// What only `proxy_pass` has.
     proxy_http: proxy::ProxyHttpSettings,
+    proxy_tls: pass_tls::PassTlsSettings,
     /// `fastcgi_…` that all protocols share.
     fastcgi: pass::PassSettings,
     /// What only `fastcgi_pass` has.

@@ -4,6 +4,7 @@
 pub(crate) mod cache;
 pub(crate) mod table;
 pub(crate) mod target;
+pub(crate) mod tls;
 pub(crate) mod value;
 
 use std::net::SocketAddr;

@@ -117,7 +117,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(1),
         "",
         Apply::With(super::pass::target::proxy_pass),
-        "Passes requests to an HTTP server or a group of them: http://host[:port][/uri], or unix:path[:uri].",
+        "Passes requests to an HTTP server or a group of them: http:// or https:// and host[:port][/uri], or unix:path[:uri].",
     ),
     many(
         "proxy_set_header",

@@ -109,7 +109,11 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         HTTP_SERVER,
         Arity::AtLeast(1),
         "TLSv1.2 TLSv1.3",
-        Apply::With(protocols),
+        Apply::With(|resolver, statement| {
+            let found = protocols(resolver, statement)?;
+            resolver.level.settings.tls.protocols = Some(found);
+            Ok(())
+        }),
         "Versions of TLS.",
     ),
     once(
@@ -201,7 +205,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
 ];
 
-fn tls_file(
+pub(crate) fn tls_file(
     resolver: &Resolver<'_>,
     statement: &Statement,
     what: &str,
@@ -239,7 +243,11 @@ fn tls_file(
     })
 }
 
-fn protocols(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+/// The versions that `…_protocols` names.
+pub(crate) fn protocols(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+) -> Applied<TlsProtocols> {
     let mut found = TlsProtocols {
         tls12: false,
         tls13: false,
@@ -266,8 +274,7 @@ fn protocols(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         }
         resolver.notice(statement, &word, message, help);
     }
-    resolver.level.settings.tls.protocols = Some(found);
-    Ok(())
+    Ok(found)
 }
 
 fn verify_client(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

@@ -1,11 +1,12 @@
 //! Inheritance: drafts become the [`Config`].
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::Text;
 use crate::config::location::{LimitExcept, LocationName};
 use crate::config::log::{ErrorLog, ErrorLogTarget, LogPath};
-use crate::config::settings::{Document, ProxyRedirect, Settings, SettingsDraft};
+use crate::config::settings::{Document, PassTlsSettings, ProxyRedirect, Settings, SettingsDraft};
 use crate::config::{
     AccessLog, Api, Config, Events, HealthCheck, Http, Instruction, Location, LocationTree,
     LogLevel, Main, Match, Pass, PassTarget, Server, ServerName, TempPath, Template, Upstream,
@@ -89,6 +90,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
     let settings = settings.inherit(&defaults(resolver, main));
     let drafts = std::mem::take(&mut http.upstreams);
     let upstreams = resolver.finish_upstreams(drafts, &settings.resolver)?;
+    let tls_passes = RefCell::default();
     let outer = Enclosing {
         settings,
         groups: &upstreams.by_draft,
@@ -98,6 +100,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         metrics: false,
         status_zone: None,
         matches: &http.matches,
+        tls_passes: &tls_passes,
     };
     let mut drafts = std::mem::take(&mut http.servers);
     let mut servers = Vec::with_capacity(drafts.len());
@@ -120,6 +123,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
     Ok(Http {
         listeners,
         upstreams: upstreams.groups,
+        tls_passes: tls_passes.take(),
         probing: probing::locations(&servers),
         servers,
         status_zones: http.status_zones,
@@ -177,6 +181,7 @@ struct Enclosing<'a> {
     /// Of the location around it.
     status_zone: Option<usize>,
     matches: &'a [Arc<Match>],
+    tls_passes: &'a RefCell<Vec<Arc<PassTlsSettings>>>,
 }
 
 impl Enclosing<'_> {
@@ -233,7 +238,16 @@ impl Enclosing<'_> {
             }
             Arc::new(self.finish_pass(pass))
         });
+        if let Some(pass) = pass.as_ref().or(self.pass.as_ref())
+            && (pass.tls || matches!(pass.target, PassTarget::Evaluated(_)))
+        {
+            let mut tls_passes = self.tls_passes.borrow_mut();
+            if !(tls_passes.iter()).any(|known| Arc::ptr_eq(known, &settings.proxy_tls)) {
+                tls_passes.push(Arc::clone(&settings.proxy_tls));
+            }
+        }
         Self {
+            tls_passes: self.tls_passes,
             settings,
             groups: self.groups,
             pass,
@@ -255,6 +269,7 @@ impl Enclosing<'_> {
         };
         Pass {
             protocol: draft.protocol,
+            tls: draft.tls,
             target,
             replaced: draft.location.len(),
             uri: draft.uri,

@@ -1,6 +1,7 @@
 //! The near end of connections to servers: `…_bind` and `…_socket_…`, and which requests may share a connection.
 
 use super::fault::{Fault, Step};
+use super::tls::Securing;
 use super::{Proxying, proxy_header};
 use crate::local::Local;
 use crate::log::{Errno, Text};
@@ -22,6 +23,7 @@ use std::sync::Arc;
 pub(super) fn scope<E: Engine>(
     protocol: PassProtocol,
     settings: &PassSettings,
+    securing: Option<&Securing>,
     group: &Upstream,
     request: &mut Request,
     local: &Local<E>,
@@ -30,11 +32,12 @@ pub(super) fn scope<E: Engine>(
     let is_local = group.keepalive.local;
     let location = is_local.then(|| Arc::clone(&request.location));
     let header = proxy_header::of(request, protocol);
-    let is_any = header.is_empty() && source.is_none() && !is_local;
+    let is_any = header.is_empty() && source.is_none() && !is_local && securing.is_none();
     (!is_any).then(|| {
         Rc::new(Scope {
             header,
             source,
+            secured: securing.map(Securing::scope),
             location,
         })
     })

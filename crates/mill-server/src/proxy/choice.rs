@@ -5,7 +5,7 @@ use super::connection::UpstreamConnection;
 use super::decision::Method;
 use super::fault::Fault;
 use super::trace::TriedServer;
-use super::{FailedTry, Proxying};
+use super::{FailedTry, Proxying, tls};
 use crate::exchange::Exchange;
 use crate::log::Text;
 use crate::request::Request;
@@ -101,20 +101,35 @@ impl<E: Engine> Proxying<'_, E> {
         let options = self.connect_options();
         let opened = self.local.engine.connect(&address, &options, task);
         let stream = match opened {
-            Ok(stream) => Transport::Tcp(stream),
+            Ok(stream) => match &self.securing {
+                None => Transport::Tcp(stream),
+                Some(securing) => securing.wrap(stream, self.local),
+            },
             Err(error) => {
                 let fault = self.not_opened(error, request);
                 return Err(FailedTry::before(fault, selected));
             }
         };
         let has_left = || attempt.needs_client && exchange.is_abandoned();
-        match attempt.establish(&stream, has_left).await {
+        let header = scope.map_or(&[][..], |scope| &scope.header);
+        if header.is_empty() {
+            stream.begin_tls();
+        }
+        let mut established = attempt.establish(&stream, has_left).await;
+        if established.is_ok() && !header.is_empty() {
+            stream.write(Payload::Copy(header));
+            if self.securing.is_some() {
+                stream.begin_tls();
+                established = attempt.establish(&stream, has_left).await;
+            }
+        }
+        if let Err(Fault::Failed(..)) = established
+            && tls::log_fault(&stream, Some(request), self.local)
+        {
+            established = Err(Fault::NotSecured);
+        }
+        match established {
             Ok(()) => {
-                if let Some(scope) = scope
-                    && !scope.header.is_empty()
-                {
-                    stream.write(Payload::Copy(&scope.header));
-                }
                 let (group, reuse) = (Rc::clone(group), Reuse::new(self.scope.clone(), now));
                 Ok(UpstreamConnection::new(stream, reuse, selected, group))
             }

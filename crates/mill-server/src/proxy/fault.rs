@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     NotSpelled,
     /// The local address of the connection cannot be had, and the log says why.
     NotBound,
+    /// The handshake of TLS failed, or the server's certificate is not valid, and the log says why.
+    NotSecured,
     /// The group has no server that may be tried.
     NoPeer,
     /// An answer with a status that `proxy_next_upstream` names.
@@ -96,7 +98,9 @@ impl Fault {
     pub(crate) const fn kind(self) -> Option<NextUpstream> {
         Some(match self {
             Self::TimedOut(_) => NextUpstream::TIMEOUT,
-            Self::Failed(..) | Self::NotConnected(_) | Self::ClosedEarly(_) => NextUpstream::ERROR,
+            Self::Failed(..) | Self::NotConnected(_) | Self::NotSecured | Self::ClosedEarly(_) => {
+                NextUpstream::ERROR
+            }
             Self::InvalidHead(_)
             | Self::InvalidSwitch
             | Self::HeadTooBig
@@ -121,6 +125,7 @@ impl Fault {
             | Self::ClosedEarly(step)
             | Self::Fastcgi(_, step) => step.words(),
             Self::NotConnected(_) => Step::Connecting.words(),
+            Self::NotSecured => HANDSHAKING,
             Self::InvalidContent(_) => Step::Reading.words(),
             _ => Step::ReadingHead.words(),
         }
@@ -234,6 +239,7 @@ impl fmt::Display for Fault {
             ),
             Self::Fastcgi(fault, step) => write!(out, "{fault} while {}", step.words()),
             Self::Logged => out.write_str("upstream sent invalid header"),
+            Self::NotSecured => out.write_str("the handshake with upstream failed"),
             Self::NotSpelled => out.write_str("the request cannot be passed on"),
             Self::NotBound => out.write_str("the local address cannot be had"),
             Self::Content(_) => out.write_str("the request's content has not arrived"),
@@ -253,6 +259,9 @@ const fn number(error: StreamError) -> i32 {
         StreamError::Other(number) => number,
     }
 }
+
+/// What nginx's log calls a handshake with a server.
+pub(super) const HANDSHAKING: &str = "SSL handshaking to upstream";
 
 /// nginx's status for a client that closed its connection before its answer; it is only logged.
 pub(super) const CLIENT_CLOSED_REQUEST: Status = Status(499);

@@ -23,8 +23,6 @@ use std::task::Poll;
 /// Why an evaluated address is none, in nginx's words.
 pub(super) enum BadAddress<'a> {
     NoScheme(&'a [u8]),
-    /// TLS to servers is not here yet; nginx without TLS says the same.
-    Https,
     Malformed(&'static str, &'a [u8]),
     NoPort(Vec<u8>),
 }
@@ -37,10 +35,10 @@ pub(super) fn target<'a, E: Engine>(
     local: &Local<E>,
 ) -> Result<Target, BadAddress<'a>> {
     let is_http = pass.protocol == PassProtocol::Http;
-    let (address, default_port) = match pass.protocol {
-        PassProtocol::Http => (behind_scheme(text)?, HTTP_PORT),
-        PassProtocol::Uwsgi => (after(text, b"uwsgi://").unwrap_or(text), 0),
-        _ => (text, 0),
+    let (address, tls, default_port) = match pass.protocol {
+        PassProtocol::Http => behind_scheme(text)?,
+        PassProtocol::Uwsgi => (after(text, b"uwsgi://").unwrap_or(text), false, 0),
+        _ => (text, false, 0),
     };
     let url = Url::parse(address, default_port, is_http);
     let url = url.map_err(|fault| BadAddress::Malformed(fault, address))?;
@@ -63,16 +61,18 @@ pub(super) fn target<'a, E: Engine>(
     Ok(Target {
         pass: Arc::clone(pass),
         servers,
-        evaluated: Some(proxy_host(&url)),
+        tls,
+        evaluated: Some(proxy_host(&url, default_port)),
         whole_uri: Some(whole_uri(url.uri)),
         key: upstream.map_or_else(Vec::new, |upstream| key(upstream, request, local)),
     })
 }
 
-fn behind_scheme(text: &[u8]) -> Result<&[u8], BadAddress<'_>> {
-    match after(text, b"http://") {
-        Some(address) if !address.is_empty() => Ok(address),
-        _ if after(text, b"https://").is_some() => Err(BadAddress::Https),
+/// The address behind the scheme, whether that asks for TLS, and its port.
+fn behind_scheme(text: &[u8]) -> Result<(&[u8], bool, u16), BadAddress<'_>> {
+    match (after(text, b"http://"), after(text, b"https://")) {
+        (Some(address), _) if !address.is_empty() => Ok((address, false, HTTP_PORT)),
+        (None, Some(address)) if !address.is_empty() => Ok((address, true, HTTPS_PORT)),
         _ => Err(BadAddress::NoScheme(text)),
     }
 }
@@ -83,11 +83,11 @@ fn after<'a>(text: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// `$proxy_host` and `$proxy_port`.
-fn proxy_host(url: &Url<'_>) -> (Vec<u8>, Vec<u8>) {
+fn proxy_host(url: &Url<'_>, default_port: u16) -> (Vec<u8>, Vec<u8>) {
     match url.port_text {
         _ if url.is_unix() => (b"localhost".to_vec(), Vec::new()),
-        Some(port) if url.port != HTTP_PORT => ([url.host, b":", port].concat(), port.to_vec()),
-        _ => (url.host.to_vec(), b"80".to_vec()),
+        Some(port) if url.port != default_port => ([url.host, b":", port].concat(), port.to_vec()),
+        _ => (url.host.to_vec(), default_port.to_string().into_bytes()),
     }
 }
 
@@ -172,7 +172,6 @@ impl fmt::Display for BadAddress<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoScheme(text) => write!(formatter, "invalid URL prefix in \"{}\"", Text(text)),
-            Self::Https => formatter.write_str("https protocol requires SSL support"),
             Self::Malformed(fault, text) => {
                 write!(formatter, "{fault} in upstream \"{}\"", Text(text))
             }
@@ -181,5 +180,6 @@ impl fmt::Display for BadAddress<'_> {
     }
 }
 
-/// The port of `http://` without one.
+/// The ports of `http://` and `https://` without one.
 const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;

@@ -12,6 +12,7 @@ use super::attempt::{Attempt, HeadReading};
 use super::body::AnswerBody;
 use super::content::PieceFraming;
 use super::fault::{Fault, Step};
+use super::tls::{self, Securing};
 use super::trace::{TriedServer, UpstreamTrace};
 use super::{binding, proxy_header, settings_of};
 use crate::local::Local;
@@ -162,10 +163,21 @@ impl<E: Engine> Probe<E> {
             }
             error => Fault::Failed(Step::Connecting, error),
         })?;
-        let stream = Transport::Tcp(stream);
+        let securing = Securing::of_pass(&self.pass, request, &self.local);
+        let stream = match &securing {
+            None => Transport::Tcp(stream),
+            Some(securing) => securing.wrap(stream, &self.local),
+        };
+        stream.begin_tls();
         let trace = UpstreamTrace::default();
         let attempt = self.attempt_of(settings, &trace);
-        attempt.establish(&stream, || false).await?;
+        let established = attempt.establish(&stream, || false).await;
+        if let Err(Fault::Failed(..)) = established
+            && tls::log_fault(&stream, None, &self.local)
+        {
+            return Err(Fault::NotSecured);
+        }
+        established?;
         Ok(Connection {
             stream,
             opened,

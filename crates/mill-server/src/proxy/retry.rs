@@ -51,6 +51,7 @@ impl<E: Engine> Proxying<'_, E> {
             Fault::Content(_)
                 | Fault::Status(_)
                 | Fault::Logged
+                | Fault::NotSecured
                 | Fault::NotSpelled
                 | Fault::NotBound
         ) {
@@ -77,6 +78,7 @@ impl<E: Engine> Proxying<'_, E> {
             Fault::TimedOut(Step::Connecting)
                 | Fault::Failed(Step::Connecting, _)
                 | Fault::NotConnected(_)
+                | Fault::NotSecured
         );
         let may_be_repeated = !reached
             || settings

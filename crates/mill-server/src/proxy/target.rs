@@ -16,6 +16,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) pass: Arc<Pass>,
+    /// `https://`.
+    pub(super) tls: bool,
     pub(super) servers: Servers,
     /// `$proxy_host` and `$proxy_port` where variables have made them.
     pub(super) evaluated: Option<(Vec<u8>, Vec<u8>)>,
@@ -56,6 +58,7 @@ pub(super) fn evaluate<E: Engine>(
     let group = request.site.upstreams.group(upstream);
     Ok(Target {
         pass: Arc::clone(pass),
+        tls: pass.tls,
         servers: Servers::Group(Arc::clone(group.ok_or(Status::INTERNAL_SERVER_ERROR)?)),
         evaluated: None,
         whole_uri: None,
@@ -86,6 +89,7 @@ impl Target {
     pub(super) fn emit_url(&self, server: &[u8], request: &Request, url: &mut Vec<u8>) {
         let protocol = self.pass.protocol;
         let scheme = match protocol {
+            PassProtocol::Http if self.tls => "https",
             PassProtocol::Http => "http",
             other => other.prefix(),
         };

@@ -1,6 +1,7 @@
 //! Certificates for tests, and the settings of both sides.
 
 use mill_tls::certificate::{Certified, load};
+use mill_tls::client_context::{ClientContext, ClientSettings, Trusted};
 use mill_tls::client_hello::ClientHello;
 use mill_tls::server_context::{Choice, ServerChoice, ServerContext, ServerSettings, Sessions};
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256};
@@ -47,6 +48,23 @@ pub(crate) fn rustls_server(suite: SupportedCipherSuite) -> Arc<ServerConfig> {
             .with_single_cert(chain, key)
             .unwrap(),
     )
+}
+
+/// The settings of a client that trusts an authority which certified no server here.
+pub(crate) fn wary_client() -> ClientContext {
+    let roots = certificate(false).0;
+    let settings = ClientSettings {
+        tls12: true,
+        tls13: true,
+        trusted: Some(Trusted {
+            roots: roots.as_bytes(),
+            revocation_lists: None,
+        }),
+        certified: None,
+        sends_name: true,
+        resumes: true,
+    };
+    ClientContext::new(settings).unwrap()
 }
 
 /// A server with one certificate of each kind.

@@ -4,7 +4,7 @@
 mod authority;
 mod pipe;
 
-use authority::{Only, client, rustls_server, server, suites};
+use authority::{Only, client, rustls_server, server, suites, wary_client};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use mill_tls::handshake::Fault;
@@ -314,6 +314,131 @@ fn a_client_of_ours_reaches_a_server_of_rustls_with_every_suite() {
                 assert_eq!(bytes, b"answer");
                 (6, ())
             });
+        }
+    }
+}
+
+#[test]
+fn a_server_whose_certificate_is_not_trusted_is_told_so() {
+    for (suite, _) in suites() {
+        for piece in PIECES {
+            let (to_server, to_client) = (Rc::<Wire>::default(), Rc::<Wire>::default());
+            let pipe = Pipe::new(&to_client, &to_server, piece);
+            let (config, name) = wary_client().for_server(b"a.example");
+            let transport = Transport::client(pipe, config, name, TlsWorker::new());
+            transport.begin_tls();
+            let mut peer = ServerConnection::new(rustls_server(suite)).unwrap();
+            let mut told = None;
+            for _ in 0..20 {
+                let _ = transport.poll_drained(0);
+                let sent = std::mem::take(&mut *to_server.bytes.borrow_mut());
+                let mut rest = sent.as_slice();
+                while !rest.is_empty() && told.is_none() {
+                    peer.read_tls(&mut rest).unwrap();
+                    told = peer.process_new_packets().err();
+                }
+                let mut answer = Vec::new();
+                while peer.wants_write() {
+                    peer.write_tls(&mut answer).unwrap();
+                }
+                to_client.bytes.borrow_mut().extend(answer);
+            }
+            let fault = transport.tls_fault().unwrap();
+            assert!(fault.is_of_certificate(), "{suite:?} {piece}: {fault}");
+            let told = told.unwrap();
+            assert!(
+                matches!(told, Error::AlertReceived(_)),
+                "{suite:?} {piece}: {told}"
+            );
+        }
+    }
+}
+
+/// A simple generator: the same numbers for a seed on every machine.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let high = usize::try_from(self.0 >> 33).unwrap();
+        high % end.max(1)
+    }
+
+    /// Changes, removes or repeats some bytes.
+    fn damage(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..=self.below(3) {
+            let at = self.below(bytes.len());
+            match self.below(6) {
+                0 => bytes.truncate(at),
+                1 => bytes.extend_from_within(at..),
+                _ => {
+                    let bit = 1 << self.below(8);
+                    if let Some(byte) = bytes.get_mut(at) {
+                        *byte ^= bit;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_damage_of_a_handshake_ends_more_than_its_connection() {
+    let server_context = server();
+    let of_suites: Vec<_> = (suites().iter())
+        .map(|(suite, _)| rustls_server(*suite))
+        .collect();
+    for seed in 0..600 {
+        println!("seed {seed}");
+        let mut numbers = Numbers(seed);
+        let chosen = numbers.below(of_suites.len());
+        let (suite, version) = suites()[chosen];
+        let (to_server, to_client) = (Rc::<Wire>::default(), Rc::<Wire>::default());
+        let piece = [1, 7, 1500, usize::MAX][numbers.below(4)];
+        let name = ServerName::try_from("a.example").unwrap();
+        let ours = if seed % 2 == 0 {
+            let pipe = Pipe::new(&to_client, &to_server, piece);
+            let config = Arc::new(client(suite, version));
+            Transport::client(pipe, config, name, TlsWorker::new())
+        } else {
+            let pipe = Pipe::new(&to_server, &to_client, piece);
+            let choice = Rc::new(Only(server_context.clone()));
+            Transport::server(pipe, choice, TlsWorker::new())
+        };
+        ours.begin_tls();
+        let (inward, outward) = if seed % 2 == 0 {
+            (&to_client, &to_server)
+        } else {
+            (&to_server, &to_client)
+        };
+        let peer_config = Arc::clone(&of_suites[chosen]);
+        let mut peer: rustls::Connection = if seed % 2 == 0 {
+            ServerConnection::new(peer_config).unwrap().into()
+        } else {
+            rustls_client(client(suite, version)).into()
+        };
+        let damaged_flight = numbers.below(3);
+        for flight in 0..6 {
+            let mut bytes = Vec::new();
+            while peer.wants_write() {
+                peer.write_tls(&mut bytes).unwrap();
+            }
+            if flight == damaged_flight && !bytes.is_empty() {
+                numbers.damage(&mut bytes);
+            }
+            inward.bytes.borrow_mut().extend(bytes);
+            let _ = ours.poll_drained(0);
+            let _ = ours.poll_readable(1);
+            let sent = std::mem::take(&mut *outward.bytes.borrow_mut());
+            let mut rest = sent.as_slice();
+            while !rest.is_empty() {
+                if peer.read_tls(&mut rest).is_err() || peer.process_new_packets().is_err() {
+                    break;
+                }
+            }
         }
     }
 }

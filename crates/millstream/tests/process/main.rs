@@ -57,6 +57,7 @@ mod proxied;
 
 /// `listen … ssl`, with curl and OpenSSL as clients.
 mod http2;
+mod proxy_tls;
 mod tls;
 
 /// Files on a disk that is slow, or does not answer.

@@ -11,6 +11,7 @@ use crate::url::Url;
 /// A `…_pass` before its group is complete.
 pub(crate) struct PassDraft {
     pub(crate) protocol: PassProtocol,
+    pub(crate) tls: bool,
     pub(crate) target: PassTargetDraft,
     pub(crate) uri: Option<Text>,
     /// The location's name; empty where it has none that a URI could replace.
@@ -31,6 +32,7 @@ impl PassDraft {
     fn new(protocol: PassProtocol, target: PassTargetDraft, text: &[u8]) -> Self {
         Self {
             protocol,
+            tls: false,
             target,
             uri: None,
             location: Text::default(),
@@ -71,16 +73,18 @@ pub(crate) fn proxy_pass(resolver: &mut Resolver<'_>, statement: &Statement) -> 
         set(resolver, PassDraft::new(PassProtocol::Http, target, text));
         return Ok(());
     }
-    let Some(rest) = after_scheme(text, b"http://") else {
-        if after_scheme(text, b"https://").is_none() {
-            return Err(resolver.emerg(statement, word, "invalid URL prefix"));
-        }
-        tls_not_yet(resolver, statement, "proxy_pass https://");
-        return Ok(());
+    let (tls, rest, port) = match (
+        after_scheme(text, b"http://"),
+        after_scheme(text, b"https://"),
+    ) {
+        (Some(rest), _) => (false, rest, HTTP_PORT),
+        (None, Some(rest)) => (true, rest, HTTPS_PORT),
+        (None, None) => return Err(resolver.emerg(statement, word, "invalid URL prefix")),
     };
-    let (group, url) = resolver.upstream_of(statement, rest, HTTP_PORT, true)?;
+    let (group, url) = resolver.upstream_of(statement, rest, port, true)?;
     let mut pass = PassDraft::new(PassProtocol::Http, PassTargetDraft::Group(group), text);
-    (pass.host, pass.port) = proxy_host(&url);
+    pass.tls = tls;
+    (pass.host, pass.port) = proxy_host(&url, port);
     if !url.uri.is_empty() {
         match &resolver.level.name {
             Some(name @ (LocationName::Exact(_) | LocationName::Prefix { .. })) => {
@@ -128,8 +132,9 @@ pub(crate) fn gateway_pass(
     Ok(())
 }
 
-/// The default port of `http://`.
+/// The default ports of `http://` and `https://`.
 const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
 
 /// The handler of a location is the last one that is written.
 fn set(resolver: &mut Resolver<'_>, pass: PassDraft) {
@@ -153,15 +158,18 @@ fn tls_not_yet(resolver: &mut Resolver<'_>, statement: &Statement, what: &str) {
 }
 
 /// `$proxy_host` and `$proxy_port`.
-fn proxy_host(url: &Url<'_>) -> (Text, Text) {
+fn proxy_host(url: &Url<'_>, default_port: u16) -> (Text, Text) {
     if url.is_unix() {
         return (Text::from("localhost"), Text::default());
     }
     match url.port_text {
-        Some(port) if url.port != HTTP_PORT => (
+        Some(port) if url.port != default_port => (
             Text::from([url.host, b":", port].concat()),
             Text::from(port),
         ),
-        _ => (Text::from(url.host), Text::from("80")),
+        _ => (
+            Text::from(url.host),
+            Text::from(default_port.to_string().as_bytes()),
+        ),
     }
 }

@@ -81,6 +81,7 @@ impl<E: Engine> Probe<E> {
         let (mut kind, mut key, mut closes) = (RequestKind::Other, 0..0, false);
         if protocol == PassProtocol::Http {
             let target = Target {
+                tls: self.pass.tls,
                 pass: Arc::clone(&self.pass),
                 servers: Servers::Group(Arc::clone(&self.group)),
                 evaluated: None,

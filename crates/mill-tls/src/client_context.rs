@@ -1,0 +1,185 @@
+//! How a client shakes hands: with what it checks the server, and what it shows of itself.
+
+use crate::certificate::Certified;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
+use rustls::sign::SingleCertAndKey;
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion, version,
+};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A client's settings as rustls takes them, with the sessions that it may resume; shared by all workers.
+#[derive(Clone, Debug)]
+pub struct ClientContext {
+    /// Distinguishes contexts: connections made by one are no other one's.
+    number: u64,
+    named: Arc<ClientConfig>,
+    /// Without the server's name in the ClientHello.
+    nameless: Arc<ClientConfig>,
+    sends_name: bool,
+}
+
+/// What a client is configured with.
+#[derive(Debug)]
+pub struct ClientSettings<'a> {
+    pub tls12: bool,
+    pub tls13: bool,
+    /// With what the server's certificate is checked; `None`: it is not.
+    pub trusted: Option<Trusted<'a>>,
+    /// Our own certificate, for a server that asks for it.
+    pub certified: Option<Certified>,
+    /// The server's name is in the ClientHello (SNI).
+    pub sends_name: bool,
+    /// Sessions are resumed.
+    pub resumes: bool,
+}
+
+/// In PEM.
+#[derive(Debug)]
+pub struct Trusted<'a> {
+    pub roots: &'a [u8],
+    pub revocation_lists: Option<&'a [u8]>,
+}
+
+impl ClientContext {
+    /// The error says what is wrong with the settings.
+    pub fn new(settings: ClientSettings<'_>) -> Result<Self, String> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        let sends_name = settings.sends_name;
+        let mut config = client_config(settings)?;
+        config.enable_sni = false;
+        let nameless = Arc::new(config.clone());
+        config.enable_sni = true;
+        Ok(Self {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            named: Arc::new(config),
+            nameless,
+            sends_name,
+        })
+    }
+
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The settings for a server of this name, and the name as rustls has it. One that is no name of a host or an address is
+    /// not sent, and no certificate is valid for it.
+    pub fn for_server(&self, name: &[u8]) -> (Arc<ClientConfig>, ServerName<'static>) {
+        let parsed = std::str::from_utf8(name).ok();
+        let parsed = parsed.and_then(|name| ServerName::try_from(name.to_owned()).ok());
+        match parsed {
+            Some(name) if self.sends_name => (Arc::clone(&self.named), name),
+            Some(name) => (Arc::clone(&self.nameless), name),
+            None => (Arc::clone(&self.nameless), no_name()),
+        }
+    }
+}
+
+fn client_config(settings: ClientSettings<'_>) -> Result<ClientConfig, String> {
+    let mut versions: Vec<&SupportedProtocolVersion> = Vec::new();
+    versions.extend(settings.tls13.then_some(&version::TLS13));
+    versions.extend(settings.tls12.then_some(&version::TLS12));
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions)
+        .map_err(|error| error.to_string())?;
+    let builder = match settings.trusted {
+        Some(trusted) => builder.with_webpki_verifier(verifier(&trusted, provider)?),
+        None => {
+            let algorithms = provider.signature_verification_algorithms;
+            let verifier = Arc::new(Unverified(algorithms));
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
+        }
+    };
+    let mut config = match settings.certified {
+        None => builder.with_no_client_auth(),
+        Some(certified) => {
+            let own = SingleCertAndKey::from(certified.key());
+            builder.with_client_cert_resolver(Arc::new(own))
+        }
+    };
+    // The record layer is our own.
+    config.enable_secret_extraction = true;
+    config.resumption = match settings.resumes {
+        true => Resumption::in_memory_sessions(SESSIONS_MAX),
+        false => Resumption::disabled(),
+    };
+    Ok(config)
+}
+
+fn verifier(
+    trusted: &Trusted<'_>,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(trusted.roots) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    if roots.is_empty() {
+        return Err(String::from("there is no certificate in it (PEM)"));
+    }
+    let mut builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+    if let Some(lists) = trusted.revocation_lists {
+        let lists: Result<Vec<_>, _> =
+            CertificateRevocationListDer::pem_slice_iter(lists).collect();
+        builder = builder.with_crls(lists.map_err(|error| error.to_string())?);
+    }
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// Takes any certificate, but only from a server that has its key.
+#[derive(Debug)]
+struct Unverified(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}
+
+/// The unspecified address: no certificate is made for it.
+fn no_name() -> ServerName<'static> {
+    ServerName::from(Ipv4Addr::UNSPECIFIED)
+}
+
+/// Sessions that a context keeps, of all its servers.
+const SESSIONS_MAX: usize = 1024;
