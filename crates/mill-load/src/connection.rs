@@ -1,6 +1,6 @@
 //! One connection's loop: wait for the next start, connect if necessary, send, receive, record; again.
 
-use crate::exchange::{connect, receive, send};
+use crate::exchange::{connect, receive, secure, send};
 use crate::failure::Failure;
 use crate::local::{Abort, Left, Local};
 use crate::plan::{AfterFailure, Life, Opening, Pace};
@@ -11,6 +11,7 @@ use core::task::Poll;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
+use mill_tls::transport::TransportOf;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -18,7 +19,7 @@ use std::rc::Rc;
 struct Connection<E: Engine, R: Record> {
     local: Rc<Local<E, R>>,
     number: u32,
-    stream: Option<E::Stream>,
+    stream: Option<TransportOf<E>>,
     /// Requests that the stream may still carry; `None` is unlimited.
     left: Option<u32>,
     /// Requests that were finished, for the schedule of [`Pace::Each`].
@@ -362,7 +363,18 @@ impl<E: Engine, R: Record> Connection<E, R> {
     async fn open(&mut self, deadline: Instant) -> Result<Instant, Failure> {
         let began = self.local.engine.now();
         let stream = connect(&self.local, self.number, deadline).await?;
-        let now = self.local.engine.now();
+        let connected = self.local.engine.now();
+        let mut now = connected;
+        if self.local.plan.tls.is_some() {
+            let is_resumed = secure(&self.local, &stream, deadline).await?;
+            now = self.local.engine.now();
+            let mut memory = self.local.memory.borrow_mut();
+            memory.tally.handshakes += 1;
+            memory.tally.handshakes_resumed += u64::from(is_resumed);
+            if memory.measuring {
+                memory.recorder.on_secured(now.since(connected));
+            }
+        }
         self.failed_connects = 0;
         self.left = self.draw_life();
         self.stream = Some(stream);
@@ -371,7 +383,9 @@ impl<E: Engine, R: Record> Connection<E, R> {
         memory.tally.open += 1;
         memory.tally.open_max = memory.tally.open_max.max(memory.tally.open);
         if memory.measuring {
-            memory.recorder.on_connected(now, now.since(began));
+            memory
+                .recorder
+                .on_connected(connected, connected.since(began));
         }
         Ok(now)
     }

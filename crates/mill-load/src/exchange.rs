@@ -10,6 +10,7 @@ use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::Instant;
+use mill_tls::transport::{Transport, TransportOf};
 use std::rc::Rc;
 
 /// The times of a response.
@@ -27,7 +28,7 @@ pub(crate) async fn connect<E: Engine, R: Record>(
     local: &Local<E, R>,
     number: u32,
     deadline: Instant,
-) -> Result<E::Stream, Failure> {
+) -> Result<TransportOf<E>, Failure> {
     let mut attempts = local.sources.borrow().ports_per_address();
     loop {
         local.memory.borrow_mut().tally.connects += 1;
@@ -52,7 +53,7 @@ async fn attempt<E: Engine, R: Record>(
     local: &Local<E, R>,
     number: u32,
     deadline: Instant,
-) -> Result<E::Stream, Failure> {
+) -> Result<TransportOf<E>, Failure> {
     let stream = open(local, number)?;
     match local.scheduler.until(deadline, stream.drained(0)).await {
         Ok(Ok(())) => Ok(stream),
@@ -61,8 +62,22 @@ async fn attempt<E: Engine, R: Record>(
     }
 }
 
+/// Shakes hands on a connection that is established; returns whether a session was resumed.
+pub(crate) async fn secure<E: Engine, R: Record>(
+    local: &Local<E, R>,
+    stream: &TransportOf<E>,
+    deadline: Instant,
+) -> Result<bool, Failure> {
+    stream.begin_tls();
+    match local.scheduler.until(deadline, stream.drained(0)).await {
+        Ok(Ok(())) => Ok(stream.tls_facts().is_some_and(|facts| facts.is_resumed)),
+        Ok(Err(_)) => Err(Failure::Handshake),
+        Err(_) => Err(Failure::ConnectTimeout),
+    }
+}
+
 /// Begins a connection. Apart from what waits for it, so that the options take no room in the task.
-fn open<E: Engine, R: Record>(local: &Local<E, R>, number: u32) -> Result<E::Stream, Failure> {
+fn open<E: Engine, R: Record>(local: &Local<E, R>, number: u32) -> Result<TransportOf<E>, Failure> {
     let Some(endpoint) = local.plan.endpoint(local.share.thread, number) else {
         return Err(Failure::Connect(StreamError::Unreachable));
     };
@@ -81,11 +96,18 @@ fn open<E: Engine, R: Record>(local: &Local<E, R>, number: u32) -> Result<E::Str
     };
     let task = local.scheduler.current();
     let opened = local.engine.connect(&target, &options, task);
-    opened.map_err(Failure::of_connect)
+    let stream = opened.map_err(Failure::of_connect)?;
+    Ok(match &local.plan.tls {
+        None => Transport::Tcp(stream),
+        Some(tls) => {
+            let (config, name) = tls.context.for_server(&tls.name);
+            Transport::client(stream, config, name, local.tls.clone())
+        }
+    })
 }
 
 /// Queues the next request on the stream; a script that fails ends the run, and nothing is sent.
-pub(crate) fn send<E: Engine, R: Record>(local: &Local<E, R>, stream: &E::Stream) -> Batch {
+pub(crate) fn send<E: Engine, R: Record>(local: &Local<E, R>, stream: &TransportOf<E>) -> Batch {
     let random = &mut local.schedules.borrow_mut().random;
     let mut requests = local.requests.borrow_mut();
     let sent = requests.next(random, |payload| stream.write(payload));
@@ -111,7 +133,7 @@ pub(crate) fn send<E: Engine, R: Record>(local: &Local<E, R>, stream: &E::Stream
 )]
 pub(crate) fn receive<E: Engine, R: Record>(
     local: &Local<E, R>,
-    stream: &E::Stream,
+    stream: &TransportOf<E>,
     batch: Batch,
     deadline: Instant,
 ) -> impl Future<Output = Result<(Received, Times), Failure>> {

@@ -19,6 +19,9 @@ pub enum Failure {
     /// No port was left on the source address.
     #[error("no port left on the source address, or it is not one of this machine")]
     NoPort,
+    /// The handshake of TLS failed.
+    #[error("the TLS handshake failed")]
+    Handshake,
     /// The stream failed after the connection was established.
     #[error("connection lost: {}", reason(*.0))]
     Stream(StreamError),
@@ -43,6 +46,7 @@ pub enum FailureKind {
     ConnectTimeout,
     NoDescriptor,
     NoPort,
+    Handshake,
     Reset,
     EndedEarly,
     Garbage,
@@ -52,11 +56,12 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// All kinds, in the order of reports.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Connect,
         Self::ConnectTimeout,
         Self::NoDescriptor,
         Self::NoPort,
+        Self::Handshake,
         Self::Reset,
         Self::EndedEarly,
         Self::Garbage,
@@ -71,6 +76,7 @@ impl FailureKind {
             Self::ConnectTimeout => "connect_timeout",
             Self::NoDescriptor => "no_descriptor",
             Self::NoPort => "no_port",
+            Self::Handshake => "tls_handshake",
             Self::Reset => "reset",
             Self::EndedEarly => "ended_early",
             Self::Garbage => "garbage",
@@ -83,7 +89,11 @@ impl FailureKind {
     pub const fn is_connecting(self) -> bool {
         matches!(
             self,
-            Self::Connect | Self::ConnectTimeout | Self::NoDescriptor | Self::NoPort
+            Self::Connect
+                | Self::ConnectTimeout
+                | Self::NoDescriptor
+                | Self::NoPort
+                | Self::Handshake
         )
     }
 }
@@ -112,6 +122,7 @@ impl Failure {
             Self::ConnectTimeout => FailureKind::ConnectTimeout,
             Self::NoDescriptor => FailureKind::NoDescriptor,
             Self::NoPort => FailureKind::NoPort,
+            Self::Handshake => FailureKind::Handshake,
             Self::Stream(_) => FailureKind::Reset,
             Self::EndedEarly => FailureKind::EndedEarly,
             Self::Garbage(_) => FailureKind::Garbage,

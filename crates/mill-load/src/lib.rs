@@ -36,6 +36,8 @@ pub mod request;
 pub mod source;
 /// URLs: where to connect, what to request.
 pub mod target;
+/// TLS on connections.
+pub mod tls;
 
 /// The times at which requests are due.
 mod arrivals;

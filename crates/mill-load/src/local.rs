@@ -21,6 +21,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant};
+use mill_tls::worker::TlsWorker;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ pub(crate) struct Local<E, R> {
     pub(crate) aborted: RefCell<Option<Abort>>,
     /// Connections of the thread's own server.
     pub(crate) accepted: Accepted,
+    pub(crate) tls: TlsWorker,
 }
 
 /// Why a run ended early.
@@ -191,6 +193,7 @@ impl<E: Engine, R: Record> Local<E, R> {
             heads: RefCell::default(),
             aborted: RefCell::new(None),
             accepted: Accepted::default(),
+            tls: TlsWorker::new(),
         }
     }
 

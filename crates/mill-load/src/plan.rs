@@ -4,6 +4,7 @@ use crate::failure::FailureKind;
 use crate::origin::Origin;
 use crate::source::Sources;
 use crate::target::Endpoint;
+use crate::tls::TlsPlan;
 use core::ops::Range;
 use core::time::Duration;
 use mill_runtime::time::Instant;
@@ -26,6 +27,8 @@ pub struct Plan {
     /// Time before the measured period; its answers are not recorded.
     pub warm_up: Duration,
     pub sources: Sources,
+    /// `None`: connections are in clear.
+    pub tls: Option<TlsPlan>,
     /// Whether small segments are sent at once (`TCP_NODELAY`).
     pub nodelay: bool,
     /// The time limit of a request from its actual start; `None` has no limit.
@@ -158,6 +161,7 @@ impl Plan {
             },
             warm_up: Duration::ZERO,
             sources: Sources::default(),
+            tls: None,
             nodelay: true,
             timeout: None,
             after_failure: AfterFailure::Retry {

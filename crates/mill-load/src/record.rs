@@ -29,6 +29,11 @@ pub trait Record: Send + 'static {
         let _ = (now, took);
     }
 
+    /// A handshake of TLS was completed, which took so long behind connecting.
+    fn on_secured(&mut self, took: core::time::Duration) {
+        let _ = took;
+    }
+
     /// Whether [`Record::on_head`] is to be called.
     fn wants_head(&self) -> bool {
         false

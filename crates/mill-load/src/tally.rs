@@ -24,6 +24,12 @@ pub struct Tally {
     pub connects: u64,
     /// Connections that were established.
     pub connected: u64,
+    /// Handshakes of TLS that were completed.
+    #[serde(default)]
+    pub handshakes: u64,
+    /// Those that resumed a session.
+    #[serde(default)]
+    pub handshakes_resumed: u64,
     /// Connections that are established now.
     pub open: u64,
     /// The maximum that were established at a time.
@@ -102,7 +108,7 @@ impl Tally {
     }
 
     /// Every counter that only grows, except those by kind.
-    fn sums(&mut self) -> [&mut u64; 16] {
+    fn sums(&mut self) -> [&mut u64; 18] {
         [
             &mut self.started,
             &mut self.answered,
@@ -110,6 +116,8 @@ impl Tally {
             &mut self.surplus,
             &mut self.connects,
             &mut self.connected,
+            &mut self.handshakes,
+            &mut self.handshakes_resumed,
             &mut self.ports_taken,
             &mut self.bytes_sent,
             &mut self.bytes_received,
@@ -158,6 +166,8 @@ mod by_kind {
         let mut counts = Counts::default();
         for (kind, count) in FailureKind::ALL.iter().zip(&mut counts) {
             let found = named.get(kind.name()).copied();
+            // Documents of versions without TLS have no failed handshakes.
+            let found = found.or((*kind == FailureKind::Handshake).then_some(0));
             *count = found.ok_or_else(|| D::Error::missing_field(kind.name()))?;
         }
         Ok(counts)

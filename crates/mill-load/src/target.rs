@@ -20,7 +20,6 @@ pub struct Url {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     Http,
-    /// Recognised, and refused until TLS is supported.
     Https,
 }
 
@@ -35,9 +34,9 @@ pub enum Endpoint {
 /// Why a text is no usable URL.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
-    #[error("a URL begins with \"http://\"")]
+    #[error("a URL begins with \"http://\" or \"https://\"")]
     NoScheme,
-    #[error("the scheme \"{0}\" is not known, use http")]
+    #[error("the scheme \"{0}\" is not known, use http or https")]
     UnknownScheme(String),
     #[error("the URL names no host")]
     NoHost,
@@ -103,6 +102,15 @@ impl Url {
             Scheme::Http => 80,
             Scheme::Https => 443,
         })
+    }
+
+    /// `http://` or `https://`, and the authority.
+    pub fn origin(&self) -> String {
+        let scheme = match self.scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        format!("{scheme}://{}", self.authority())
     }
 
     /// The value of `Host`: as written, an IPv6 address in brackets.

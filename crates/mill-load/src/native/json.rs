@@ -45,7 +45,7 @@ fn plan(outcome: &Outcome<'_>) -> Value {
         .urls
         .iter()
         .map(|(url, weight)| {
-            json!({"url": format!("http://{}{}", url.authority(), url.target), "weight": weight})
+            json!({"url": format!("{}{}", url.origin(), url.target), "weight": weight})
         })
         .collect();
     let endpoints: Vec<String> = plan.endpoints.iter().map(ToString::to_string).collect();
@@ -127,6 +127,7 @@ fn summary(results: &Results) -> Value {
         "service": figures(&measures.service),
         "first_byte": figures(&measures.first_byte),
         "connect": figures(&measures.connect),
+        "tls_handshake": figures(&measures.tls),
     })
 }
 

@@ -25,8 +25,10 @@ pub struct Measures {
     pub service: Histogram,
     /// From sending to the first byte of the response.
     pub first_byte: Histogram,
-    /// Every handshake, also those that no request waited for.
+    /// Every connect, also those that no request waited for.
     pub connect: Histogram,
+    /// Every handshake of TLS, behind connecting; empty in clear.
+    pub tls: Histogram,
 }
 
 impl Measures {
@@ -40,6 +42,7 @@ impl Measures {
             service: Histogram::new(),
             first_byte: Histogram::new(),
             connect: Histogram::new(),
+            tls: Histogram::new(),
         }
     }
 
@@ -82,6 +85,10 @@ impl Measures {
         self.connect.record(took);
     }
 
+    pub(crate) fn on_secured(&mut self, took: Duration) {
+        self.tls.record(took);
+    }
+
     /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.latency.add(&other.latency);
@@ -90,6 +97,7 @@ impl Measures {
         self.service.add(&other.service);
         self.first_byte.add(&other.first_byte);
         self.connect.add(&other.connect);
+        self.tls.add(&other.tls);
     }
 }
 

@@ -27,6 +27,7 @@ use crate::origin::Origin;
 use crate::plan::{Arrivals, Life};
 use crate::source::Sources;
 use crate::target::Url;
+use crate::tls::TlsVersions;
 use core::time::Duration;
 use mill_runtime::time::UnixTime;
 use table::entries;
@@ -61,6 +62,10 @@ pub struct Options {
     pub timeout: Option<Duration>,
     pub message: Message,
     pub sources: Sources,
+    /// Of `https://`.
+    pub tls_versions: TlsVersions,
+    /// Sessions are resumed.
+    pub tls_resumes: bool,
     pub nodelay: bool,
     pub spin: Duration,
     pub pin: bool,
@@ -217,6 +222,8 @@ struct Draft {
     replay: Option<String>,
     expect: Option<String>,
     sources: Sources,
+    tls_versions: TlsVersions,
+    tls_resumes: bool,
     delays_small: bool,
     spin: Option<Duration>,
     pin: bool,

@@ -7,6 +7,8 @@ use crate::plan::{AfterFailure, Ending, Opening, Plan, Stop};
 use crate::platform::Platform;
 use crate::request::{Rendered, Requests};
 use crate::target::Endpoint;
+use crate::target::Scheme;
+use crate::tls::TlsPlan;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::Arc;
@@ -74,6 +76,7 @@ pub fn prepare(options: &Options, platform: &impl Platform) -> Result<Prepared, 
         },
         warm_up: options.warm_up,
         sources: options.sources.clone(),
+        tls: tls(options)?,
         nodelay: options.nodelay,
         timeout: options.timeout,
         after_failure: AfterFailure::Retry { pause: RETRY_PAUSE },
@@ -89,6 +92,19 @@ pub fn prepare(options: &Options, platform: &impl Platform) -> Result<Prepared, 
         ..Plan::new(first)
     };
     Ok(Prepared { plan, sending })
+}
+
+fn tls(options: &Options) -> Result<Option<TlsPlan>, Refused> {
+    let secured = options
+        .urls
+        .iter()
+        .find(|(url, _)| url.scheme == Scheme::Https);
+    let Some((url, _)) = secured else {
+        return Ok(None);
+    };
+    TlsPlan::new(&url.host, options.tls_resumes, options.tls_versions)
+        .map(Some)
+        .map_err(Refused)
 }
 
 fn sending(options: &Options) -> Result<Sending, Refused> {

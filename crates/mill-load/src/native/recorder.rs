@@ -80,6 +80,10 @@ impl Record for Recorder {
         self.measures.on_connected(took);
     }
 
+    fn on_secured(&mut self, took: Duration) {
+        self.measures.on_secured(took);
+    }
+
     /// Copies the interval's histogram, which is the one allocation after the start: one per interval.
     fn cut(&mut self, _now: Instant, tally: &Tally) -> Interval {
         let before = core::mem::replace(&mut self.cut_at, *tally);

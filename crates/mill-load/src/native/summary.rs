@@ -64,13 +64,8 @@ pub(super) fn title(outcome: &Outcome<'_>) -> String {
     let options = outcome.options;
     let plan = &outcome.prepared.plan;
     let mut what = match (&options.message.replay, options.urls.as_slice()) {
-        (Some(file), [(url, _), ..]) => format!("replay of {file} to http://{}", url.authority()),
-        (None, [(url, _)]) => format!(
-            "{} http://{}{}",
-            options.message.method,
-            url.authority(),
-            url.target
-        ),
+        (Some(file), [(url, _), ..]) => format!("replay of {file} to {}", url.origin()),
+        (None, [(url, _)]) => format!("{} {}{}", options.message.method, url.origin(), url.target),
         (_, urls) => format!("{} targets", urls.len()),
     };
     let plural = |count: u32, one: &str| {

@@ -156,12 +156,6 @@ fn an_unreachable_server_ends_the_run_before_the_banner() {
     };
     let err = "unable to resolve nowhere.invalid:http no such name in this world\n";
     check(&platform, "wrk http://nowhere.invalid/", "", err);
-    check(
-        &platform,
-        "wrk https://10.0.0.1/",
-        "",
-        "millstream: https:// is not supported yet; use http://\n",
-    );
     platform.listens = false;
     let err = "unable to connect to 10.0.0.1:80 Connection refused\n";
     check(&platform, "wrk http://10.0.0.1:80/", "", err);

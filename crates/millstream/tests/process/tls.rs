@@ -260,6 +260,63 @@ fn failed_handshakes_are_logged_and_counted() {
     }
 }
 
+/// What a command of ours prints; its verdict on so short a run does not matter.
+fn millstream(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_millstream"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The counters of a run of `load`.
+fn counters(arguments: &str) -> serde_json::Value {
+    let words = arguments.split_ascii_whitespace();
+    let words: Vec<&str> = "load -t 1 --quiet --json -"
+        .split(' ')
+        .chain(words)
+        .collect();
+    let document: serde_json::Value = serde_json::from_str(&millstream(&words)).unwrap();
+    document["results"]["tally"].clone()
+}
+
+#[test]
+fn the_load_generator_measures_handshakes_of_each_kind() {
+    let (site, address) = both_kinds();
+    let content: Vec<u8> = (0..=250_u8).cycle().take(300_000).collect();
+    fs::write(site.path("large"), content).unwrap();
+    site.start();
+    let url = format!("https://{address}/index.html");
+    for (options, handshakes, resumed) in [
+        ("-c 4", 4, 0),
+        ("-c 4 --tls 1.2", 4, 0),
+        ("-c 4 --no-keepalive", 40, 0),
+        // The first handshake of each connection may come before a ticket.
+        ("--no-keepalive --tls-resume -c 1", 40, 39),
+        ("--no-keepalive --tls-resume -c 1 --tls 1.2", 40, 39),
+    ] {
+        let counted = counters(&format!("-n 40 {options} {url}"));
+        let found = ["answered", "handshakes", "handshakes_resumed"];
+        let found = found.map(|name| counted[name].as_u64().unwrap_or(u64::MAX));
+        assert_eq!(found, [40, handshakes, resumed], "{options}: {counted}");
+    }
+    let expected = shown(&site.path("large"));
+    let large = counters(&format!(
+        "-n 20 -c 2 --expect {expected} https://{address}/large"
+    ));
+    assert_eq!(large["answered"].as_u64(), Some(20), "{large}");
+    let report = millstream(&["wrk", "-c", "4", "-t", "1", "-d", "1", &url]);
+    assert!(report.contains("requests in 1.0"), "{report}");
+    assert!(!report.contains("Socket errors"), "{report}");
+    // A server that speaks no TLS.
+    let (plain, behind) = (Site::new(), free_address());
+    plain.configure("", &format!("server {{ listen {behind}; }}"));
+    plain.start();
+    let failed = counters(&format!("-d 1 -c 1 https://{behind}/"));
+    let failures = failed["failures"]["tls_handshake"].as_u64();
+    assert!(failures > Some(0), "{failed}");
+}
+
 #[test]
 fn certificates_that_cannot_be_used_are_refused_with_their_line() {
     let site = Site::new();

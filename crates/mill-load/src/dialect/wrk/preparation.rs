@@ -7,6 +7,7 @@ use crate::plan::{AfterFailure, Life, Plan, Stop};
 use crate::request::{Requests, ScriptError};
 use crate::script::{Environment, Stage};
 use crate::target::{Endpoint, Scheme};
+use crate::tls::{TlsPlan, TlsVersions};
 use mill_runtime::time::Duration;
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -65,12 +66,6 @@ pub(crate) fn prepare<'a>(
             return Ok(Preparation::Exit(EXIT_FAILURE));
         }
     };
-    if arguments.url.scheme == Scheme::Https {
-        return exit(
-            "millstream: https:// is not supported yet; use http://",
-            err,
-        );
-    }
     let addresses = match find(&arguments, &environment) {
         Ok(addresses) => addresses,
         Err(sentence) => return exit(&sentence, err),
@@ -165,6 +160,10 @@ impl<'a> Prepared<'a> {
             // The branch compares after a response: zero and one are the same.
             Some(count) => Life::Requests(u32::try_from(count.max(1)).unwrap_or(u32::MAX)),
         };
+        if arguments.url.scheme == Scheme::Https {
+            // As with wrk, each handshake is a full one. The settings never fail.
+            plan.tls = TlsPlan::new(&arguments.url.host, false, TlsVersions::Both).ok();
+        }
         plan.nodelay = arguments.beyond.nodelay;
         plan.after_failure = AfterFailure::GiveUpConnecting;
         plan

@@ -103,7 +103,9 @@ impl SocketErrors {
     /// refused handshake only when it writes, so it counts as a write error.
     pub(crate) fn on_failure(&mut self, failure: Failure) {
         let counter = match failure.kind() {
-            FailureKind::NoDescriptor | FailureKind::NoPort => &mut self.connect,
+            FailureKind::NoDescriptor | FailureKind::NoPort | FailureKind::Handshake => {
+                &mut self.connect
+            }
             FailureKind::Connect if failure == Failure::Connect(StreamError::Unreachable) => {
                 &mut self.connect
             }

@@ -2,7 +2,7 @@
 
 use super::{Body, Draft, Message, Options, Refused};
 use crate::plan::{Arrivals, Life};
-use crate::target::{Scheme, Url};
+use crate::target::Url;
 use core::time::Duration;
 
 /// Sets defaults, and refuses contradictory options.
@@ -41,6 +41,8 @@ pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
         message: message(&mut draft),
         urls: draft.urls,
         sources: draft.sources,
+        tls_versions: draft.tls_versions,
+        tls_resumes: draft.tls_resumes,
         nodelay: !draft.delays_small,
         spin: draft.spin.unwrap_or(spin),
         pin: draft.pin,
@@ -194,11 +196,9 @@ fn check_urls(urls: &[(Url, f64)]) -> Result<(), Refused> {
         return Err(Refused(String::from("there is no URL")));
     };
     for (url, _) in urls {
-        if url.scheme == Scheme::Https {
-            return Err(Refused(format!(
-                "https://{}: TLS is not in this version; use http://",
-                url.authority()
-            )));
+        if url.scheme != first.scheme {
+            let why = "some URLs are https:// and others http://; start one run for each";
+            return Err(Refused(String::from(why)));
         }
         let same_place = url.host == first.host && url.port_or_default() == first.port_or_default();
         if !same_place {

@@ -1,7 +1,9 @@
 //! All options of `millstream load`: their list, which is also the text of the help, and what each one sets.
 
 use super::values::{count, duration, life, moment, positive, small_count, some_duration};
-use super::words::{arrivals, file, header, interval, method, one_body, origin, user, version};
+use super::words::{
+    arrivals, file, header, interval, method, one_body, origin, tls_versions, user, version,
+};
 use super::{Body, Draft, addresses};
 use crate::native::part::PartIndex;
 use crate::native::requirements::{LATENCIES, MostErrors, Requirement};
@@ -89,6 +91,8 @@ impl Entry {
             "--http" => draft.version = Some(version(value)?),
             "--source" => draft.sources.addresses = addresses::parse(value)?,
             "--source-ports" => draft.sources.ports = Some(addresses::ports(value)?),
+            "--tls" => draft.tls_versions = tls_versions(value)?,
+            "--tls-resume" => draft.tls_resumes = true,
             "--no-nodelay" => draft.delays_small = true,
             "--spin" => draft.spin = Some(duration(value)?),
             "--pin" => draft.pin = true,
@@ -168,6 +172,8 @@ Requests:
 Network and timing:
   --source LIST                | from these addresses: 10.0.0.1-10.0.0.20,10.0.1.0/28
   --source-ports LO-HI         | take source ports from this range, in turn
+  --tls VERSION                | of https://: 1.2 or 1.3 (default both); certificates are not checked
+  --tls-resume                 | resume sessions (default: every handshake is a full one)
   --no-nodelay                 | no TCP_NODELAY: Nagle's algorithm delays
   --spin TIME                  | stay awake so long before a request is due (default 50us with --rate)
   --pin                        | keep each thread on one CPU

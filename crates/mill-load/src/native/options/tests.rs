@@ -244,7 +244,8 @@ fn slips_get_a_sentence() {
 /// Command lines, and what their refusals contain.
 const SLIPS: &str = r#"x=http://a/ => x=http://a/: "x" is not a positive number
 0=http://a/ => is not a positive number
-https://a/ => https://a: TLS is not in this version
+https://a/ http://a/ => some URLs are https:// and others http://; start one run for each
+--tls 1.1 https://a/ => --tls: "1.1" is no version of TLS that is here; there are 1.2 and 1.3
 http://a/ http://b/ => a and b are two servers
 http://a/ http://a:81/ => a and a:81 are two servers
 --conections 5 http://a/ => --conections is not an option, did you mean --connections?

@@ -4,6 +4,7 @@ use super::values::duration;
 use super::{Body, Version};
 use crate::origin::Origin;
 use crate::plan::Arrivals;
+use crate::tls::TlsVersions;
 use core::time::Duration;
 
 pub(super) fn arrivals(value: &str) -> Result<Arrivals, String> {
@@ -57,6 +58,16 @@ pub(super) fn user(value: &str) -> Result<String, String> {
         Ok(String::from(value))
     } else {
         Err(String::from("write NAME:PASSWORD"))
+    }
+}
+
+pub(super) fn tls_versions(value: &str) -> Result<TlsVersions, String> {
+    match value {
+        "1.2" => Ok(TlsVersions::Only12),
+        "1.3" => Ok(TlsVersions::Only13),
+        _ => Err(format!(
+            "\"{value}\" is no version of TLS that is here; there are 1.2 and 1.3"
+        )),
     }
 }
 

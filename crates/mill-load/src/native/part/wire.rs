@@ -106,6 +106,7 @@ fn emit_measures(measures: &Measures) -> Value {
         "service": emit_histogram(&measures.service),
         "first_byte": emit_histogram(&measures.first_byte),
         "connect": emit_histogram(&measures.connect),
+        "tls": emit_histogram(&measures.tls),
     })
 }
 
@@ -122,6 +123,7 @@ fn parse_measures(value: &Value) -> Option<Measures> {
         service: histogram("service")?,
         first_byte: histogram("first_byte")?,
         connect: histogram("connect")?,
+        tls: histogram("tls")?,
     })
 }
 

@@ -18,6 +18,7 @@ pub(super) fn emit(text: &mut String, outcome: &Outcome<'_>, style: Style) {
     let open = outcome.is_open_loop();
     let mut rows: Vec<Row<'_>> = vec![
         ("connect", &measures.connect),
+        ("TLS", &measures.tls),
         ("first byte", &measures.first_byte),
     ];
     if open {

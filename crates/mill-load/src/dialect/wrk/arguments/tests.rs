@@ -120,7 +120,7 @@ fn unusable_options_are_refused_with_wrks_messages() {
     );
     check(
         "127.0.0.1",
-        Some("invalid URL: 127.0.0.1\nmillstream: a URL begins with \"http://\""),
+        Some("invalid URL: 127.0.0.1\nmillstream: a URL begins with \"http://\" or \"https://\""),
     );
     check("--bogus x", Some("wrk: unrecognized option '--bogus'"));
 }

@@ -1,0 +1,48 @@
+//! TLS on the connections of a run.
+
+use mill_tls::client_context::{ClientContext, ClientSettings};
+
+/// How connections are secured: as with wrk and ab, whatever certificate the server has.
+#[derive(Clone, Debug)]
+pub struct TlsPlan {
+    pub(crate) context: ClientContext,
+    /// The server's name, which it is told.
+    pub(crate) name: Vec<u8>,
+    /// Sessions are resumed where the server allows it; otherwise every handshake is a full one.
+    pub resumes: bool,
+}
+
+/// Which versions of TLS are offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsVersions {
+    #[default]
+    Both,
+    Only12,
+    Only13,
+}
+
+impl TlsPlan {
+    /// For the host of a URL. The error is rustls' own words.
+    pub fn new(host: &str, resumes: bool, versions: TlsVersions) -> Result<Self, String> {
+        let settings = ClientSettings {
+            tls12: versions != TlsVersions::Only13,
+            tls13: versions != TlsVersions::Only12,
+            trusted: None,
+            certified: None,
+            sends_name: true,
+            resumes,
+        };
+        Ok(Self {
+            context: ClientContext::new(settings)?,
+            name: host.as_bytes().to_vec(),
+            resumes,
+        })
+    }
+}
+
+/// Each context has sessions of its own.
+impl PartialEq for TlsPlan {
+    fn eq(&self, other: &Self) -> bool {
+        self.context.number() == other.context.number() && self.name == other.name
+    }
+}
