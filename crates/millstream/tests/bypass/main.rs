@@ -37,6 +37,13 @@ mod others;
 /// Paths with a smaller MTU than the interface.
 mod path_mtu;
 
+/// A server with TLS and HTTP/2.
+#[path = "../stack/secured.rs"]
+mod secured;
+
+/// TLS and HTTP/2.
+mod tls;
+
 /// Reloads under load.
 mod reload;
 

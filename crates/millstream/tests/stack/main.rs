@@ -51,6 +51,12 @@ mod proxied;
 /// A proxy between kernel and stack.
 mod proxy;
 
+/// A server with TLS and HTTP/2.
+mod secured;
+
+/// TLS and HTTP/2.
+mod tls;
+
 /// Errors as users see them.
 mod errors;
 
