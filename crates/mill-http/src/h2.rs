@@ -1,6 +1,6 @@
 //! HTTP/2 without sockets: frames in, events out, and back (RFC 9113).
 //!
-//! A [`connection::Connection`] is given the peer's bytes and says what they mean, one event at a time; it collects what
+//! A `connection::Connection` is given the peer's bytes and says what they mean, one event at a time; it collects what
 //! it owes the peer (acknowledgements, windows, resets) until that is taken. It knows each stream's state, both flow-control
 //! windows and the order in which streams may send. Content passes by it: the caller copies it from and to where it stands.
 
