@@ -4,6 +4,10 @@
 mod cgi_head;
 #[path = "../../../fuzz/properties/chunked_body.rs"]
 mod chunked_body;
+#[path = "../../../fuzz/properties/h2_connection.rs"]
+mod h2_connection;
+#[path = "../../../fuzz/properties/hpack.rs"]
+mod hpack;
 #[path = "../../../fuzz/properties/replay.rs"]
 mod replay;
 #[path = "../../../fuzz/properties/request_head.rs"]
@@ -31,4 +35,14 @@ fn responses_of_the_corpus_hold() {
 #[test]
 fn cgi_heads_of_the_corpus_hold() {
     replay("cgi_head", cgi_head::check);
+}
+
+#[test]
+fn connections_of_the_corpus_hold() {
+    replay("h2_connection", h2_connection::check);
+}
+
+#[test]
+fn header_blocks_of_the_corpus_hold() {
+    replay("hpack", hpack::check);
 }

@@ -39,6 +39,11 @@ impl Connection {
         usize::try_from(of_connection.min(of_stream)).unwrap_or(0)
     }
 
+    /// Bytes of content that may be sent on all streams together.
+    pub const fn window(&self) -> i64 {
+        self.send_window
+    }
+
     /// Appends content, not more than [`Connection::sendable`], in frames that are not longer than `frame_bytes`.
     pub fn emit_data(&mut self, stream: StreamId, content: &[u8], end: bool, frame_bytes: usize) {
         let frame_bytes = frame_bytes.clamp(1, self.theirs.max_frame_size as usize);
