@@ -1,4 +1,4 @@
-//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`, `proxy`), one line each in `LIST` and in `run`.
+//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`, `proxy`, `tls`), one line each in `LIST` and in `run`.
 //! Modules that several of them use are beside them.
 
 /// The content that is served.
@@ -24,6 +24,8 @@ mod proxy;
 mod serve;
 /// The cost of a segment and of a connection in Millstream's own stack, in memory.
 mod stack;
+/// TLS and HTTP/2, against nginx and h2o.
+mod tls;
 /// The memory of an idle tunnel through a proxy.
 mod tunnels;
 
@@ -46,6 +48,8 @@ Measurements:
            (cargo xtask bench proxy --help)
   stack    our own TCP/IP stack in memory: nanoseconds a segment and a connection, bytes an idle one
            (cargo xtask bench stack --help)
+  tls      TLS and HTTP/2 against nginx and h2o: CPU time a handshake and a request
+           (cargo xtask bench tls --help)
   tunnels  the memory of an idle WebSocket through nginx and Millstream, 20 000 of them
            (cargo xtask bench tunnels --help)
 ";
@@ -61,6 +65,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         ["bypass", options @ ..] => recipe::run(root, &bypass::BYPASS, options),
         ["load", options @ ..] => recipe::run(root, &load::LOAD, options),
         ["proxy", options @ ..] => recipe::run(root, &proxy::PROXY, options),
+        ["tls", options @ ..] => recipe::run(root, &tls::TLS, options),
         ["serve", options @ ..] => recipe::run(root, &serve::SERVE, options),
         ["stack", options @ ..] => stack::run(root, options),
         ["tunnels", options @ ..] => tunnels::run(root, options),

@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = embedded![
     "bench-load.toml",
     "bench-bypass.toml",
     "bench-proxy.toml",
+    "bench-tls.toml",
     "proxy-baseline.toml",
     "tempesta-close.toml",
     "tempesta-macvtap.toml",
@@ -66,6 +67,8 @@ const FILES: &[(&str, &str)] = embedded![
     "conf/first-look.conf",
     "conf/fstack-kernel.conf",
     "conf/fstack-nginx.conf",
+    "conf/h2o-clear.conf",
+    "conf/h2o-tls.conf",
     "conf/haproxy.cfg",
     "conf/nginx-evaluation.conf",
     "conf/onload-balanced.opf",
@@ -75,6 +78,11 @@ const FILES: &[(&str, &str)] = embedded![
     "conf/rubris.conf",
     "conf/tempesta-nginx.conf",
     "conf/tempesta_fw.conf",
+    "conf/tls-ec.key",
+    "conf/tls-ec.pem",
+    "conf/tls-rsa.key",
+    "conf/tls-rsa.pem",
+    "conf/tls.conf",
 ];
 
 #[cfg(test)]
