@@ -146,21 +146,9 @@ impl<E: Engine> Driver<E> {
                 code,
                 fault,
             } => {
-                let mut counters = shared.local().counters.borrow_mut();
-                let counter = match fault {
-                    None => &mut counters.http2_resets,
-                    Some(_) => &mut counters.http2_stream_errors,
-                };
-                *counter += 1;
-                drop(counters);
-                if let Some(fault) = fault {
-                    shared.log(
-                        LogLevel::Info,
-                        format_args!(
-                            "client sent {} on stream {stream} ({code:?}) while processing HTTP/2 connection",
-                            fault.0
-                        ),
-                    );
+                match fault {
+                    None => shared.local().counters.borrow_mut().http2_resets += 1,
+                    Some(fault) => shared.on_stream_fault(stream, code, fault),
                 }
                 shared.on_reset(stream);
             }

@@ -14,6 +14,8 @@ pub(super) struct RequestText<'a> {
     memory: &'a mut Memory,
     /// Bytes of the text that are kept.
     bytes_max: usize,
+    /// Our SETTINGS allow extended CONNECT.
+    has_extended_connect: bool,
     method: Option<Span>,
     scheme: Option<Span>,
     path: Option<Span>,
@@ -47,13 +49,18 @@ pub struct HeadFacts {
 }
 
 impl<'a> RequestText<'a> {
-    pub(super) fn new(memory: &'a mut Memory, bytes_max: usize) -> Self {
+    pub(super) fn new(
+        memory: &'a mut Memory,
+        bytes_max: usize,
+        has_extended_connect: bool,
+    ) -> Self {
         memory.text.clear();
         memory.pseudo.clear();
         memory.cookie.clear();
         Self {
             memory,
             bytes_max,
+            has_extended_connect,
             method: None,
             scheme: None,
             path: None,
@@ -93,7 +100,7 @@ impl<'a> RequestText<'a> {
             b"scheme" => (&mut self.scheme, is_scheme(value)),
             b"path" => (&mut self.path, is_target(value)),
             b"authority" => (&mut self.authority, value.iter().all(is_visible)),
-            b"protocol" => (&mut self.protocol, is_token(value)),
+            b"protocol" if self.has_extended_connect => (&mut self.protocol, is_token(value)),
             _ => return Err(Malformed("an unknown pseudo-field")),
         };
         if !is_valid {
@@ -267,8 +274,12 @@ mod tests {
     use alloc::string::String;
 
     fn made(fields: &str) -> Result<String, Malformed> {
+        made_by(fields, true)
+    }
+
+    fn made_by(fields: &str, has_extended_connect: bool) -> Result<String, Malformed> {
         let mut memory = Memory::default();
-        let mut text = RequestText::new(&mut memory, 1000);
+        let mut text = RequestText::new(&mut memory, 1000, has_extended_connect);
         for field in fields.split('|') {
             let (name, value) = field.rsplit_once('=').unwrap();
             text.field(name.as_bytes(), value.as_bytes());
@@ -330,6 +341,9 @@ mod tests {
         ] {
             assert!(made(fields).is_err(), "{fields:?}");
         }
+        let websocket = ":method=CONNECT|:protocol=websocket|:scheme=https|:path=/w|:authority=a";
+        assert!(made_by(websocket, true).is_ok());
+        assert!(made_by(websocket, false).is_err(), "not announced");
         for field in [
             "Upper=a",
             "=a",
@@ -358,7 +372,7 @@ mod tests {
     #[test]
     fn a_head_that_is_too_large_is_cut() {
         let mut memory = Memory::default();
-        let mut text = RequestText::new(&mut memory, 100);
+        let mut text = RequestText::new(&mut memory, 100, false);
         for (name, value) in [(":method", "GET"), (":scheme", "http"), (":path", "/a")] {
             text.field(name.as_bytes(), value.as_bytes());
         }

@@ -54,9 +54,11 @@ impl<E: Engine> Http2<E> {
         let task = run(Rc::clone(self), stream, arrival, refusal);
         match self.local().scheduler.spawn(Purpose::Finishing, task) {
             Ok(task) => self.set_task(stream, task),
-            // Dropping the future ends the stream.
             Err(_) => {
-                self.with_protocol(|protocol| protocol.reset(stream, ErrorCode::REFUSED_STREAM))
+                self.with_protocol(|protocol| {
+                    protocol.reset(stream, ErrorCode::REFUSED_STREAM);
+                });
+                self.end(stream);
             }
         }
     }
@@ -77,7 +79,14 @@ impl<E: Engine> Http2<E> {
     fn accept_content(&self, stream: StreamId, end: bool, message: &mut Message) -> bool {
         let head = &mut message.head;
         match head.content_length {
-            Some(length) => self.with_protocol(|protocol| protocol.promise(stream, length).is_ok()),
+            Some(length) => {
+                let promised = self.with_protocol(|protocol| protocol.promise(stream, length));
+                let Err(fault) = promised else {
+                    return true;
+                };
+                self.on_stream_fault(stream, ErrorCode::PROTOCOL_ERROR, fault);
+                false
+            }
             None => {
                 // Content whose length only its end will tell.
                 head.chunked = !end;

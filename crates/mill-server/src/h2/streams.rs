@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::local::Local;
 use crate::request::ConnectionFacts;
 use mill_config::config::LogLevel;
-use mill_http::h2::connection::{Connection as Protocol, Event};
+use mill_http::h2::connection::{Connection as Protocol, Event, Malformed};
 use mill_http::h2::error::ErrorCode;
 use mill_http::h2::frame::StreamId;
 use mill_http::h2::limits::Limits;
@@ -274,6 +274,18 @@ impl<E: Engine> Http2<E> {
         if let Some(task) = task {
             self.local().scheduler.wake_soon(task);
         }
+    }
+
+    /// Counts and logs that a stream was reset for what the client has sent.
+    pub(super) fn on_stream_fault(&self, stream: StreamId, code: ErrorCode, fault: Malformed) {
+        self.local().counters.borrow_mut().http2_stream_errors += 1;
+        self.log(
+            LogLevel::Info,
+            format_args!(
+                "client sent {} on stream {stream} ({code:?}) while processing HTTP/2 connection",
+                fault.0
+            ),
+        );
     }
 
     /// A stream was reset.

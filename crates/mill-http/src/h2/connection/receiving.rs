@@ -176,7 +176,9 @@ impl Connection {
             return self.on_trailers(stream, end, bytes);
         }
         self.last_of_peer = stream;
-        let mut text = RequestText::new(&mut self.memory, self.limits.head_bytes);
+        let has_extended_connect = self.ours.enable_connect_protocol;
+        let most = self.limits.head_bytes;
+        let mut text = RequestText::new(&mut self.memory, most, has_extended_connect);
         let decoded = (self.decoder).decode(bytes, |name, value| text.field(name, value));
         let finished = text.finish();
         decoded.map_err(|_| {
@@ -373,14 +375,15 @@ impl Connection {
             self.count(Cost::WindowUpdate, "WINDOW_UPDATE that allow little")?;
         }
         if stream == 0 {
-            self.send_window += increment;
             if increment == 0 {
                 return Err(protocol_error("WINDOW_UPDATE of nothing"));
             }
-            if self.send_window > i64::from(ID_MAX) {
+            let widened = self.send_window + increment;
+            if widened > i64::from(ID_MAX) {
                 let words = "a window that is too large";
                 return Err(connection_fault(ErrorCode::FLOW_CONTROL_ERROR, words));
             }
+            self.send_window = widened;
             return Ok(Event::Sendable);
         }
         self.check_known(stream, "WINDOW_UPDATE of a stream that was not begun")?;
