@@ -44,7 +44,8 @@ impl DateTime {
         }
     }
 
-    fn month_name(&self) -> &'static [u8; 3] {
+    /// `Jan` to `Dec`.
+    pub fn month_name(&self) -> &'static [u8; 3] {
         MONTHS
             .get(usize::from(self.month).wrapping_sub(1))
             .copied()

@@ -6,6 +6,8 @@
 
 /// Bounds on what a peer may cost.
 mod abuse;
+/// The head of an answer, as a client gets it.
+mod answer;
 /// One connection, on either side.
 pub mod connection;
 /// Why a stream or a connection ends.

@@ -4,6 +4,8 @@
 mod cgi_head;
 #[path = "../../../fuzz/properties/chunked_body.rs"]
 mod chunked_body;
+#[path = "../../../fuzz/properties/h2_answers.rs"]
+mod h2_answers;
 #[path = "../../../fuzz/properties/h2_connection.rs"]
 mod h2_connection;
 #[path = "../../../fuzz/properties/hpack.rs"]
@@ -45,4 +47,9 @@ fn connections_of_the_corpus_hold() {
 #[test]
 fn header_blocks_of_the_corpus_hold() {
     replay("hpack", hpack::check);
+}
+
+#[test]
+fn answers_of_the_corpus_hold() {
+    replay("h2_answers", h2_answers::check);
 }

@@ -169,6 +169,8 @@ impl<E: Engine> Driver<E> {
             }
             // A waiting stream is woken at the end of the poll.
             Event::Sendable | Event::Handled | Event::Goaway { .. } | Event::NeedMore(_) => {}
+            // A client's; connections here are servers'.
+            Event::Answer { .. } | Event::Trailers { .. } => {}
         }
     }
 

@@ -64,6 +64,12 @@ impl Abuse {
         Ok(())
     }
 
+    /// Content passes: programs that measure the path by it send a PING for each piece of it, and grant windows.
+    pub(super) fn allow_one(&mut self) {
+        self.pings = self.pings.saturating_sub(1);
+        self.window_updates = self.window_updates.saturating_sub(1);
+    }
+
     /// A stream was answered whole.
     pub(super) fn reward(&mut self) {
         self.refused_streams = 0;

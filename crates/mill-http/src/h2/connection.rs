@@ -52,11 +52,23 @@ pub struct Connection {
     out: Vec<u8>,
     /// The last stream that we have promised to answer.
     goaway: Option<StreamId>,
+    /// The last stream that the peer has promised to answer.
+    peer_goaway: Option<StreamId>,
     is_ended: bool,
     /// Streams that our side has reset: the peer may not know yet.
     reset_by_us: [StreamId; RESETS_KNOWN],
     resets_known: usize,
     sends: u64,
+    heads: HeadBytes,
+}
+
+/// The length of fields that a client was answered with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeadBytes {
+    /// As they were received (HPACK).
+    pub coded: u64,
+    /// Names and values.
+    pub fields: u64,
 }
 
 /// The side of a connection that this is.
@@ -87,6 +99,15 @@ pub enum Event {
         end: bool,
         facts: HeadFacts,
     },
+    /// On a client's side: a head of the answer, whose text (without the empty line at its end) [`Connection::head`] has
+    /// until the next event. Interim ones come before the final one.
+    Answer {
+        stream: StreamId,
+        status: u16,
+        end: bool,
+    },
+    /// On a client's side: the fields behind the content, which has ended with them; their lines are in [`Connection::head`].
+    Trailers { stream: StreamId },
     /// Content: this range of the bytes. The window is granted anew by [`Connection::taken`].
     Data {
         stream: StreamId,
@@ -125,6 +146,15 @@ impl Connection {
         this
     }
 
+    /// A client's side. The preface and its SETTINGS are in the output at once.
+    pub fn client(settings: Settings, limits: Limits) -> Self {
+        let mut this = Self::new(Role::Client, settings, limits);
+        this.out.extend_from_slice(PREFACE);
+        frame::emit_settings(&settings.of_client(), &mut this.out);
+        this.grant_connection(CONNECTION_WINDOW - WINDOW_BYTES);
+        this
+    }
+
     fn new(role: Role, ours: Settings, limits: Limits) -> Self {
         Self {
             role,
@@ -153,10 +183,12 @@ impl Connection {
             now_seconds: 0,
             out: Vec::new(),
             goaway: None,
+            peer_goaway: None,
             is_ended: false,
             reset_by_us: [0; RESETS_KNOWN],
             resets_known: 0,
             sends: 0,
+            heads: HeadBytes::default(),
         }
     }
 
@@ -236,6 +268,39 @@ impl Connection {
         self.goaway.is_some()
     }
 
+    /// A client's new stream; `None`: the server allows no more of them now, or at all.
+    pub fn open(&mut self) -> Option<StreamId> {
+        let is_full = self.streams.len() >= self.streams_max();
+        if is_full || !self.may_open() {
+            return None;
+        }
+        let stream = self.next_own;
+        self.next_own += 2;
+        let new = self.new_stream(stream, false, None);
+        self.streams.push(new);
+        Some(stream)
+    }
+
+    /// Streams that the server allows at once.
+    pub fn streams_max(&self) -> usize {
+        usize::try_from(self.theirs.max_concurrent_streams).unwrap_or(usize::MAX)
+    }
+
+    /// Whether there will be further streams on this connection.
+    pub const fn may_open(&self) -> bool {
+        !self.is_ended && self.peer_goaway.is_none() && self.next_own <= ID_MAX
+    }
+
+    /// What was received on a client's side since the last call.
+    pub fn take_heads(&mut self) -> HeadBytes {
+        core::mem::take(&mut self.heads)
+    }
+
+    /// Whether the server's SETTINGS have come.
+    pub const fn has_settings(&self) -> bool {
+        self.has_settings
+    }
+
     /// Ends a stream early.
     pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
         if self.forget(stream).is_none() {
@@ -306,6 +371,7 @@ impl Connection {
         Stream {
             id,
             is_remote_closed: end,
+            has_head: false,
             is_local_closed: false,
             send_window: i64::from(self.theirs.initial_window_size),
             receive_window: i64::from(self.ours.initial_window_size),
@@ -325,5 +391,7 @@ const CONNECTION_WINDOW: u32 = ID_MAX;
 /// Streams reset by us that are remembered: frames of them may still come.
 const RESETS_KNOWN: usize = 32;
 
+#[cfg(test)]
+mod client_tests;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ pub struct Limits {
     /// Streams that the peer has reset before they were answered, or made us reset; each two answers allow one more
     /// (CVE-2023-44487, CVE-2025-8671).
     pub resets: u32,
+    /// Beside one for each frame of content.
     pub pings: u32,
     pub settings: u32,
     /// PRIORITY and PRIORITY_UPDATE.

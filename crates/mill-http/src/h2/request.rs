@@ -120,6 +120,11 @@ impl<'a> RequestText<'a> {
         self.request_line()?;
         match name {
             b"host" => return self.host(value),
+            b"content-length" if self.is_websocket() => {
+                return Err(Malformed("a length of what a tunnel carries"));
+            }
+            // RFC 8441 5: HTTP/1's handshake is not part of this one; the server behind gets a key of ours.
+            b"sec-websocket-key" if self.is_websocket() => return Ok(()),
             b"cookie" => {
                 // RFC 9113 8.2.3: a client may send each pair alone.
                 let cookie = &mut self.memory.cookie;
@@ -313,6 +318,10 @@ mod tests {
             "GET /w HTTP/2.0\r\nhost: a\r\nx: y\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
         );
         check(
+            ":method=CONNECT|:protocol=websocket|:scheme=https|:path=/w|:authority=a|sec-websocket-key=k",
+            "GET /w HTTP/2.0\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
+        );
+        check(
             ":method=OPTIONS|:scheme=http|:path=*|:authority=",
             "OPTIONS * HTTP/2.0\r\n\r\n",
         );
@@ -338,6 +347,7 @@ mod tests {
             ":method=CONNECT|:scheme=http|:path=/|:authority=a",
             ":method=CONNECT|:protocol=tcp|:scheme=http|:path=/|:authority=a",
             ":method=GET|:scheme=http|a=b|:path=/",
+            ":method=CONNECT|:protocol=websocket|:scheme=https|:path=/w|:authority=a|content-length=1",
         ] {
             assert!(made(fields).is_err(), "{fields:?}");
         }

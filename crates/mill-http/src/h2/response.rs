@@ -19,6 +19,46 @@ pub fn emit_block(text: &[u8], encoder: &mut Encoder, name: &mut Vec<u8>, out: &
     }
 }
 
+/// Appends the block of a request, from the text of an HTTP/1 head that this program has made itself.
+pub fn emit_request_block(
+    scheme: &[u8],
+    text: &[u8],
+    encoder: &mut Encoder,
+    name: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
+    encoder.begin(out);
+    let line_end = text.iter().position(|byte| *byte == b'\n');
+    let (line, text) = text.split_at(line_end.unwrap_or(text.len()));
+    let mut words = line.split(|byte| *byte == b' ');
+    let (method, target) = (words.next(), words.next());
+    let is_host = |(name, _): &(&[u8], &[u8])| name.eq_ignore_ascii_case(b"host");
+    let authority = fields(text).find(is_host);
+    let pseudo = [
+        (&b":method"[..], method, Indexing::Kept),
+        (b":scheme", Some(scheme), Indexing::Kept),
+        (b":path", target, Indexing::NotKept),
+        (
+            b":authority",
+            authority.map(|(_, value)| value),
+            Indexing::Kept,
+        ),
+    ];
+    for (name, value, indexing) in pseudo {
+        if let Some(value) = value {
+            encoder.field(name, value, indexing, out);
+        }
+    }
+    for field in fields(text).filter(|field| !is_host(field)) {
+        let (mixed_case, value) = field;
+        lower(mixed_case, name);
+        if name == b"te" && !value.eq_ignore_ascii_case(b"trailers") {
+            continue;
+        }
+        encoder.field(name, value, indexing(name, value), out);
+    }
+}
+
 /// Appends a block that uses no connection's table, for an answer that is kept for many connections. Returns where the
 /// date's bytes stand in `out`, if there is one.
 pub fn emit_kept_block(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {

@@ -87,6 +87,16 @@ impl Settings {
         Ok(())
     }
 
+    /// What a client sends.
+    pub(super) const fn of_client(self) -> [(u16, u32); 4] {
+        [
+            (ENABLE_PUSH, 0),
+            (MAX_CONCURRENT_STREAMS, 0),
+            (INITIAL_WINDOW_SIZE, self.initial_window_size),
+            (MAX_FRAME_SIZE, self.max_frame_size),
+        ]
+    }
+
     /// What a server sends.
     pub(super) const fn of_server(self) -> [(u16, u32); 5] {
         [

@@ -9,6 +9,8 @@ pub(super) struct Stream {
     pub(super) id: StreamId,
     /// The peer has ended its side.
     pub(super) is_remote_closed: bool,
+    /// On a client's side: the final head of the answer has come.
+    pub(super) has_head: bool,
     /// Our side has ended.
     pub(super) is_local_closed: bool,
     /// Bytes that may be sent.

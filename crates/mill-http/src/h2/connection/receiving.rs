@@ -2,6 +2,7 @@
 
 use super::{Block, Connection, Event, Fault, Malformed, Role};
 use crate::h2::abuse::Cost;
+use crate::h2::answer::{AnswerText, emit_line};
 use crate::h2::error::ErrorCode;
 use crate::h2::frame::{
     self, FrameHeader, HEADER_BYTES, ID_MAX, SETTING_BYTES, StreamId, flag, kind,
@@ -35,7 +36,7 @@ impl Connection {
             kind::SETTINGS => self.on_settings(header, payload),
             kind::PUSH_PROMISE => Err(protocol_error("PUSH_PROMISE")),
             kind::PING => self.on_ping(header, payload),
-            kind::GOAWAY => on_goaway(header, payload),
+            kind::GOAWAY => self.on_goaway(header, payload),
             kind::WINDOW_UPDATE => self.on_window_update(header, payload),
             kind::PRIORITY_UPDATE => self.on_priority_update(header, payload),
             // RFC 9113 4.1: unknown types are ignored.
@@ -60,12 +61,18 @@ impl Connection {
             self.count(Cost::EmptyFrame, "DATA without content")?;
         }
         self.check_known(stream, "DATA")?;
+        self.abuse.allow_one();
+        let is_client = self.role == Role::Client;
         let Some(known) = self.stream(stream) else {
             return self.on_closed(stream);
         };
         if known.is_remote_closed {
             let fault = Malformed("DATA behind the end of its stream");
             return Err(Fault::Stream(stream, ErrorCode::STREAM_CLOSED, fault));
+        }
+        if is_client && !known.has_head {
+            let fault = Malformed("DATA before its head");
+            return Err(Fault::Stream(stream, ErrorCode::PROTOCOL_ERROR, fault));
         }
         known.receive_window -= i64::from(bytes);
         if known.receive_window < 0 {
@@ -86,7 +93,11 @@ impl Connection {
 
     /// A frame of a stream that has ended: harmless if our side has reset it and the peer cannot know.
     fn on_closed(&mut self, stream: StreamId) -> Result<Event, Fault> {
-        if self.reset_by_us.contains(&stream) || self.goaway.is_some_and(|last| stream > last) {
+        let is_client = self.role == Role::Client;
+        if is_client
+            || self.reset_by_us.contains(&stream)
+            || self.goaway.is_some_and(|last| stream > last)
+        {
             return Ok(Event::Handled);
         }
         let fault = Malformed("a frame of a closed stream");
@@ -169,6 +180,9 @@ impl Connection {
     /// A whole header block. It is decoded whatever becomes of it: the table must stay the peer's.
     fn on_block(&mut self, block: Block, bytes: &[u8]) -> Result<Event, Fault> {
         let Block { stream, end, .. } = block;
+        if self.role == Role::Client {
+            return self.on_answer(stream, end, bytes);
+        }
         if stream % 2 == 0 {
             return Err(protocol_error("a stream with an even number"));
         }
@@ -197,6 +211,70 @@ impl Connection {
         let new = self.new_stream(stream, end, None);
         self.streams.push(new);
         Ok(Event::Head { stream, end, facts })
+    }
+
+    /// A block of an answer: a head, or trailers.
+    fn on_answer(&mut self, stream: StreamId, end: bool, bytes: &[u8]) -> Result<Event, Fault> {
+        self.check_known(stream, "HEADERS of a stream that was not begun")?;
+        let known = self.stream(stream);
+        let state = known.map(|known| (known.has_head, known.is_remote_closed));
+        let most = self.limits.head_bytes;
+        let malformed =
+            |_| connection_fault(ErrorCode::COMPRESSION_ERROR, "a malformed header block");
+        let of_stream = |fault| Fault::Stream(stream, ErrorCode::PROTOCOL_ERROR, fault);
+        let heads = &mut self.heads;
+        heads.coded += bytes.len() as u64;
+        if let Some((true, false)) = state {
+            let text = &mut self.memory.text;
+            text.clear();
+            let mut checked = Ok(());
+            let decoded = self.decoder.decode(bytes, |name, value| {
+                heads.fields += (name.len() + value.len()) as u64;
+                checked = checked.and_then(|()| check_field(name, value));
+                if checked.is_ok() && text.len() + name.len() + value.len() < most {
+                    emit_line(name, value, text);
+                }
+            });
+            decoded.map_err(malformed)?;
+            checked.map_err(of_stream)?;
+            if !end {
+                return Err(of_stream(Malformed(
+                    "trailers that do not end their stream",
+                )));
+            }
+            if let Some(known) = self.stream(stream) {
+                known.is_remote_closed = true;
+            }
+            self.forget_if_closed(stream);
+            return Ok(Event::Trailers { stream });
+        }
+        let mut text = AnswerText::new(&mut self.memory.text, most);
+        let decoded = self.decoder.decode(bytes, |name, value| {
+            heads.fields += (name.len() + value.len()) as u64;
+            text.field(name, value);
+        });
+        let finished = text.finish();
+        decoded.map_err(malformed)?;
+        let Some(known) = self.stream(stream) else {
+            return Ok(Event::Handled);
+        };
+        if known.is_remote_closed {
+            let fault = Malformed("HEADERS behind the end of their stream");
+            return Err(Fault::Stream(stream, ErrorCode::STREAM_CLOSED, fault));
+        }
+        let status = finished.map_err(of_stream)?;
+        let is_interim = status < 200;
+        if is_interim && end {
+            return Err(of_stream(Malformed("an interim head that ends its stream")));
+        }
+        known.has_head = !is_interim;
+        known.is_remote_closed = end;
+        self.forget_if_closed(stream);
+        Ok(Event::Answer {
+            stream,
+            status,
+            end,
+        })
     }
 
     /// `Content-Length` of the head that the last event has told of; the content has to keep to it. The error resets the
@@ -306,7 +384,9 @@ impl Connection {
         if self.forget(stream).is_none() {
             return Ok(Event::Handled);
         }
-        self.count(Cost::Reset, "streams reset before they were answered")?;
+        if self.role == Role::Server {
+            self.count(Cost::Reset, "streams reset before they were answered")?;
+        }
         Ok(Event::Reset {
             stream,
             code: ErrorCode(u32::from_be_bytes(code)),
@@ -362,6 +442,18 @@ impl Connection {
         Ok(Event::Handled)
     }
 
+    fn on_goaway(&mut self, header: FrameHeader, payload: &[u8]) -> Result<Event, Fault> {
+        if header.stream != 0 {
+            return Err(protocol_error("GOAWAY on a stream"));
+        }
+        let Some((last, _)) = payload.split_first_chunk::<4>() else {
+            return Err(connection_fault(ErrorCode::FRAME_SIZE_ERROR, "GOAWAY"));
+        };
+        let last = u32::from_be_bytes(*last) & ID_MAX;
+        self.peer_goaway = Some(last);
+        Ok(Event::Goaway { last })
+    }
+
     fn on_window_update(&mut self, header: FrameHeader, payload: &[u8]) -> Result<Event, Fault> {
         let stream = header.stream;
         let Ok(increment) = payload.try_into() else {
@@ -400,18 +492,6 @@ impl Connection {
         }
         Ok(Event::Sendable)
     }
-}
-
-fn on_goaway(header: FrameHeader, payload: &[u8]) -> Result<Event, Fault> {
-    if header.stream != 0 {
-        return Err(protocol_error("GOAWAY on a stream"));
-    }
-    let Some((last, _)) = payload.split_first_chunk::<4>() else {
-        return Err(connection_fault(ErrorCode::FRAME_SIZE_ERROR, "GOAWAY"));
-    };
-    Ok(Event::Goaway {
-        last: u32::from_be_bytes(*last) & ID_MAX,
-    })
 }
 
 /// The payload without padding, and where it begins.

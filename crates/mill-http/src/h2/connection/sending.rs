@@ -3,7 +3,7 @@
 use super::Connection;
 use crate::h2::frame::{self, StreamId};
 use crate::h2::priority::Priority;
-use crate::h2::response::emit_block;
+use crate::h2::response::{emit_block, emit_request_block};
 
 impl Connection {
     /// Appends the frames of a head or of trailers, given as the text of an HTTP/1 head. Call it in the order of sending.
@@ -21,6 +21,16 @@ impl Connection {
         self.emit_block(stream, &block, end);
         self.block_out = block;
         true
+    }
+
+    /// Appends the frames of a client's request, given as the text of an HTTP/1 head, with a scheme. Call it in the order of
+    /// [`Connection::open`].
+    pub fn emit_request(&mut self, stream: StreamId, scheme: &[u8], text: &[u8], end: bool) {
+        let mut block = core::mem::take(&mut self.block_out);
+        block.clear();
+        emit_request_block(scheme, text, &mut self.encoder, &mut self.name, &mut block);
+        self.emit_block(stream, &block, end);
+        self.block_out = block;
     }
 
     /// Appends the frames of a block that needs no table.
@@ -60,6 +70,7 @@ impl Connection {
             }
         }
         self.sends += 1;
+        self.abuse.allow_one();
         let len = i64::try_from(content.len()).unwrap_or(i64::MAX);
         let sends = self.sends;
         self.send_window -= len;

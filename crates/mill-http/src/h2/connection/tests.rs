@@ -61,6 +61,7 @@ impl Client {
                     let content = bytes[range.clone()].escape_ascii();
                     said.push(format!("data {stream} {end} [{content}]"));
                 }
+                Event::Answer { .. } | Event::Trailers { .. } => said.push(String::from("answer")),
                 Event::End { stream } => said.push(format!("end {stream}")),
                 Event::Reset { stream, code, .. } => said.push(format!("reset {stream} {code:?}")),
                 Event::Goaway { last } => said.push(format!("goaway {last}")),
