@@ -13,6 +13,7 @@ mill-http:
 mill-runtime:
 # It uses TCP's options, counters and facts of connections.
 mill-tls: mill-runtime
+mill-multiplex: mill-runtime mill-http
 mill-bypass: mill-runtime mill-stack mill-tcp mill-wire
 mill-config:
 mill-metrics:
