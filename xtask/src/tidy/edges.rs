@@ -13,6 +13,8 @@ mill-http:
 mill-runtime:
 # It uses TCP's options, counters and facts of connections.
 mill-tls: mill-runtime
+# It reads dates of HTTP.
+mill-acme: mill-http
 mill-multiplex: mill-runtime mill-http
 mill-bypass: mill-runtime mill-stack mill-tcp mill-wire
 mill-config:
@@ -32,11 +34,13 @@ mill-conformance: mill-runtime
 # Its packet traces read headers. Packets of simulated networks run through the same stack and bypass engine as real ones.
 mill-sim: mill-wire mill-runtime mill-stack mill-bypass
 # Tests only: servers, clients and the load generator over the stack in one simulated network.
-mill-simtest: mill-wire mill-tcp mill-sim mill-runtime mill-stack mill-bypass mill-server mill-config mill-metrics mill-load
-mill-server: mill-runtime mill-tls mill-http mill-config mill-metrics mill-upstream
+mill-simtest: mill-wire mill-tcp mill-sim mill-runtime mill-stack mill-bypass mill-server mill-config mill-metrics mill-load mill-multiplex
+# It orders the certificates that it shows.
+mill-server: mill-runtime mill-tls mill-acme mill-multiplex mill-http mill-config mill-metrics mill-upstream
 # Its status shows hosts, flows and the states of connections, in the types of stack and TCP, and servers in those of mill-upstream.
-mill-server-host: mill-sys mill-tcp mill-stack mill-device mill-engine mill-runtime mill-server mill-upstream mill-config mill-metrics mill-status
-mill-load: mill-runtime mill-tls mill-http mill-metrics
+mill-server-host: mill-sys mill-tcp mill-stack mill-device mill-engine mill-runtime mill-server mill-upstream mill-tls mill-config mill-metrics mill-status
+# `-Z` of ab is in OpenSSL's language of ciphers, as `ssl_ciphers` is.
+mill-load: mill-config mill-runtime mill-tls mill-multiplex mill-http mill-metrics
 mill-load-host: mill-sys mill-device mill-engine mill-runtime mill-load
 # The lab measures programs as processes, Millstream's too: it uses neither server nor load generator.
 mill-lab: mill-metrics mill-config
