@@ -164,7 +164,8 @@ mod tests {
         for row in [
             "| `sendfile` | http, server, location, if | 1 | `off` | ",
             "| `server` | http | none, block | – | ",
-            "| `server` | upstream | 1 or more | – | ",
+            "| `server` | upstream, upstream in stream | 1 or more | – | ",
+            "| `server` | stream | none, block | – | ",
             "| `types_hash_max_size` | http, server, location | 1 | `1024` | ",
         ] {
             assert!(page.contains(row), "no {row}");

@@ -8,10 +8,14 @@
 //! later.
 
 pub mod access;
+/// Certificates from authorities.
+pub mod acme;
 pub mod events;
+pub mod geo;
 pub mod header;
 pub mod health_check;
 pub mod http;
+pub mod limit_conn;
 pub mod listen;
 pub mod location;
 pub mod location_tree;
@@ -27,7 +31,9 @@ pub mod rewrite;
 pub mod server;
 pub mod server_names;
 pub mod settings;
+pub mod sockets;
 pub mod sticky;
+pub mod stream;
 pub mod temp_path;
 pub mod template;
 pub mod upstream;
@@ -35,9 +41,11 @@ pub mod variable;
 
 pub use access::{AccessRule, Network};
 pub use events::Events;
+pub use geo::GeoTable;
 pub use header::{AddedHeader, Expires};
 pub use health_check::{HealthCheck, HealthCheckKind, Match};
 pub use http::{Http, ProbingLocation, UserVariable};
+pub use limit_conn::{ConnectionLimit, ConnectionZone};
 pub use listen::{KeepaliveProbes, ListenAddress, ListenOptions, Listener, SocketKeepalive};
 pub use location::{Api, TryFallback};
 pub use location::{LimitExcept, Location, LocationName, MethodSet, TryCandidate, TryFiles};
@@ -45,7 +53,7 @@ pub use location_tree::LocationTree;
 pub use log::LogPath;
 pub use log::{AccessLog, ErrorLog, ErrorLogTarget, LogBuffer, LogEscape, LogFormat, LogLevel};
 pub use main::{CpuAffinity, CpuMask, EnvironmentVariable, Main, ThreadPool, User, WorkerCount};
-pub use map::{Map, MapValue};
+pub use map::{Map, MapLookup, MapValue};
 pub use mime::MimeTypes;
 pub use name_servers::NameServers;
 pub use network_stack::NetworkStack;
@@ -55,14 +63,16 @@ pub use rewrite::{Condition, FileTest, Instruction, RewriteFlag};
 pub use server::{Server, ServerName};
 pub use server_names::{ServerNames, VirtualHosts};
 pub use settings::Settings;
+pub use sockets::ListeningSocket;
 pub use sticky::{Sticky, StickyCookie, StickyExpires, StickyLearn};
+pub use stream::{Stream, StreamHandler, StreamHost, StreamListener, StreamServer};
 pub use temp_path::TempPath;
 pub use template::{Part, Template};
 pub use upstream::{Balancing, RandomChoice, ResponseTime, Upstream, UpstreamAddress};
 pub use upstream::{
     UpstreamKeepalive, UpstreamQueue, UpstreamServer, UpstreamTarget, UpstreamZone,
 };
-pub use variable::Variable;
+pub use variable::{ClientCertificatePart, Variable};
 
 /// One whole configuration.
 #[derive(Debug)]
@@ -71,6 +81,8 @@ pub struct Config {
     pub main: Main,
     /// The `events` block.
     pub events: Events,
-    /// The `http` block; `None` when the file has none (then nothing is served, as in nginx).
+    /// The `http` block; `None` when the file has none.
     pub http: Option<Http>,
+    /// The `stream` block.
+    pub stream: Option<Stream>,
 }

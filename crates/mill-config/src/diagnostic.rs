@@ -28,7 +28,7 @@ pub struct Diagnostic {
 /// use.
 #[derive(Debug, Clone)]
 pub struct Spot {
-    pub(crate) place: SourcePosition,
+    pub place: SourcePosition,
     pub(crate) snippet: Snippet,
 }
 

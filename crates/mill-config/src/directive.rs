@@ -172,10 +172,14 @@ impl Contexts {
     pub const UPSTREAM: Self = Self(1 << 8);
     /// `mail` and what is in it.
     pub const MAIL: Self = Self(1 << 9);
-    /// `stream` and what is in it.
+    /// `stream`.
     pub const STREAM: Self = Self(1 << 10);
+    /// `server` in a stream.
+    pub const STREAM_SERVER: Self = Self(1 << 11);
+    /// `upstream` in a stream.
+    pub const STREAM_UPSTREAM: Self = Self(1 << 12);
 
-    const NAMES: [(Self, &'static str); 11] = [
+    const NAMES: [(Self, &'static str); 13] = [
         (Self::MAIN, "main"),
         (Self::EVENTS, "events"),
         (Self::HTTP, "http"),
@@ -187,6 +191,8 @@ impl Contexts {
         (Self::UPSTREAM, "upstream"),
         (Self::MAIL, "mail"),
         (Self::STREAM, "stream"),
+        (Self::STREAM_SERVER, "server in stream"),
+        (Self::STREAM_UPSTREAM, "upstream in stream"),
     ];
 
     /// Both sets together.
@@ -217,6 +223,12 @@ pub(crate) const LOCATION: Contexts = Contexts::LOCATION;
 pub(crate) const HTTP_SERVER: Contexts = HTTP.and(SERVER);
 pub(crate) const ANY_LEVEL: Contexts = HTTP_SERVER.and(LOCATION);
 pub(crate) const ANY_LEVEL_AND_IF: Contexts = ANY_LEVEL.and(Contexts::IF_IN_LOCATION);
+pub(crate) const STREAM: Contexts = Contexts::STREAM;
+pub(crate) const STREAM_SERVER: Contexts = Contexts::STREAM_SERVER;
+pub(crate) const STREAM_LEVELS: Contexts = STREAM.and(STREAM_SERVER);
+pub(crate) const HTTP_AND_STREAM: Contexts = HTTP.and(STREAM);
+/// Any level of http and of stream.
+pub(crate) const ALL_LEVELS: Contexts = ANY_LEVEL.and(STREAM_LEVELS);
 pub(crate) const SERVER_LOCATION: Contexts = SERVER.and(LOCATION);
 pub(crate) const REWRITING: Contexts = SERVER_LOCATION
     .and(Contexts::IF_IN_SERVER)

@@ -4,6 +4,7 @@
 //! Millstream does not have it yet.
 
 pub(crate) mod access;
+pub(crate) mod acme;
 pub(crate) mod autoindex;
 pub(crate) mod block;
 pub(crate) mod charset;
@@ -14,6 +15,8 @@ pub(crate) mod error_page;
 pub(crate) mod event;
 pub(crate) mod fastcgi;
 pub(crate) mod file;
+pub(crate) mod geo;
+pub(crate) mod grpc;
 pub(crate) mod gzip;
 pub(crate) mod header;
 pub(crate) mod health_check;
@@ -34,7 +37,9 @@ pub(crate) mod realip;
 pub(crate) mod resolver;
 pub(crate) mod rewrite;
 pub(crate) mod scgi;
+pub(crate) mod split_clients;
 pub(crate) mod status_api;
+pub(crate) mod stream;
 pub(crate) mod tls;
 pub(crate) mod upstream;
 pub(crate) mod uwsgi;
@@ -65,6 +70,8 @@ const TABLES: &[&[Directive]] = &[
     access::DIRECTIVES,
     rewrite::DIRECTIVES,
     map::DIRECTIVES,
+    geo::DIRECTIVES,
+    split_clients::DIRECTIVES,
     realip::DIRECTIVES,
     resolver::DIRECTIVES,
     upstream::DIRECTIVES,
@@ -73,24 +80,37 @@ const TABLES: &[&[Directive]] = &[
     proxy::DIRECTIVES,
     pass::table::PROXY_CONNECTION,
     pass::table::PROXY_CONTENT,
+    pass::table::PROXY_FIELDS,
     pass::cache::PROXY,
     fastcgi::DIRECTIVES,
     pass::table::FASTCGI_CONNECTION,
     pass::table::FASTCGI_CONTENT,
+    pass::table::FASTCGI_FIELDS,
     pass::cache::FASTCGI,
     uwsgi::DIRECTIVES,
     pass::table::UWSGI_CONNECTION,
     pass::table::UWSGI_CONTENT,
+    pass::table::UWSGI_FIELDS,
     pass::cache::UWSGI,
     scgi::DIRECTIVES,
     pass::table::SCGI_CONNECTION,
     pass::table::SCGI_CONTENT,
+    pass::table::SCGI_FIELDS,
     pass::cache::SCGI,
     memcached::DIRECTIVES,
     pass::table::MEMCACHED_CONNECTION,
     http2::DIRECTIVES,
     tls::DIRECTIVES,
+    acme::DIRECTIVES,
     pass::tls::PROXY,
+    grpc::DIRECTIVES,
+    pass::table::GRPC_CONNECTION,
+    pass::table::GRPC_FIELDS,
+    pass::tls::GRPC,
+    pass::tls::UWSGI,
+    stream::BLOCKS,
+    stream::PASSING,
+    stream::BEGINNING,
     millstream::DIRECTIVES,
 ];
 

@@ -51,6 +51,9 @@ pub mod config;
 /// Errors, warnings and notices.
 pub mod diagnostic;
 
+/// OpenSSL's language for sets of ciphers.
+pub mod cipher_list;
+
 /// "Did you mean".
 pub mod suggest;
 

@@ -1,6 +1,7 @@
 //! From statements to a [`Config`]: one pass in the order of the text, as in nginx, then inheritance once the `http`
 //! block is complete.
 
+mod arguments;
 pub(crate) mod draft;
 mod finish;
 mod listeners;
@@ -8,6 +9,7 @@ mod passing;
 mod probing;
 mod recoding;
 mod semicolon;
+mod streams;
 pub(crate) mod templates;
 pub(crate) mod unsupported;
 pub(crate) mod upstreams;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use crate::Text;
 use crate::config::{Config, LogLevel, Match};
 use crate::diagnostic::{Diagnostic, Snippet, SourcePosition, Spot};
-use crate::directive::{Apply, Contexts, Directive, Notice, Value};
+use crate::directive::{Apply, Contexts, Directive, Notice, STREAM_LEVELS, Value};
 use crate::directives;
 use crate::directives::upstream::BlockDraft;
 use crate::lexer::{LexError, Lexer, SourceText, Statement, Token, Word};
@@ -50,8 +52,12 @@ pub(crate) struct Resolver<'a> {
     pub(crate) entry_handler: Option<EntryHandler>,
     pub(crate) context: Contexts,
     pub(crate) main: MainDraft,
-    /// `Some` once an `http` block has begun.
+    /// `Some` once an `http` block has begun. While the `stream` block is open, it and its variables are in the places of
+    /// those of http: directives that both have work on the block that is open.
     pub(crate) http: Option<HttpDraft>,
+    /// The same of the `stream` block.
+    pub(crate) stream: Option<HttpDraft>,
+    pub(crate) stream_variables: VariableTable,
     /// The innermost block that inherits: http, server, location, if.
     pub(crate) level: LocationDraft,
     /// The server whose block is open, or the defaults of the http block.
@@ -90,6 +96,8 @@ impl<'a> Resolver<'a> {
             context: Contexts::MAIN,
             main: MainDraft::default(),
             http: None,
+            stream: None,
+            stream_variables: VariableTable::default(),
             level: LocationDraft::default(),
             server: ServerDraft::default(),
             open_match: None,
@@ -204,6 +212,12 @@ impl<'a> Resolver<'a> {
     /// The place up to which the text has been read.
     pub(crate) fn position(&self) -> SourcePosition {
         place(&self.lexer.text, self.lexer.line)
+    }
+
+    /// Whether the `stream` block is open.
+    pub(crate) fn is_in_stream(&self) -> bool {
+        let inside = STREAM_LEVELS.and(Contexts::STREAM_UPSTREAM);
+        inside.meets(self.context)
     }
 
     fn unclosed_block(&self) -> Box<Diagnostic> {
@@ -357,65 +371,6 @@ impl<'a> Resolver<'a> {
         let name = statement.name();
         let message = format!("\"{}\" directive has no effect", name.display());
         self.notice(statement, name, message, reason);
-    }
-}
-
-/// Reading arguments.
-impl Resolver<'_> {
-    /// `on` or `off`, the first argument.
-    pub(crate) fn flag(&self, statement: &Statement) -> Applied<bool> {
-        let word = statement.arg(1);
-        match word.bytes.to_ascii_lowercase().as_slice() {
-            b"on" => Ok(true),
-            b"off" => Ok(false),
-            _ => {
-                let message = format!(
-                    "invalid value \"{}\" in \"{}\" directive, it must be \"on\" or \"off\"",
-                    word.display(),
-                    statement.name().display()
-                );
-                Err(self.emerg(statement, word, message))
-            }
-        }
-    }
-
-    /// The first argument, read by a function; `invalid value` if it fails.
-    pub(crate) fn read<T>(
-        &self,
-        statement: &Statement,
-        reader: fn(&[u8]) -> Option<T>,
-    ) -> Applied<T> {
-        let word = statement.arg(1);
-        reader(&word.bytes).ok_or_else(|| self.refused_at(statement, word, "invalid value"))
-    }
-
-    pub(crate) fn number(&self, statement: &Statement) -> Applied<u64> {
-        let word = statement.arg(1);
-        value::number(&word.bytes).ok_or_else(|| self.refused_at(statement, word, "invalid number"))
-    }
-
-    /// One of a list of words, compared without case; else `invalid value "x"`.
-    pub(crate) fn choice<T: Copy>(
-        &self,
-        statement: &Statement,
-        word: &Word,
-        choices: &[(&'static str, T)],
-    ) -> Applied<T> {
-        let found = choices
-            .iter()
-            .find(|(name, _)| word.bytes.eq_ignore_ascii_case(name.as_bytes()));
-        found.map(|(_, value)| *value).ok_or_else(|| {
-            let message = format!("invalid value \"{}\"", word.display());
-            let mut error = self.emerg(statement, word, message);
-            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            error.help = Some(format!("one of: {}", names.join(", ")));
-            error
-        })
-    }
-
-    /// A path joined to the prefix.
-    pub(crate) fn full_name(&self, path: &[u8]) -> Text {
-        join(&self.options.paths.prefix, path)
     }
 }
 

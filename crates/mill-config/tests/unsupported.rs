@@ -24,9 +24,9 @@ fn refused(text: &str) -> Vec<Diagnostic> {
 fn every_unsupported_feature_is_listed_with_its_first_place_and_its_count() {
     let text = "events {}
 http {
-    geo $country {
-        default unknown;
-        10.0.0.0/8 here;
+    charset_map koi8-r utf-8 {
+        80 E282AC;
+        81 E282AD;
     }
     limit_req_zone $binary_remote_addr zone=a:10m rate=1r/s;
     server {
@@ -43,9 +43,9 @@ http {
         told[0].render("nginx"),
         "nginx: [emerg] 7 directives or parameters are known to nginx, but not to Millstream yet; they stand 11 times, \
          first in /etc/nginx/nginx.conf:3\n\
-         \x20 3 |     geo $country {\n\
-         \x20   |     ^^^\n\
-         \x20 geo                   1 time,  first in /etc/nginx/nginx.conf:3   ngx_http_geo_module\n\
+         \x20 3 |     charset_map koi8-r utf-8 {\n\
+         \x20   |     ^^^^^^^^^^^\n\
+         \x20 charset_map           1 time,  first in /etc/nginx/nginx.conf:3   ngx_http_charset_filter_module\n\
          \x20 limit_req_zone        1 time,  first in /etc/nginx/nginx.conf:7   ngx_http_limit_req_module\n\
          \x20 listen … quic         2 times, first in /etc/nginx/nginx.conf:9   HTTP/3\n\
          \x20 auth_basic            2 times, first in /etc/nginx/nginx.conf:10  ngx_http_auth_basic_module\n\
@@ -80,20 +80,20 @@ fn an_error_after_it_is_reported_too_unless_it_may_be_a_consequence() {
             assert!(line.starts_with(expected), "{line}");
         }
     };
-    let geo = "[emerg] directive \"geo\" is known to nginx";
-    // The variable is geo's.
+    let table = "[emerg] directive \"charset_map\" is known to nginx";
+    // The variable may be of the module.
     check(
-        "events {} http { geo $a { default 1; } server { return 200 $a; } }",
-        &[geo],
+        "events {} http { charset_map $a b { default 1; } server { return 200 $a; } }",
+        &[table],
     );
     check(
-        "events {} http { geo $a { default 1; } server { return 1000; } }",
-        &[geo, "[emerg] invalid return code \"1000\""],
+        "events {} http { charset_map $a b { default 1; } server { return 1000; } }",
+        &[table, "[emerg] invalid return code \"1000\""],
     );
     check(
-        "events {} http { geo $a { default 1; ",
+        "events {} http { charset_map $a b { default 1; ",
         &[
-            "[emerg] directive \"geo\"",
+            "[emerg] directive \"charset_map\"",
             "[emerg] unexpected end of file, expecting \"}\"",
         ],
     );

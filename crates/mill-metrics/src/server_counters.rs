@@ -39,6 +39,17 @@ counters! {
         /// Octets of heads and content that were sent to clients.
         bytes_sent: Counter of Bytes,
 
+        /// Sessions of `stream`: connections that are passed on as they are.
+        sessions: Counter of Connections,
+        /// Sessions that were refused: by `deny`, or because of what the client has sent first (status 400 to 499).
+        sessions_refused: Counter of Connections,
+        /// Sessions that failed: no server could be reached, or a handshake failed (status 500 to 599).
+        sessions_failed: Counter of Connections,
+        /// Octets that clients of sessions have sent.
+        session_bytes_received: Counter of Bytes,
+        /// Octets that clients of sessions were sent.
+        session_bytes_sent: Counter of Bytes,
+
         /// Refused: the request line is not one (RFC 9112 3).
         refused_request_line: Counter of Requests,
         /// Refused: the target holds control bytes, leaves the root or has a bad escape.
@@ -89,6 +100,12 @@ counters! {
         tls_handshakes_resumed: Counter of Connections,
         /// TLS handshakes that failed, for the reason in the error log, or that the client broke off.
         tls_handshakes_failed: Counter of Connections,
+        /// TLS handshakes that waited for a later turn: `ssl_handshakes_per_turn`.
+        tls_handshakes_deferred: Counter of Connections,
+        /// TLS handshakes whose early data was taken: a request came before their end.
+        tls_early_data_accepted: Counter of Connections,
+        /// TLS handshakes whose early data was refused; the client sends it again behind the handshake.
+        tls_early_data_rejected: Counter of Connections,
         /// TLS records that could not be opened, or must not come where they came; the connection was closed.
         tls_records_refused: Counter of Events,
         /// New TLS keys that the client or the number of records asked for.

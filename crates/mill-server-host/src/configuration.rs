@@ -47,7 +47,7 @@ fn read(source: impl Source, options: &Options) -> Reading {
     let recording = Recording::new(source);
     let (result, remarks) = match load::load(&recording, options) {
         // Certificates and keys that cannot be used are refused before any process is asked to use them.
-        Ok(loaded) => match TlsSite::following(None, &loaded.config) {
+        Ok(loaded) => match TlsSite::following(None, &loaded.config, None) {
             Ok(_) => (Ok(loaded.config), loaded.remarks),
             Err(error) => (Err(*error), loaded.remarks),
         },

@@ -13,6 +13,7 @@ use crate::temporary_directories;
 use mill_config::Config;
 use mill_config::bundle::Bundle;
 use mill_config::config::{LogLevel, Main};
+use mill_tls::tickets::TicketSecret;
 use std::io;
 
 /// One configuration in force.
@@ -27,6 +28,8 @@ pub struct Cycle {
     pub logs: Vec<LogFile>,
     pub log: ProcessLog,
     pub pid_file: Option<PidFile>,
+    /// What keys of TLS tickets are made from; the same for all cycles, and for binaries that replace this one.
+    pub ticket_secret: Option<TicketSecret>,
 }
 
 /// The cycle could not be opened; the reason is in the log.
@@ -82,12 +85,14 @@ impl Cycle {
             logs,
             log,
             pid_file,
+            ticket_secret: None,
         })
     }
 
     /// The configuration that follows this one; unchanged sockets are kept. This cycle is not changed.
     pub fn next(&self, launch: &Launch) -> Result<Self, NotOpened> {
-        let next = Self::open(launch, self.generation + 1, &self.listening, &self.log)?;
+        let mut next = Self::open(launch, self.generation + 1, &self.listening, &self.log)?;
+        next.ticket_secret.clone_from(&self.ticket_secret);
         for setting in fixed_settings(&self.config.main, &next.config.main) {
             let what = format!("\"{setting}\" has changed: that takes effect with a restart only");
             next.log.write(LogLevel::Warn, &what);
@@ -105,6 +110,7 @@ impl Cycle {
             bundle: self.bundle.clone(),
             sockets: self.listening.duplicate()?,
             logs: duplicate(&self.logs)?,
+            ticket_secret: self.ticket_secret.clone(),
         })
     }
 
@@ -112,7 +118,7 @@ impl Cycle {
     pub fn reopen_logs(&mut self) -> io::Result<Vec<LogFile>> {
         let uid = self.identity.as_ref().map(|identity| identity.account.uid);
         for log in &mut self.logs {
-            match log_files::open(&log.path) {
+            match log_files::reopen(log) {
                 Ok(file) => log.file = file,
                 Err(error) => {
                     let path = String::from_utf8_lossy(&log.path);
@@ -210,9 +216,9 @@ pub fn remove_pid_file(file: &PidFile, superseded: bool, log: &ProcessLog) {
 
 /// The kernel sockets that a configuration needs.
 pub fn wanted(launch: &Launch, config: &Config) -> Vec<Wanted> {
-    let listeners = config.http.iter().flat_map(|http| &http.listeners);
-    listeners
-        .filter(|listener| !stack::is_own(&listener.address, launch.stack.as_ref()))
+    config
+        .sockets()
+        .filter(|listener| !stack::is_own(listener.address, launch.stack.as_ref()))
         .map(|listener| Wanted {
             address: listener.address.clone(),
             options: listener.options.clone(),

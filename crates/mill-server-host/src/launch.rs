@@ -27,6 +27,7 @@ use mill_sys::process::Pid;
 use mill_sys::rlimit::Resource;
 use mill_sys::signal::{Signal, SignalDescriptor};
 use mill_sys::title::Title;
+use mill_tls::tickets::TicketSecret;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -83,11 +84,12 @@ pub fn run(launch: &Launch, task: &Task) -> ExitCode {
     // Before anything is opened: the numbers must still be those that the old binary meant.
     let inherited = upgrade::inherited();
     let upgrade_channel = upgrade::inherited_channel();
+    let secret = upgrade::inherited_secret();
     // Optional: without it `ps` shows the original command line.
     let title = Title::claim().ok();
     let log = early_log(launch);
     let result = match task {
-        Task::Serve => serve(launch, (inherited, upgrade_channel), title, log),
+        Task::Serve => serve(launch, (inherited, upgrade_channel, secret), title, log),
         Task::Test { dump, quiet } => test(launch, *dump, *quiet, &log),
         Task::Send(signal) => send(launch, *signal, &log),
     };
@@ -230,7 +232,7 @@ type Inherited = Option<(String, Result<Vec<OwnedFd>, String>)>;
 
 fn serve(
     launch: &Launch,
-    (inherited, upgrade_channel): (Inherited, Option<OwnedFd>),
+    (inherited, upgrade_channel, secret): (Inherited, Option<OwnedFd>, Option<TicketSecret>),
     title: Option<Title>,
     log: ProcessLog,
 ) -> Result<ExitCode, Failed> {
@@ -257,6 +259,7 @@ fn serve(
             hint_at_other_instance(launch, &log);
         }
     })?;
+    cycle.ticket_secret = secret.or_else(TicketSecret::random);
     drop(sockets);
     // Again, for the log file; at first they went to the terminal only.
     for what in &notices {

@@ -3,7 +3,8 @@
 use crate::locations;
 use crate::message::LogFile;
 use mill_config::Config;
-use mill_config::config::{ErrorLogTarget, Location, LogPath};
+use mill_config::config::settings::LogSettings;
+use mill_config::config::{ErrorLogTarget, LogPath};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -28,7 +29,31 @@ pub fn open_all(config: &Config) -> Result<Vec<LogFile>, NotOpened> {
             Ok(file) => Ok(LogFile { path, file }),
             Err(error) => Err(NotOpened { path, error }),
         })
+        .chain(key_logs(config).into_iter().map(open_key_log))
         .collect()
+}
+
+/// Its reader can read all that passes: no other user may.
+fn open_key_log(path: Vec<u8>) -> Result<LogFile, NotOpened> {
+    match open_to_append(&path, 0o600) {
+        Ok(file) => Ok(LogFile { path, file }),
+        Err(error) => Err(NotOpened { path, error }),
+    }
+}
+
+/// The files for secrets of TLS, each once.
+fn key_logs(config: &Config) -> BTreeSet<Vec<u8>> {
+    let (http, stream) = (config.http.iter(), config.stream.iter());
+    let to_clients = (http.clone().flat_map(|http| &http.servers))
+        .map(|server| &server.location.tls.key_log)
+        .chain(
+            (stream.clone().flat_map(|stream| &stream.servers)).map(|it| &it.settings.tls.key_log),
+        );
+    let to_servers = (http.flat_map(|http| &http.tls_passes))
+        .chain(stream.flat_map(|stream| &stream.tls_passes))
+        .map(|settings| &settings.key_log);
+    let all = to_clients.chain(to_servers).flatten();
+    all.map(|path| path.to_vec()).collect()
 }
 
 /// Gives files of other owners to the worker's user, as nginx does when it reopens logs, so that programs of that user
@@ -56,16 +81,26 @@ pub fn open(path: &[u8]) -> io::Result<File> {
     let stream = match path {
         b"/dev/stdout" => io::stdout().as_fd().try_clone_to_owned(),
         b"/dev/stderr" => io::stderr().as_fd().try_clone_to_owned(),
-        _ => return open_to_append(path),
+        _ => return open_to_append(path, 0o644),
     };
     stream.map(File::from)
 }
 
-fn open_to_append(path: &[u8]) -> io::Result<File> {
+/// Opens the file anew that has the path of `log` now; a missing one is created, for no more users than could read the old
+/// one.
+pub fn reopen(log: &LogFile) -> io::Result<File> {
+    let mode = log.file.metadata().map(|metadata| metadata.mode());
+    if mode.is_ok_and(|mode| mode & 0o077 == 0) {
+        return open_to_append(&log.path, 0o600);
+    }
+    open(&log.path)
+}
+
+fn open_to_append(path: &[u8], mode: u32) -> io::Result<File> {
     OpenOptions::new()
         .append(true)
         .create(true)
-        .mode(0o644)
+        .mode(mode)
         .open(path_of(path))
 }
 
@@ -75,15 +110,18 @@ pub fn paths(config: &Config) -> BTreeSet<Vec<u8>> {
     for log in &config.main.error_log {
         add_error_log(&log.target, &mut paths);
     }
-    locations::visit_all(config, &mut |location| add_location(location, &mut paths));
+    locations::visit_all(config, &mut |location| add_all(&location.log, &mut paths));
+    for server in config.stream.iter().flat_map(|stream| &stream.servers) {
+        add_all(&server.settings.log, &mut paths);
+    }
     paths
 }
 
-fn add_location(location: &Location, paths: &mut BTreeSet<Vec<u8>>) {
-    for log in location.log.error_logs.iter() {
+fn add_all(logs: &LogSettings, paths: &mut BTreeSet<Vec<u8>>) {
+    for log in &logs.error_logs {
         add_error_log(&log.target, paths);
     }
-    for log in location.log.access_logs.iter() {
+    for log in &logs.access_logs {
         if let LogPath::File(path) = &log.path {
             paths.insert(path.to_vec());
         }

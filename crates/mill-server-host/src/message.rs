@@ -4,6 +4,7 @@ use crate::channel::{Channel, Parcel};
 use crate::status::control_socket::Question;
 use mill_config::bundle::Bundle;
 use mill_config::config::ListenAddress;
+use mill_tls::tickets::TicketSecret;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,6 +31,8 @@ pub struct Configuration {
     pub bundle: Bundle,
     pub sockets: Vec<ListeningSocket>,
     pub logs: Vec<LogFile>,
+    /// What keys of TLS tickets are made from.
+    pub ticket_secret: Option<TicketSecret>,
 }
 
 /// One listening socket.
@@ -75,6 +78,8 @@ impl Configuration {
             emit_text(&mut body, socket.address.to_key().as_slice());
         }
         emit_paths(&mut body, &self.logs);
+        let secret = self.ticket_secret.as_ref();
+        emit_text(&mut body, secret.map_or(&[][..], |secret| secret.bytes()));
         let sockets = self.sockets.iter().map(|socket| socket.descriptor.as_fd());
         let logs = self.logs.iter().map(|log| log.file.as_fd());
         let descriptors: Vec<BorrowedFd<'_>> = sockets.chain(logs).collect();
@@ -96,12 +101,14 @@ impl Configuration {
             });
         }
         let logs = parse_logs(&mut body, &mut descriptors)?;
+        let secret = parse_text(&mut body)?;
         let generation = u64::from_le_bytes(*generation);
         body.is_empty().then_some(Self {
             generation,
             bundle,
             sockets,
             logs,
+            ticket_secret: secret.try_into().ok().map(TicketSecret::of),
         })
     }
 }
@@ -309,6 +316,7 @@ mod tests {
                 path: b"/var/log/x".to_vec(),
                 file: file(),
             }],
+            ticket_secret: Some(TicketSecret::of([7; 32])),
         }
     }
 
@@ -321,6 +329,7 @@ mod tests {
             panic!("another order");
         };
         assert_eq!((received.generation, &received.bundle), (3, &sent.bundle));
+        assert_eq!(received.ticket_secret.as_ref().unwrap().bytes(), &[7; 32]);
         let names = |configuration: &Configuration| -> Vec<_> {
             let sockets = configuration.sockets.iter();
             sockets

@@ -96,9 +96,9 @@ pub(crate) fn own_addresses(
     config: &Config,
     specification: Option<&Specification>,
 ) -> Vec<ListenAddress> {
-    let listeners = config.http.iter().flat_map(|http| &http.listeners);
-    listeners
-        .map(|listener| &listener.address)
+    config
+        .sockets()
+        .map(|socket| socket.address)
         .filter(|address| is_own(address, specification))
         .cloned()
         .collect()

@@ -37,6 +37,9 @@ pub(crate) mod inspect;
 /// Groups of servers.
 pub(crate) mod upstreams;
 
+/// Certificates of servers.
+pub(crate) mod certificates;
+
 /// Servers and locations with a `status_zone`.
 pub(crate) mod zones;
 

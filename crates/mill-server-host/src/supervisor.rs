@@ -417,7 +417,8 @@ impl<'a> Supervisor<'a> {
         let (own, far) = channel.unzip();
         let sockets = self.cycle.listening.descriptors();
         let far = far.as_ref().map(AsFd::as_fd);
-        match self.launch.invocation.start(sockets, far, environment) {
+        let secret = self.cycle.ticket_secret.as_ref();
+        match (self.launch.invocation).start(sockets, far, secret, environment) {
             Ok(pid) => {
                 self.upgrade_channel = own;
                 self.master.on_binary_started(pid);

@@ -1,4 +1,4 @@
-//! The directories of temporary files, which workers may not be allowed to make.
+//! The directories of temporary files and of what acme issuers keep, which workers may not be allowed to make.
 
 use crate::locations;
 use mill_config::config::{Config, Location, PassProtocol};
@@ -11,7 +11,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::Path;
 
 /// Makes the directories that are missing, and gives them to the worker's user; returns those that could not be made, and
-/// why. Only locations that pass requests on have temporary files.
+/// why. Only locations that pass requests on have temporary
+/// files.
 pub fn create_all(config: &Config, uid: Option<u32>) -> Vec<(String, io::Error)> {
     let create = |path: &[u8]| {
         let path = Path::new(OsStr::from_bytes(path));
@@ -27,6 +28,8 @@ fn paths(config: &Config) -> BTreeSet<&[u8]> {
         let Some(pass) = &location.pass else { return };
         paths.insert(&*location.client_body.temp_path.path);
         let settings = match pass.protocol {
+            // Its answers are not read ahead of the client.
+            PassProtocol::Http if pass.is_grpc => return,
             PassProtocol::Http => &location.proxy,
             PassProtocol::Fastcgi => &location.fastcgi,
             PassProtocol::Uwsgi => &location.uwsgi,
@@ -36,6 +39,8 @@ fn paths(config: &Config) -> BTreeSet<&[u8]> {
         };
         paths.insert(&*settings.temp_path.path);
     });
+    let issuers = config.http.iter().flat_map(|http| &http.acme_issuers);
+    paths.extend(issuers.filter_map(|issuer| issuer.state_path.as_deref()));
     paths
 }
 

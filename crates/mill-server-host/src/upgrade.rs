@@ -4,9 +4,11 @@
 
 use mill_sys::descriptor;
 use mill_sys::process::Pid;
+use mill_tls::tickets::{SECRET_BYTES, TicketSecret};
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,6 +19,9 @@ pub const VARIABLE: &str = "NGINX";
 /// The descriptor of a channel to the old binary, over which the new one may ask for the network stack's device. The
 /// variable is Millstream's own: another program ignores it and gets nothing of the stack.
 const CHANNEL_VARIABLE: &str = "MILLSTREAM_LINE";
+
+/// The descriptor of a pipe with what keys of TLS tickets are made from: in the environment itself others could read it.
+const SECRET_VARIABLE: &str = "MILLSTREAM_TICKETS";
 
 /// Reserves room in the environment of a new binary for its process title; the name is nginx's too.
 const SPARE: &str = "SPARE";
@@ -48,11 +53,13 @@ impl Invocation {
         }
     }
 
-    /// Starts the binary with these sockets, a channel to this process, and nothing else in the environment.
+    /// Starts the binary with these sockets, a channel to this process, what keys of TLS tickets are made from, and nothing
+    /// else in the environment.
     pub fn start<'a>(
         &self,
         sockets: impl Iterator<Item = BorrowedFd<'a>>,
         channel: Option<BorrowedFd<'a>>,
+        secret: Option<&TicketSecret>,
         environment: Vec<(OsString, OsString)>,
     ) -> io::Result<Pid> {
         let mut sockets: Vec<BorrowedFd<'a>> = sockets.collect();
@@ -67,12 +74,18 @@ impl Invocation {
             command.env(CHANNEL_VARIABLE, channel.as_raw_fd().to_string());
             sockets.push(channel);
         }
+        // Without it, clients of the new binary shake hands anew.
+        let secret = secret.and_then(|secret| pipe_with(secret.bytes()).ok());
+        if let Some(secret) = &secret {
+            command.env(SECRET_VARIABLE, secret.as_raw_fd().to_string());
+        }
         if let Some((name, rest)) = self.arguments.split_first() {
             command.arg0(name).args(rest);
         }
         // The master has one thread, so no other exec can happen between these calls.
-        for socket in &sockets {
-            descriptor::set_close_on_exec(*socket, false)?;
+        let secret = secret.as_ref().map(AsFd::as_fd);
+        for inherited in sockets.iter().chain(&secret) {
+            descriptor::set_close_on_exec(*inherited, false)?;
         }
         let child = command.spawn();
         for socket in &sockets {
@@ -112,6 +125,22 @@ pub fn inherited() -> Option<(String, Result<Vec<OwnedFd>, String>)> {
 pub fn inherited_channel() -> Option<OwnedFd> {
     let number = std::env::var(CHANNEL_VARIABLE).ok()?.parse().ok()?;
     descriptor::inherited(number).ok()
+}
+
+/// What the old binary makes keys of TLS tickets from. To be called once, before any file is opened.
+pub fn inherited_secret() -> Option<TicketSecret> {
+    let number = std::env::var(SECRET_VARIABLE).ok()?.parse().ok()?;
+    let mut pipe = File::from(descriptor::inherited(number).ok()?);
+    let mut bytes = [0; SECRET_BYTES];
+    pipe.read_exact(&mut bytes).ok()?;
+    Some(TicketSecret::of(bytes))
+}
+
+/// A pipe from which these bytes can be read; they fit its buffer.
+fn pipe_with(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let (reader, mut writer) = io::pipe()?;
+    writer.write_all(bytes)?;
+    Ok(reader.into())
 }
 
 /// The path of a program: a name with a slash as it is (made absolute), else found along PATH.

@@ -6,7 +6,7 @@ use crate::stack;
 use crate::status::board::NUMBERS;
 use crate::status::control_socket::Question;
 use crate::status::inspect::Desk;
-use crate::status::{upstreams, zones};
+use crate::status::{certificates, upstreams, zones};
 use crate::threads::{self, SocketName};
 use crate::worker_process::Event;
 use crate::worker_thread::{Start, THREAD_NAME, WorkerThread};
@@ -118,6 +118,7 @@ impl WorkerPool {
             self.site.as_deref(),
             config,
             configuration.generation,
+            configuration.ticket_secret.as_ref(),
         ));
         let started = self.start_missing(&site, count, &log)?;
         self.threads.extend(started);
@@ -224,6 +225,9 @@ impl WorkerPool {
             }
             if tables.contains(&TableName::Zones) {
                 common.zones = zones::rows(site);
+            }
+            if tables.contains(&TableName::Certificates) {
+                common.certificates = certificates::rows(site, clocks().1.seconds);
             }
         }
         self.desk.answer(question, inspectors, common);

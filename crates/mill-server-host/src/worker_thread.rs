@@ -213,17 +213,12 @@ pub(crate) const THREAD_NAME: &str = "worker ";
 
 /// The listeners of the configuration whose sockets `names` are.
 fn assigned(site: &Site, names: &[SocketName]) -> Vec<Assigned> {
-    let listeners = site
-        .config
-        .http
-        .iter()
-        .flat_map(|http| http.listeners.iter())
-        .enumerate();
-    listeners
+    let sockets = site.config.sockets().enumerate();
+    sockets
         .flat_map(|(listener, wanted)| {
             let sockets = names
                 .iter()
-                .filter(move |(address, _)| *address == wanted.address);
+                .filter(move |(address, _)| *address == *wanted.address);
             sockets.map(move |(_, share)| Assigned {
                 listener,
                 share: *share,

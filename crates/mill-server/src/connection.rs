@@ -4,7 +4,10 @@
 //! that an idle connection is small.
 
 /// The header of the PROXY protocol.
-mod proxy_header;
+pub(crate) mod proxy_header;
+
+/// Lines of the error log.
+mod log_lines;
 
 /// Reading a head.
 mod head;
@@ -24,14 +27,14 @@ use crate::local::Local;
 use crate::log;
 use crate::proxy::tunnel::Tunnel;
 use crate::request::ConnectionFacts;
+use crate::stream::{self, session};
 use cycle::Stage;
-use mill_config::config::LogLevel;
+use mill_acme::challenge::ALPN_PROTOCOL;
 use mill_config::config::settings::{ConnectionSettings, LingeringClose};
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
-use mill_runtime::stream::{Stream, StreamError};
+use mill_runtime::stream::Stream;
 use mill_runtime::time::{Duration, Instant};
-use mill_tls::handshake::Fault;
 use mill_tls::transport::{Transport, TransportOf};
 use std::cell::{Cell, OnceCell};
 use std::fmt;
@@ -70,6 +73,8 @@ enum Next {
     Tunnel,
     /// The client speaks HTTP/2.
     Http2,
+    /// The listener is one of `stream`.
+    Session,
     /// The last answer was a hot one: send the rest of it, and close.
     Finish,
     /// Nothing is left to send.
@@ -88,9 +93,15 @@ pub fn serve<E: Engine>(
     };
     let mut connection = Connection::new(stream, listener, local);
     async move {
+        if connection.listener.is_stream() {
+            session::log_accepted(&connection);
+        }
         if connection.awaits_proxy_header()
-            && poll_fn(|_| connection.poll_proxy_header()).await.is_err()
+            && let Err(unread) = poll_fn(|_| connection.poll_proxy_header()).await
         {
+            if connection.listener.is_stream() {
+                stream::refuse(&mut connection, unread);
+            }
             return;
         }
         connection.stream.begin_tls();
@@ -104,6 +115,10 @@ pub fn serve<E: Engine>(
                 Next::Http2 => {
                     let pool = Rc::clone(&connection.local.http2);
                     return pool.start(h2::serve(connection)).await;
+                }
+                Next::Session => {
+                    let pool = Rc::clone(&connection.local.sessions);
+                    return pool.start(stream::serve(connection)).await;
                 }
                 Next::Finish => {
                     let pool = Rc::clone(&connection.local.finishing);
@@ -174,11 +189,17 @@ impl<E: Engine> Connection<E> {
 
     /// Answers requests that have hot answers; ready when something else is to be done.
     fn poll_next(&mut self) -> Poll<Next> {
+        if self.listener.is_stream() {
+            return Poll::Ready(Next::Session);
+        }
         if self.tunnel.is_some() {
             return Poll::Ready(Next::Tunnel);
         }
         for _ in 0..HOT_PER_TURN {
             match self.stream.poll_readable(1) {
+                Poll::Ready(Ok(_)) if self.requests == 0 && self.was_a_proof() => {
+                    return Poll::Ready(Next::End);
+                }
                 Poll::Ready(Ok(_)) if self.requests == 0 && self.speaks_http2() => {
                     return Poll::Ready(Next::Http2);
                 }
@@ -210,6 +231,12 @@ impl<E: Engine> Connection<E> {
         Poll::Pending
     }
 
+    /// Whether the handshake was all that an authority wanted (tls-alpn-01, RFC 8737 3).
+    fn was_a_proof(&self) -> bool {
+        let facts = self.stream.tls_facts();
+        facts.is_some_and(|facts| facts.alpn.as_deref() == Some(ALPN_PROTOCOL))
+    }
+
     /// Whether the client has agreed on HTTP/2, or begins so in clear.
     fn speaks_http2(&self) -> bool {
         if !self.listener.has_http2() {
@@ -222,6 +249,10 @@ impl<E: Engine> Connection<E> {
                     && !self.stream.is_clear_where_tls_was_due()
             }
         }
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
     }
 
     pub(crate) const fn stream(&self) -> &TransportOf<E> {
@@ -251,72 +282,6 @@ impl<E: Engine> Connection<E> {
             }
             Next::End
         })
-    }
-
-    /// The client has sent FIN between two requests or before the first one.
-    fn log_end(&self) {
-        if self.requests == 0 {
-            self.log_info(format_args!(
-                "client closed connection while {}",
-                self.action()
-            ));
-        } else {
-            let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
-            let peer = || self.stream.peer();
-            self.local.log_keepalive_end(self.number, peer, listener);
-        }
-    }
-
-    /// A handshake has failed, or a record could not be opened.
-    #[cold]
-    fn log_tls_fault(&self, error: StreamError) {
-        let Some(fault) = self.stream.tls_fault() else {
-            return;
-        };
-        match fault {
-            Fault::Closed if error == StreamError::Reset => self.log_info(format_args!(
-                "{fault} (104: Connection reset by peer) while SSL handshaking"
-            )),
-            Fault::Closed => self.log_info(format_args!("{fault} while SSL handshaking")),
-            Fault::Record(_) => self.log_info(format_args!(
-                "SSL_read() failed (SSL: {fault}) while {}",
-                self.action()
-            )),
-            Fault::NotTls | Fault::Rejected | Fault::Protocol(_) => self.log_info(format_args!(
-                "SSL_do_handshake() failed (SSL: {fault}) while SSL handshaking"
-            )),
-        }
-    }
-
-    /// No byte of a request ever arrived.
-    fn log_silence(&self) {
-        self.log_info(format_args!(
-            "client timed out (110: Connection timed out) while {}",
-            self.action()
-        ));
-    }
-
-    fn log_info(&self, message: fmt::Arguments<'_>) {
-        self.log_error(LogLevel::Info, message);
-    }
-
-    pub(crate) fn log_error(&self, level: LogLevel, message: fmt::Arguments<'_>) {
-        let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
-        let peer = || self.stream.peer();
-        (self.local).log_connection_error(self.number, peer, listener, level, message);
-    }
-
-    /// What it does before its first request, for logs.
-    fn action(&self) -> &'static str {
-        if self.awaits_proxy_header() {
-            "reading PROXY protocol"
-        } else if self.stream.is_handshaking() {
-            "SSL handshaking"
-        } else if self.requests > 0 {
-            "keepalive"
-        } else {
-            "waiting for request"
-        }
     }
 
     /// Answers the next request from the hot answers. `None`: answered, look for the next one.
@@ -413,7 +378,7 @@ impl<E: Engine> Connection<E> {
     fn after_last_answer(&self, settings: &ConnectionSettings) -> Next {
         let unread = self.stream.read(|bytes| (0, bytes.len()));
         let lingers = settings.lingering_close == LingeringClose::Always;
-        if unread == 0 && !lingers && self.is_drained() {
+        if unread == 0 && !lingers && !self.stream.is_early() && self.is_drained() {
             Next::End
         } else {
             Next::Finish

@@ -1,5 +1,6 @@
 //! A request and its answer, independent of the HTTP version: the content comes in, an answer goes out.
 
+use crate::h2::SharedContent;
 use crate::local::ResponseOf;
 use crate::proxy::connection::UpstreamConnection;
 use crate::request::Request;
@@ -49,6 +50,13 @@ pub trait Exchange {
         mut take: impl FnMut(ContentPiece<'_>),
     ) -> impl Future<Output = Result<bool, ContentError>> {
         self.content(request, most, move |bytes| take(ContentPiece::Lent(bytes)))
+    }
+
+    /// The content, to be taken by another task from now on, while the answer is sent; `None` where only the exchange itself can
+    /// take it.
+    fn share_content(&mut self, request: &Request) -> Option<SharedContent<Self::Engine>> {
+        let _ = request;
+        None
     }
 
     /// Sends an interim answer (RFC 9110 15.2) at once. HTTP/1.0 has none: nothing is sent then.

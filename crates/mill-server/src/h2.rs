@@ -1,15 +1,20 @@
 //! HTTP/2 connections (RFC 9113).
 //!
-//! The connection's task, [`serve`], reads frames; requests with hot answers are answered there at once. Every other request
+//! The connection's task, `serve`, reads frames; requests with hot answers are answered there at once. Every other request
 //! is a task of its own, which sees an [`Exchange`](crate::exchange::Exchange) as any request does, and waits there for
 //! content and for room to send. All of them write into one output, which the connection's task hands over at the end of
 //! each turn: so the frames of many streams go out in one call, and under TLS in as few records as hold them.
 
 /// New requests: hot answers, and tasks.
 mod arrival;
+/// Content that another task takes.
+mod shared_content;
 /// What the tasks of a connection share.
 mod streams;
+/// Streams that carry another protocol.
+mod tunnel_end;
 
+pub use shared_content::SharedContent;
 pub(crate) use streams::{Http2, Room, Taken};
 
 use crate::connection::Connection;
@@ -169,7 +174,7 @@ impl<E: Engine> Driver<E> {
             }
             // A waiting stream is woken at the end of the poll.
             Event::Sendable | Event::Handled | Event::Goaway { .. } | Event::NeedMore(_) => {}
-            // A client's; connections here are servers'.
+            // A client's side has them.
             Event::Answer { .. } | Event::Trailers { .. } => {}
         }
     }

@@ -11,6 +11,12 @@
 //! - Whatever a peer sends is answered by a status or a closed connection, never by a panic.
 #![forbid(unsafe_code)]
 
+/// Certificates from authorities.
+pub mod acme;
+
+/// Requests that no client has asked for.
+mod own_request;
+
 /// One generation of the configuration, shared by all workers.
 pub mod site;
 
@@ -33,7 +39,7 @@ pub mod connection;
 pub mod hot;
 
 /// HTTP/2 connections.
-pub(crate) mod h2;
+pub mod h2;
 
 /// The last phase of a request: sending, counting, logging, keeping its answer.
 pub mod delivery;
@@ -70,6 +76,9 @@ pub mod answer;
 
 /// `proxy_pass`.
 pub mod proxy;
+
+/// Connections that are passed on as they are.
+pub mod stream;
 
 /// What handshakes of TLS are answered with.
 pub mod tls;

@@ -1,9 +1,9 @@
 //! The listener that a connection was accepted by.
 
 use crate::site::Site;
-use crate::tls::ServerOfName;
+use crate::tls::choice::{OnlyServer, ServerOfName};
 use mill_config::config::settings::Http2Settings;
-use mill_config::config::{Http, ListenAddress, Listener, Server};
+use mill_config::config::{Http, ListenAddress, Listener, Server, StreamListener};
 use mill_http::h2::frame::ID_MAX;
 use mill_http::h2::settings::Settings;
 use mill_http::limits::{HeadRules, NameRules};
@@ -34,16 +34,18 @@ pub struct ListenerContext {
     needs_local_address: Cell<bool>,
     /// The configuration of its requests: the one in force, or the last one that had the listener.
     site: RefCell<Arc<Site>>,
-    /// Index into the listeners of that configuration.
+    /// Its place among the sockets of that configuration.
     listener: Cell<usize>,
+    /// It is one of `stream`.
+    stream: Cell<bool>,
     /// The configuration in force no longer has the listener: its connections get their answers, and close.
     gone: Cell<bool>,
 }
 
 impl ListenerContext {
-    /// For listener `listener` of the site's configuration.
+    /// For the socket at place `listener` of the site's configuration ([`Config::sockets`](mill_config::Config::sockets)).
     pub fn new(id: u32, site: &Arc<Site>, listener: usize) -> Option<Self> {
-        let address = address_of(&http(site)?.listeners.get(listener)?.address);
+        let address = address_of(site.config.sockets().nth(listener)?.address);
         let context = Self {
             id,
             address,
@@ -56,6 +58,7 @@ impl ListenerContext {
             needs_local_address: Cell::new(false),
             site: RefCell::new(Arc::clone(site)),
             listener: Cell::new(listener),
+            stream: Cell::new(false),
             gone: Cell::new(false),
         };
         context.set(site, listener);
@@ -67,6 +70,11 @@ impl ListenerContext {
         *self.site.borrow_mut() = Arc::clone(site);
         self.listener.set(listener);
         self.gone.set(false);
+        self.stream
+            .set(site.config.stream_listener(listener).is_some());
+        if let Some(listener) = stream_listener(site, listener) {
+            self.set_stream(listener);
+        }
         if let Some(listener) = http(site).and_then(|http| http.listeners.get(listener)) {
             let of_others = listener.specific.iter().map(|(_, hosts)| hosts);
             let mut all = of_others.chain([&listener.hosts]);
@@ -86,6 +94,22 @@ impl ListenerContext {
         }
     }
 
+    fn set_stream(&self, listener: &StreamListener) {
+        let of_others = listener.specific.iter().map(|(_, host)| host);
+        let mut all = of_others.chain([&listener.host]);
+        self.ssl.set(all.clone().any(|host| host.ssl));
+        self.proxy_protocol.set(all.any(|host| host.proxy_protocol));
+        self.http2.set(false);
+        self.needs_local_address.set(true);
+        let timeout = listener.host.server.settings.stream.proxy_header_timeout;
+        self.header_timeout.set(timeout);
+    }
+
+    /// Whether its connections are passed on as they are.
+    pub fn is_stream(&self) -> bool {
+        self.stream.get()
+    }
+
     /// The configuration in force no longer has the listener.
     pub fn retire(&self) {
         self.gone.set(true);
@@ -99,7 +123,8 @@ impl ListenerContext {
         self.rules.get()
     }
 
-    /// `client_header_timeout` of the default server: the server is known only after the head.
+    /// `client_header_timeout` of the default server, for the server is known only after the head; for those of `stream`
+    /// `proxy_protocol_timeout`.
     pub fn header_timeout(&self) -> Duration {
         self.header_timeout.get()
     }
@@ -111,8 +136,11 @@ impl ListenerContext {
             return false;
         }
         let site = self.site.borrow();
-        let listener = http(&site).and_then(|http| http.listeners.get(self.listener.get()));
         let local = ip_of(&local()).map(|address| address.ip());
+        if let Some(listener) = stream_listener(&site, self.listener.get()) {
+            return listener.host_for(local).proxy_protocol;
+        }
+        let listener = http(&site).and_then(|http| http.listeners.get(self.listener.get()));
         listener.is_some_and(|listener| listener.hosts_for(local).proxy_protocol)
     }
 
@@ -135,6 +163,11 @@ impl ListenerContext {
         let site = self.site();
         let listener = self.listener.get();
         let local = ip_of(&local()).map(|address| address.ip());
+        if let Some(listener) = stream_listener(&site, listener) {
+            let host = listener.host_for(local);
+            let context = host.ssl.then(|| site.tls.of_stream(&host.server))??;
+            return Some(Rc::new(OnlyServer(context.clone())));
+        }
         let hosts = http(&site)?.listeners.get(listener)?.hosts_for(local);
         let is_ssl = hosts.ssl;
         is_ssl.then(|| -> Rc<dyn ServerChoice> {
@@ -156,7 +189,8 @@ impl ListenerContext {
         Arc::clone(&self.site.borrow())
     }
 
-    /// Index into the listeners of [`ListenerContext::site`].
+    /// Its place among the sockets of [`ListenerContext::site`]; one of `http` has the same place among the listeners of
+    /// that.
     pub fn listener(&self) -> usize {
         self.listener.get()
     }
@@ -173,6 +207,7 @@ fn http2_settings(settings: &Http2Settings) -> Settings {
         max_concurrent_streams: clamp(settings.max_concurrent_streams, HTTP2_STREAMS_MAX),
         initial_window_size: clamp(settings.body_preread_size, ID_MAX),
         no_rfc7540_priorities: true,
+        enable_connect_protocol: settings.extended_connect,
         ..Settings::default()
     }
 }
@@ -208,6 +243,11 @@ pub fn address_of(address: &ListenAddress) -> Address {
         ListenAddress::Inet(address) => Address::Ip(*address),
         ListenAddress::Unix(path) => Address::Unix(path.as_bytes().into()),
     }
+}
+
+fn stream_listener(site: &Site, place: usize) -> Option<&StreamListener> {
+    let at = site.config.stream_listener(place)?;
+    site.config.stream.as_ref()?.listeners.get(at)
 }
 
 fn http(site: &Site) -> Option<&Http> {

@@ -23,7 +23,7 @@ use mill_runtime::received::Received;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Instant;
 use mill_tls::worker::TlsWorker;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::fmt;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -75,6 +75,7 @@ pub struct Local<E: Engine> {
     pub waiting: Rc<FuturePool>,
     pub tunnels: Rc<FuturePool>,
     pub http2: Rc<FuturePool>,
+    pub sessions: Rc<FuturePool>,
     /// Files that stay open between requests (`open_file_cache`).
     pub open_files: OpenFiles<FileOf<E>>,
     /// How many idle connections are to close to make room for new ones.
@@ -132,6 +133,7 @@ impl<E: DatagramEngine> Local<E> {
         let open_files = OpenFiles::new(&scheduler, engine.random());
         let upstreams = WorkerUpstreams::new(&scheduler);
         let resolvers = WorkerResolvers::new(&engine, &scheduler);
+        let tls = TlsWorker::of_server(&scheduler);
         Rc::new_cyclic(|itself| Self {
             itself: Weak::clone(itself),
             engine,
@@ -148,9 +150,10 @@ impl<E: DatagramEngine> Local<E> {
             waiting: FuturePool::new(POOLED_MAX),
             tunnels: FuturePool::new(POOLED_MAX),
             http2: FuturePool::new(POOLED_MAX),
+            sessions: FuturePool::new(POOLED_MAX),
             room_wanted: Cell::new(0),
             open_files,
-            tls: TlsWorker::new(),
+            tls,
             site: RefCell::new(site),
             site_since: Cell::new(now),
             date: Cell::new((0, imf_fixdate(0))),
@@ -190,20 +193,28 @@ impl<E: Engine> Local<E> {
     /// Publishes this worker's counters in the middle of a turn.
     pub fn show_counters(&self) {
         if let Some(place) = self.board.place(self.index) {
-            let mut counters = self.counters.borrow_mut();
-            let tls = self.tls.counters();
-            counters.tls_handshakes = tls.handshakes;
-            counters.tls_handshakes_resumed = tls.handshakes_resumed;
-            counters.tls_handshakes_failed = tls.handshakes_failed;
-            counters.tls_records_refused = tls.records_refused;
-            counters.tls_key_updates = tls.key_updates;
-            place.show_server(&counters);
+            place.show_server(&self.full_counters());
         }
+    }
+
+    /// This worker's counters, with those that TLS keeps of its own.
+    pub(crate) fn full_counters(&self) -> RefMut<'_, ServerCounters> {
+        let mut counters = self.counters.borrow_mut();
+        let tls = self.tls.counters();
+        counters.tls_handshakes = tls.handshakes;
+        counters.tls_handshakes_resumed = tls.handshakes_resumed;
+        counters.tls_handshakes_failed = tls.handshakes_failed;
+        counters.tls_handshakes_deferred = tls.handshakes_deferred;
+        counters.tls_early_data_accepted = tls.early_data_accepted;
+        counters.tls_early_data_rejected = tls.early_data_rejected;
+        counters.tls_records_refused = tls.records_refused;
+        counters.tls_key_updates = tls.key_updates;
+        counters
     }
 
     /// Puts a configuration in force for all requests from now on.
     pub fn set_site(&self, site: Arc<Site>) {
-        self.upstreams.forget_unused(&site.upstreams);
+        self.upstreams.forget_unused(&site);
         *self.site.borrow_mut() = site;
         self.site_since.set(self.scheduler.now());
         self.hot.borrow_mut().clear();

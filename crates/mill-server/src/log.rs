@@ -21,6 +21,12 @@ pub mod access;
 /// Lines of access logs that are begun long before they are written.
 pub(crate) mod ahead;
 
+/// Secrets of TLS.
+mod keys;
+
+/// Access logs of `stream`.
+pub(crate) mod session;
+
 /// Error logs: nginx's format, levels and suffixes.
 pub mod error;
 

@@ -6,6 +6,9 @@ mod families;
 /// Groups of servers.
 mod upstreams;
 
+/// Certificates.
+mod certificates;
+
 /// Zones.
 mod zones;
 
@@ -28,8 +31,11 @@ pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<Fil
     let workers: Vec<WorkerFigures> = local.board.workers().collect();
     let now = local.scheduler.now();
     let mut text = prometheus::render(&workers, now.as_nanos());
-    upstreams::render(&request.site.upstreams, now, &mut text);
-    zones::render(&request.site.zones, &mut text);
+    let site = &request.site;
+    upstreams::render(&site.upstreams, &upstreams::HTTP, now, &mut text);
+    upstreams::render(&site.stream_upstreams, &upstreams::STREAM, now, &mut text);
+    zones::render(&site.zones, &mut text);
+    certificates::render(site, &mut text);
     Answer::Response(Box::new(Response::with_bytes(
         Status::OK,
         prometheus::CONTENT_TYPE.as_bytes(),

@@ -15,16 +15,22 @@ mod target;
 mod named;
 
 /// TLS to servers.
-mod tls;
+pub(crate) mod tls;
 
 /// The request's content.
 mod content;
+
+/// Content that goes to the server while its answer comes.
+mod pump;
 
 /// A connection to a server.
 pub mod connection;
 
 /// What a connection becomes after 101.
 pub(crate) mod tunnel;
+
+/// WebSockets over HTTP/2.
+pub(crate) mod websocket;
 
 /// The request's spelling.
 mod http;
@@ -39,7 +45,7 @@ mod choice;
 mod proxy_header;
 
 /// The near end of that connection.
-mod binding;
+pub(crate) mod binding;
 
 /// A server, waited for if need be.
 mod waiting;
@@ -112,10 +118,8 @@ use http::Asked;
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::PassSettings;
 use mill_config::config::{Location, LogLevel};
-use mill_http::field::KnownField;
 use mill_http::h1::response::RequestKind;
 use mill_http::status::Status;
-use mill_http::version::Version;
 use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
 use mill_upstream::peer::Peer;
@@ -165,6 +169,9 @@ pub(crate) async fn respond<X: Exchange>(
     answer
 }
 
+/// What carries a request to a server.
+type CarrierOf<E> = mill_multiplex::carrier::Carrier<mill_tls::transport::TransportOf<E>>;
+
 /// The state of a request that is passed on.
 struct Proxying<'a, E: Engine> {
     local: &'a Local<E>,
@@ -185,6 +192,8 @@ struct Proxying<'a, E: Engine> {
     started: Instant,
     /// Servers that may still be tried.
     tries_left: u32,
+    /// How often a server may still say that it has not begun, before that counts as a try.
+    not_begun_left: u32,
 }
 
 impl<'a, E: Engine> Proxying<'a, E> {
@@ -225,6 +234,7 @@ impl<'a, E: Engine> Proxying<'a, E> {
             },
             group,
             settings,
+            not_begun_left: NOT_BEGUN_MAX,
         }
     }
 
@@ -253,7 +263,10 @@ impl<'a, E: Engine> Proxying<'a, E> {
             ) {
                 return self.give_up(fault, request);
             }
-            if was_reused && fault.is_of_connection() {
+            if fault == Fault::NotBegun && self.not_begun_left > 0 {
+                self.not_begun_left -= 1;
+                self.tried.forget_last();
+            } else if was_reused && fault.is_of_connection() {
                 // The server may have closed a kept connection at any time: that says nothing about the server.
                 self.tried.forget_last();
             } else {
@@ -348,9 +361,10 @@ impl<E: Engine> Proxying<'_, E> {
         local.put_buffer(head);
         connection.may_be_kept &= !asked.close;
         let fault = match answered {
+            Err(Fault::Failed(..)) if connection.is_refused() => Fault::NotBegun,
             Err(fault) => fault,
             Ok(head) => match head.head.status {
-                SWITCHING if !(asked.upgrade && may_switch(request)) => Fault::InvalidSwitch,
+                SWITCHING if !(asked.upgrade && trace.may_switch(request)) => Fault::InvalidSwitch,
                 status if self.is_unwanted(status, request) => {
                     connection.selected().refused(status);
                     Fault::Status(status)
@@ -426,12 +440,8 @@ fn without_server<E: Engine>(fault: Fault, request: &mut Request, local: &Local<
     }
 }
 
-/// Whether the client asked for another protocol: without it, what follows 101 could be anything, and the client would
-/// read it as answers.
-fn may_switch(request: &Request) -> bool {
-    let head = &request.message.head;
-    head.version == Version::Http11 && head.has(KnownField::Upgrade)
-}
+/// A connection that ends says so once; more than a few in a row are no coincidence.
+const NOT_BEGUN_MAX: u32 = 8;
 
 /// RFC 9110 15.2.2.
 const SWITCHING: u16 = Status::SWITCHING_PROTOCOLS.0;

@@ -6,8 +6,11 @@
 /// What a request knows of its connection.
 mod connection_facts;
 
+/// Whether the client's certificate is revoked.
+pub(crate) mod revocation;
+
 /// The making of a request from a head, and the server that its host names.
-mod arrival;
+pub(crate) mod arrival;
 
 /// The location of a path, and its own checks: `internal`, `client_max_body_size`, `limit_except`.
 pub(crate) mod locate;
@@ -46,6 +49,7 @@ pub use arrival::Arrival;
 pub use connection_facts::ConnectionFacts;
 pub use sent::Sent;
 
+use crate::acme::challenges;
 use crate::answer::Answer;
 use crate::delivery;
 use crate::error_page;
@@ -54,6 +58,7 @@ use crate::filter;
 use crate::local::{AnswerOf, FileOf, Local, OutcomeOf};
 use crate::open_files::Freshness;
 use crate::proxy::trace::UpstreamTrace;
+use crate::proxy::websocket;
 use crate::response::{FieldLine, Response};
 use crate::site::Site;
 use crate::zones::Visit;
@@ -121,6 +126,8 @@ pub struct Request {
     pub redirect_target: Option<Box<[u8]>>,
     /// The target has no valid path: it is refused before the host is looked at.
     pub path_is_invalid: bool,
+    /// It is for a server that asks for certificates, and not for the one that the handshake was with.
+    pub(crate) is_misdirected: bool,
     /// It arrived before the previous request was answered: `$pipe`.
     pub pipelined: bool,
     /// `$request_id`, once evaluated.
@@ -190,10 +197,17 @@ pub async fn handle<X: Exchange>(
     mut request: Box<Request>,
     local: &Local<X::Engine>,
 ) {
-    let answer = match arrival::check(&mut request, local) {
+    let mut arrived = arrival::check(&mut request, local);
+    if arrived.is_continue() && revocation::is_due(&request) {
+        arrived = Box::pin(revocation::check(&request, local)).await;
+    }
+    let answer = match arrived {
         ControlFlow::Continue(()) => {
             real_ip::find(&mut request);
-            from_server(exchange, &mut request, local).await
+            match challenges::answer(&mut request) {
+                Some(answer) => answer,
+                None => from_server(exchange, &mut request, local).await,
+            }
         }
         ControlFlow::Break(answer) => answer,
     };
@@ -272,6 +286,9 @@ async fn conclude<X: Exchange>(
 ) -> OutcomeOf<X::Engine> {
     loop {
         answer = match answer {
+            Answer::Response(response) if lacks_tunnel(&response, request) => {
+                error_page::answer(Status::NOT_IMPLEMENTED, request, local)
+            }
             Answer::Response(mut response) => match finish(&mut response, request, local) {
                 Ok(()) => return Outcome::Respond(response),
                 Err(status) => error_page::answer(status, request, local),
@@ -294,6 +311,14 @@ async fn conclude<X: Exchange>(
             },
         }
     }
+}
+
+/// RFC 8441 4: a success would say that the tunnel is open which the client has asked for.
+fn lacks_tunnel<File>(response: &Response<File>, request: &Request) -> bool {
+    let status = request.error_status.map_or(response.status, Status);
+    websocket::is_asked_on_stream(request)
+        && matches!(status.0, 200..=299)
+        && !request.error_page_used
 }
 
 /// Completes every answer: the status of the error whose page it is, the filters, an absolute `Location`. The error is
@@ -436,9 +461,7 @@ impl Request {
 
     /// Keeps the captures of a regular expression in `subject`: numbers for `$1`, names for user variables.
     pub fn keep_captures(&mut self, pattern: Option<&Pattern>, subject: &[u8], ranges: Captures) {
-        self.captures.subject.clear();
-        self.captures.subject.extend_from_slice(subject);
-        self.captures.ranges = ranges;
+        self.captures.keep(subject, ranges);
         for &(capture, variable) in pattern.map(Pattern::named).unwrap_or_default() {
             let value = self.captures.capture(capture).to_vec();
             if let Some(place) = self.variables.get_mut(variable) {
@@ -449,6 +472,12 @@ impl Request {
 }
 
 impl CaptureSet {
+    pub(crate) fn keep(&mut self, subject: &[u8], ranges: Captures) {
+        self.subject.clear();
+        self.subject.extend_from_slice(subject);
+        self.ranges = ranges;
+    }
+
     /// Capture `number`; empty if it did not take part in the match.
     pub fn capture(&self, number: usize) -> &[u8] {
         let range = self.ranges.get(number).and_then(Option::clone);

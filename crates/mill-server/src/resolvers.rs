@@ -73,6 +73,15 @@ impl ResolverZones {
     /// The zones of `config`. Those that `previous` had as well go on counting.
     pub fn new(config: &Config, previous: Option<&Self>) -> Self {
         let mut zones = Self::default();
+        if let Some(stream) = &config.stream {
+            let of_servers = stream
+                .servers
+                .iter()
+                .map(|server| &server.settings.resolver.name_servers);
+            let groups = stream.upstreams.iter().map(|group| &group.name_servers);
+            let all = of_servers.chain(groups).flatten();
+            all.for_each(|name_servers| zones.add(name_servers, previous));
+        }
         let Some(http) = &config.http else {
             return zones;
         };

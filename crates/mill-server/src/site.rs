@@ -2,11 +2,13 @@
 
 use crate::api::baselines::Baselines;
 use crate::resolvers::ResolverZones;
+use crate::stream::limit::ConnectionZones;
 use crate::tls::TlsSite;
 use crate::upstreams::Upstreams;
 use crate::variables::mention::Mentions;
 use crate::zones::Zones;
 use mill_config::config::Config;
+use mill_tls::tickets::TicketSecret;
 use std::sync::Arc;
 
 /// A configuration that is, or was, in force. A request holds it by `Arc` until it is answered.
@@ -19,6 +21,10 @@ pub struct Site {
     pub mentions: Mentions,
     /// Groups of upstream servers.
     pub upstreams: Upstreams,
+    /// Those of `stream`.
+    pub stream_upstreams: Upstreams,
+    /// Connections of `stream` by the keys of `limit_conn`.
+    pub connection_zones: ConnectionZones,
     /// What handshakes of TLS are answered with.
     pub tls: TlsSite,
     /// What resolvers have counted.
@@ -32,20 +38,34 @@ pub struct Site {
 impl Site {
     /// The first configuration of a process.
     pub fn new(config: Config, generation: u64) -> Self {
-        Self::following(None, config, generation)
+        Self::following(None, config, generation, None)
     }
 
-    /// What is known of upstream servers goes on from the configuration that was in force before.
-    pub fn following(previous: Option<&Self>, config: Config, generation: u64) -> Self {
+    /// What is known of upstream servers goes on from the configuration that was in force before. Of the first one TLS
+    /// tickets are made from `secret`, which other processes may have too.
+    pub fn following(
+        previous: Option<&Self>,
+        config: Config,
+        generation: u64,
+        secret: Option<&TicketSecret>,
+    ) -> Self {
         let mentions = Mentions::of(&config);
         let known = previous.map(|previous| &previous.upstreams);
         let resolver_zones = previous.map(|previous| &previous.resolver_zones);
         let zones = previous.map(|previous| &previous.zones);
         // The process which reads the configuration has tried this before, and refused it (`TlsSite::following`).
-        let tls = TlsSite::following(previous.map(|previous| &previous.tls), &config);
+        let tls = TlsSite::following(previous.map(|previous| &previous.tls), &config, secret);
         Self {
             tls: tls.unwrap_or_default(),
             upstreams: Upstreams::new(&config, known),
+            stream_upstreams: Upstreams::of_stream(
+                &config,
+                previous.map(|previous| &previous.stream_upstreams),
+            ),
+            connection_zones: ConnectionZones::following(
+                previous.map(|previous| &previous.connection_zones),
+                &config,
+            ),
             resolver_zones: ResolverZones::new(&config, resolver_zones),
             baselines: previous
                 .map_or_else(Arc::default, |previous| Arc::clone(&previous.baselines)),

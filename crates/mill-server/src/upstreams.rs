@@ -12,7 +12,10 @@ pub(crate) mod queue;
 /// Closing idle connections.
 pub(crate) mod sweeping;
 
+use crate::site::Site;
 use mill_config::config::{Config, Upstream, UpstreamAddress};
+use mill_multiplex::Multiplexed;
+use mill_multiplex::call::Call;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
@@ -26,7 +29,7 @@ use queue::{Freed, Queue};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use sweeping::Sweeping;
 
@@ -54,6 +57,8 @@ pub struct WorkerGroup<E: Engine> {
     /// Requests that wait for a server, if the group has a queue.
     pub(crate) queue: Option<Rc<Queue>>,
     idle: RefCell<IdleConnections<TransportOf<E>>>,
+    /// Connections of HTTP/2, which their own tasks hold.
+    multiplexed: RefCell<Vec<Shared<E>>>,
     /// How many of them the group knows of.
     idle_counted: Cell<usize>,
     sweeping: Rc<Sweeping>,
@@ -144,9 +149,11 @@ impl<E: Engine> WorkerUpstreams<E> {
     }
 
     /// Forgets groups that are not in force, and that no request uses; their idle connections close.
-    pub(crate) fn forget_unused(&self, in_force: &Upstreams) {
+    pub(crate) fn forget_unused(&self, site: &Site) {
+        let is_in_force =
+            |group: &Arc<Group>| site.upstreams.has(group) || site.stream_upstreams.has(group);
         let mut groups = self.groups.borrow_mut();
-        groups.retain(|known| Rc::strong_count(known) > 1 || in_force.has(&known.group));
+        groups.retain(|known| Rc::strong_count(known) > 1 || is_in_force(&known.group));
     }
 }
 
@@ -158,6 +165,7 @@ impl<E: Engine> WorkerGroup<E> {
             selector: RefCell::new(Selector::new(group, seed)),
             idle: RefCell::new(IdleConnections::new(&group.config().keepalive)),
             idle_counted: Cell::new(0),
+            multiplexed: RefCell::default(),
             group: Arc::clone(group),
         })
     }
@@ -207,6 +215,50 @@ impl<E: Engine> WorkerGroup<E> {
     fn count_idle(&self) {
         let now = self.idle.borrow().len();
         self.group.count_idle(self.idle_counted.replace(now), now);
+    }
+}
+
+/// A connection that carries several requests at once, and what it serves.
+struct Shared<E: Engine> {
+    peer: Arc<Peer>,
+    scope: Option<Rc<Scope>>,
+    connection: Weak<Multiplexed<TransportOf<E>>>,
+}
+
+impl<E: Engine> WorkerGroup<E> {
+    /// A place on a connection of this scope to this server, if one has room.
+    pub(crate) fn share(
+        &self,
+        peer: &Arc<Peer>,
+        scope: Option<&Scope>,
+        open: impl Fn(&Rc<Multiplexed<TransportOf<E>>>) -> Option<Call<TransportOf<E>>>,
+    ) -> Option<Call<TransportOf<E>>> {
+        let mut all = self.multiplexed.borrow_mut();
+        all.retain(|known| {
+            known
+                .connection
+                .upgrade()
+                .is_some_and(|known| known.is_open())
+        });
+        let serves = |known: &&Shared<E>| {
+            known.peer.shares_load_with(peer) && known.scope.as_deref() == scope
+        };
+        let mut connections = all.iter().filter(serves);
+        connections.find_map(|known| open(&known.connection.upgrade()?))
+    }
+
+    /// Others may use this connection from now on.
+    pub(crate) fn offer(
+        &self,
+        peer: &Arc<Peer>,
+        scope: Option<Rc<Scope>>,
+        connection: &Rc<Multiplexed<TransportOf<E>>>,
+    ) {
+        self.multiplexed.borrow_mut().push(Shared {
+            peer: Arc::clone(peer),
+            scope,
+            connection: Rc::downgrade(connection),
+        });
     }
 }
 
@@ -261,6 +313,19 @@ impl Upstreams {
             match same {
                 Some(same) => same.followed_by(upstream, awaits_health_checks),
                 None => Arc::new(Group::checked(upstream, None, awaits_health_checks)),
+            }
+        });
+        Self(groups.collect())
+    }
+
+    /// Those of `stream`.
+    pub fn of_stream(config: &Config, previous: Option<&Self>) -> Self {
+        let configured = config.stream.iter().flat_map(|stream| &stream.upstreams);
+        let groups = configured.map(|upstream| {
+            let same = previous.and_then(|previous| previous.named(upstream));
+            match same {
+                Some(same) => same.followed_by(upstream, false),
+                None => Arc::new(Group::new(upstream, None)),
             }
         });
         Self(groups.collect())

@@ -3,6 +3,9 @@
 //! Values are evaluated at each use, as in nginx; only a `map` that is not `volatile`, `$request_id` and values
 //! assigned by `set` are kept for the request.
 
+/// Those of a session of `stream`.
+pub(crate) mod session;
+
 /// What a kept answer may depend on.
 pub mod purity;
 
@@ -29,6 +32,9 @@ mod proxy_protocol;
 
 /// Clocks.
 mod time;
+
+/// TLS.
+mod tls;
 
 /// The answer.
 mod answer;
@@ -146,6 +152,20 @@ fn plain<'a, E: Engine>(
         Variable::Http2 => (&b"h2c"[..]).into(),
         Variable::SslAlpnProtocol => connection.tls.get()?.alpn.as_deref()?.into(),
         Variable::SslCipher => connection.tls.get()?.cipher.as_bytes().into(),
+        Variable::SslCiphers => tls::offered_ciphers(connection.tls.get()?).into(),
+        Variable::SslCurve => tls::group(connection.tls.get()?)?.into(),
+        Variable::SslCurves => tls::offered_groups(connection.tls.get()?).into(),
+        Variable::SslEarlyData => connection
+            .tls
+            .get()?
+            .is_early
+            .get()
+            .then_some(&b"1"[..])?
+            .into(),
+        Variable::SslClient(part) => {
+            let now = local.scheduler.wall_clock();
+            tls::client_part(*part, connection.tls.get()?, now)?.into()
+        }
         Variable::SslProtocol => connection.tls.get()?.protocol.as_bytes().into(),
         Variable::SslServerName => connection
             .tls
@@ -154,6 +174,9 @@ fn plain<'a, E: Engine>(
             .as_deref()?
             .as_bytes()
             .into(),
+        Variable::SslSessionId => tls::session_id(connection.tls.get()?)?.into(),
+        Variable::SslSigalg => tls::signature(connection.tls.get()?.signatures.own)?.into(),
+        Variable::SslClientSigalg => tls::signature(connection.tls.get()?.signatures.peer)?.into(),
         Variable::SslSessionReused => match connection.tls.get()?.is_resumed {
             true => b"r"[..].into(),
             false => b"."[..].into(),

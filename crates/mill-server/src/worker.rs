@@ -1,12 +1,13 @@
 //! The run of a worker thread: orders in, turns, reports out.
 
+use crate::acme;
 use crate::connection;
 use crate::listener_context::{ListenerContext, address_of};
 use crate::local::{Environment, Local, Shared};
 use crate::log::{Errno, LogSender};
 use crate::site::Site;
 use crate::upstreams;
-use mill_config::config::{Listener, LogLevel, SocketKeepalive};
+use mill_config::config::{ListeningSocket, LogLevel, SocketKeepalive};
 use mill_metrics::Board;
 use mill_runtime::datagrams::DatagramEngine;
 use mill_runtime::engine::{DrainListener, Engine, Keepalive, ListenOptions, ListenerId, Orphans};
@@ -51,7 +52,7 @@ pub enum Order {
 /// port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assigned {
-    /// Index into `Config.http.listeners`.
+    /// Its place among `Config::sockets`.
     pub listener: usize,
     pub share: Option<u32>,
 }
@@ -124,6 +125,7 @@ where
             closing: Vec::new(),
             following: None,
             probing: None,
+            issuing: Vec::new(),
             sweeper: None,
             limit_logged_at: 0,
             drain_until: None,
@@ -138,7 +140,7 @@ where
         let is_busy = run.turn(&inbox);
         if let Some(place) = board.place(index) {
             let now = run.local.scheduler.now().as_nanos();
-            place.show_turn(now, is_busy, &run.local.counters.borrow());
+            place.show_turn(now, is_busy, &run.local.full_counters());
         }
         if run.ended {
             run.end_background();
@@ -168,6 +170,8 @@ struct Run<E: Engine, F, Accepted> {
     following: Option<TaskId>,
     /// The task that keeps those which probe the site's servers.
     probing: Option<TaskId>,
+    /// The tasks that order the site's certificates, and fetch answers of OCSP.
+    issuing: Vec<TaskId>,
     /// The task that closes idle connections to upstream servers.
     sweeper: Option<TaskId>,
     /// The second in which the log last reported that the maximum of connections is reached.
@@ -196,6 +200,7 @@ where
 {
     /// Runs one turn; returns whether there was anything to do.
     fn turn(&mut self, inbox: &Receiver<Order>) -> bool {
+        self.local.tls.begin_turn();
         let turn = self.worker.turn();
         // Idle connections have seen the request to make room.
         self.local.ask_for_room(0);
@@ -235,15 +240,11 @@ where
 
     /// Opens new listeners, keeps the others, and closes removed ones after accepting their waiting connections.
     fn adopt(&mut self, site: &Arc<Site>, assigned: &[Assigned]) {
-        let configured = site
-            .config
-            .http
-            .as_ref()
-            .map_or(&[][..], |http| &http.listeners);
+        let configured: Vec<ListeningSocket<'_>> = site.config.sockets().collect();
         let mut wanted = Vec::new();
         for assigned in assigned {
-            if let Some(listener) = configured.get(assigned.listener) {
-                wanted.push((assigned.listener, listen_options(listener, assigned.share)));
+            if let Some(socket) = configured.get(assigned.listener) {
+                wanted.push((assigned.listener, listen_options(socket, assigned.share)));
             }
         }
         self.local.set_site(Arc::clone(site));
@@ -253,6 +254,8 @@ where
             threads_max: usize::try_from(pool.threads).unwrap_or(usize::MAX),
             queue_max: usize::try_from(pool.max_queue).unwrap_or(usize::MAX),
         });
+        let handshakes = site.config.events.handshakes_per_turn;
+        (self.local.tls).set_handshakes_per_turn(usize::try_from(handshakes).unwrap_or(usize::MAX));
         let connections = site.config.events.worker_connections;
         self.worker
             .set_tasks_max(usize::try_from(connections).unwrap_or(usize::MAX));
@@ -284,22 +287,26 @@ where
             self.probing.take(),
             self.sweeper.take(),
         ];
-        for task in tasks.into_iter().flatten() {
+        for task in tasks.into_iter().flatten().chain(self.issuing.drain(..)) {
             self.local.scheduler.end(task);
         }
     }
 
-    /// One worker follows the names of servers, and probes these, for all workers.
+    /// One worker follows the names of servers, probes these, and orders certificates, for all workers.
     fn follow_servers(&mut self, site: &Arc<Site>) {
         for task in [self.following.take(), self.probing.take()]
             .into_iter()
             .flatten()
+            .chain(self.issuing.drain(..))
         {
             self.local.scheduler.end(task);
         }
         if self.index == 0 {
             self.following = upstreams::following::start(&self.local, site);
             self.probing = upstreams::probing::start(&self.local, site);
+            self.issuing = acme::start(&self.local, site);
+            self.issuing
+                .extend(site.tls.start_stapling(&self.local, site));
         }
     }
 
@@ -374,7 +381,8 @@ where
 
     fn drain(&mut self, limit: Option<Duration>) {
         self.local.draining.set(true);
-        if let Some(task) = self.probing.take() {
+        let probing = self.probing.take().into_iter();
+        for task in probing.chain(self.issuing.drain(..)) {
             self.local.scheduler.end(task);
         }
         self.closing = self
@@ -470,11 +478,11 @@ impl Listeners {
 }
 
 /// The engine's options for a configured listener.
-pub fn listen_options(listener: &Listener, share: Option<u32>) -> ListenOptions {
-    let options = &listener.options;
+pub fn listen_options(socket: &ListeningSocket<'_>, share: Option<u32>) -> ListenOptions {
+    let options = socket.options;
     let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
     ListenOptions {
-        address: address_of(&listener.address),
+        address: address_of(socket.address),
         share,
         backlog: options.backlog,
         deferred: options.deferred,
@@ -491,12 +499,7 @@ pub fn listen_options(listener: &Listener, share: Option<u32>) -> ListenOptions 
             },
         },
         ipv6only: Some(options.ipv6only),
-        nodelay: listener
-            .hosts_for(None)
-            .default
-            .location
-            .connection
-            .tcp_nodelay,
+        nodelay: socket.tcp_nodelay,
     }
 }
 

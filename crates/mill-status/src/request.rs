@@ -30,6 +30,7 @@ pub enum TableName {
     Timers,
     Upstreams,
     Zones,
+    Certificates,
 }
 
 /// Which connections, or frames; everything that is given has to match.

@@ -32,6 +32,9 @@ pub struct Part {
     /// As `upstreams`, those of all workers together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<Zone>,
+    /// As `upstreams`, those of all workers together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<Certificate>,
     /// The result of a capture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured: Option<Captured>,
@@ -151,6 +154,26 @@ pub struct Zone {
     /// Until the end of answers; `None` before the first answer.
     pub p50_us: Option<u64>,
     pub p99_us: Option<u64>,
+}
+
+/// A certificate that servers show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// The server, by its first name; others may share it.
+    pub server: String,
+    /// Where it was read from.
+    pub file: String,
+    /// What it is valid for.
+    pub names: Vec<String>,
+    pub subject: String,
+    pub issuer: String,
+    pub serial: String,
+    /// Seconds since 1970.
+    pub not_before: i64,
+    /// Seconds since 1970.
+    pub not_after: i64,
+    /// Until then; negative once it has expired.
+    pub days_left: i64,
 }
 
 /// A neighbour on the link.

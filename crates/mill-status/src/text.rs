@@ -18,9 +18,12 @@ mod rates;
 /// Numbers with their units.
 pub mod number;
 
+/// Certificates of servers.
+mod certificates;
 /// What was counted under a `status_zone`.
 mod zones;
 
+pub use certificates::certificates;
 pub use overview::{line, overview};
 pub use rates::rates;
 pub use upstreams::upstreams;

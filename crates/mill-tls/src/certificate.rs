@@ -1,8 +1,11 @@
 //! Certificates with their private keys, from PEM (RFC 7468).
 
+use crate::signature::{self, NotingKey};
+use crate::staple_slot::StapleSlot;
+use pkcs8::{EncryptedPrivateKeyInfo, SecretDocument};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{CipherSuite, InconsistentKeys, SignatureAlgorithm, SignatureScheme};
 use std::fmt;
@@ -10,7 +13,11 @@ use std::sync::Arc;
 
 /// A chain and its key.
 #[derive(Clone, Debug)]
-pub struct Certified(Arc<CertifiedKey>);
+pub struct Certified {
+    key: Arc<CertifiedKey>,
+    /// In its place, what comes while the server runs.
+    stapled: Option<StapleSlot>,
+}
 
 /// Why a certificate or a key cannot be used.
 #[derive(Debug)]
@@ -21,8 +28,10 @@ pub enum CertificateError {
     Certificate(pem::Error),
     /// No private key stands in the text.
     NoKey,
-    /// The key is encrypted.
+    /// The key is encrypted, and no password opens it.
     Encrypted,
+    /// The key is encrypted in OpenSSL's own old form (RFC 1421), whose cipher is weak.
+    OldEncryption,
     Key(pem::Error),
     /// A kind of key, or a length, that is not there.
     UnknownKey(rustls::Error),
@@ -32,34 +41,75 @@ pub enum CertificateError {
 
 impl Certified {
     pub(crate) fn key(&self) -> Arc<CertifiedKey> {
-        Arc::clone(&self.0)
+        let stapled = self.stapled.as_ref().and_then(StapleSlot::stapled);
+        stapled.unwrap_or_else(|| Arc::clone(&self.key))
     }
 
     /// Whether a client that accepts these signatures and ciphers can be answered with it.
     pub(crate) fn fits(&self, schemes: &[SignatureScheme], suites: &[CipherSuite]) -> bool {
-        let algorithm = self.0.key.algorithm();
-        let is_signed = self.0.key.choose_scheme(schemes).is_some();
+        let algorithm = self.key.key.algorithm();
+        let is_signed = self.key.key.choose_scheme(schemes).is_some();
+        // It was a question, and signed nothing.
+        signature::take();
         is_signed && suites.iter().any(|suite| authenticates(*suite, algorithm))
     }
 }
 
-/// Loads a chain, the server's own certificate first, and the key of that.
-pub fn load(certificate: &[u8], key: &[u8]) -> Result<Certified, CertificateError> {
+impl Certified {
+    /// The same with an answer of OCSP (RFC 6960, DER), which is stapled to it.
+    pub fn with_staple(&self, answer: &[u8]) -> Self {
+        let mut certified = CertifiedKey::clone(&self.key);
+        certified.ocsp = Some(answer.to_vec());
+        Self::from(certified)
+    }
+
+    /// The same with answers that come while the server runs, and where they are put.
+    pub fn with_staple_slot(&self) -> (Self, StapleSlot) {
+        let slot = StapleSlot::new(&self.key);
+        let certified = Self {
+            key: Arc::clone(&self.key),
+            stapled: Some(slot.clone()),
+        };
+        (certified, slot)
+    }
+}
+
+/// A chain and its key that this program has made. They are not compared: what stands in the certificate may be critical
+/// and unknown to all but its reader, as with ACME's (RFC 8737 3).
+pub fn load_made(certificate: &[u8], key: &[u8]) -> Result<Certified, CertificateError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+    let chain = chain.map_err(CertificateError::Certificate)?;
+    let key = any_supported_type(&private_key(key, [])?).map_err(CertificateError::UnknownKey)?;
+    let key = Arc::new(NotingKey(key));
+    Ok(Certified::from(CertifiedKey::new(chain, key)))
+}
+
+impl From<CertifiedKey> for Certified {
+    fn from(key: CertifiedKey) -> Self {
+        Self {
+            key: Arc::new(key),
+            stapled: None,
+        }
+    }
+}
+
+/// Loads a chain, the server's own certificate first, and the key of that, which may need one of these passwords.
+pub fn load<'a>(
+    certificate: &[u8],
+    key: &[u8],
+    passwords: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Certified, CertificateError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
     let chain = chain.map_err(CertificateError::Certificate)?;
     if chain.is_empty() {
         return Err(CertificateError::NoCertificate);
     }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
-        pem::Error::NoItemsFound if is_encrypted(key) => CertificateError::Encrypted,
-        pem::Error::NoItemsFound => CertificateError::NoKey,
-        error => CertificateError::Key(error),
-    })?;
+    let key = private_key(key, passwords)?;
     let key = any_supported_type(&key).map_err(CertificateError::UnknownKey)?;
-    let certified = CertifiedKey::new(chain, key);
+    let certified = CertifiedKey::new(chain, Arc::new(NotingKey(key)));
     match certified.keys_match() {
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {
-            Ok(Certified(Arc::new(certified)))
+            Ok(Certified::from(certified))
         }
         Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
             Err(CertificateError::Mismatch)
@@ -68,10 +118,39 @@ pub fn load(certificate: &[u8], key: &[u8]) -> Result<Certified, CertificateErro
     }
 }
 
-fn is_encrypted(key: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(key);
-    text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED")
+fn private_key<'a>(
+    pem: &[u8],
+    passwords: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<PrivateKeyDer<'static>, CertificateError> {
+    let text = String::from_utf8_lossy(pem);
+    if text.contains("Proc-Type: 4,ENCRYPTED") {
+        return Err(CertificateError::OldEncryption);
+    }
+    if let Some(start) = text.find(ENCRYPTED_BEGIN) {
+        let label = text.get(start..).unwrap_or_default();
+        let end = label
+            .find(ENCRYPTED_END)
+            .map(|end| end + ENCRYPTED_END.len());
+        let (_, sealed) =
+            SecretDocument::from_pem(label.get(..end.unwrap_or(0)).unwrap_or_default())
+                .map_err(|_| CertificateError::Encrypted)?;
+        let sealed = EncryptedPrivateKeyInfo::try_from(sealed.as_bytes())
+            .map_err(|_| CertificateError::Encrypted)?;
+        let mut opened = passwords
+            .into_iter()
+            .filter_map(|word| sealed.decrypt(word).ok());
+        let opened = opened.next().ok_or(CertificateError::Encrypted)?;
+        let der = PrivatePkcs8KeyDer::from(opened.as_bytes().to_vec());
+        return Ok(PrivateKeyDer::Pkcs8(der));
+    }
+    PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
+        pem::Error::NoItemsFound => CertificateError::NoKey,
+        error => CertificateError::Key(error),
+    })
 }
+
+const ENCRYPTED_BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
+const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
 /// Whether a suite goes with a certificate of this kind; those of TLS 1.3 go with any.
 fn authenticates(suite: CipherSuite, algorithm: SignatureAlgorithm) -> bool {
@@ -107,8 +186,11 @@ impl fmt::Display for CertificateError {
             Self::NoCertificate => formatter.write_str("there is no certificate in it (PEM)"),
             Self::Certificate(error) | Self::Key(error) => write!(formatter, "{error}"),
             Self::NoKey => formatter.write_str("there is no private key in it (PEM)"),
-            Self::Encrypted => formatter.write_str(
-                "the key is encrypted, which is not there yet; decrypt it with openssl pkey",
+            Self::Encrypted => formatter
+                .write_str("the key is encrypted, and no line of ssl_password_file opens it"),
+            Self::OldEncryption => formatter.write_str(
+                "the key is encrypted in the old form, which is not there; \
+                 convert it with openssl pkcs8 -topk8",
             ),
             Self::UnknownKey(error) => write!(formatter, "{error}"),
             Self::Mismatch => formatter.write_str("key values mismatch"),

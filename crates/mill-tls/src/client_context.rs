@@ -1,14 +1,18 @@
 //! How a client shakes hands: with what it checks the server, and what it shows of itself.
 
 use crate::certificate::Certified;
+use crate::key_log::KeyLog;
+use crate::self_signed::{Found, SelfSigned};
+use crate::server_context::provider;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::sign::SingleCertAndKey;
 use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     SupportedProtocolVersion, version,
 };
 use std::net::Ipv4Addr;
@@ -23,6 +27,9 @@ pub struct ClientContext {
     named: Arc<ClientConfig>,
     /// Without the server's name in the ClientHello.
     nameless: Arc<ClientConfig>,
+    /// Both, where HTTP/2 is asked for (ALPN).
+    named_http2: Arc<ClientConfig>,
+    nameless_http2: Arc<ClientConfig>,
     sends_name: bool,
 }
 
@@ -31,6 +38,10 @@ pub struct ClientContext {
 pub struct ClientSettings<'a> {
     pub tls12: bool,
     pub tls13: bool,
+    /// Names of ciphers in OpenSSL's words, the best first; `None`: all that there are.
+    pub ciphers: Option<&'a [&'static str]>,
+    /// Names of groups in OpenSSL's words, the best first; `None`: all that there are.
+    pub groups: Option<&'a [&'static str]>,
     /// With what the server's certificate is checked; `None`: it is not.
     pub trusted: Option<Trusted<'a>>,
     /// Our own certificate, for a server that asks for it.
@@ -39,6 +50,8 @@ pub struct ClientSettings<'a> {
     pub sends_name: bool,
     /// Sessions are resumed.
     pub resumes: bool,
+    /// The file to which secrets are logged.
+    pub key_log: Option<Arc<[u8]>>,
 }
 
 /// In PEM.
@@ -56,11 +69,17 @@ impl ClientContext {
         let mut config = client_config(settings)?;
         config.enable_sni = false;
         let nameless = Arc::new(config.clone());
+        let mut http2 = config.clone();
+        http2.alpn_protocols = vec![b"h2".to_vec()];
+        let nameless_http2 = Arc::new(http2.clone());
+        http2.enable_sni = true;
         config.enable_sni = true;
         Ok(Self {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             named: Arc::new(config),
             nameless,
+            named_http2: Arc::new(http2),
+            nameless_http2,
             sends_name,
         })
     }
@@ -71,13 +90,21 @@ impl ClientContext {
 
     /// The settings for a server of this name, and the name as rustls has it. One that is no name of a host or an address is
     /// not sent, and no certificate is valid for it.
-    pub fn for_server(&self, name: &[u8]) -> (Arc<ClientConfig>, ServerName<'static>) {
+    pub fn for_server(
+        &self,
+        name: &[u8],
+        is_http2: bool,
+    ) -> (Arc<ClientConfig>, ServerName<'static>) {
+        let (named, nameless) = match is_http2 {
+            true => (&self.named_http2, &self.nameless_http2),
+            false => (&self.named, &self.nameless),
+        };
         let parsed = std::str::from_utf8(name).ok();
         let parsed = parsed.and_then(|name| ServerName::try_from(name.to_owned()).ok());
         match parsed {
-            Some(name) if self.sends_name => (Arc::clone(&self.named), name),
-            Some(name) => (Arc::clone(&self.nameless), name),
-            None => (Arc::clone(&self.nameless), no_name()),
+            Some(name) if self.sends_name => (Arc::clone(named), name),
+            Some(name) => (Arc::clone(nameless), name),
+            None => (Arc::clone(nameless), no_name()),
         }
     }
 }
@@ -86,12 +113,25 @@ fn client_config(settings: ClientSettings<'_>) -> Result<ClientConfig, String> {
     let mut versions: Vec<&SupportedProtocolVersion> = Vec::new();
     versions.extend(settings.tls13.then_some(&version::TLS13));
     versions.extend(settings.tls12.then_some(&version::TLS12));
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = Arc::new(provider(settings.ciphers, settings.groups));
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions)
         .map_err(|error| error.to_string())?;
     let builder = match settings.trusted {
-        Some(trusted) => builder.with_webpki_verifier(verifier(&trusted, provider)?),
+        Some(trusted) => {
+            let mut self_signed = SelfSigned::default();
+            if trusted.revocation_lists.is_none() {
+                self_signed.add(trusted.roots);
+            }
+            let chains = verifier(&trusted, provider)?;
+            let verifier = Arc::new(Verifying {
+                self_signed,
+                chains,
+            });
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
+        }
         None => {
             let algorithms = provider.signature_verification_algorithms;
             let verifier = Arc::new(Unverified(algorithms));
@@ -109,6 +149,9 @@ fn client_config(settings: ClientSettings<'_>) -> Result<ClientConfig, String> {
     };
     // The record layer is our own.
     config.enable_secret_extraction = true;
+    if let Some(path) = settings.key_log {
+        config.key_log = Arc::new(KeyLog(path));
+    }
     config.resumption = match settings.resumes {
         true => Resumption::in_memory_sessions(SESSIONS_MAX),
         false => Resumption::disabled(),
@@ -135,6 +178,60 @@ fn verifier(
         builder = builder.with_crls(lists.map_err(|error| error.to_string())?);
     }
     builder.build().map_err(|error| error.to_string())
+}
+
+/// Takes certificates that lead to a trusted one, and those that are trusted themselves.
+#[derive(Debug)]
+struct Verifying {
+    self_signed: SelfSigned,
+    chains: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for Verifying {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let error = match self.self_signed.find(own, now) {
+            Found::Unknown => {
+                let chains = &self.chains;
+                return chains.verify_server_cert(own, others, name, ocsp_response, now);
+            }
+            Found::Valid => {
+                verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
+                return Ok(ServerCertVerified::assertion());
+            }
+            Found::NotYetValid => CertificateError::NotValidYet,
+            Found::Expired => CertificateError::Expired,
+        };
+        Err(Error::InvalidCertificate(error))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        (self.chains).verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        (self.chains).verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chains.supported_verify_schemes()
+    }
 }
 
 /// Takes any certificate, but only from a server that has its key.

@@ -7,6 +7,16 @@ use crate::record::{ContentType, HEADER_BYTES, RecordHeader};
 pub struct ClientHello {
     /// The host name of `server_name` (RFC 6066 3), in lower case.
     pub server_name: Option<Box<str>>,
+    /// Protocols of ALPN (RFC 7301), in the client's order.
+    pub alpn: Vec<Box<[u8]>>,
+    /// The highest version that is offered: `supported_versions` (RFC 8446 4.2.1), else the message's own.
+    pub version: u16,
+    /// Numbers of cipher suites, without those that only keep servers from relying on the list (GREASE, RFC 8701).
+    pub ciphers: Vec<u16>,
+    /// Numbers of groups for the exchange of keys (`supported_groups`), likewise.
+    pub groups: Vec<u16>,
+    /// Early data follows, if the server takes it (RFC 8446 4.2.10).
+    pub offers_early_data: bool,
 }
 
 /// What the first bytes of a connection are.
@@ -55,12 +65,15 @@ impl ClientHello {
 
     fn parse(body: &[u8]) -> Option<Self> {
         let mut rest = Reader(body);
-        // Version and random.
-        rest.take(2 + 32)?;
+        let version = rest.number16()?;
+        rest.take(32)?; // random
         rest.vector8()?; // session id
-        rest.vector16()?; // cipher suites
+        let mut hello = Self {
+            version: u16::try_from(version).ok()?,
+            ciphers: numbers(rest.vector16()?),
+            ..Self::default()
+        };
         rest.vector8()?; // compression methods
-        let mut hello = Self::default();
         if rest.0.is_empty() {
             return Some(hello);
         }
@@ -68,12 +81,36 @@ impl ClientHello {
         while !extensions.0.is_empty() {
             let kind = extensions.number16()?;
             let content = extensions.vector16()?;
-            if kind == SERVER_NAME {
-                hello.server_name = server_name(content);
+            match kind {
+                SERVER_NAME => hello.server_name = server_name(content),
+                SUPPORTED_GROUPS => {
+                    hello.groups = Reader(content).vector16().map(numbers).unwrap_or_default();
+                }
+                EARLY_DATA => hello.offers_early_data = true,
+                ALPN => hello.alpn = protocols(content).unwrap_or_default(),
+                SUPPORTED_VERSIONS => {
+                    let offered = Reader(content).vector8().map(numbers).unwrap_or_default();
+                    let known = offered.into_iter().filter(|version| version >> 8 == 3);
+                    hello.version = known.max().unwrap_or(hello.version);
+                }
+                _ => {}
             }
         }
         Some(hello)
     }
+}
+
+/// Numbers of two bytes each.
+fn numbers(content: &[u8]) -> Vec<u16> {
+    let (pairs, _) = content.as_chunks::<2>();
+    let all = pairs.iter().map(|pair| u16::from_be_bytes(*pair));
+    all.filter(|number| !is_grease(*number)).collect()
+}
+
+/// RFC 8701: `0x?a?a` with equal bytes.
+fn is_grease(number: u16) -> bool {
+    let [high, low] = number.to_be_bytes();
+    high == low && low & 0x0f == 0x0a
 }
 
 /// The name of type host_name, the only type there is.
@@ -84,6 +121,16 @@ fn server_name(content: &[u8]) -> Option<Box<str>> {
     let is_host =
         kind == [0] && !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
     is_host.then(|| name.to_ascii_lowercase().into_boxed_str())
+}
+
+/// The names of protocols.
+fn protocols(content: &[u8]) -> Option<Vec<Box<[u8]>>> {
+    let mut names = Reader(Reader(content).vector16()?);
+    let mut all = Vec::new();
+    while !names.0.is_empty() {
+        all.push(names.vector8()?.into());
+    }
+    Some(all)
 }
 
 /// The bytes that are left of a message.
@@ -114,6 +161,10 @@ impl<'a> Reader<'a> {
 
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: usize = 0;
+const SUPPORTED_GROUPS: usize = 10;
+const EARLY_DATA: usize = 42;
+const ALPN: usize = 16;
+const SUPPORTED_VERSIONS: usize = 43;
 
 /// With a post-quantum key share a ClientHello has about 1800 bytes; certificates never stand in it.
 pub const HELLO_BYTES_MAX: usize = 16 * 1024;
@@ -126,7 +177,7 @@ mod tests {
     fn hello(extension: &[u8], piece: usize) -> Vec<u8> {
         let mut body = vec![3, 3];
         body.extend([7; 32]);
-        body.extend([0, 0, 2, 0x13, 1, 1, 0]);
+        body.extend([0, 0, 4, 0x1a, 0x1a, 0x13, 1, 1, 0]);
         body.extend(u16::try_from(extension.len()).unwrap().to_be_bytes());
         body.extend(extension);
         let mut message = vec![1, 0];
@@ -168,9 +219,24 @@ mod tests {
     #[test]
     fn a_message_without_the_name_is_whole_as_well() {
         let bytes = hello(b"\0\x10\0\x05\0\x03\x02h2", 1000);
+        let expected = ClientHello {
+            ciphers: vec![0x1301],
+            alpn: vec![b"h2".to_vec().into_boxed_slice()],
+            version: 0x0303,
+            ..ClientHello::default()
+        };
+        assert_eq!(ClientHello::read(&bytes), Beginning::Hello(expected));
+    }
+
+    #[test]
+    fn offers_are_found_without_grease() {
+        let bytes = hello(b"\0\x0a\0\x08\0\x06\x0a\x0a\0\x1d\0\x17", 1000);
+        let Beginning::Hello(hello) = ClientHello::read(&bytes) else {
+            panic!("a whole ClientHello");
+        };
         assert_eq!(
-            ClientHello::read(&bytes),
-            Beginning::Hello(ClientHello::default())
+            (hello.ciphers, hello.groups),
+            (vec![0x1301], vec![0x1d, 0x17])
         );
     }
 

@@ -1,6 +1,20 @@
 //! What a handshake has agreed on.
 
+use crate::client_check::Verified;
+use crate::signature::Signatures;
 use rustls::pki_types::CertificateDer;
+use std::cell::Cell;
+
+/// Whether a client's certificate, or one behind it, is revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revocation {
+    Good,
+    Revoked,
+    /// An issuer does not know its certificate.
+    Unknown,
+    /// There is no answer that can be relied on.
+    NoAnswer,
+}
 
 /// The facts of a connection under TLS, for variables, logs and the choice of the protocol above it.
 #[derive(Clone, Debug, Default)]
@@ -17,21 +31,22 @@ pub struct TlsFacts {
     pub is_resumed: bool,
     /// The peer's chain, its own certificate first; empty if it has sent none.
     pub peer_certificates: Vec<CertificateDer<'static>>,
-}
-
-/// The name that OpenSSL has for a suite of rustls.
-pub(crate) fn cipher_name(suite: rustls::CipherSuite) -> &'static str {
-    use rustls::CipherSuite as Suite;
-    match suite {
-        Suite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
-        Suite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
-        Suite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
-        Suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 => "ECDHE-ECDSA-AES256-GCM-SHA384",
-        Suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 => "ECDHE-ECDSA-AES128-GCM-SHA256",
-        Suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => "ECDHE-ECDSA-CHACHA20-POLY1305",
-        Suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 => "ECDHE-RSA-AES256-GCM-SHA384",
-        Suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 => "ECDHE-RSA-AES128-GCM-SHA256",
-        Suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => "ECDHE-RSA-CHACHA20-POLY1305",
-        _ => "",
-    }
+    /// Whether the client's chain is valid.
+    pub verified: Verified,
+    /// Indices of those that lead from the client's own certificate to a trusted one.
+    pub path: Box<[usize]>,
+    /// What the issuers of these say, once they were asked (`ssl_ocsp`).
+    pub revocation: Cell<Option<Revocation>>,
+    /// The number of the group in which keys were exchanged; `None` where a session of TLS 1.2 was resumed.
+    pub group: Option<u16>,
+    /// How the signatures of the handshake were made.
+    pub signatures: Signatures,
+    /// The id of a session of TLS 1.2 (RFC 5246 7.4.1.2); empty where there is none.
+    pub session_id: Box<[u8]>,
+    /// Numbers of the suites that the client has offered.
+    pub offered_ciphers: Box<[u16]>,
+    /// Numbers of the groups that the client has offered.
+    pub offered_groups: Box<[u16]>,
+    /// The handshake is not over: what was read may be a copy that another sender repeats (RFC 8446 8).
+    pub is_early: Cell<bool>,
 }

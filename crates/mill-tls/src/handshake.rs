@@ -3,12 +3,18 @@
 //! rustls gets one record at a time. So it never sees application data behind the last message of a handshake: that is
 //! opened by our own code (`protection.rs`), with the keys that rustls gives away at the end.
 
-use crate::alert::AlertDescription;
+/// Requests before the handshake is over.
+mod early;
+/// Why handshakes fail.
+mod fault;
+
+use crate::cipher_names::cipher_name;
 use crate::client_hello::{Beginning, ClientHello, HELLO_BYTES_MAX};
-use crate::facts::{TlsFacts, cipher_name};
+use crate::facts::TlsFacts;
 use crate::protection::{Opener, Sealer, Version};
-use crate::record::{HEADER_BYTES, RecordHeader};
-use crate::server_context::{Choice, ServerChoice};
+use crate::record::{HEADER_BYTES, PLAIN_BYTES_MAX, RecordHeader};
+use crate::server_context::{Choice, ServerChoice, ServerContext};
+use crate::signature::{self, Signatures};
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::kernel::KernelConnection;
 use rustls::pki_types::ServerName;
@@ -19,14 +25,28 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub(crate) use early::EarlyData;
+pub use fault::Fault;
+
 /// A handshake that is under way.
 pub(crate) struct Handshake {
     role: Role,
-    server_name: Option<Box<str>>,
+    /// What the client has said at first, and by which settings it is answered.
+    opened: Option<(ClientHello, ServerContext)>,
     /// Bytes at the beginning that rustls has seen and wants to see again: a message that goes on in the next record.
     seen: usize,
     /// Bytes of the peer that were consumed.
     received: usize,
+    /// Early data that was not taken yet.
+    early: Vec<u8>,
+    had_early: bool,
+    /// The client offered early data, and none was taken.
+    lacks_early: bool,
+    /// Plaintext of a record that our side sends, at most.
+    pub(crate) record_bytes_max: usize,
+    signatures: Signatures,
+    /// Of our ServerHello, once that is made.
+    session_id: Option<Box<[u8]>>,
 }
 
 /// A side of a handshake.
@@ -44,6 +64,8 @@ enum Role {
 pub(crate) enum Step {
     /// This many unread bytes, not counting those that were consumed now.
     Read(usize),
+    /// The dear part comes next: the exchange of keys, and a signature. Nothing was consumed.
+    Admission,
     Established(Box<Secured>),
     Failed(Fault),
 }
@@ -56,6 +78,11 @@ pub(crate) struct Secured {
     pub(crate) updates: Updates,
     pub(crate) version: Version,
     pub(crate) facts: TlsFacts,
+    /// Early data that was not taken yet: it comes before what follows.
+    pub(crate) early: Vec<u8>,
+    pub(crate) early_data: EarlyData,
+    /// Plaintext of a record that our side sends, at most.
+    pub(crate) record_bytes_max: usize,
 }
 
 /// What rustls still does behind a handshake: new keys, and sessions for later.
@@ -64,38 +91,29 @@ pub(crate) enum Updates {
     Client(KernelConnection<ClientConnectionData>),
 }
 
-/// Why a handshake failed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Fault {
-    /// The client speaks plain HTTP.
-    NotTls,
-    /// The server wants no handshake for this name (`ssl_reject_handshake`).
-    Rejected,
-    /// rustls' own words.
-    Protocol(rustls::Error),
-    /// The peer has ended the connection.
-    Closed,
-    /// Behind the handshake: a record could not be opened or must not come, and the peer was told this.
-    Record(AlertDescription),
-}
-
 impl Handshake {
     pub(crate) fn server(choice: Rc<dyn ServerChoice>) -> Self {
-        Self::new(Role::Choosing(choice), None)
+        Self::new(Role::Choosing(choice))
     }
 
     pub(crate) fn client(config: Arc<rustls::ClientConfig>, name: ServerName<'static>) -> Self {
         let role = UnbufferedClientConnection::new(config, name)
             .map_or(Role::Over, |connection| Role::Client(Box::new(connection)));
-        Self::new(role, None)
+        Self::new(role)
     }
 
-    fn new(role: Role, server_name: Option<Box<str>>) -> Self {
+    fn new(role: Role) -> Self {
         Self {
             role,
-            server_name,
+            opened: None,
             seen: 0,
             received: 0,
+            early: Vec::new(),
+            had_early: false,
+            lacks_early: false,
+            record_bytes_max: PLAIN_BYTES_MAX,
+            signatures: Signatures::default(),
+            session_id: None,
         }
     }
 
@@ -104,9 +122,8 @@ impl Handshake {
     pub(crate) fn on_bytes(&mut self, bytes: &mut [u8], out: &mut Vec<u8>) -> (usize, Step) {
         if let Role::Choosing(choice) = &self.role {
             let choice = Rc::clone(choice);
-            if let Some(step) = self.choose(&*choice, bytes, out) {
-                return (0, step);
-            }
+            let step = self.choose(&*choice, bytes, out);
+            return (0, step.unwrap_or(Step::Admission));
         }
         let mut consumed = 0;
         loop {
@@ -159,15 +176,21 @@ impl Handshake {
             Beginning::Hello(hello) => hello,
             Beginning::Incomplete(_) | Beginning::Unknown => ClientHello::default(),
         };
-        let config = match choice.choose(&hello) {
-            Choice::Take(context) => context.0,
+        let context = match choice.choose(&hello) {
+            Choice::Take(context) => context,
             Choice::Reject => {
                 out.extend(UNRECOGNIZED_NAME);
                 self.role = Role::Over;
                 return Some(Step::Failed(Fault::Rejected));
             }
+            Choice::NoCertificate => {
+                out.extend(INTERNAL_ERROR);
+                self.role = Role::Over;
+                return Some(Step::Failed(Fault::NoCertificate));
+            }
         };
-        self.server_name = hello.server_name;
+        let config = Arc::clone(&context.config);
+        self.opened = Some((hello, context));
         match UnbufferedServerConnection::new(config) {
             Ok(connection) => {
                 self.role = Role::Server(Box::new(connection));
@@ -180,9 +203,17 @@ impl Handshake {
     fn advance(&mut self, record: &mut [u8], out: &mut Vec<u8>) -> (usize, Progress) {
         match &mut self.role {
             Role::Server(connection) => {
+                let (had_early, start) = (self.early.len(), out.len());
+                let early = &mut self.early;
+                signature::take();
                 let (discarded, progress) = advance(record, out, |bytes, out| {
-                    take(connection.process_tls_records(bytes), out)
+                    early::take(connection.process_tls_records(bytes), early, out)
                 });
+                self.signatures.add(signature::take());
+                self.had_early |= self.early.len() > had_early;
+                if self.session_id.is_none() {
+                    self.session_id = server_session_id(out.get(start..).unwrap_or_default());
+                }
                 (discarded, over_when(progress, connection))
             }
             Role::Client(connection) => {
@@ -199,6 +230,23 @@ impl Handshake {
         match self.secured() {
             Ok(secured) => Step::Established(Box::new(secured)),
             Err(error) => Step::Failed(Fault::Protocol(error)),
+        }
+    }
+
+    /// What the client has said at first, as facts; once.
+    fn add_opened(&mut self, facts: &mut TlsFacts) {
+        if let Some((hello, context)) = self.opened.take() {
+            (facts.verified, facts.path) = context.check_client(&facts.peer_certificates);
+            facts.server_name = hello.server_name;
+            facts.signatures = self.signatures;
+            // In TLS 1.3 it only repeats what the client has made up.
+            if facts.protocol == "TLSv1.2" {
+                facts.session_id = self.session_id.take().unwrap_or_default();
+            }
+            facts.offered_ciphers = hello.ciphers.into_boxed_slice();
+            facts.offered_groups = hello.groups.into_boxed_slice();
+            self.record_bytes_max = context.record_bytes_max();
+            self.lacks_early = hello.offers_early_data && !self.had_early;
         }
     }
 
@@ -219,7 +267,7 @@ impl Handshake {
             }
             Role::Choosing(_) | Role::Over => return Err(rustls::Error::HandshakeNotComplete),
         };
-        facts.server_name = self.server_name.take();
+        self.add_opened(&mut facts);
         let unknown =
             || rustls::Error::General(String::from("a cipher without a record layer here"));
         Ok(Secured {
@@ -228,6 +276,13 @@ impl Handshake {
             updates,
             version,
             facts,
+            early: std::mem::take(&mut self.early),
+            record_bytes_max: self.record_bytes_max,
+            early_data: match (self.had_early, self.lacks_early) {
+                (true, _) => EarlyData::Taken,
+                (false, true) => EarlyData::Refused,
+                (false, false) => EarlyData::None,
+            },
         })
     }
 }
@@ -312,8 +367,8 @@ fn over_when<Data>(progress: Progress, connection: &UnbufferedConnectionCommon<D
 }
 
 fn facts_of(connection: &CommonState) -> TlsFacts {
+    let group = connection.negotiated_key_exchange_group();
     TlsFacts {
-        server_name: None,
         alpn: connection.alpn_protocol().map(Into::into),
         protocol: match connection.protocol_version() {
             Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
@@ -327,6 +382,8 @@ fn facts_of(connection: &CommonState) -> TlsFacts {
             .peer_certificates()
             .map(<[_]>::to_vec)
             .unwrap_or_default(),
+        group: group.map(|group| u16::from(group.name())),
+        ..TlsFacts::default()
     }
 }
 
@@ -335,6 +392,18 @@ fn version_of(version: ProtocolVersion) -> Version {
         ProtocolVersion::TLSv1_2 => Version::Tls12,
         _ => Version::Tls13,
     }
+}
+
+/// The session's id in the ServerHello at the beginning of what our side sends (RFC 5246 7.4.1.3).
+fn server_session_id(flight: &[u8]) -> Option<Box<[u8]>> {
+    // Behind the header: kind and length of the message, version, random.
+    let message = flight.get(HEADER_BYTES..)?;
+    let is_hello =
+        flight.first() == Some(&TLS_FIRST_BYTE) && message.first() == Some(&SERVER_HELLO);
+    let (len, rest) = message.get(4 + 2 + 32..)?.split_first()?;
+    rest.get(..usize::from(*len))
+        .filter(|_| is_hello)
+        .map(Box::from)
 }
 
 /// Where the record behind the bytes that were seen ends; if it is not there yet, the bytes that are needed to know.
@@ -367,35 +436,17 @@ impl fmt::Debug for Updates {
     }
 }
 
-impl Fault {
-    /// The peer's certificate is not valid for us.
-    pub const fn is_of_certificate(&self) -> bool {
-        matches!(
-            self,
-            Self::Protocol(
-                rustls::Error::InvalidCertificate(_) | rustls::Error::InvalidCertRevocationList(_)
-            )
-        )
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotTls => formatter.write_str("http request"),
-            Self::Rejected => formatter.write_str("handshake rejected"),
-            Self::Protocol(error) => write!(formatter, "{error}"),
-            Self::Closed => formatter.write_str("peer closed connection in SSL handshake"),
-            Self::Record(description) => write!(formatter, "{description:?}"),
-        }
-    }
-}
-
 /// The first byte of every handshake.
 const TLS_FIRST_BYTE: u8 = 22;
 
+/// The kind of a ServerHello.
+const SERVER_HELLO: u8 = 2;
+
 /// The alert of `ssl_reject_handshake`, as a record.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+/// The alert where there is no certificate, as OpenSSL sends it for nginx.
+const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
 
 /// What a peer may send before a handshake ends; chains of certificates are the most of it.
 const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;

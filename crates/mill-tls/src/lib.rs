@@ -13,22 +13,50 @@
 pub mod alert;
 /// Certificates and their keys.
 pub mod certificate;
+/// What stands in a certificate.
+pub mod certificate_facts;
+/// Certificates that come later.
+pub mod certificate_slot;
+/// Names of ciphers.
+pub mod cipher_names;
+/// Certificates of clients.
+pub mod client_check;
 /// How a client shakes hands.
 pub mod client_context;
 /// What a server looks at before it answers.
 pub mod client_hello;
+/// Names in certificates.
+pub mod distinguished_name;
 /// What a handshake has agreed on.
 pub mod facts;
+/// Names of groups.
+pub mod groups;
 /// Handshakes, by rustls.
 pub mod handshake;
+/// Secrets for programs that look at recorded packets.
+pub mod key_log;
+/// Whether a certificate is revoked.
+pub mod ocsp;
 /// Sealing and opening.
 pub mod protection;
+/// The length of a certificate's public key.
+pub mod public_key;
 /// Headers of records.
 pub mod record;
+/// Peers whose own certificate is trusted.
+mod self_signed;
 /// Which settings answer a handshake.
 pub mod server_context;
+/// Sessions that the server keeps.
+mod session_cache;
+/// Algorithms of signatures.
+pub mod signature;
+/// Answers of OCSP that come later.
+pub mod staple_slot;
 /// TLS over a stream.
 pub mod stream;
+/// Sessions that clients keep.
+pub mod tickets;
 /// A connection in clear or under TLS.
 pub mod transport;
 /// What connections of a worker share.

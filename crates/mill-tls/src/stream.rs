@@ -15,11 +15,15 @@ mod writing;
 /// The handshake, driven by the task which waits for the stream.
 mod securing;
 
+/// Requests before the handshake is over.
+mod early;
+
 use crate::facts::TlsFacts;
 use crate::handshake::{Fault, Handshake, Secured, Updates};
 use crate::protection::{Opener, Sealer, Version};
 use crate::server_context::ServerChoice;
-use crate::worker::TlsWorker;
+use crate::worker::{Admission, TlsWorker};
+use early::Early;
 use mill_runtime::address::Address;
 use mill_runtime::payload::Payload;
 use mill_runtime::received::Received;
@@ -45,6 +49,8 @@ pub struct TlsStream<S: Stream> {
     state: RefCell<State>,
     /// The connection is to end by a reset.
     resets: Cell<bool>,
+    /// Our side has ended.
+    is_shut: Cell<bool>,
 }
 
 /// How far it has come.
@@ -55,9 +61,12 @@ enum State {
         handshake: Handshake,
         /// Unread bytes that the handshake needs.
         needed: usize,
+        admission: Admission,
         /// What was written meanwhile.
         held: Vec<u8>,
     },
+    /// The handshake is not over, and a request is there.
+    Early(Box<Early>),
     Established(Box<Established>),
     Failed(StreamError, Fault),
 }
@@ -70,11 +79,15 @@ struct Established {
     version: Version,
     facts: Rc<TlsFacts>,
     unread: Unread,
+    /// What came before the end of the handshake and was not taken; it is lent before `unread`.
+    early: Vec<u8>,
     /// The peer sends nothing any more, and has said so.
     is_closed: bool,
     has_sent_close: bool,
     /// Plaintext that was sealed, up to the bound at which records become long.
     sealed_bytes: usize,
+    /// Plaintext of a record, at most.
+    record_bytes_max: usize,
 }
 
 impl<S: Stream> TlsStream<S> {
@@ -97,6 +110,7 @@ impl<S: Stream> TlsStream<S> {
             worker,
             state: RefCell::new(State::Clear(Ok(handshake))),
             resets: Cell::new(false),
+            is_shut: Cell::new(false),
         }
     }
 
@@ -107,6 +121,7 @@ impl<S: Stream> TlsStream<S> {
             State::Clear(Ok(handshake)) => State::Handshaking {
                 handshake,
                 needed: 0,
+                admission: Admission::Unasked,
                 held: Vec::new(),
             },
             other => other,
@@ -117,9 +132,18 @@ impl<S: Stream> TlsStream<S> {
         matches!(&*self.state.borrow(), State::Handshaking { .. })
     }
 
+    fn holds_early(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Early(early) if early.held_bytes() > 0)
+    }
+
+    pub(crate) fn is_early(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Early(_))
+    }
+
     pub(crate) fn facts(&self) -> Option<Rc<TlsFacts>> {
         match &*self.state.borrow() {
             State::Established(established) => Some(Rc::clone(&established.facts)),
+            State::Early(early) => Some(early.facts()),
             _ => None,
         }
     }
@@ -150,9 +174,11 @@ impl Established {
             version: secured.version,
             facts: Rc::new(secured.facts),
             unread: Unread::default(),
+            early: secured.early,
             is_closed: false,
             has_sent_close: false,
             sealed_bytes: 0,
+            record_bytes_max: secured.record_bytes_max,
         }
     }
 }
@@ -175,9 +201,11 @@ impl<S: Stream> Stream for TlsStream<S> {
     fn read<R>(&self, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R {
         match &mut *self.state.borrow_mut() {
             State::Clear(_) => self.stream.read(take),
-            State::Established(established) => {
+            State::Established(established) if established.early.is_empty() => {
                 (self.stream).read(|bytes| established.unread.lend(bytes, take))
             }
+            State::Established(established) => early::lend(&mut established.early, take),
+            State::Early(early) => early.lend(take),
             State::Handshaking { .. } | State::Failed(..) => take(&mut []).1,
         }
     }
@@ -225,14 +253,22 @@ impl<S: Stream> Stream for TlsStream<S> {
 
     fn poll_drained(&self, most: u64) -> Poll<Result<(), StreamError>> {
         match self.poll_secured() {
-            Poll::Ready(Ok(())) => self.stream.poll_drained(most),
-            other => other,
+            Poll::Ready(Ok(())) => {}
+            other => return other,
         }
+        // What is held goes out when the handshake goes on.
+        while self.holds_early() {
+            if self.poll_step().is_pending() {
+                return Poll::Pending;
+            }
+        }
+        self.stream.poll_drained(most)
     }
 
     fn queued(&self) -> u64 {
         let held = match &*self.state.borrow() {
             State::Handshaking { held, .. } => held.len() as u64,
+            State::Early(early) => early.held_bytes(),
             _ => 0,
         };
         held + self.stream.queued()
@@ -244,6 +280,7 @@ impl<S: Stream> Stream for TlsStream<S> {
 
     fn shutdown(&self) {
         self.send_close();
+        self.is_shut.set(true);
         self.stream.shutdown();
     }
 
@@ -273,7 +310,10 @@ impl<S: Stream> Stream for TlsStream<S> {
 
 impl<S: Stream> Drop for TlsStream<S> {
     fn drop(&mut self) {
-        if self.is_handshaking() {
+        if matches!(
+            &*self.state.borrow(),
+            State::Handshaking { .. } | State::Early(_)
+        ) {
             // Our side has given up: no time was left for it.
             self.worker
                 .count(|counters| counters.handshakes_failed += 1);
@@ -287,6 +327,7 @@ impl<S: Stream> fmt::Debug for TlsStream<S> {
         let state = match &*self.state.borrow() {
             State::Clear(_) => "in clear",
             State::Handshaking { .. } => "in its handshake",
+            State::Early(_) => "early",
             State::Established(_) => "established",
             State::Failed(..) => "failed",
         };

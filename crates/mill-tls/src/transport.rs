@@ -63,6 +63,15 @@ impl<S: Stream> Transport<S> {
         }
     }
 
+    /// A request came before the end of the handshake, and the client still owes that end: a close now would meet it with a
+    /// reset, which may overtake the answer.
+    pub fn is_early(&self) -> bool {
+        match self {
+            Self::Tcp(_) => false,
+            Self::Tls(stream) => stream.is_early(),
+        }
+    }
+
     /// What the handshake has agreed on; `None` before its end, and in clear.
     pub fn tls_facts(&self) -> Option<Rc<TlsFacts>> {
         match self {

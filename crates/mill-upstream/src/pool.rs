@@ -69,6 +69,15 @@ impl Reuse {
         }
     }
 
+    /// Of a connection that other requests use as well.
+    pub const fn shared(is_begun: bool, now: Instant) -> Self {
+        Self {
+            scope: None,
+            opened: now,
+            requests: is_begun as u64,
+        }
+    }
+
     /// It has carried a request.
     pub const fn is_begun(&self) -> bool {
         self.requests > 0

@@ -17,7 +17,7 @@ pub(crate) const WORDS: &[&[u8]] = &[b"help", b"--help", b"-h", b"-?"];
 
 /// What the first argument may be.
 const COMMANDS: &[&str] = &[
-    "serve", "wrk", "wrk2", "ab", "load", "lab", "status", "help",
+    "serve", "wrk", "wrk2", "ab", "h2load", "load", "lab", "status", "help",
 ];
 
 /// The text after `nginx version: `. Scripts take the number after `nginx/`, as distributions write theirs:
@@ -129,7 +129,8 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
   millstream wrk [-t 2] [-c 10] [-d 10s] URL   load as wrk makes it, with its options, scripts and report
   millstream wrk2 -R RATE URL                  at a constant rate, as wrk2
   millstream ab [-n 1] [-c 1] URL              as ab
-  wrk …, wrk2 …, ab …                          the same through links of these names to this binary
+  millstream h2load [-n 1] [-c 1] [-m 1] URL   as h2load: HTTP/2, several requests at once on each connection
+  wrk …, wrk2 …, ab …, h2load …                the same through links of these names to this binary
 
   millstream load [OPTIONS] URL                open or closed loop, split latencies, a verdict; --help lists all
   millstream load respond [ADDRESS:PORT]       a server with known delays, to check a client machine with

@@ -49,7 +49,7 @@ const MODULES: &[Module] = &[
     usual("http_scgi_module", "scgi_pass"),
     usual("http_grpc_module", "grpc_pass"),
     usual("http_memcached_module", "memcached_pass"),
-    usual("http_limit_conn_module", "limit_conn"),
+    usual("http_limit_conn_module", "limit_conn_status"),
     usual("http_limit_req_module", "limit_req"),
     usual("http_empty_gif_module", "empty_gif"),
     usual("http_browser_module", "modern_browser"),
@@ -68,6 +68,13 @@ const MODULES: &[Module] = &[
     extra("http_secure_link_module", "secure_link"),
     extra("http_slice_module", "slice"),
     extra("http_stub_status_module", "stub_status"),
+    extra("stream", "stream"),
+    extra("stream_ssl_module", "ssl_alpn"),
+    extra("stream_realip_module", "set_real_ip_from"),
+    extra("stream_ssl_preread_module", "ssl_preread"),
+    usual("stream_limit_conn_module", "limit_conn"),
+    usual("stream_geo_module", "geo"),
+    usual("stream_split_clients_module", "split_clients"),
 ];
 
 impl Module {
@@ -105,7 +112,7 @@ mod tests {
     #[test]
     fn missing_and_additional_modules_are_listed() {
         let arguments = configure_arguments();
-        assert!(arguments.contains(" --without-http_grpc_module "));
+        assert!(arguments.contains(" --without-http_ssi_module "));
         assert!(arguments.contains(" --with-http_gzip_static_module"));
         assert!(arguments.contains(" --with-http_ssl_module"));
         assert!(arguments.contains(" --with-http_v2_module"));

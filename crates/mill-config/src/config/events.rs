@@ -15,6 +15,8 @@ pub struct Events {
     pub accept_mutex: bool,
     /// `accept_mutex_delay`: parsed, without effect.
     pub accept_mutex_delay: Duration,
+    /// `ssl_handshakes_per_turn`: those which a worker answers before it looks at its other connections again.
+    pub handshakes_per_turn: u32,
     /// `debug_connection`: clients whose connections are logged at level debug.
     pub debug_connection: Vec<Network>,
 }
@@ -26,6 +28,7 @@ impl Default for Events {
             multi_accept: false,
             accept_mutex: false,
             accept_mutex_delay: Duration::from_millis(500),
+            handshakes_per_turn: DEFAULT_HANDSHAKES_PER_TURN,
             debug_connection: Vec::new(),
         }
     }
@@ -33,3 +36,5 @@ impl Default for Events {
 
 /// Connections per worker (nginx's documentation, worker_connections).
 const DEFAULT_WORKER_CONNECTIONS: u32 = 512;
+
+const DEFAULT_HANDSHAKES_PER_TURN: u32 = 1;

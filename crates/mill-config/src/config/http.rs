@@ -1,5 +1,6 @@
 //! The `http` block.
 
+use crate::config::acme::AcmeIssuer;
 use crate::config::settings::PassTlsSettings;
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ pub struct Http {
     pub probing: Vec<ProbingLocation>,
     /// The settings of all locations which may pass requests on over TLS.
     pub tls_passes: Vec<Arc<PassTlsSettings>>,
+    /// Authorities for certificates.
+    pub acme_issuers: Vec<Arc<AcmeIssuer>>,
     /// `map`s.
     pub maps: Vec<Map>,
     /// Variables that the configuration defines, by the index in [`super::Variable::User`].
@@ -45,14 +48,23 @@ impl Http {
         port: Option<u16>,
         default_port: u16,
     ) -> Option<&Arc<Upstream>> {
-        self.upstreams.iter().find(|group| {
-            let is_port = match group.port {
-                0 => port.is_none(),
-                known => known == port.unwrap_or(default_port),
-            };
-            is_port && group.name.eq_ignore_ascii_case(host)
-        })
+        group_of(&self.upstreams, host, port, default_port)
     }
+}
+
+pub(super) fn group_of<'g>(
+    groups: &'g [Arc<Upstream>],
+    host: &[u8],
+    port: Option<u16>,
+    default_port: u16,
+) -> Option<&'g Arc<Upstream>> {
+    groups.iter().find(|group| {
+        let is_port = match group.port {
+            0 => port.is_none(),
+            known => known == port.unwrap_or(default_port),
+        };
+        is_port && group.name.eq_ignore_ascii_case(host)
+    })
 }
 
 /// A variable defined by `set`, `map` or a named capture. It lives as long as its request, and is empty until it is

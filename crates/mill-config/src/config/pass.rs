@@ -13,6 +13,8 @@ pub struct Pass {
     pub protocol: PassProtocol,
     /// Connections are under TLS; not known where the target has variables.
     pub tls: bool,
+    /// By `grpc_pass`.
+    pub is_grpc: bool,
     /// To which servers.
     pub target: PassTarget,
     /// The URI behind the address, which replaces the first `replaced` bytes of the request's path; `None` passes the

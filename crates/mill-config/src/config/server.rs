@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::acme::AcmeOrder;
 use super::{Location, LocationTree, Pattern};
 use crate::Text;
 
@@ -14,6 +15,8 @@ pub struct Server {
     pub name: Text,
     /// All of `server_name`.
     pub names: Vec<ServerName>,
+    /// `acme_certificate`.
+    pub acme: Option<Arc<AcmeOrder>>,
     /// Settings and rewrite instructions outside any location.
     pub location: Arc<Location>,
     /// Its locations.

@@ -28,6 +28,12 @@ impl VirtualHosts {
     pub fn find(&self, host: &[u8], captures: &mut Captures) -> &Arc<Server> {
         self.names.find(host, captures).unwrap_or(&self.default)
     }
+
+    /// Whether a client chooses among several servers by this name, and one of them has it.
+    pub fn is_choice(&self, name: &[u8]) -> bool {
+        let is_other = |server: &Arc<Server>| !Arc::ptr_eq(server, &self.default);
+        self.names.values().any(is_other) && self.names.find(name, &mut Vec::new()).is_some()
+    }
 }
 
 /// Host names with wildcards: exact, then the longest `*.name`, then the longest `name.*`, then
@@ -54,6 +60,13 @@ impl<T> Default for ServerNames<T> {
 }
 
 impl<T> ServerNames<T> {
+    /// The values of all names; one that has several names comes several times.
+    fn values(&self) -> impl Iterator<Item = &T> {
+        let texts = [&self.exact, &self.below, &self.prefixes];
+        let of_texts = texts.into_iter().flatten().map(|(_, value)| value);
+        of_texts.chain(self.patterns.iter().map(|(_, value)| value))
+    }
+
     /// The value of a host; `None` if no name matches. Does not allocate.
     pub fn find(&self, host: &[u8], captures: &mut Captures) -> Option<&T> {
         let host = host.strip_suffix(b".").unwrap_or(host);

@@ -13,7 +13,7 @@ use crate::directives::pass::tls as pass_tls;
 use crate::directives::{
     access, autoindex, charset, client_body, client_header, connection, error_page, fastcgi, file,
     gzip, header, http2, limit_rate, log, memcached, mime, open_file, pass, proxy, realip,
-    resolver, rewrite, scgi, tls, uwsgi,
+    resolver, rewrite, scgi, stream, tls, uwsgi,
 };
 
 pub use access::{AccessSettings, Satisfy};
@@ -42,7 +42,8 @@ pub use realip::{RealIpHeader, RealIpSettings};
 pub use resolver::ResolverSettings;
 pub use rewrite::RewriteSettings;
 pub use scgi::ScgiSettings;
-pub use tls::{TlsFile, TlsProtocols, TlsSettings};
+pub use stream::StreamSettings;
+pub use tls::{ClientOcsp, SessionZone, TlsFile, TlsProtocols, TlsSettings, VerifyClient};
 pub use uwsgi::UwsgiSettings;
 
 /// Declares a group of settings: its struct with nginx's defaults, and its `Draft`, in which `None` means "not in this
@@ -150,6 +151,10 @@ settings! {
     /// What only `proxy_pass` has.
     proxy_http: proxy::ProxyHttpSettings,
     proxy_tls: pass_tls::PassTlsSettings,
+    /// `grpc_pass`; what a location with it has is in the place of `proxy`, `proxy_http` and `proxy_tls` there.
+    grpc: pass::PassSettings,
+    grpc_http: proxy::ProxyHttpSettings,
+    grpc_tls: pass_tls::PassTlsSettings,
     /// `fastcgi_…` that all protocols share.
     fastcgi: pass::PassSettings,
     /// What only `fastcgi_pass` has.
@@ -158,6 +163,8 @@ settings! {
     uwsgi: pass::PassSettings,
     /// What only `uwsgi_pass` has.
     uwsgi_params: uwsgi::UwsgiSettings,
+    /// A location with `uwsgi_pass` has it in the place of `proxy_tls`.
+    uwsgi_tls: pass_tls::PassTlsSettings,
     /// `scgi_…` that all protocols share.
     scgi: pass::PassSettings,
     /// What only `scgi_pass` has.
@@ -168,4 +175,6 @@ settings! {
     memcached_content: memcached::MemcachedSettings,
     /// Access and error logs.
     log: log::LogSettings,
+    /// What only servers of `stream` have.
+    stream: stream::StreamSettings,
 }

@@ -1,5 +1,8 @@
 //! Variables: nginx's own by name, and those that the configuration defines.
 
+/// Those of the `stream` block.
+mod in_stream;
+
 use crate::Text;
 
 /// A variable, resolved from its name.
@@ -127,10 +130,26 @@ pub enum Variable {
     SslAlpnProtocol,
     /// `$ssl_cipher`. The cipher, as OpenSSL names it.
     SslCipher,
+    /// `$ssl_ciphers`. Ciphers that the client has offered.
+    SslCiphers,
+    /// `$ssl_client_…`. A part of the client's certificate.
+    SslClient(ClientCertificatePart),
+    /// `$ssl_curve`. The group in which keys were exchanged.
+    SslCurve,
+    /// `$ssl_curves`. Groups that the client has offered.
+    SslCurves,
+    /// `$ssl_early_data`. `1` while the handshake is not over, else nothing.
+    SslEarlyData,
     /// `$ssl_protocol`. `TLSv1.2` or `TLSv1.3`.
     SslProtocol,
     /// `$ssl_server_name`. The server name that the client has asked for (SNI).
     SslServerName,
+    /// `$ssl_session_id`. In hexadecimal digits; empty in TLS 1.3.
+    SslSessionId,
+    /// `$ssl_sigalg`. The algorithm of the server's signature.
+    SslSigalg,
+    /// `$ssl_client_sigalg`. That of the client's.
+    SslClientSigalg,
     /// `$ssl_session_reused`. `r` if the session was resumed, else `.`.
     SslSessionReused,
     /// `$status`. Status of the answer.
@@ -187,6 +206,24 @@ pub enum Variable {
     RealipRemoteAddr,
     /// `$realip_remote_port`. The port before they changed it.
     RealipRemotePort,
+    /// `$bytes_received`. Bytes that a client of `stream` has sent.
+    BytesReceived,
+    /// `$limit_conn_status`. `PASSED`, `REJECTED` or `REJECTED_DRY_RUN`.
+    LimitConnStatus,
+    /// `$protocol`. `TCP`.
+    Protocol,
+    /// `$session_time`. Seconds of the session, with milliseconds.
+    SessionTime,
+    /// `$ssl_preread_alpn_protocols`. Protocols that the ClientHello offers, with commas.
+    SslPrereadAlpnProtocols,
+    /// `$ssl_preread_protocol`. The highest version of TLS that the ClientHello offers.
+    SslPrereadProtocol,
+    /// `$ssl_preread_server_name`. The server name that the ClientHello asks for (SNI).
+    SslPrereadServerName,
+    /// `$upstream_first_byte_time`. Seconds until each server's first byte.
+    UpstreamFirstByteTime,
+    /// `$upstream_session_time`. Seconds of each session with a server.
+    UpstreamSessionTime,
     /// `$connections_active`. Open connections.
     ConnectionsActive,
     /// `$connections_reading`. Connections whose request is being read.
@@ -220,6 +257,37 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Makes a variable of an open family from the rest of its name.
 type Family = fn(Text) -> Variable;
+
+/// What `$ssl_client_…` shows of a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientCertificatePart {
+    /// `cert`: PEM with a tab before every line but the first.
+    Tabbed,
+    /// `escaped_cert`: PEM, escaped as in a URI.
+    Escaped,
+    /// `raw_cert`: PEM.
+    Pem,
+    /// `fingerprint`: SHA-1.
+    Fingerprint,
+    /// `i_dn`, as RFC 2253 writes names.
+    Issuer,
+    /// `i_dn_legacy`, with slashes.
+    IssuerLegacy,
+    /// `s_dn`.
+    Subject,
+    /// `s_dn_legacy`.
+    SubjectLegacy,
+    /// `serial`.
+    Serial,
+    /// `v_start`: from when on it is valid.
+    Start,
+    /// `v_end`: until when it is valid.
+    End,
+    /// `v_remain`: days until then.
+    DaysLeft,
+    /// `verify`: `SUCCESS`, `FAILED:reason` or `NONE`.
+    Verify,
+}
 
 impl Variable {
     /// The built-in variable of that name (lower-cased, without `$`); `None` when nginx does not
@@ -342,9 +410,68 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("server_protocol", Variable::ServerProtocol),
     ("ssl_alpn_protocol", Variable::SslAlpnProtocol),
     ("ssl_cipher", Variable::SslCipher),
+    ("ssl_ciphers", Variable::SslCiphers),
+    (
+        "ssl_client_cert",
+        Variable::SslClient(ClientCertificatePart::Tabbed),
+    ),
+    (
+        "ssl_client_escaped_cert",
+        Variable::SslClient(ClientCertificatePart::Escaped),
+    ),
+    (
+        "ssl_client_fingerprint",
+        Variable::SslClient(ClientCertificatePart::Fingerprint),
+    ),
+    (
+        "ssl_client_i_dn",
+        Variable::SslClient(ClientCertificatePart::Issuer),
+    ),
+    (
+        "ssl_client_i_dn_legacy",
+        Variable::SslClient(ClientCertificatePart::IssuerLegacy),
+    ),
+    (
+        "ssl_client_raw_cert",
+        Variable::SslClient(ClientCertificatePart::Pem),
+    ),
+    (
+        "ssl_client_s_dn",
+        Variable::SslClient(ClientCertificatePart::Subject),
+    ),
+    (
+        "ssl_client_s_dn_legacy",
+        Variable::SslClient(ClientCertificatePart::SubjectLegacy),
+    ),
+    (
+        "ssl_client_serial",
+        Variable::SslClient(ClientCertificatePart::Serial),
+    ),
+    ("ssl_client_sigalg", Variable::SslClientSigalg),
+    (
+        "ssl_client_v_end",
+        Variable::SslClient(ClientCertificatePart::End),
+    ),
+    (
+        "ssl_client_v_remain",
+        Variable::SslClient(ClientCertificatePart::DaysLeft),
+    ),
+    (
+        "ssl_client_v_start",
+        Variable::SslClient(ClientCertificatePart::Start),
+    ),
+    (
+        "ssl_client_verify",
+        Variable::SslClient(ClientCertificatePart::Verify),
+    ),
+    ("ssl_curve", Variable::SslCurve),
+    ("ssl_curves", Variable::SslCurves),
+    ("ssl_early_data", Variable::SslEarlyData),
     ("ssl_protocol", Variable::SslProtocol),
     ("ssl_server_name", Variable::SslServerName),
+    ("ssl_session_id", Variable::SslSessionId),
     ("ssl_session_reused", Variable::SslSessionReused),
+    ("ssl_sigalg", Variable::SslSigalg),
     ("status", Variable::Status),
     ("tcpinfo_rcv_space", Variable::TcpinfoRcvSpace),
     ("tcpinfo_rtt", Variable::TcpinfoRtt),
@@ -396,28 +523,8 @@ const ABSENT: &[&str] = &[
     "secure_link",
     "secure_link_expires",
     "slice_range",
-    "ssl_ciphers",
-    "ssl_client_cert",
-    "ssl_client_escaped_cert",
-    "ssl_client_fingerprint",
-    "ssl_client_i_dn",
-    "ssl_client_i_dn_legacy",
-    "ssl_client_raw_cert",
-    "ssl_client_s_dn",
-    "ssl_client_s_dn_legacy",
-    "ssl_client_serial",
-    "ssl_client_sigalg",
-    "ssl_client_v_end",
-    "ssl_client_v_remain",
-    "ssl_client_v_start",
-    "ssl_client_verify",
-    "ssl_curve",
-    "ssl_curves",
-    "ssl_early_data",
     "ssl_ech_outer_server_name",
     "ssl_ech_status",
-    "ssl_session_id",
-    "ssl_sigalg",
     "uid_got",
     "uid_reset",
     "uid_set",
@@ -454,7 +561,7 @@ mod tests {
             Some(Variable::SentHttp(Text::from("etag"))),
         );
         check("arg_x", Some(Variable::Arg(Text::from("x"))));
-        check("ssl_ciphers", Some(Variable::Absent("ssl_ciphers")));
+        check("ssl_ech_status", Some(Variable::Absent("ssl_ech_status")));
         check(
             "upstream_http_server",
             Some(Variable::UpstreamHttp(Text::from("server"))),

@@ -4,13 +4,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::config::settings::group;
 use crate::config::{AccessRule, LocationName, MethodSet, Network};
-use crate::directive::{ANY_LEVEL, Apply, Arity, Contexts, Directive, LOCATION, many, once};
+use crate::directive::{
+    ALL_LEVELS, ANY_LEVEL, Apply, Arity, Contexts, Directive, LOCATION, many, once,
+};
 use crate::lexer::Statement;
 use crate::resolve::draft::LocationDraft;
 use crate::resolve::{Applied, Resolver};
 use crate::value;
 
-const LEVELS_AND_METHODS: Contexts = ANY_LEVEL.and(Contexts::LIMIT_EXCEPT);
+const LEVELS_AND_METHODS: Contexts = ALL_LEVELS.and(Contexts::LIMIT_EXCEPT);
 
 group! {
     /// Which clients are admitted.

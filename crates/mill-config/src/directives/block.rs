@@ -1,10 +1,10 @@
 //! The blocks `http`, `server` and `location`, and the names of servers.
 
 use crate::Text;
-use crate::config::{ListenAddress, ListenOptions, LocationName, ServerName};
+use crate::config::{ListenAddress, LocationName, ServerName};
 use crate::directive::{
-    Apply, Arity, Contexts, Directive, HTTP, HTTP_SERVER, MAIN, SERVER, SERVER_LOCATION, Value,
-    many, once,
+    Apply, Arity, Contexts, Directive, HTTP, HTTP_AND_STREAM, HTTP_SERVER, MAIN, SERVER,
+    SERVER_LOCATION, Value, many, once,
 };
 use crate::directives::{listen, log};
 use crate::lexer::{Statement, Word};
@@ -76,7 +76,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "variables_hash_max_size",
-        HTTP,
+        HTTP_AND_STREAM,
         Arity::Exactly(1),
         "1024",
         Apply::WithoutEffect(Value::Number, HASHES),
@@ -84,7 +84,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "variables_hash_bucket_size",
-        HTTP,
+        HTTP_AND_STREAM,
         Arity::Exactly(1),
         "64",
         Apply::WithoutEffect(Value::Number, HASHES),
@@ -160,11 +160,7 @@ fn default_listen(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied
         other
     };
     let address = ListenAddress::Inet((std::net::Ipv4Addr::UNSPECIFIED, port).into());
-    let written = listen::Written {
-        options: ListenOptions::default(),
-        set: false,
-        default: false,
-    };
+    let written = listen::Written::default();
     listen::add(resolver, statement, address, &written)
 }
 

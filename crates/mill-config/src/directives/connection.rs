@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::config::settings::group;
 use crate::directive::{
-    ANY_LEVEL, Apply, Arity, Directive, Notice, SERVER_LOCATION, Value, many, once,
+    ALL_LEVELS, ANY_LEVEL, Apply, Arity, Directive, Notice, SERVER_LOCATION, Value, many, once,
 };
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
@@ -169,7 +169,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "tcp_nodelay",
-        ANY_LEVEL,
+        ALL_LEVELS,
         Arity::Exactly(1),
         "on",
         Apply::Flag(|s| &mut s.connection.tcp_nodelay),

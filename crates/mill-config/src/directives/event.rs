@@ -1,6 +1,7 @@
 //! The `events` block.
 
 use crate::config::{Events, Network};
+use crate::diagnostic::Diagnostic;
 use crate::directive::{
     Apply, Arity, Contexts, Directive, EVENTS, MAIN, Notice, Value, many, once,
 };
@@ -24,6 +25,14 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "512",
         Apply::With(worker_connections),
         "Connections that one worker may have open.",
+    ),
+    once(
+        "ssl_handshakes_per_turn",
+        EVENTS,
+        Arity::Exactly(1),
+        "1",
+        Apply::With(handshakes_per_turn),
+        "TLS handshakes that a worker answers before it looks at its other connections again.",
     ),
     once(
         "use",
@@ -110,14 +119,26 @@ fn open<'a>(resolver: &'a mut Resolver<'_>) -> &'a mut Events {
 }
 
 fn worker_connections(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    open(resolver).worker_connections = number(resolver, statement)?;
+    Ok(())
+}
+
+fn handshakes_per_turn(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let count = number(resolver, statement)?;
+    if count == 0 {
+        return Err(resolver.refused(statement, "must be 1 or more"));
+    }
+    open(resolver).handshakes_per_turn = count;
+    Ok(())
+}
+
+fn number(resolver: &Resolver<'_>, statement: &Statement) -> Result<u32, Box<Diagnostic>> {
     let word = statement.arg(1);
     let count = value::number(&word.bytes).and_then(|count| u32::try_from(count).ok());
-    let count = count.ok_or_else(|| {
+    count.ok_or_else(|| {
         let message = format!("invalid number \"{}\"", word.display());
         resolver.emerg(statement, word, message)
-    })?;
-    open(resolver).worker_connections = count;
-    Ok(())
+    })
 }
 
 fn use_method(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

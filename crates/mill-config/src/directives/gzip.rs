@@ -42,6 +42,8 @@ pub enum HttpVersion {
     Http10,
     /// HTTP/1.1.
     Http11,
+    /// HTTP/2, spoken with servers.
+    Http2,
 }
 
 /// `gzip_proxied`: which answers to requests with a Via field are compressed.

@@ -16,6 +16,8 @@ group! {
         body_preread_size: u64 = 64 << 10,
         /// `http2_chunk_size`: bytes of a DATA frame.
         chunk_size: u64 = 16 << 10,
+        /// `http2_extended_connect`.
+        extended_connect: bool = true,
     }
 }
 
@@ -69,6 +71,14 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "16k",
         Apply::Size(|s| &mut s.http2.chunk_size),
         "Content in one frame, at most what the client accepts.",
+    ),
+    once(
+        "http2_extended_connect",
+        HTTP_SERVER,
+        Arity::Exactly(1),
+        "on",
+        Apply::Flag(|s| &mut s.http2.extended_connect),
+        "Whether clients may open WebSockets on streams (RFC 8441); they pass as upgrades of HTTP/1 to servers behind.",
     ),
     obsolete(
         "http2_recv_buffer_size",

@@ -1,5 +1,5 @@
-//! Directives that nginx has and Millstream does not have yet: caches, TLS, limits per client, authentication, mail,
-//! streams, HTTP/2 and HTTP/3, and modules that rewrite content. Using one is an error that says so.
+//! Directives that nginx has and Millstream does not have yet: caches, limits per client, authentication, mail, HTTP/3, and
+//! modules that rewrite content. Using one is an error that says so.
 //!
 //! They are listed in `known.txt`: a module of nginx a line, then its directives on indented lines, each line with the
 //! contexts of its directives: m main, e events, h http, s server, I if in server, l location, i if in location,
@@ -55,7 +55,7 @@ fn parse_contexts(letters: &str) -> Contexts {
         b'x' => Contexts::LIMIT_EXCEPT,
         b'u' => Contexts::UPSTREAM,
         b'M' => Contexts::MAIL,
-        _ => Contexts::STREAM,
+        _ => Contexts::STREAM.and(Contexts::STREAM_SERVER),
     };
     letters.bytes().map(one).fold(Contexts(0), Contexts::and)
 }

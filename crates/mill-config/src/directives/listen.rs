@@ -20,6 +20,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[many(
 )];
 
 /// The options of one `listen`.
+#[derive(Default)]
 pub(crate) struct Written {
     pub(crate) options: ListenOptions,
     /// One of them is a socket option.
@@ -29,12 +30,8 @@ pub(crate) struct Written {
 
 fn listen(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     resolver.server.has_listen = true;
-    let addresses = addresses(resolver, statement)?;
-    let mut written = Written {
-        options: ListenOptions::default(),
-        set: false,
-        default: false,
-    };
+    let addresses = addresses(resolver, statement, Some(DEFAULT_PORT))?;
+    let mut written = Written::default();
     for word in statement.args().iter().skip(1) {
         option(resolver, statement, word, &mut written)?;
     }
@@ -119,7 +116,14 @@ const UNIX_PATH_LEN_MAX: usize = 107;
 /// An error in an address, as nginx words it.
 type Fault = &'static str;
 
-fn addresses(resolver: &Resolver<'_>, statement: &Statement) -> Applied<Vec<ListenAddress>> {
+const NO_PORT: Fault = "no port";
+
+/// The addresses that a `listen` names; without a default port it has to name one.
+pub(crate) fn addresses(
+    resolver: &Resolver<'_>,
+    statement: &Statement,
+    default_port: Option<u16>,
+) -> Applied<Vec<ListenAddress>> {
     let word = statement.arg(1);
     let text = word.bytes.as_slice();
     let is_unix = text
@@ -128,9 +132,9 @@ fn addresses(resolver: &Resolver<'_>, statement: &Statement) -> Applied<Vec<List
     let found = if is_unix {
         unix_address(text.get(5..).unwrap_or_default()).map(|address| vec![address])
     } else if let Some(inner) = text.strip_prefix(b"[") {
-        ipv6_address(inner).map(|address| vec![address])
+        ipv6_address(inner, default_port).map(|address| vec![address])
     } else {
-        ipv4_addresses(resolver, text)
+        ipv4_addresses(resolver, text, default_port)
     };
     found.map_err(|fault| {
         let message = format!(
@@ -152,7 +156,7 @@ fn unix_address(path: &[u8]) -> Result<ListenAddress, Fault> {
 }
 
 /// Parses the part after `[`.
-fn ipv6_address(text: &[u8]) -> Result<ListenAddress, Fault> {
+fn ipv6_address(text: &[u8], default_port: Option<u16>) -> Result<ListenAddress, Fault> {
     let close = text
         .iter()
         .position(|&byte| byte == b']')
@@ -165,7 +169,7 @@ fn ipv6_address(text: &[u8]) -> Result<ListenAddress, Fault> {
         .and_then(|host| host.parse::<Ipv6Addr>().ok());
     let host = host.ok_or("invalid IPv6 address")?;
     let port = match rest {
-        [b']'] => DEFAULT_PORT,
+        [b']'] => default_port.ok_or(NO_PORT)?,
         [b']', b':', port @ ..] => parse_port(port).ok_or("invalid port")?,
         _ => return Err("invalid host"),
     };
@@ -173,7 +177,11 @@ fn ipv6_address(text: &[u8]) -> Result<ListenAddress, Fault> {
 }
 
 /// A port, an address, a name, `*`, with or without `:PORT`.
-fn ipv4_addresses(resolver: &Resolver<'_>, text: &[u8]) -> Result<Vec<ListenAddress>, Fault> {
+fn ipv4_addresses(
+    resolver: &Resolver<'_>,
+    text: &[u8],
+    default_port: Option<u16>,
+) -> Result<Vec<ListenAddress>, Fault> {
     let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let colon = text.iter().position(|&byte| byte == b':');
     let (host, port) = match colon.and_then(|colon| text.split_at_checked(colon)) {
@@ -185,7 +193,7 @@ fn ipv4_addresses(resolver: &Resolver<'_>, text: &[u8]) -> Result<Vec<ListenAddr
         None if value::number(text).is_some() => {
             return Ok(vec![inet(any, parse_port(text).ok_or("invalid port")?)]);
         }
-        None => (text, DEFAULT_PORT),
+        None => (text, default_port.ok_or(NO_PORT)?),
     };
     if host.is_empty() {
         return Err("no host");
@@ -222,7 +230,7 @@ fn parse_port(text: &[u8]) -> Option<u16> {
 /// Parameters of protocols that are not supported yet.
 const LATER: [(&str, &str); 1] = [("quic", "HTTP/3")];
 
-fn option(
+pub(crate) fn option(
     resolver: &mut Resolver<'_>,
     statement: &Statement,
     word: &Word,
@@ -314,11 +322,12 @@ fn unknown_option(
     statement: &Statement,
     word: &Word,
 ) -> Box<crate::diagnostic::Diagnostic> {
-    let mut error = resolver.emerg(
-        statement,
-        word,
-        format!("invalid parameter \"{}\"", word.display()),
-    );
+    let shown = word.display();
+    let message = match resolver.is_in_stream() {
+        true => format!("the invalid \"{shown}\" parameter"),
+        false => format!("invalid parameter \"{shown}\""),
+    };
+    let mut error = resolver.emerg(statement, word, message);
     let bytes = &word.bytes;
     if bytes.starts_with(b"setfib=") || bytes.starts_with(b"accept_filter=") {
         error.help = Some(String::from("this parameter is for FreeBSD"));

@@ -7,7 +7,8 @@ use crate::config::log::{ErrorLogTarget, LogBuffer, LogEscape, LogPath};
 use crate::config::settings::group;
 use crate::config::{AccessLog, ErrorLog, LogFormat, LogLevel, Part, Template, Variable};
 use crate::directive::{
-    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, HTTP, MAIN, Notice, many, once,
+    ALL_LEVELS, ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, HTTP_AND_STREAM,
+    MAIN, Notice, STREAM_LEVELS, many, once,
 };
 use crate::lexer::{Statement, Word};
 use crate::resolve::unsupported::Feature;
@@ -46,28 +47,30 @@ pub struct OpenLogFileCache {
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
         "error_log",
-        MAIN.and(ANY_LEVEL),
+        MAIN.and(ALL_LEVELS),
         Arity::AtLeast(1),
         Apply::With(error_log),
         "File, or stderr, and level of messages.",
     ),
     many(
         "access_log",
-        ANY_LEVEL_AND_IF.and(Contexts::LIMIT_EXCEPT),
+        ANY_LEVEL_AND_IF
+            .and(Contexts::LIMIT_EXCEPT)
+            .and(STREAM_LEVELS),
         Arity::AtLeast(1),
         Apply::With(access_log),
         "File, format, buffer and condition of a line per request, or off.",
     ),
     many(
         "log_format",
-        HTTP,
+        HTTP_AND_STREAM,
         Arity::AtLeast(2),
         Apply::With(log_format),
         "Names a format of lines.",
     ),
     once(
         "open_log_file_cache",
-        ANY_LEVEL,
+        ALL_LEVELS,
         Arity::Between(1, 4),
         "off",
         Apply::With(open_log_file_cache),
@@ -219,6 +222,9 @@ fn access_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
 
 fn format_index(resolver: &Resolver<'_>, statement: &Statement) -> Applied<usize> {
     let Some(word) = statement.args().get(1) else {
+        if resolver.is_in_stream() {
+            return Err(resolver.emerg(statement, statement.arg(1), "log format is not specified"));
+        }
         return Ok(COMBINED_INDEX);
     };
     let formats = resolver

@@ -262,10 +262,11 @@ const MODULES: &[(&str, &str)] = &[
     ("ngx_stream_geoip2_module", NOTHING),
     ("ngx_stream_geoip_module", NOTHING),
     ("ngx_stream_js_module", NOTHING),
-    ("ngx_stream_module", NOTHING),
+    ("ngx_stream_module", BUILT_IN),
 ];
 
 const NOTHING: &str = "none of its directives is here yet";
+const BUILT_IN: &str = "nearly everything is built in";
 
 fn load_module(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let word = statement.arg(1);

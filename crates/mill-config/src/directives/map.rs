@@ -1,24 +1,24 @@
 //! `map`.
 
 use crate::Text;
-use crate::config::{Map, MapValue, Pattern, Variable};
-use crate::directive::{Apply, Arity, Directive, HTTP, Value, many, once};
+use crate::config::{Map, MapLookup, MapValue, Pattern, Template, Variable};
+use crate::directive::{Apply, Arity, Directive, HTTP_AND_STREAM, Value, many, once};
 use crate::directives::main_context;
-use crate::lexer::Statement;
+use crate::lexer::{Statement, Word};
 use crate::resolve::draft::HttpDraft;
 use crate::resolve::{Applied, Resolver};
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
         "map",
-        HTTP,
+        HTTP_AND_STREAM,
         Arity::Exactly(2),
         Apply::Block(map),
         "Makes a variable whose value is looked up by another value.",
     ),
     once(
         "map_hash_max_size",
-        HTTP,
+        HTTP_AND_STREAM,
         Arity::Exactly(1),
         "2048",
         Apply::WithoutEffect(Value::Number, "tables size themselves"),
@@ -26,7 +26,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "map_hash_bucket_size",
-        HTTP,
+        HTTP_AND_STREAM,
         Arity::Exactly(1),
         "64",
         Apply::WithoutEffect(Value::Number, "tables size themselves"),
@@ -37,6 +37,27 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
 fn map(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let (source, target) = (statement.arg(1), statement.arg(2));
     let source = resolver.template(&source.bytes, statement, source)?;
+    open_with(resolver, statement, target, source, MapLookup::Tables)?;
+    resolver.entries(statement, entry)?;
+    if let Some(http) = &mut resolver.http {
+        http.map_keys.clear();
+        if let Some(map) = http.maps.last_mut() {
+            for table in [&mut map.exact, &mut map.suffixes, &mut map.prefixes] {
+                table.sort_by(|(a, _), (b, _)| a.cmp(b));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Begins a map whose block is read next; `target` is the variable that it defines.
+pub(super) fn open_with(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    target: &Word,
+    source: Template,
+    lookup: MapLookup,
+) -> Applied {
     let name = target.bytes.strip_prefix(b"$").unwrap_or_default();
     let Variable::User(variable) = resolver.define(name, statement, target)? else {
         let message = format!(
@@ -58,18 +79,10 @@ fn map(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         patterns: Vec::new(),
         default: None,
         hostnames: false,
+        lookup,
         volatile: false,
     });
     resolver.bind_map(variable, index);
-    resolver.entries(statement, entry)?;
-    if let Some(http) = &mut resolver.http {
-        http.map_keys.clear();
-        if let Some(map) = http.maps.last_mut() {
-            for table in [&mut map.exact, &mut map.suffixes, &mut map.prefixes] {
-                table.sort_by(|(a, _), (b, _)| a.cmp(b));
-            }
-        }
-    }
     Ok(())
 }
 
@@ -130,7 +143,7 @@ fn entry(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
 }
 
 /// The map whose block is open.
-fn open<'a>(resolver: &'a mut Resolver<'_>) -> Option<&'a mut Map> {
+pub(super) fn open<'a>(resolver: &'a mut Resolver<'_>) -> Option<&'a mut Map> {
     resolver.http.as_mut()?.maps.last_mut()
 }
 

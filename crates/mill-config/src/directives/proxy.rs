@@ -8,7 +8,6 @@ use crate::config::settings::{HttpVersion, group};
 use crate::config::{Pattern, Template};
 use crate::directive::{ANY_LEVEL, Apply, Arity, Contexts, Directive, LOCATION, Value, many, once};
 use crate::lexer::Statement;
-use crate::resolve::unsupported::Feature;
 use crate::resolve::{Applied, Resolver};
 use std::sync::Arc;
 
@@ -156,7 +155,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(1),
         "1.0",
         Apply::With(http_version),
-        "Version of requests to servers: 1.0 or 1.1.",
+        "Version of requests to servers: 1.0, 1.1, or 2 (with prior knowledge in clear, by ALPN under TLS).",
     ),
     many(
         "proxy_redirect",
@@ -229,14 +228,22 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
 ];
 
 fn set_header(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    let (name, value) = (statement.arg(1), statement.arg(2));
-    let field = ProxyField {
-        name: Text::from(name.bytes.as_slice()),
-        value: resolver.template(&value.bytes, statement, value)?,
-    };
+    let field = set_header_field(resolver, statement)?;
     let list = &mut resolver.level.settings.proxy_http.set_header;
     list.get_or_insert_default().push(field);
     Ok(())
+}
+
+/// The field that `…_set_header` names.
+pub(crate) fn set_header_field(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+) -> Applied<ProxyField> {
+    let (name, value) = (statement.arg(1), statement.arg(2));
+    Ok(ProxyField {
+        name: Text::from(name.bytes.as_slice()),
+        value: resolver.template(&value.bytes, statement, value)?,
+    })
 }
 
 fn proxy_protocol(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
@@ -254,17 +261,11 @@ fn proxy_protocol(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied
 
 fn http_version(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let word = statement.arg(1);
-    if word.bytes == b"2" {
-        let feature = Feature {
-            label: String::from("proxy_http_version 2"),
-            subject: String::from("version 2 of \"proxy_http_version\" is"),
-            note: String::from("HTTP/2"),
-            help: String::from("HTTP/2 comes in a later version; 1.1 keeps connections too"),
-        };
-        resolver.not_yet(feature, statement, word);
-        return Ok(());
-    }
-    let choices = [("1.0", HttpVersion::Http10), ("1.1", HttpVersion::Http11)];
+    let choices = [
+        ("1.0", HttpVersion::Http10),
+        ("1.1", HttpVersion::Http11),
+        ("2", HttpVersion::Http2),
+    ];
     let version = resolver.choice(statement, word, &choices)?;
     resolver.level.settings.proxy_http.http_version = Some(version);
     Ok(())

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::Text;
 use crate::config::Network;
 use crate::config::settings::group;
-use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, many, once};
+use crate::directive::{ALL_LEVELS, ANY_LEVEL, Apply, Arity, Directive, many, once};
 use crate::directives::access::network;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
@@ -34,7 +34,7 @@ pub enum RealIpHeader {
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
         "set_real_ip_from",
-        ANY_LEVEL,
+        ALL_LEVELS,
         Arity::Exactly(1),
         Apply::With(set_real_ip_from),
         "Proxies that tell the client's address: an address, a network, a name, or unix:.",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::settings::group;
 use crate::config::{NameServers, UpstreamAddress};
-use crate::directive::{ANY_LEVEL, Apply, Arity, Contexts, Directive, once};
+use crate::directive::{ALL_LEVELS, Apply, Arity, Contexts, Directive, once};
 use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver};
 use crate::url::Url;
@@ -25,7 +25,7 @@ group! {
 pub(crate) const DIRECTIVES: &[Directive] = &[
     once(
         "resolver",
-        ANY_LEVEL,
+        ALL_LEVELS,
         Arity::AtLeast(1),
         "",
         Apply::With(|r, s| {
@@ -36,7 +36,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "resolver_timeout",
-        ANY_LEVEL,
+        ALL_LEVELS,
         Arity::Exactly(1),
         "30s",
         Apply::Milliseconds(|s| &mut s.resolver.timeout),
@@ -44,18 +44,18 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "resolver",
-        Contexts::UPSTREAM,
+        Contexts::UPSTREAM.and(Contexts::STREAM_UPSTREAM),
         Arity::AtLeast(1),
         "",
         Apply::With(|r, s| {
             r.upstream.name_servers = Some(name_servers(r, s)?);
             Ok(())
         }),
-        "Name servers for the group's servers with resolve, in the place of those of http.",
+        "Name servers for the group's servers with resolve, in the place of those around it.",
     ),
     once(
         "resolver_timeout",
-        Contexts::UPSTREAM,
+        Contexts::UPSTREAM.and(Contexts::STREAM_UPSTREAM),
         Arity::Exactly(1),
         "30s",
         Apply::With(|r, s| {

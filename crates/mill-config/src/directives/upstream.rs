@@ -17,31 +17,34 @@ use crate::config::{
     Balancing, NameServers, Sticky, Upstream, UpstreamKeepalive, UpstreamQueue, UpstreamServer,
     UpstreamZone,
 };
-use crate::directive::{Apply, Arity, Contexts, Directive, HTTP, many, once};
+use crate::directive::{Apply, Arity, Contexts, Directive, HTTP_AND_STREAM, many, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
 use crate::value;
 
 const UPSTREAM: Contexts = Contexts::UPSTREAM;
 
+/// In http and in stream.
+const EITHER: Contexts = UPSTREAM.and(Contexts::STREAM_UPSTREAM);
+
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
         "upstream",
-        HTTP,
+        HTTP_AND_STREAM,
         Arity::Exactly(1),
         Apply::Block(upstream),
-        "A group of servers that requests are passed to.",
+        "A group of servers that requests or connections are passed to.",
     ),
     many(
         "server",
-        UPSTREAM,
+        EITHER,
         Arity::AtLeast(1),
         Apply::With(server::server),
         "A server of the group: address, then weight=, max_conns=, max_fails=, fail_timeout=, backup, down, drain, slow_start=, route=, service=, resolve.",
     ),
     many(
         "hash",
-        UPSTREAM,
+        EITHER,
         Arity::Between(1, 2),
         Apply::With(balancing::hash),
         "The same server for the same key; with consistent few keys move when servers change.",
@@ -55,7 +58,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     many(
         "least_conn",
-        UPSTREAM,
+        EITHER,
         Arity::Exactly(0),
         Apply::With(balancing::least_conn),
         "The server with the fewest connections.",
@@ -69,7 +72,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     many(
         "random",
-        UPSTREAM,
+        EITHER,
         Arity::Between(0, 2),
         Apply::With(balancing::random),
         "Any server; with two the better of two, by least_conn or least_time.",
@@ -117,7 +120,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     many(
         "zone",
-        UPSTREAM,
+        EITHER,
         Arity::Between(1, 2),
         Apply::With(zone::zone),
         "Name and size of the group's shared memory. Workers share what they must with or without it.",
@@ -186,7 +189,11 @@ fn upstream(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let index = resolver.open_upstream(statement)?;
     let outer = std::mem::take(&mut resolver.level);
     resolver.upstream = BlockDraft::default();
-    let parsed = resolver.block(statement, Contexts::UPSTREAM);
+    let context = match resolver.is_in_stream() {
+        true => Contexts::STREAM_UPSTREAM,
+        false => Contexts::UPSTREAM,
+    };
+    let parsed = resolver.block(statement, context);
     resolver.level = outer;
     parsed?;
     let block = std::mem::take(&mut resolver.upstream);

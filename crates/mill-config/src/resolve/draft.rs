@@ -6,18 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Text;
+use crate::config::acme::AcmeOrder;
 use crate::config::location::{LocationName, MethodSet, TryFiles};
 use crate::config::log::LogBuffer;
 use crate::config::settings::SettingsDraft;
 use crate::config::{
-    Api, Condition, CpuAffinity, EnvironmentVariable, ErrorLog, Events, Instruction, ListenAddress,
-    ListenOptions, LogFormat, LogLevel, Map, Match, NetworkStack, ServerName, ThreadPool, User,
-    WorkerCount,
+    Api, Condition, ConnectionZone, CpuAffinity, EnvironmentVariable, ErrorLog, Events,
+    Instruction, ListenAddress, ListenOptions, LogFormat, LogLevel, Map, Match, NetworkStack,
+    ServerName, ThreadPool, User, WorkerCount,
 };
 use crate::diagnostic::{Diagnostic, SourcePosition, Spot};
+use crate::directives::acme::issuer::IssuerDraft;
+use crate::directives::acme::order::OrderDraft;
 use crate::directives::health_check::HealthCheckDraft;
 use crate::directives::map::Table;
 use crate::directives::pass::target::PassDraft;
+use crate::directives::stream::StreamServerDraft;
 use crate::directives::upstream::zone::ZoneDraft;
 use crate::lexer::{SourceText, Statement, Word};
 use crate::resolve::upstreams::UpstreamDraft;
@@ -49,7 +53,7 @@ pub(crate) struct MainDraft {
     pub(crate) modules: Vec<Text>,
 }
 
-/// The http block, besides the settings that servers inherit.
+/// The http or the stream block, besides the settings that servers inherit.
 #[derive(Default)]
 pub(crate) struct HttpDraft {
     pub(crate) level: LocationDraft,
@@ -57,8 +61,12 @@ pub(crate) struct HttpDraft {
     pub(crate) log_formats: Vec<LogFormat>,
     pub(crate) maps: Vec<Map>,
     pub(crate) matches: Vec<Arc<Match>>,
+    /// `acme_issuer`s.
+    pub(crate) acme_issuers: Vec<IssuerDraft>,
     /// Zones of shared memory.
     pub(crate) zones: Vec<ZoneDraft>,
+    /// `limit_conn_zone`s.
+    pub(crate) limit_zones: Vec<ConnectionZone>,
     /// Names of `status_zone`s.
     pub(crate) status_zones: Vec<Text>,
     /// Groups of servers, in the order in which they are first named.
@@ -86,6 +94,12 @@ pub(crate) struct ServerDraft {
     /// Their places; parallel to `names`.
     pub(crate) name_origins: Vec<Option<Origin>>,
     pub(crate) has_listen: bool,
+    /// What only servers of `stream` have.
+    pub(crate) stream: StreamServerDraft,
+    /// `acme_certificate`.
+    pub(crate) acme: Option<OrderDraft>,
+    /// The same with its names.
+    pub(crate) acme_order: Option<Arc<AcmeOrder>>,
 }
 
 /// One address of `listen` and the servers behind it.

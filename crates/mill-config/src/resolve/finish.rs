@@ -6,19 +6,22 @@ use std::sync::Arc;
 use crate::Text;
 use crate::config::location::{LimitExcept, LocationName};
 use crate::config::log::{ErrorLog, ErrorLogTarget, LogPath};
+use crate::config::pass::PassProtocol;
 use crate::config::settings::{Document, PassTlsSettings, ProxyRedirect, Settings, SettingsDraft};
 use crate::config::{
     AccessLog, Api, Config, Events, HealthCheck, Http, Instruction, Location, LocationTree,
     LogLevel, Main, Match, Pass, PassTarget, Server, ServerName, TempPath, Template, Upstream,
-    WorkerCount,
+    UserVariable, WorkerCount,
 };
 use crate::diagnostic::{Diagnostic, SourcePosition};
+use crate::directives::acme::order;
 use crate::directives::health_check::HealthCheckDraft;
-use crate::directives::mime;
 use crate::directives::pass::target::{PassDraft, PassTargetDraft};
 use crate::directives::upstream::zone;
+use crate::directives::{grpc, mime};
 use crate::resolve::draft::{HttpDraft, LocationDraft, ServerDraft, Step};
-use crate::resolve::{Applied, Resolver, join, passing, probing, recoding, templates};
+use crate::resolve::variables::VariableTable;
+use crate::resolve::{Applied, Resolver, join, passing, probing, recoding, streams, templates};
 
 /// Makes the configuration from everything that has been parsed.
 pub(crate) fn finish(resolver: &mut Resolver<'_>) -> Applied<Config> {
@@ -35,10 +38,15 @@ pub(crate) fn finish(resolver: &mut Resolver<'_>) -> Applied<Config> {
     let http = http
         .map(|http| finish_http(resolver, http, &main))
         .transpose()?;
+    let stream = resolver.stream.take();
+    let stream = stream
+        .map(|stream| streams::finish(resolver, stream, &main))
+        .transpose()?;
     Ok(Config {
         main,
         events: Events { ..events },
         http,
+        stream,
     })
 }
 
@@ -91,6 +99,8 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
     let drafts = std::mem::take(&mut http.upstreams);
     let upstreams = resolver.finish_upstreams(drafts, &settings.resolver)?;
     let tls_passes = RefCell::default();
+    let issuers = std::mem::take(&mut http.acme_issuers);
+    let acme_issuers = order::finish(resolver, issuers, &mut http.servers, &settings.resolver)?;
     let outer = Enclosing {
         settings,
         groups: &upstreams.by_draft,
@@ -109,15 +119,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
     }
     passing::check(&servers, &http.end)?;
     let listeners = resolver.listeners(&http.addresses, &drafts, &servers)?;
-    let user_variables = resolver.variables.finish().map_err(|(name, origin)| {
-        let message = format!("unknown \"{}\" variable", name.display());
-        let mut error = Diagnostic::new(LogLevel::Emerg, message, SourcePosition::None);
-        if let Some(origin) = origin {
-            origin.show_in(&mut error);
-        }
-        error.help = templates::nearest_variable(&name);
-        Box::new(error)
-    })?;
+    let user_variables = user_variables(&mut resolver.variables)?;
     recoding::check(&servers)?;
     zone::check(&http.zones)?;
     Ok(Http {
@@ -125,6 +127,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         upstreams: upstreams.groups,
         tls_passes: tls_passes.take(),
         probing: probing::locations(&servers),
+        acme_issuers,
         servers,
         status_zones: http.status_zones,
         log_formats: http.log_formats,
@@ -133,8 +136,21 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
     })
 }
 
+/// The variables that a block defines; it must not use others.
+pub(super) fn user_variables(table: &mut VariableTable) -> Applied<Vec<UserVariable>> {
+    table.finish().map_err(|(name, origin)| {
+        let message = format!("unknown \"{}\" variable", name.display());
+        let mut error = Diagnostic::new(LogLevel::Emerg, message, SourcePosition::None);
+        if let Some(origin) = origin {
+            origin.show_in(&mut error);
+        }
+        error.help = templates::nearest_variable(&name);
+        Box::new(error)
+    })
+}
+
 /// Defaults, some of which depend on paths and on the main context.
-fn defaults(resolver: &Resolver<'_>, main: &Main) -> Settings {
+pub(super) fn defaults(resolver: &Resolver<'_>, main: &Main) -> Settings {
     let paths = &resolver.options.paths;
     let full = |path: &[u8]| join(&main.prefix, path);
     let mut draft = SettingsDraft::default();
@@ -218,6 +234,7 @@ impl Enclosing<'_> {
             index: draft.index,
             name: first_name(draft),
             names: draft.names.clone(),
+            acme: draft.acme_order.take(),
             location: Arc::new(location),
             locations: LocationTree::new(others),
             named_locations: named,
@@ -242,8 +259,13 @@ impl Enclosing<'_> {
             && (pass.tls || matches!(pass.target, PassTarget::Evaluated(_)))
         {
             let mut tls_passes = self.tls_passes.borrow_mut();
-            if !(tls_passes.iter()).any(|known| Arc::ptr_eq(known, &settings.proxy_tls)) {
-                tls_passes.push(Arc::clone(&settings.proxy_tls));
+            let of_pass = match pass.protocol {
+                PassProtocol::Uwsgi => &settings.uwsgi_tls,
+                _ if pass.is_grpc => &settings.grpc_tls,
+                _ => &settings.proxy_tls,
+            };
+            if !(tls_passes.iter()).any(|known| Arc::ptr_eq(known, of_pass)) {
+                tls_passes.push(Arc::clone(of_pass));
             }
         }
         Self {
@@ -270,6 +292,7 @@ impl Enclosing<'_> {
         Pass {
             protocol: draft.protocol,
             tls: draft.tls,
+            is_grpc: draft.is_grpc,
             target,
             replaced: draft.location.len(),
             uri: draft.uri,
@@ -305,9 +328,9 @@ impl Enclosing<'_> {
             api: own.api,
             status_zone: own.status_zone,
             health_checks,
-            pass: own.pass,
             locations: LocationTree::new(nested),
-            settings: own.settings,
+            settings: settings_of(own.pass.as_deref(), own.settings),
+            pass: own.pass,
         })
     }
 
@@ -341,6 +364,7 @@ impl Enclosing<'_> {
         let mut location = self.finish_location(draft)?;
         if !has_handler {
             location.pass = self.pass.clone();
+            location.settings = settings_of(self.pass.as_deref(), location.settings);
             location.api = self.api;
             location.stub_status = self.stub_status;
             location.metrics = self.metrics;
@@ -381,4 +405,15 @@ fn first_name(draft: &ServerDraft) -> Text {
         Some(ServerName::Domain(name)) => name.clone(),
         Some(_) => draft.name_texts.first().cloned().unwrap_or_default(),
     }
+}
+
+/// The settings of a location with this handler.
+fn settings_of(pass: Option<&Pass>, mut settings: Settings) -> Settings {
+    if pass.is_some_and(|pass| pass.is_grpc) {
+        grpc::apply(&mut settings);
+    }
+    if pass.is_some_and(|pass| pass.protocol == PassProtocol::Uwsgi) {
+        settings.proxy_tls = settings.uwsgi_tls.clone();
+    }
+    settings
 }

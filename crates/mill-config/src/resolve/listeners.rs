@@ -144,11 +144,11 @@ fn malformed(name: &[u8]) -> bool {
     name.contains(&b'*') || name.windows(2).any(|pair| pair == b"..")
 }
 
-fn is_wildcard(address: &ListenAddress) -> bool {
+pub(super) fn is_wildcard(address: &ListenAddress) -> bool {
     matches!(address, ListenAddress::Inet(address) if address.ip().is_unspecified())
 }
 
-fn same_port(a: &ListenAddress, b: &ListenAddress) -> bool {
+pub(super) fn same_port(a: &ListenAddress, b: &ListenAddress) -> bool {
     match (a, b) {
         (ListenAddress::Inet(a), ListenAddress::Inet(b)) => {
             a.port() == b.port()

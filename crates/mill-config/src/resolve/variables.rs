@@ -100,11 +100,19 @@ impl VariableTable {
 }
 
 impl Resolver<'_> {
+    /// The built-in variable of a name (lower case) where the text is read.
+    fn builtin(&self, name: &[u8]) -> Option<Variable> {
+        match self.is_in_stream() {
+            true => Variable::builtin_in_stream(name),
+            false => Variable::builtin(name),
+        }
+    }
+
     /// The variable of a name (any case, without `$`) used in a statement.
     pub(crate) fn variable(&mut self, name: &[u8], statement: &Statement, word: &Word) -> Variable {
         let name = Text::from(name.to_ascii_lowercase());
         if !self.variables.is_user(&name)
-            && let Some(builtin) = Variable::builtin(&name)
+            && let Some(builtin) = self.builtin(&name)
         {
             if is_open_family(&builtin) && !self.variables.used_as_builtin.contains(&name) {
                 self.variables.used_as_builtin.push(name);
@@ -134,7 +142,7 @@ impl Resolver<'_> {
         }
         let name = Text::from(name.to_ascii_lowercase());
         if !self.variables.is_user(&name)
-            && let Some(builtin) = Variable::builtin(&name)
+            && let Some(builtin) = self.builtin(&name)
         {
             let fixed = FIXED_FIELDS.iter().any(|fixed| name == *fixed);
             if fixed || !builtin.is_assignable() {

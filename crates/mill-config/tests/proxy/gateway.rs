@@ -119,10 +119,6 @@ fn faults_of_the_protocols_are_told_in_the_words_of_nginx() {
         "memcached_pass 127.0.0.1:1;",
         "unknown \"memcached_key\" variable",
     );
-    check(
-        "uwsgi_pass suwsgi://127.0.0.1:1;",
-        "\"uwsgi_pass suwsgi://\" is known to nginx, but not to Millstream yet",
-    );
 }
 
 #[test]

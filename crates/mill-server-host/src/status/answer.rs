@@ -36,8 +36,8 @@ pub(crate) fn status(
         .flat_map(|(process, workers)| workers.iter().map(move |worker| (*process, worker)))
         .map(|(process, shown)| Worker::new(process, shown, now_ns, Observed::default()))
         .collect();
-    let listeners = cycle.config.http.iter().flat_map(|http| &http.listeners);
-    let listen = listeners.map(|listener| shown(&listener.address)).collect();
+    let sockets = cycle.config.sockets();
+    let listen = sockets.map(|socket| shown(socket.address)).collect();
     let stack = launch.stack.as_ref();
     Status {
         format: FORMAT,

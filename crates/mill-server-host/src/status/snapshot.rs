@@ -71,7 +71,10 @@ fn tables(engine: &CombinedEngine, request: &Request, into: &mut Part) {
     for table in &request.tables {
         match table {
             // The latter are no worker's own.
-            TableName::Connections | TableName::Upstreams | TableName::Zones => {}
+            TableName::Connections
+            | TableName::Upstreams
+            | TableName::Zones
+            | TableName::Certificates => {}
             TableName::Listeners => {
                 let rows = engine.with_host(|host| host.listening().map(listener).collect());
                 into.listeners = rows.unwrap_or_default();

@@ -43,7 +43,7 @@ pub(super) async fn finish<E: Engine>(connection: Connection<E>, ending: Ending)
     let unread = stream.read(|bytes| (bytes.len(), bytes.len()));
     let lingers = match settings.lingering_close {
         LingeringClose::Off => false,
-        LingeringClose::On => unread > 0 || ending.expects_more,
+        LingeringClose::On => unread > 0 || ending.expects_more || stream.is_early(),
         LingeringClose::Always => true,
     };
     if lingers {

@@ -1,6 +1,6 @@
 //! The header of the PROXY protocol, before the first request: `listen … proxy_protocol`.
 
-use super::{Connection, Next};
+use super::Connection;
 use crate::log::Text;
 use mill_config::config::LogLevel;
 use mill_runtime::engine::Engine;
@@ -8,6 +8,14 @@ use mill_runtime::stream::Stream;
 use mill_upstream::proxy_protocol::{self, ProxyProtocolFault};
 use std::fmt;
 use std::task::Poll;
+
+/// Why there is no header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// It did not come whole.
+    Missing,
+    Broken,
+}
 
 /// What has arrived.
 enum Arrived {
@@ -24,17 +32,17 @@ impl<E: Engine> Connection<E> {
     }
 
     /// Reads the header within `client_header_timeout`; ready with an error when the connection is to be closed.
-    pub(super) fn poll_proxy_header(&mut self) -> Poll<Result<(), Next>> {
+    pub(super) fn poll_proxy_header(&mut self) -> Poll<Result<(), Unread>> {
         let mut least = 1;
         loop {
             let finished = match self.stream.poll_readable(least) {
                 Poll::Ready(Ok(readable)) if readable.unread == 0 => {
                     self.log_end();
-                    return Poll::Ready(Err(Next::End));
+                    return Poll::Ready(Err(Unread::Missing));
                 }
                 Poll::Ready(Ok(readable)) => readable.finished,
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(Next::End)),
-                Poll::Pending => return self.poll_idle_end().map(Err),
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(Unread::Missing)),
+                Poll::Pending => return self.poll_idle_end().map(|_| Err(Unread::Missing)),
             };
             match self.stream.read(|bytes| look(bytes, finished)) {
                 Arrived::Header(header) => {
@@ -45,7 +53,7 @@ impl<E: Engine> Connection<E> {
                 Arrived::Broken(fault, bytes) => {
                     self.local.counters.borrow_mut().refused_proxy_header += 1;
                     self.log_broken(fault, &bytes);
-                    return Poll::Ready(Err(Next::End));
+                    return Poll::Ready(Err(Unread::Broken));
                 }
             }
         }

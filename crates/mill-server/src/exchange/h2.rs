@@ -4,9 +4,11 @@ use super::h1::{Framing, HeadPlan, sent_fields};
 use super::pace::Pace;
 use super::{ContentError, Exchange, SendError};
 use crate::content::{Content, Pull};
-use crate::h2::{Http2, Room, Taken};
+use crate::h2::{Http2, Room, SharedContent, Taken};
 use crate::local::FileOf;
 use crate::proxy::connection::UpstreamConnection;
+use crate::proxy::tunnel::Tunnel;
+use crate::proxy::websocket;
 use crate::request::Request;
 use crate::response::{FieldLine, Response};
 use mill_config::config::Location;
@@ -23,12 +25,13 @@ use mill_runtime::stream::StreamError;
 use mill_runtime::time::Duration;
 use std::fmt;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
 /// One request of an HTTP/2 connection. Lives in the request's own task.
 pub(crate) struct H2Exchange<'c, E: Engine> {
-    shared: &'c Http2<E>,
+    shared: &'c Rc<Http2<E>>,
     stream: StreamId,
     /// The client expects 100 before it sends its content.
     continue_due: bool,
@@ -38,10 +41,18 @@ pub(crate) struct H2Exchange<'c, E: Engine> {
     is_measured: bool,
     /// Bytes of content that were taken.
     taken_bytes: u64,
+    upgraded: Option<Upgraded<E>>,
+}
+
+/// A stream that carries another protocol (RFC 8441).
+enum Upgraded<E: Engine> {
+    /// Once the head of the answer is written.
+    Soon(UpstreamConnection<E>, Duration),
+    Now(Box<Tunnel<E>>),
 }
 
 impl<'c, E: Engine> H2Exchange<'c, E> {
-    pub(crate) fn new(shared: &'c Http2<E>, stream: StreamId, head: &RequestHead) -> Self {
+    pub(crate) fn new(shared: &'c Rc<Http2<E>>, stream: StreamId, head: &RequestHead) -> Self {
         Self {
             shared,
             stream,
@@ -49,7 +60,30 @@ impl<'c, E: Engine> H2Exchange<'c, E> {
             frame_bytes: usize::MAX,
             is_measured: head.content_length.is_some(),
             taken_bytes: 0,
+            upgraded: None,
         }
+    }
+
+    /// What is to be carried behind the answer.
+    pub(crate) fn into_tunnel(self) -> Option<Box<Tunnel<E>>> {
+        match self.upgraded {
+            Some(Upgraded::Now(tunnel)) => Some(tunnel),
+            _ => None,
+        }
+    }
+
+    /// The answer that opens a tunnel: 200 in place of 101, whose fields are HTTP/1's.
+    fn write_opening(&self, request: &mut Request, mut response: Box<Response<FileOf<E>>>) {
+        response.status = Status::OK;
+        response.reason = None;
+        let is_of_http1 = |name: &[u8]| name.eq_ignore_ascii_case(b"sec-websocket-accept");
+        response.fields.retain(|line| !is_of_http1(&line.name));
+        let plan = HeadPlan {
+            framing: Framing::None,
+            keep_alive: true,
+        };
+        self.write_head(&plan, request, &response, false);
+        self.shared.local().put_response(response);
     }
 
     fn send_continue(&mut self) {
@@ -231,6 +265,18 @@ impl<E: Engine> Exchange for H2Exchange<'_, E> {
         }
     }
 
+    fn share_content(&mut self, request: &Request) -> Option<SharedContent<E>> {
+        self.send_continue();
+        let most = request.location.client_body.max_size;
+        let is_limited = !self.is_measured && most > 0;
+        let left = is_limited.then(|| most.saturating_sub(self.taken_bytes));
+        Some(SharedContent::new(
+            Rc::clone(self.shared),
+            self.stream,
+            left,
+        ))
+    }
+
     fn interim(&mut self, _: &Request, status: Status, fields: &[FieldLine]) {
         let local = self.shared.local();
         let mut text = local.take_buffer();
@@ -258,6 +304,15 @@ impl<E: Engine> Exchange for H2Exchange<'_, E> {
     ) -> Result<(), SendError> {
         let location = Arc::clone(&request.location);
         self.frame_bytes = usize::try_from(location.http2.chunk_size).unwrap_or(usize::MAX);
+        if self.upgraded.is_some() {
+            self.write_opening(request, response);
+            return Ok(());
+        }
+        if websocket::is_asked_on_stream(request) && matches!(response.status.0, 200..=299) {
+            // The client would take it for an open tunnel.
+            self.abort();
+            return Err(SendError::Incomplete);
+        }
         let plan = HeadPlan::new(request, &response, true);
         let mut content = std::mem::replace(&mut response.content, Content::absent());
         let trailers = std::mem::take(&mut response.trailers);
@@ -287,12 +342,18 @@ impl<E: Engine> Exchange for H2Exchange<'_, E> {
     /// RFC 9113 8.1: a client that still sends may be asked to stop. Some take that for a failure of the answer, so what
     /// they send is taken for a while first, as with HTTP/1.
     async fn discard_rest(&mut self, request: &Request) -> Result<(), ContentError> {
+        if self.upgraded.is_some() {
+            return Ok(());
+        }
         let scheduler = &self.shared.local().scheduler;
         let settings = &request.location.connection;
         let end = scheduler.now() + settings.lingering_time;
-        while let Taken::Content(_) | Taken::NeedMore =
-            (self.shared).take_content(self.stream, usize::MAX, &mut |_| ())
-        {
+        loop {
+            match (self.shared).take_content(self.stream, usize::MAX, &mut |_| ()) {
+                Taken::Content(_) => continue,
+                Taken::NeedMore => {}
+                Taken::Ended | Taken::Lost(_) => break,
+            }
             let deadline = end.min(scheduler.now() + settings.lingering_timeout);
             if scheduler.until(deadline, woken()).await.is_err() {
                 break;
@@ -312,11 +373,19 @@ impl<E: Engine> Exchange for H2Exchange<'_, E> {
         self.shared.is_reset(self.stream)
     }
 
-    /// No protocol is switched to on a stream.
-    fn upgrade(&mut self, _: UpstreamConnection<E>, _: Duration) {}
+    fn upgrade(&mut self, far: UpstreamConnection<E>, timeout: Duration) {
+        self.upgraded = Some(Upgraded::Soon(far, timeout));
+    }
 
     fn keep_open(&mut self, request: Box<Request>) -> Option<Box<Request>> {
-        Some(request)
+        match self.upgraded.take() {
+            Some(Upgraded::Soon(far, timeout)) if request.sent.complete => {
+                let tunnel = Tunnel::new(far, request, timeout, self.shared.local());
+                self.upgraded = Some(Upgraded::Now(Box::new(tunnel)));
+                None
+            }
+            _ => Some(request),
+        }
     }
 
     fn abort(&mut self) {

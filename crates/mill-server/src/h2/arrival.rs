@@ -7,6 +7,7 @@ use crate::exchange::h1::persistence::Progress;
 use crate::exchange::h2::H2Exchange;
 use crate::hot::{HitContext, HotAnswer, Looked};
 use crate::log;
+use crate::proxy::websocket;
 use crate::request::{self, Arrival, Message, Request};
 use mill_config::config::settings::ConnectionSettings;
 use mill_http::h1::parse::{Parsed, parse_request};
@@ -25,13 +26,18 @@ impl<E: Engine> Http2<E> {
     pub(super) fn on_head(self: &Rc<Self>, stream: StreamId, end: bool, facts: HeadFacts) {
         self.requests.set(self.requests.get() + 1);
         self.local().counters.borrow_mut().requests += 1;
-        if end && !facts.is_too_large && self.answer_hot(stream) {
+        if end && !facts.is_too_large && !facts.is_websocket && self.answer_hot(stream) {
             return;
         }
         let mut message = self.local().take_message();
         self.with_protocol(|protocol| message.bytes.extend_from_slice(protocol.head()));
+        if facts.is_websocket {
+            websocket::add_key(&mut message.bytes, self.local());
+        }
         let refusal = self.parse(&mut message, facts);
-        if !self.accept_content(stream, end, &mut message) {
+        // What follows an extended CONNECT is no content.
+        let ends = end || facts.is_websocket;
+        if !self.accept_content(stream, ends, &mut message) {
             return self.local().put_message(message);
         }
         let value = |name: &[u8]| {
@@ -201,6 +207,9 @@ async fn run<E: Engine>(
             log_refusal(&request, refusal, local);
             request::refuse(&mut exchange, request, refusal.status(), local).await;
         }
+    }
+    if let Some(tunnel) = exchange.into_tunnel() {
+        shared.carry(stream, *tunnel).await;
     }
     drop(place);
 }

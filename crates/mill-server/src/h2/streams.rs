@@ -10,7 +10,7 @@ use mill_http::h2::frame::StreamId;
 use mill_http::h2::limits::Limits;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
-use mill_runtime::stream::{Stream, StreamError};
+use mill_runtime::stream::{Readable, Stream, StreamError};
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Duration;
 use mill_tls::transport::TransportOf;
@@ -39,6 +39,8 @@ pub(crate) struct Http2<E: Engine> {
 struct StreamState {
     id: StreamId,
     task: TaskId,
+    /// The task that takes the content, if it is another one.
+    content_task: TaskId,
     /// Content that has arrived and was not taken: bounded by the stream's window.
     content: Vec<u8>,
     taken: usize,
@@ -165,11 +167,16 @@ impl<E: Engine> Http2<E> {
         self.streams.borrow_mut().push(StreamState {
             id: stream,
             task: TaskId::NONE,
+            content_task: TaskId::NONE,
             content: Vec::new(),
             taken: 0,
             has_ended,
             is_reset: false,
         });
+    }
+
+    pub(super) fn set_content_task(&self, stream: StreamId, task: TaskId) {
+        self.with_stream(stream, |state| state.content_task = task);
     }
 
     pub(super) fn set_task(&self, stream: StreamId, task: TaskId) {
@@ -218,6 +225,45 @@ impl<E: Engine> Http2<E> {
             self.write(|protocol| protocol.taken(stream, len, WINDOW_BYTES_MAX));
         }
         taken
+    }
+
+    /// What has arrived and was not taken.
+    pub(super) fn unread(&self, stream: StreamId) -> Result<Readable, StreamError> {
+        if let Some(error) = self.lost.get() {
+            return Err(error);
+        }
+        let known = self.with_stream(stream, |state| match state.is_reset {
+            true => Err(StreamError::Reset),
+            false => Ok(Readable {
+                unread: state.content.len() - state.taken,
+                finished: state.has_ended,
+            }),
+        });
+        known.unwrap_or(Err(StreamError::Reset))
+    }
+
+    /// Passes all of that to `take`, which returns how much of it it has taken.
+    pub(super) fn read<R>(
+        &self,
+        stream: StreamId,
+        take: impl FnOnce(&mut [u8]) -> (usize, R),
+    ) -> R {
+        let mut streams = self.streams.borrow_mut();
+        let state = streams.iter_mut().find(|state| state.id == stream);
+        let Some(state) = state else {
+            drop(streams);
+            return take(&mut []).1;
+        };
+        let (len, result) = take(state.content.get_mut(state.taken..).unwrap_or_default());
+        state.taken += len;
+        if state.taken >= state.content.len() {
+            // A tunnel is idle for most of its time.
+            state.content = Vec::new();
+            state.taken = 0;
+        }
+        drop(streams);
+        self.write(|protocol| protocol.taken(stream, len, WINDOW_BYTES_MAX));
+        result
     }
 
     /// Whether nothing more of the request will come.
@@ -270,8 +316,9 @@ impl<E: Engine> Http2<E> {
     }
 
     pub(super) fn wake_stream(&self, stream: StreamId) {
-        let task = self.with_stream(stream, |state| state.task);
-        if let Some(task) = task {
+        let tasks = self.with_stream(stream, |state| [state.task, state.content_task]);
+        let tasks = tasks.into_iter().flatten();
+        for task in tasks.filter(|task| *task != TaskId::NONE) {
             self.local().scheduler.wake_soon(task);
         }
     }
@@ -298,7 +345,11 @@ impl<E: Engine> Http2<E> {
     pub(super) fn lose(&self, error: StreamError) {
         self.lost.set(Some(error));
         for state in &*self.streams.borrow() {
-            self.local().scheduler.wake_soon(state.task);
+            for task in [state.task, state.content_task] {
+                if task != TaskId::NONE {
+                    self.local().scheduler.wake_soon(task);
+                }
+            }
         }
     }
 

@@ -158,6 +158,27 @@ pub(super) fn emit_own<E: Engine>(
     local: &Local<E>,
     line: &mut Vec<u8>,
 ) -> bool {
+    if emit_stamp(variable, local, line) {
+        return true;
+    }
+    match variable {
+        Variable::RequestTime => {
+            emit_seconds(local.scheduler.now().since(figures.started), line);
+        }
+        Variable::Status => append(line, format_args!("{:03}", figures.status)),
+        Variable::BytesSent => append(line, format_args!("{}", figures.bytes)),
+        Variable::BodyBytesSent => append(line, format_args!("{}", figures.content_bytes)),
+        _ => return false,
+    }
+    true
+}
+
+/// Appends a variable that tells the time; false for all others.
+pub(super) fn emit_stamp<E: Engine>(
+    variable: &Variable,
+    local: &Local<E>,
+    line: &mut Vec<u8>,
+) -> bool {
     let wall_clock = local.scheduler.wall_clock();
     let utc_offset = local.environment.utc_offset;
     let mut stamps = local.log.stamps.borrow_mut();
@@ -169,12 +190,6 @@ pub(super) fn emit_own<E: Engine>(
             line.extend_from_slice(stamps.iso8601(wall_clock.seconds, utc_offset));
         }
         Variable::Msec => emit_msec(wall_clock, line),
-        Variable::RequestTime => {
-            emit_seconds(local.scheduler.now().since(figures.started), line);
-        }
-        Variable::Status => append(line, format_args!("{:03}", figures.status)),
-        Variable::BytesSent => append(line, format_args!("{}", figures.bytes)),
-        Variable::BodyBytesSent => append(line, format_args!("{}", figures.content_bytes)),
         _ => return false,
     }
     true

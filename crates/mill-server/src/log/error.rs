@@ -3,11 +3,14 @@
 //! `2026/11/21 01:30:00 [error] 123#124: *1 open() "/x" failed (2: No such file or directory), client: 127.0.0.1,
 //! server: localhost, request: "GET /x HTTP/1.1", host: "localhost"`
 
+use super::keys;
 use super::queue::PlaceRef;
+use super::session::emit_session;
 use crate::local::Local;
 use crate::request::Request;
 use crate::site::Site;
-use mill_config::config::{Config, ErrorLog, ErrorLogTarget, Listener, Location, LogLevel};
+use crate::stream::session::Session;
+use mill_config::config::{Config, ErrorLog, ErrorLogTarget, ListenAddress, Location, LogLevel};
 use mill_http::field::KnownField;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
@@ -113,9 +116,27 @@ impl<E: Engine> Local<E> {
         self.write_error(logs, debug, level, Some(number), message, |line| {
             line.extend_from_slice(b", client: ");
             emit_address(&peer(), line);
-            if let Some(listener) = listener {
+            if let Some((address, _)) = listener {
                 line.extend_from_slice(b", server: ");
-                append(line, format_args!("{}", listener.address));
+                append(line, format_args!("{address}"));
+            }
+        });
+    }
+
+    /// Writes a line for a session of `stream`, with what is known of it or only with the connection's number.
+    pub(crate) fn log_session_error(
+        &self,
+        number: u64,
+        peer: &Address,
+        logs: &[ErrorLog],
+        level: LogLevel,
+        message: fmt::Arguments<'_>,
+        session: Option<&Session>,
+    ) {
+        let debug = is_debugged(&self.site().config, || peer.clone());
+        self.write_error(logs, debug, level, Some(number), message, |line| {
+            if let Some(session) = session {
+                emit_session(session, line);
             }
         });
     }
@@ -173,6 +194,7 @@ impl<E: Engine> Local<E> {
                 format_args!("{lines} log lines were lost: {why}"),
             );
         }
+        keys::gather(&self.log);
         let lost = self.log.end_of_turn(self.scheduler.now());
         if lost > 0 {
             let mut counters = self.counters.borrow_mut();
@@ -333,16 +355,24 @@ fn ip_of(address: &Address) -> Option<IpAddr> {
     }
 }
 
-fn listener_of(site: &Site, index: Option<usize>) -> Option<&Listener> {
-    site.config.http.as_ref()?.listeners.get(index?)
+/// A listener's address, and the error logs of its default server.
+type ListenerLogs<'s> = (&'s ListenAddress, &'s [ErrorLog]);
+
+fn listener_of(site: &Site, place: Option<usize>) -> Option<ListenerLogs<'_>> {
+    let place = place?;
+    if let Some(at) = site.config.stream_listener(place) {
+        let listener = site.config.stream.as_ref()?.listeners.get(at)?;
+        let logs = &listener.host.server.settings.log.error_logs;
+        return Some((&listener.address, logs));
+    }
+    let listener = site.config.http.as_ref()?.listeners.get(place)?;
+    let logs = &listener.hosts.default.location.log.error_logs;
+    Some((&listener.address, logs))
 }
 
 /// Of the listener's default server, or of the process.
-fn logs_of<'s>(site: &'s Site, listener: Option<&'s Listener>) -> &'s [ErrorLog] {
-    match listener {
-        Some(listener) => &listener.hosts.default.location.log.error_logs,
-        None => &site.config.main.error_log,
-    }
+fn logs_of<'s>(site: &'s Site, listener: Option<ListenerLogs<'s>>) -> &'s [ErrorLog] {
+    listener.map_or(&site.config.main.error_log, |(_, logs)| logs)
 }
 
 fn is_debugged(config: &Config, peer: impl Fn() -> Address) -> bool {

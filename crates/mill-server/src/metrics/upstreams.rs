@@ -9,41 +9,102 @@ use mill_upstream::peer::load::PeerCounts;
 use mill_upstream::peer::{Peer, PeerState};
 use std::sync::Arc;
 
+/// What a group's servers are given.
+pub(super) struct Served {
+    prefix: &'static str,
+    requests: &'static str,
+    requests_help: &'static str,
+    /// They answer with a status, and are probed.
+    is_http: bool,
+    times: [(&'static str, &'static str, ResponseTime); 2],
+}
+
+/// Requests.
+pub(super) const HTTP: Served = Served {
+    prefix: "millstream_upstream_",
+    requests: "requests_total",
+    requests_help: "Requests that were sent to the server, each try counted.",
+    is_http: true,
+    times: [
+        (
+            "header_seconds",
+            "Time until the head of an answer.",
+            ResponseTime::Header,
+        ),
+        (
+            "response_seconds",
+            "Time until the end of an answer.",
+            ResponseTime::LastByte,
+        ),
+    ],
+};
+
+/// Connections of `stream`.
+pub(super) const STREAM: Served = Served {
+    prefix: "millstream_stream_upstream_",
+    requests: "connections_total",
+    requests_help: "Connections that were opened to the server, each try counted.",
+    is_http: false,
+    times: [
+        (
+            "connect_seconds",
+            "Time until the server has accepted a connection.",
+            ResponseTime::Header,
+        ),
+        (
+            "session_seconds",
+            "Time until the end of a session.",
+            ResponseTime::LastByte,
+        ),
+    ],
+};
+
 /// Appends all groups; nothing if there are none.
-pub(super) fn render(groups: &Upstreams, now: Instant, out: &mut String) {
+pub(super) fn render(groups: &Upstreams, served: &Served, now: Instant, out: &mut String) {
     let groups: Vec<&Arc<Group>> = groups.iter().collect();
     if groups.is_empty() {
         return;
     }
-    let mut families = Families {
-        prefix: "millstream_upstream_",
-        out,
-    };
-    let help = "Idle connections to the group's servers.";
-    families.head("idle_connections", "gauge", help);
-    for group in &groups {
-        let (name, idle) = (escaped(&group.label()), group.idle_connections());
-        families.line(format_args!(
-            "idle_connections{{upstream=\"{name}\"}} {idle}"
-        ));
+    let prefix = served.prefix;
+    let mut families = Families { prefix, out };
+    if served.is_http {
+        let help = "Idle connections to the group's servers.";
+        families.head("idle_connections", "gauge", help);
+        for group in &groups {
+            let (name, idle) = (escaped(&group.label()), group.idle_connections());
+            families.line(format_args!(
+                "idle_connections{{upstream=\"{name}\"}} {idle}"
+            ));
+        }
     }
     let servers: Vec<Server> = groups
         .iter()
         .flat_map(|group| servers(group, now))
         .collect();
-    for family in &FAMILIES {
-        families.head(family.name, family.kind, family.help);
+    let mut render_family = |name: &str, kind, help, value: fn(&Server) -> u64| {
+        families.head(name, kind, help);
         for server in &servers {
-            let (labels, value) = (&server.labels, (family.value)(server));
-            families.line(format_args!("{}{{{labels}}} {value}", family.name));
+            let (labels, value) = (&server.labels, value(server));
+            families.line(format_args!("{name}{{{labels}}} {value}"));
+        }
+    };
+    for family in &FAMILIES {
+        render_family(family.name, family.kind, family.help, family.value);
+    }
+    render_family(served.requests, "counter", served.requests_help, |server| {
+        server.counts.requests
+    });
+    if served.is_http {
+        for family in &PROBES {
+            render_family(family.name, family.kind, family.help, family.value);
+        }
+        let help = "Answers of the server, by the class of their status.";
+        families.head("responses_total", "counter", help);
+        for server in &servers {
+            families.classes(&server.labels, server.counts.answers);
         }
     }
-    let help = "Answers of the server, by the class of their status.";
-    families.head("responses_total", "counter", help);
-    for server in &servers {
-        families.classes(&server.labels, server.counts.answers);
-    }
-    for (name, help, time) in HISTOGRAMS {
+    for (name, help, time) in served.times {
         families.head(name, "histogram", help);
         for server in &servers {
             let counts = server.peer.load().latency(time);
@@ -51,19 +112,6 @@ pub(super) fn render(groups: &Upstreams, now: Instant, out: &mut String) {
         }
     }
 }
-
-const HISTOGRAMS: [(&str, &str, ResponseTime); 2] = [
-    (
-        "header_seconds",
-        "Time until the head of an answer.",
-        ResponseTime::Header,
-    ),
-    (
-        "response_seconds",
-        "Time until the end of an answer.",
-        ResponseTime::LastByte,
-    ),
-];
 
 /// A server as of now.
 struct Server {
@@ -80,11 +128,11 @@ struct Family {
     value: fn(&Server) -> u64,
 }
 
-const FAMILIES: [Family; 10] = [
+const FAMILIES: [Family; 7] = [
     Family {
         name: "up",
         kind: "gauge",
-        help: "1 if requests are sent to the server.",
+        help: "1 if the server is used.",
         value: |server| u64::from(server.state == PeerState::Up),
     },
     Family {
@@ -96,14 +144,8 @@ const FAMILIES: [Family; 10] = [
     Family {
         name: "active",
         kind: "gauge",
-        help: "Requests and tunnels that use the server.",
+        help: "Requests, tunnels or sessions that use the server.",
         value: |server| u64::from(server.peer.active()),
-    },
-    Family {
-        name: "requests_total",
-        kind: "counter",
-        help: "Requests that were sent to the server, each try counted.",
-        value: |server| server.counts.requests,
     },
     Family {
         name: "sent_bytes_total",
@@ -129,6 +171,10 @@ const FAMILIES: [Family; 10] = [
         help: "Times that the server became unavailable because of max_fails.",
         value: |server| server.counts.unavailable,
     },
+];
+
+/// Of servers that are probed.
+const PROBES: [Family; 2] = [
     Family {
         name: "health_checks_total",
         kind: "counter",

@@ -6,22 +6,27 @@ use super::connection::UpstreamConnection;
 use super::content::{PieceFraming, RequestContent};
 use super::fault::{Fault, Step};
 use super::hints;
+use super::pump::Pump;
 use super::scan::HeadScan;
 use super::trace::{HeadMemory, UpstreamTrace};
-use crate::exchange::Exchange;
+use crate::exchange::{ContentError, Exchange};
 use crate::local::Local;
 use crate::request::Request;
 use mill_config::config::settings::PassSettings;
 use mill_http::field::Field;
 use mill_http::h1::response::{RequestKind, ResponseHead};
 use mill_http::status::Status;
+use mill_multiplex::call::Call;
+use mill_multiplex::carrier::Carrier;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::race::{Either, race};
 use mill_runtime::stream::Stream;
 use mill_runtime::time::Duration;
 use mill_tls::transport::TransportOf;
+use std::cell::Cell;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::Poll;
 
 /// What all tries of a request have in common.
@@ -73,6 +78,14 @@ impl<'a, E: Engine> Attempt<'a, E> {
         connection.stream().write(Payload::Copy(head));
         let mut reading = HeadReading::new(self.local, self.trace, scan);
         reading.hints = self.passes_hints.then(Vec::new);
+        if let Carrier::Call(call) = connection.stream()
+            && let Some(fault) = self.pump(call, content, exchange, request)
+        {
+            let found = self.wait(&mut reading, connection, exchange, request).await;
+            let found = found.map_err(|other| fault.get().map_or(other, Fault::Content));
+            self.pass_hints(&mut reading, exchange, request);
+            return Ok(reading.into_answer(found?));
+        }
         let sending = self.send_content(connection, content, exchange, request);
         let answering = poll_fn(|_| reading.poll_head(connection.stream(), request));
         let (found, is_sent_whole) = match race(sending, answering).await {
@@ -95,6 +108,33 @@ impl<'a, E: Engine> Attempt<'a, E> {
         connection.may_be_kept =
             is_sent_whole && answer.head.keep_alive && connection.stream().queued() == 0;
         Ok(answer)
+    }
+
+    /// Has the content follow in a task of its own, while the answer comes, if it is passed on as it arrives and the client's
+    /// side can be shared; then there will be what ends it early. `None`: it is sent before the answer is read on.
+    fn pump<X: Exchange<Engine = E>>(
+        &self,
+        call: &Call<TransportOf<E>>,
+        content: &mut RequestContent<E>,
+        exchange: &mut X,
+        request: &Request,
+    ) -> Option<Rc<Cell<Option<ContentError>>>> {
+        if self.pieces != PieceFraming::UntilEnd {
+            return None;
+        }
+        let first = content.take_first()?;
+        match exchange.share_content(request) {
+            Some(shared) => {
+                if !first.is_empty() {
+                    call.write(Payload::Copy(&first));
+                }
+                Pump::start(shared, call, request, self.local)
+            }
+            None => {
+                content.put_first(first);
+                None
+            }
+        }
     }
 
     /// Waits for the head, as long as something of it comes every `proxy_read_timeout`, and the client is there.
@@ -194,7 +234,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
     /// and the client has not left.
     pub(super) async fn drain(
         &self,
-        stream: &TransportOf<E>,
+        stream: &impl Stream,
         most: u64,
         has_left: impl Fn() -> bool,
     ) -> Result<(), Fault> {
@@ -251,7 +291,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
     /// Ready with the head of the final answer; interim ones before it are passed over.
     pub(super) fn poll_head(
         &mut self,
-        stream: &TransportOf<E>,
+        stream: &impl Stream,
         request: &Request,
     ) -> Poll<Result<ResponseHead, Fault>> {
         let mut share_left = SHARE_PER_TURN;
@@ -311,7 +351,7 @@ impl<'a, E: Engine> HeadReading<'a, E> {
     /// at and taken, and the head once it is whole.
     fn take(
         &mut self,
-        stream: &TransportOf<E>,
+        stream: &impl Stream,
         request: &Request,
     ) -> Result<(usize, usize, Option<ResponseHead>), Fault> {
         let (scan, into, local) = (&mut self.scan, &mut self.memory, self.local);

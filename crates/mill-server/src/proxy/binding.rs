@@ -116,6 +116,6 @@ impl<E: Engine> Proxying<'_, E> {
 const EPERM: i32 = 1;
 
 /// Whether bind(2) says so of addresses: EPERM, EACCES, EINVAL, EAFNOSUPPORT, EADDRINUSE, EADDRNOTAVAIL.
-pub(super) const fn is_of_bind(code: i32) -> bool {
+pub(crate) const fn is_of_bind(code: i32) -> bool {
     matches!(code, EPERM | 13 | 22 | 97 | 98 | 99)
 }

@@ -5,18 +5,21 @@ use super::connection::UpstreamConnection;
 use super::decision::Method;
 use super::fault::Fault;
 use super::trace::TriedServer;
-use super::{FailedTry, Proxying, tls};
+use super::{FailedTry, Proxying, http, tls};
 use crate::exchange::Exchange;
 use crate::log::Text;
 use crate::request::Request;
 use mill_config::config::LogLevel;
+use mill_multiplex::carrier::Carrier;
+use mill_multiplex::{Multiplexed, Options};
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
-use mill_runtime::stream::Stream;
-use mill_tls::transport::Transport;
+use mill_runtime::stream::{Stream, StreamError};
+use mill_tls::transport::{Transport, TransportOf};
 use mill_upstream::pool::Reuse;
 use mill_upstream::select::{NoPeer, Selected, Selection};
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -92,10 +95,23 @@ impl<E: Engine> Proxying<'_, E> {
         let (scheduler, group) = (&self.local.scheduler, &self.group);
         let (now, task) = (scheduler.now(), scheduler.current());
         let scope = self.scope.as_deref();
-        if let Some((stream, reuse)) = group.take_idle(selected.peer(), scope, now) {
+        let is_http2 = http::is_http2(self.target.pass.protocol, request);
+        if is_http2 {
+            let is_begun = Cell::new(false);
+            let shared = group.share(selected.peer(), scope, |known| {
+                is_begun.set(known.is_begun());
+                known.open()
+            });
+            if let Some(call) = shared {
+                let reuse = Reuse::shared(is_begun.get(), now);
+                let group = Rc::clone(group);
+                let carrier = Carrier::Call(call);
+                return Ok(UpstreamConnection::new(carrier, reuse, selected, group));
+            }
+        } else if let Some((stream, reuse)) = group.take_idle(selected.peer(), scope, now) {
             stream.set_task(task);
-            let group = Rc::clone(group);
-            return Ok(UpstreamConnection::new(stream, reuse, selected, group));
+            let (group, carrier) = (Rc::clone(group), Carrier::Own(stream));
+            return Ok(UpstreamConnection::new(carrier, reuse, selected, group));
         }
         let address = selected.peer().address();
         let options = self.connect_options();
@@ -103,7 +119,7 @@ impl<E: Engine> Proxying<'_, E> {
         let stream = match opened {
             Ok(stream) => match &self.securing {
                 None => Transport::Tcp(stream),
-                Some(securing) => securing.wrap(stream, self.local),
+                Some(securing) => securing.wrap(stream, is_http2, self.local),
             },
             Err(error) => {
                 let fault = self.not_opened(error, request);
@@ -129,12 +145,48 @@ impl<E: Engine> Proxying<'_, E> {
             established = Err(Fault::NotSecured);
         }
         match established {
+            Ok(()) if is_http2 => self.share(stream, selected),
             Ok(()) => {
                 let (group, reuse) = (Rc::clone(group), Reuse::new(self.scope.clone(), now));
-                Ok(UpstreamConnection::new(stream, reuse, selected, group))
+                let carrier = Carrier::Own(stream);
+                Ok(UpstreamConnection::new(carrier, reuse, selected, group))
             }
             Err(fault) => Err(FailedTry::before(fault, selected)),
         }
+    }
+}
+
+impl<E: Engine> Proxying<'_, E> {
+    /// The first request on a new connection that others may share.
+    fn share(
+        &self,
+        stream: TransportOf<E>,
+        selected: Selected,
+    ) -> Result<UpstreamConnection<E>, FailedTry> {
+        let group = &self.group;
+        let options = Options {
+            idle_timeout: group.group.config().keepalive.timeout,
+            ..Options::default()
+        };
+        let (now, scheduler) = (self.local.scheduler.now(), &self.local.scheduler);
+        let scheme: &[u8] = match self.securing {
+            Some(_) => b"https",
+            None => b"http",
+        };
+        let started = Multiplexed::start(stream, scheme, &options, scheduler);
+        let Some((connection, call)) = started.and_then(|known| {
+            let call = known.open()?;
+            Some((known, call))
+        }) else {
+            return Err(FailedTry::before(
+                Fault::NotConnected(StreamError::Refused),
+                selected,
+            ));
+        };
+        group.offer(selected.peer(), self.scope.clone(), &connection);
+        let (group, carrier) = (Rc::clone(group), Carrier::Call(call));
+        let reuse = Reuse::shared(false, now);
+        Ok(UpstreamConnection::new(carrier, reuse, selected, group))
     }
 }
 

@@ -1,12 +1,13 @@
 //! A connection to an upstream server while a request uses it.
 
+use super::CarrierOf;
 use super::session::Binding;
 use crate::upstreams::WorkerGroup;
 use crate::upstreams::queue::Freed;
+use mill_multiplex::carrier::Carrier;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::Instant;
-use mill_tls::transport::TransportOf;
 use mill_upstream::pool::Reuse;
 use mill_upstream::select::Selected;
 use std::fmt;
@@ -15,7 +16,7 @@ use std::rc::Rc;
 /// A connection that belongs to one request. Dropping it closes it; `release` keeps it for another request if it
 /// may be kept. The server counts as in use until then.
 pub struct UpstreamConnection<E: Engine> {
-    stream: TransportOf<E>,
+    stream: CarrierOf<E>,
     selected: Selected,
     /// Dropped after `selected`.
     _freed: Freed,
@@ -33,7 +34,7 @@ pub struct UpstreamConnection<E: Engine> {
 
 impl<E: Engine> UpstreamConnection<E> {
     pub(super) fn new(
-        stream: TransportOf<E>,
+        stream: CarrierOf<E>,
         reuse: Reuse,
         selected: Selected,
         group: Rc<WorkerGroup<E>>,
@@ -51,12 +52,17 @@ impl<E: Engine> UpstreamConnection<E> {
         }
     }
 
-    pub(super) const fn stream(&self) -> &TransportOf<E> {
+    pub(super) const fn stream(&self) -> &CarrierOf<E> {
         &self.stream
     }
 
     pub(super) const fn selected(&mut self) -> &mut Selected {
         &mut self.selected
+    }
+
+    /// The server has said that it did not begin with the request.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(&self.stream, Carrier::Call(call) if call.is_refused())
     }
 
     /// Bytes that have arrived and were not taken.
@@ -78,9 +84,12 @@ impl<E: Engine> UpstreamConnection<E> {
     pub(super) fn release(mut self, now: Instant) {
         self.selected.completed(now);
         let is_clean = self.stream.queued() == 0 && self.unread() == 0;
-        if self.may_be_kept && is_clean {
-            self.group
-                .keep(self.selected.peer(), self.stream, self.reuse, now);
+        if let Carrier::Own(stream) = self.stream
+            && self.may_be_kept
+            && is_clean
+        {
+            let peer = self.selected.peer();
+            self.group.keep(peer, stream, self.reuse, now);
         }
     }
 }

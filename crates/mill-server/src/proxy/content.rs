@@ -6,6 +6,7 @@ mod memory;
 /// Reading it into memory or a file.
 mod store;
 
+use super::CarrierOf;
 use super::fault::Fault;
 use super::http::{self, ContentFraming};
 use crate::answer::Answer;
@@ -26,7 +27,6 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::race::{Either, race};
 use mill_runtime::stream::Stream;
-use mill_tls::transport::TransportOf;
 use mill_upstream::fastcgi;
 use std::any::Any;
 use std::fmt;
@@ -42,6 +42,8 @@ pub(super) enum PieceFraming {
     Chunks,
     /// FastCGI's standard input, which is ended even without content.
     Records,
+    /// None, and its end is the end of the stream: HTTP/2.
+    UntilEnd,
 }
 
 /// The content, read whole before the first try (`proxy_request_buffering on`), or passed on as it arrives.
@@ -223,11 +225,14 @@ impl<E: Engine> RequestContent<E> {
     }
 
     /// What stands around its pieces.
-    pub(super) const fn pieces(&self, protocol: PassProtocol, request: &Request) -> PieceFraming {
+    pub(super) fn pieces(&self, protocol: PassProtocol, request: &Request) -> PieceFraming {
         match (self, protocol) {
             (_, PassProtocol::Fastcgi) => PieceFraming::Records,
             (Self::Streamed { .. }, _) if request.message.head.content_length.is_none() => {
-                PieceFraming::Chunks
+                match http::is_http2(protocol, request) {
+                    true => PieceFraming::UntilEnd,
+                    false => PieceFraming::Chunks,
+                }
             }
             _ => PieceFraming::None,
         }
@@ -241,6 +246,24 @@ impl<E: Engine> RequestContent<E> {
     /// Whether it is passed on as it arrives.
     pub(super) const fn is_streamed(&self) -> bool {
         matches!(self, Self::Streamed { .. })
+    }
+
+    /// What had come of content that is passed on as it arrives; it is begun then.
+    pub(super) fn take_first(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::Streamed { first, begun } => {
+                *begun = true;
+                Some(std::mem::take(first))
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives it back.
+    pub(super) fn put_first(&mut self, bytes: Vec<u8>) {
+        if let Self::Streamed { first, .. } = self {
+            *first = bytes;
+        }
     }
 
     /// Makes it ready to be sent from its beginning.
@@ -265,7 +288,7 @@ impl<E: Engine> RequestContent<E> {
     /// Hands the next piece over to the stream; false when there is none.
     pub(super) async fn send_piece<X: Exchange<Engine = E>>(
         &mut self,
-        stream: &TransportOf<E>,
+        stream: &CarrierOf<E>,
         local: &Local<E>,
         exchange: &mut X,
         request: &Request,
@@ -347,7 +370,7 @@ impl<E: Engine> RequestContent<E> {
 impl PieceFraming {
     const fn bytes_max(self) -> usize {
         match self {
-            Self::None | Self::Chunks => PIECE_BYTES,
+            Self::None | Self::Chunks | Self::UntilEnd => PIECE_BYTES,
             Self::Records => fastcgi::STDIN_CONTENT_BYTES_MAX,
         }
     }
@@ -355,7 +378,7 @@ impl PieceFraming {
     /// Writes a piece of at most `bytes_max` bytes.
     fn write<E: Engine>(
         self,
-        stream: &TransportOf<E>,
+        stream: &CarrierOf<E>,
         local: &Local<E>,
         piece: Payload<'_, FileOf<E>>,
     ) {
@@ -365,7 +388,7 @@ impl PieceFraming {
         let len = piece.len();
         let mut begin = local.take_buffer();
         match self {
-            Self::None => stream.write(piece),
+            Self::None | Self::UntilEnd => stream.write(piece),
             Self::Chunks => {
                 emit_chunk_head(len, &mut begin);
                 stream.write(Payload::Copy(&begin));
@@ -386,6 +409,7 @@ impl PieceFraming {
     fn write_end(self, stream: &impl Stream) {
         match self {
             Self::None => {}
+            Self::UntilEnd => stream.shutdown(),
             Self::Chunks => stream.write(Payload::Copy(LAST_CHUNK)),
             Self::Records => stream.write(Payload::Copy(&fastcgi::STDIN_END)),
         }

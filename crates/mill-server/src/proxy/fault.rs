@@ -42,6 +42,8 @@ pub(crate) enum Fault {
     NotBound,
     /// The handshake of TLS failed, or the server's certificate is not valid, and the log says why.
     NotSecured,
+    /// The server has said that it did not begin with the request (GOAWAY or REFUSED_STREAM, RFC 9113 8.7).
+    NotBegun,
     /// The group has no server that may be tried.
     NoPeer,
     /// An answer with a status that `proxy_next_upstream` names.
@@ -63,7 +65,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    pub(super) const fn words(self) -> &'static str {
+    pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Connecting => "connecting to upstream",
             Self::Sending => "sending request to upstream",
@@ -98,9 +100,11 @@ impl Fault {
     pub(crate) const fn kind(self) -> Option<NextUpstream> {
         Some(match self {
             Self::TimedOut(_) => NextUpstream::TIMEOUT,
-            Self::Failed(..) | Self::NotConnected(_) | Self::NotSecured | Self::ClosedEarly(_) => {
-                NextUpstream::ERROR
-            }
+            Self::Failed(..)
+            | Self::NotConnected(_)
+            | Self::NotSecured
+            | Self::NotBegun
+            | Self::ClosedEarly(_) => NextUpstream::ERROR,
             Self::InvalidHead(_)
             | Self::InvalidSwitch
             | Self::HeadTooBig
@@ -133,7 +137,7 @@ impl Fault {
 
     pub(crate) const fn level(self) -> LogLevel {
         match self {
-            Self::ClientGone(_) => LogLevel::Info,
+            Self::ClientGone(_) | Self::NotBegun => LogLevel::Info,
             Self::Failed(_, StreamError::Other(_)) | Self::NotConnected(StreamError::Other(_)) => {
                 LogLevel::Crit
             }
@@ -147,7 +151,7 @@ impl Fault {
     }
 
     /// The text for the log. A connection that could not even begin is the only fault whose text names the server.
-    pub(super) const fn of(self, server: &[u8]) -> FaultAt<'_> {
+    pub(crate) const fn of(self, server: &[u8]) -> FaultAt<'_> {
         FaultAt {
             fault: self,
             server,
@@ -157,7 +161,7 @@ impl Fault {
 
 /// A fault with the server's name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FaultAt<'a> {
+pub(crate) struct FaultAt<'a> {
     fault: Fault,
     server: &'a [u8],
 }
@@ -215,6 +219,11 @@ impl fmt::Display for Fault {
                 "upstream sent invalid response: {fault} while {}",
                 Step::Reading.words()
             ),
+            Self::NotBegun => write!(
+                out,
+                "upstream did not begin with the request while {}",
+                Step::Sending.words()
+            ),
             Self::InvalidSwitch => write!(
                 out,
                 "upstream switched protocols without being asked while {}",
@@ -248,7 +257,7 @@ impl fmt::Display for Fault {
 }
 
 /// Linux's number of the error, which the log shows.
-const fn number(error: StreamError) -> i32 {
+pub(crate) const fn number(error: StreamError) -> i32 {
     match error {
         StreamError::Reset
         | StreamError::Truncated
@@ -261,7 +270,7 @@ const fn number(error: StreamError) -> i32 {
 }
 
 /// What nginx's log calls a handshake with a server.
-pub(super) const HANDSHAKING: &str = "SSL handshaking to upstream";
+pub(crate) const HANDSHAKING: &str = "SSL handshaking to upstream";
 
 /// nginx's status for a client that closed its connection before its answer; it is only logged.
 pub(super) const CLIENT_CLOSED_REQUEST: Status = Status(499);

@@ -4,9 +4,11 @@
 //! cannot read it in another way.
 
 use super::target::Target;
+use super::trailers;
 use crate::local::Local;
 use crate::request::Request;
 use crate::variables;
+use mill_config::config::PassProtocol;
 use mill_config::config::settings::{HttpVersion, ProxyHttpSettings};
 use mill_http::escape::{EscapeSet, escape_uri};
 use mill_http::field::{KnownField, ListElements, NameKind, is_token_byte};
@@ -57,6 +59,9 @@ pub(super) fn emit_request<E: Engine>(
     emit_request_line(target, http, request, local, out);
     let asked = emit_set_fields(target, http, request, local, out);
     emit_framing(framing, out);
+    if http.http_version == HttpVersion::Http2 && trailers::are_asked_for(request) {
+        emit_field(b"TE", b"trailers", out);
+    }
     if pass.pass_request_headers {
         emit_client_fields(http, request, out);
     }
@@ -102,7 +107,12 @@ fn emit_request_line<E: Engine>(
 }
 
 pub(super) const fn is_http11(http: &ProxyHttpSettings) -> bool {
-    matches!(http.http_version, HttpVersion::Http11)
+    !matches!(http.http_version, HttpVersion::Http10)
+}
+
+/// Whether the request goes over a stream of HTTP/2.
+pub(super) fn is_http2(protocol: PassProtocol, request: &Request) -> bool {
+    protocol == PassProtocol::Http && request.location.proxy_http.http_version == HttpVersion::Http2
 }
 
 /// The target as the server gets it, RFC 9112 3.2.1: as the client has sent it, if nothing replaces or has changed it.

@@ -34,10 +34,14 @@ pub(super) fn target<'a, E: Engine>(
     request: &mut Request,
     local: &Local<E>,
 ) -> Result<Target, BadAddress<'a>> {
-    let is_http = pass.protocol == PassProtocol::Http;
+    let is_http = pass.protocol == PassProtocol::Http && !pass.is_grpc;
     let (address, tls, default_port) = match pass.protocol {
+        PassProtocol::Http if pass.is_grpc => behind_grpc_scheme(text),
         PassProtocol::Http => behind_scheme(text)?,
-        PassProtocol::Uwsgi => (after(text, b"uwsgi://").unwrap_or(text), false, 0),
+        PassProtocol::Uwsgi => match after(text, b"suwsgi://") {
+            Some(address) => (address, true, 0),
+            None => (after(text, b"uwsgi://").unwrap_or(text), false, 0),
+        },
         _ => (text, false, 0),
     };
     let url = Url::parse(address, default_port, is_http);
@@ -63,7 +67,7 @@ pub(super) fn target<'a, E: Engine>(
         servers,
         tls,
         evaluated: Some(proxy_host(&url, default_port)),
-        whole_uri: Some(whole_uri(url.uri)),
+        whole_uri: is_http.then(|| whole_uri(url.uri)),
         key: upstream.map_or_else(Vec::new, |upstream| key(upstream, request, local)),
     })
 }
@@ -74,6 +78,15 @@ fn behind_scheme(text: &[u8]) -> Result<(&[u8], bool, u16), BadAddress<'_>> {
         (Some(address), _) if !address.is_empty() => Ok((address, false, HTTP_PORT)),
         (None, Some(address)) if !address.is_empty() => Ok((address, true, HTTPS_PORT)),
         _ => Err(BadAddress::NoScheme(text)),
+    }
+}
+
+/// The same for gRPC, where the scheme may be left out.
+fn behind_grpc_scheme(text: &[u8]) -> (&[u8], bool, u16) {
+    match (after(text, b"grpc://"), after(text, b"grpcs://")) {
+        (Some(address), _) => (address, false, HTTP_PORT),
+        (None, Some(address)) => (address, true, HTTPS_PORT),
+        (None, None) => (text, false, HTTP_PORT),
     }
 }
 

@@ -166,7 +166,7 @@ impl<E: Engine> Probe<E> {
         let securing = Securing::of_pass(&self.pass, request, &self.local);
         let stream = match &securing {
             None => Transport::Tcp(stream),
-            Some(securing) => securing.wrap(stream, &self.local),
+            Some(securing) => securing.wrap(stream, false, &self.local),
         };
         stream.begin_tls();
         let trace = UpstreamTrace::default();

@@ -98,6 +98,9 @@ impl<E: Engine> Proxying<'_, E> {
         let mut content = UpstreamContent::new(
             connection, scheduler, trace, head.body, len, timeout, is_head,
         );
+        if self.target.pass.protocol == PassProtocol::Uwsgi {
+            content.trust_fin();
+        }
         // As nginx, which limits only what it reads ahead of the client.
         if accel.buffering.unwrap_or(self.settings.buffering)
             && let Some(pace) = ReadPace::of(&self.settings, request, self.local)

@@ -26,6 +26,7 @@ impl<E: Engine> Proxying<'_, E> {
                 | Fault::Content(_)
                 | Fault::NotSpelled
                 | Fault::NotBound
+                | Fault::NotBegun
                 | Fault::Status(403 | 404)
         );
         let outcome = if blames_server {
@@ -79,6 +80,7 @@ impl<E: Engine> Proxying<'_, E> {
                 | Fault::Failed(Step::Connecting, _)
                 | Fault::NotConnected(_)
                 | Fault::NotSecured
+                | Fault::NotBegun
         );
         let may_be_repeated = !reached
             || settings

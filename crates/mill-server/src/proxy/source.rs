@@ -18,7 +18,7 @@ use mill_http::h1::response::BodyStep;
 use mill_http::range::ByteRange;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
-use mill_runtime::stream::Stream;
+use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
 use std::fmt;
 use std::rc::Rc;
@@ -47,6 +47,8 @@ pub(super) struct UpstreamContent<E: Engine> {
     copy: Option<Box<FileCopy<E>>>,
     /// The part of the content that is given out, where it is not all of it.
     part: Option<Part>,
+    /// FIN is an end also where TLS has not said so.
+    trusts_fin: bool,
 }
 
 /// A range of the content.
@@ -82,11 +84,17 @@ impl<E: Engine> UpstreamContent<E> {
             trailers: None,
             copy: None,
             part: None,
+            trusts_fin: false,
         };
         if content.body.is_complete() {
             content.complete(is_head);
         }
         content
+    }
+
+    /// Servers of uwsgi end connections under TLS without `close_notify`, and their answers with the connection.
+    pub(super) const fn trust_fin(&mut self) {
+        self.trusts_fin = true;
     }
 
     /// Reads no faster than this from now on.
@@ -157,6 +165,12 @@ impl<E: Engine> UpstreamContent<E> {
             let stream = connection.stream();
             match stream.poll_readable(1) {
                 Poll::Pending => return self.poll_deadline(),
+                Poll::Ready(Err(StreamError::Unfinished))
+                    if self.trusts_fin && self.body.is_completed_by_end() =>
+                {
+                    self.complete(false);
+                    return Poll::Ready(Ok(()));
+                }
                 Poll::Ready(Err(error)) => {
                     return Poll::Ready(Err(Fault::Failed(Step::Reading, error)));
                 }

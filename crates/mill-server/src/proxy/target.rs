@@ -89,8 +89,11 @@ impl Target {
     pub(super) fn emit_url(&self, server: &[u8], request: &Request, url: &mut Vec<u8>) {
         let protocol = self.pass.protocol;
         let scheme = match protocol {
+            PassProtocol::Http if self.pass.is_grpc && self.tls => "grpcs",
+            PassProtocol::Http if self.pass.is_grpc => "grpc",
             PassProtocol::Http if self.tls => "https",
             PassProtocol::Http => "http",
+            PassProtocol::Uwsgi if self.tls => "suwsgi",
             other => other.prefix(),
         };
         for part in [scheme.as_bytes(), b"://", server] {

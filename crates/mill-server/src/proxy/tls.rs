@@ -15,13 +15,20 @@ use std::sync::Arc;
 
 /// How the connections of a request are secured.
 #[derive(Debug)]
-pub(super) struct Securing {
+pub(crate) struct Securing {
     context: ClientContext,
     /// `proxy_ssl_name`, without a port.
     name: Vec<u8>,
 }
 
 impl Securing {
+    pub(crate) fn new(context: ClientContext, name: &[u8]) -> Self {
+        Self {
+            context,
+            name: without_port(name).to_vec(),
+        }
+    }
+
     /// `None`: they are in clear.
     pub(super) fn of<E: Engine>(
         target: &Target,
@@ -51,10 +58,7 @@ impl Securing {
             Some(template) => variables::evaluate(template, request, local),
             None => host.to_vec(),
         };
-        Some(Self {
-            context,
-            name: without_port(&name).to_vec(),
-        })
+        Some(Self::new(context, &name))
     }
 
     /// What a connection is kept for.
@@ -63,8 +67,13 @@ impl Securing {
     }
 
     /// A connection that is secured once [`Transport::begin_tls`] is called.
-    pub(super) fn wrap<E: Engine>(&self, stream: E::Stream, local: &Local<E>) -> TransportOf<E> {
-        let (config, name) = self.context.for_server(&self.name);
+    pub(crate) fn wrap<E: Engine>(
+        &self,
+        stream: E::Stream,
+        is_http2: bool,
+        local: &Local<E>,
+    ) -> TransportOf<E> {
+        let (config, name) = self.context.for_server(&self.name, is_http2);
         Transport::client(stream, config, name, local.tls.clone())
     }
 }
@@ -78,19 +87,27 @@ pub(super) fn log_fault<E: Engine>(
     let Some(fault) = stream.tls_fault() else {
         return false;
     };
-    let words = match &fault {
-        Fault::Protocol(error) if fault.is_of_certificate() => {
-            format!("upstream SSL certificate verify error: ({error})")
-        }
-        Fault::Closed => format!("{fault}"),
-        _ => format!("SSL_do_handshake() failed (SSL: {fault})"),
-    };
+    let words = words(&fault);
     local.log_error(
         request,
         LogLevel::Error,
         format_args!("{words} while {HANDSHAKING}"),
     );
     true
+}
+
+/// Why a handshake with a server failed.
+pub(crate) fn words(fault: &Fault) -> String {
+    if let Some(name) = fault.unmatched_name() {
+        return format!("upstream SSL certificate does not match \"{name}\"");
+    }
+    match fault {
+        Fault::Protocol(error) if fault.is_of_certificate() => {
+            format!("upstream SSL certificate verify error: ({error})")
+        }
+        Fault::Closed => format!("{fault}"),
+        _ => format!("SSL_do_handshake() failed (SSL: {fault})"),
+    }
 }
 
 /// A host without its port; an address of IPv6 without its brackets.

@@ -13,17 +13,23 @@ pub(super) fn are_kept(protocol: PassProtocol, settings: &PassSettings) -> bool 
     settings.pass_trailers && protocol == PassProtocol::Http
 }
 
-/// Whether the client says that it takes trailers (RFC 9110 6.5.1).
+/// Whether the client takes trailers (RFC 9110 6.5.1): in HTTP/2 they need no other framing.
 pub(super) fn are_wanted(request: &Request) -> bool {
+    match request.message.head.version {
+        Version::Http2 => true,
+        Version::Http11 => are_asked_for(request),
+        Version::Http10 => false,
+    }
+}
+
+/// Whether the client says so.
+pub(super) fn are_asked_for(request: &Request) -> bool {
     let message = &request.message;
     let mut fields = message.head.fields.iter();
-    // In HTTP/2 they need no other framing.
-    message.head.version == Version::Http2
-        || message.head.version == Version::Http11
-            && fields.any(|field| {
-                let value = field.value.of(&message.bytes);
-                field.known == KnownField::Te && http::has_option(value, b"trailers")
-            })
+    fields.any(|field| {
+        let value = field.value.of(&message.bytes);
+        field.known == KnownField::Te && http::has_option(value, b"trailers")
+    })
 }
 
 /// The trailers in these bytes, which the coding's rules hold for already, that the client gets: not hidden ones, nor

@@ -11,7 +11,6 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
-use mill_tls::transport::TransportOf;
 use record::{Carried, Record};
 use std::fmt;
 use std::task::Poll;
@@ -72,12 +71,12 @@ impl<E: Engine> Tunnel<E> {
     }
 
     /// Carries bytes; ready once, when the tunnel has ended and its request is logged.
-    pub(crate) fn poll(&mut self, near: &TransportOf<E>, local: &Local<E>) -> Poll<()> {
+    pub(crate) fn poll(&mut self, near: &impl Stream, local: &Local<E>) -> Poll<()> {
         self.poll_end(near, local)
             .map(|end| self.conclude(end, local))
     }
 
-    fn poll_end(&mut self, near: &TransportOf<E>, local: &Local<E>) -> Poll<End> {
+    fn poll_end(&mut self, near: &impl Stream, local: &Local<E>) -> Poll<End> {
         let far = self.far.stream();
         let (upwards, downwards) = (&mut self.upwards, &mut self.downwards);
         if let Err(broken) = upwards.carry(near, far, downwards.finished, local) {
@@ -134,8 +133,8 @@ impl Direction {
     /// the worker get their turn. `is_last`: the opposite direction is finished, and so does not look after `to`.
     fn carry<E: Engine>(
         &mut self,
-        from: &TransportOf<E>,
-        to: &TransportOf<E>,
+        from: &impl Stream,
+        to: &impl Stream,
         is_last: bool,
         local: &Local<E>,
     ) -> Result<(), Broken> {
@@ -166,7 +165,7 @@ impl Direction {
         Ok(())
     }
 
-    fn pass<E: Engine>(&mut self, from: &TransportOf<E>, to: &TransportOf<E>, local: &Local<E>) {
+    fn pass<E: Engine>(&mut self, from: &impl Stream, to: &impl Stream, local: &Local<E>) {
         let mut piece = local.take_buffer();
         from.read(|bytes| {
             let bytes = bytes.get(..PIECE_BYTES).unwrap_or(bytes);

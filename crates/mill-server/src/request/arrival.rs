@@ -7,6 +7,7 @@ use crate::log::Text;
 use crate::request::{CaptureSet, ConnectionFacts, Message, Phase, Request, Sent};
 use crate::site::Site;
 use crate::zones;
+use mill_config::config::settings::VerifyClient;
 use mill_config::config::{LogLevel, ProbingLocation, Server, ServerName, VirtualHosts};
 use mill_http::method::Method;
 use mill_http::refusal::emit_ignored_field;
@@ -14,6 +15,7 @@ use mill_http::status::Status;
 use mill_http::target;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
+use mill_tls::client_check::Verified;
 use std::cell::Cell;
 use std::fmt;
 use std::net::IpAddr;
@@ -58,6 +60,7 @@ impl Request {
         log_ignored_fields(&request, false, local);
         if !request.path_is_invalid {
             request.find_server(hosts);
+            request.is_misdirected = is_misdirected(&request, hosts);
             request
                 .message
                 .head
@@ -123,6 +126,7 @@ impl Request {
             closing: false,
             redirect_target: None,
             path_is_invalid: false,
+            is_misdirected: false,
             pipelined: arrival.pipelined,
             id: None,
             real_root: None,
@@ -221,6 +225,7 @@ pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase
         log(request, local, format_args!("{text}"));
         return ControlFlow::Break(Answer::Status(Status::TO_HTTPS));
     }
+    check_certificate(request, local)?;
     if request.path_is_invalid {
         let text = "client sent invalid request while reading client request line";
         log(request, local, format_args!("{text}"));
@@ -236,12 +241,65 @@ pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase
     ControlFlow::Break(Answer::Status(Status::METHOD_NOT_ALLOWED))
 }
 
+/// What a server with `ssl_verify_client` asks for. Such a server's answers are never kept: others could get them without a
+/// certificate.
+fn check_certificate<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<FileOf<E>> {
+    let verify = request.server.location.tls.verify_client;
+    if verify == VerifyClient::Off {
+        return ControlFlow::Continue(());
+    }
+    request.pure = false;
+    let connection = Rc::clone(&request.connection);
+    let Some(facts) = connection.tls.get() else {
+        return ControlFlow::Continue(());
+    };
+    if request.is_misdirected {
+        let text = "client attempted to request the server name different from the one that was \
+                    negotiated while reading client request headers";
+        log(request, local, format_args!("{text}"));
+        return ControlFlow::Break(Answer::Status(Status::MISDIRECTED_REQUEST));
+    }
+    match &facts.verified {
+        Verified::Failed {
+            is_untrusted: true, ..
+        } if verify == VerifyClient::OptionalNoCa => ControlFlow::Continue(()),
+        Verified::Failed { code, reason, .. } => {
+            log(
+                request,
+                local,
+                format_args!(
+                    "client SSL certificate verify error: ({code}:{reason}) while reading client request headers"
+                ),
+            );
+            ControlFlow::Break(Answer::Status(Status::CERTIFICATE_ERROR))
+        }
+        Verified::None if verify == VerifyClient::On => {
+            let text =
+                "client sent no required SSL certificate while reading client request headers";
+            log(request, local, format_args!("{text}"));
+            ControlFlow::Break(Answer::Status(Status::NO_CERTIFICATE))
+        }
+        Verified::None | Verified::Success => ControlFlow::Continue(()),
+    }
+}
+
+/// Whether the request is for another server with `ssl_verify_client` than the one whose settings answered the handshake.
+fn is_misdirected(request: &Request, hosts: &VirtualHosts) -> bool {
+    let facts = request.connection.tls.get();
+    let Some(asked_for) = facts.and_then(|facts| facts.server_name.as_deref()) else {
+        return false;
+    };
+    let verify = request.server.location.tls.verify_client;
+    let asked_for = asked_for.as_bytes();
+    verify != VerifyClient::Off && asked_for != &*request.host() && hosts.is_choice(asked_for)
+}
+
 fn log<E: Engine>(request: &Request, local: &Local<E>, message: fmt::Arguments<'_>) {
     local.log_error(Some(request), LogLevel::Info, message);
 }
 
 /// The IP address of a connection's end; `None` for a UNIX-domain socket.
-pub(super) fn ip(address: &Address) -> Option<IpAddr> {
+pub(crate) fn ip(address: &Address) -> Option<IpAddr> {
     match address {
         Address::Ip(address) => Some(address.ip()),
         Address::Unix(_) => None,

@@ -85,7 +85,7 @@ fn in_lists(lists: &[&[u8]], peer: &Address, settings: &RealIpSettings) -> Optio
     found
 }
 
-fn is_trusted(address: &Address, from: &[Network]) -> bool {
+pub(crate) fn is_trusted(address: &Address, from: &[Network]) -> bool {
     let client = ip(address);
     from.iter().any(|network| network.contains(client))
 }

@@ -20,7 +20,8 @@ use std::sync::Arc;
 /// force; the others end with it.
 pub(crate) fn start<E: Engine>(local: &Rc<Local<E>>, site: &Site) -> Option<TaskId> {
     let may_change = site.config.http.is_some() && has_writing_api(&site.config);
-    let wanted = site.upstreams.iter().filter(|group| {
+    let groups = site.upstreams.iter().chain(site.stream_upstreams.iter());
+    let wanted = groups.filter(|group| {
         let may_have_names = may_change && group.config().explicit;
         may_have_names || !group.names().is_empty()
     });

@@ -49,6 +49,9 @@ mod real_root;
 /// Requests that are passed on to other servers.
 mod proxy;
 
+/// Connections that are passed on as they are.
+mod stream;
+
 /// What is counted of servers and locations.
 mod zones;
 

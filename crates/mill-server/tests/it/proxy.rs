@@ -29,7 +29,7 @@ mod lenient;
 /// How much is read of an answer, and how fast.
 mod limits;
 /// A server of DNS that replies as a test says.
-mod name_server;
+pub(crate) mod name_server;
 /// Names that are resolved while the server runs.
 mod names;
 /// Origins that do what a test says.

@@ -208,7 +208,7 @@ impl Server {
     pub(crate) fn adopt(&mut self, text: &str) {
         self.generation += 1;
         let former = Some(&*self.site);
-        let site = Site::following(former, config(text), self.generation);
+        let site = Site::following(former, config(text), self.generation, None);
         self.site = Arc::new(site);
         for worker in &self.workers {
             worker.order(adopt(&self.site, worker.index));
@@ -309,18 +309,11 @@ impl fmt::Debug for Server {
 
 fn adopt(site: &Arc<Site>, index: usize) -> Order {
     let share = u32::try_from(index).ok();
-    let listeners = site
-        .config
-        .http
-        .as_ref()
-        .map_or(&[][..], |http| &http.listeners);
-    let assigned = listeners
-        .iter()
-        .enumerate()
-        .map(|(listener, configured)| Assigned {
-            listener,
-            share: share.filter(|_| configured.options.reuseport),
-        });
+    let sockets = site.config.sockets();
+    let assigned = sockets.enumerate().map(|(listener, configured)| Assigned {
+        listener,
+        share: share.filter(|_| configured.options.reuseport),
+    });
     Order::Adopt {
         site: Arc::clone(site),
         listeners: assigned.collect(),

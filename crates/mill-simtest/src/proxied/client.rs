@@ -6,6 +6,9 @@ use super::plan::{RequestPlan, TalkPlan};
 use crate::WorldEngine;
 use crate::content;
 use crate::talk::WorldStream;
+use mill_multiplex::call::Call;
+use mill_multiplex::carrier::Carrier;
+use mill_multiplex::{Multiplexed, Options};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
 use mill_runtime::payload::Payload;
@@ -20,9 +23,14 @@ pub(super) struct Client {
     pub(super) engine: WorldEngine,
     pub(super) scheduler: Rc<Scheduler>,
     pub(super) proxy: Address,
+    pub(super) is_http2: bool,
+    pub(super) multiplexed: RefCell<Option<Rc<Multiplexed<WorldStream>>>>,
     /// By the number of the request.
     pub(super) results: RefCell<Vec<(u32, Found)>>,
 }
+
+/// A connection of its own, or a stream of HTTP/2.
+type WorldCarrier = Carrier<WorldStream>;
 
 /// What became of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +70,12 @@ pub(super) async fn perform(client: Rc<Client>, plan: TalkPlan) {
             },
         };
         let is_last = index + 1 == plan.requests.len();
-        let (found, goes_on) = client.ask(&open, request, &plan, is_first, is_last).await;
+        let asked = client.ask(&open, request, &plan, is_first, is_last).await;
+        let (found, goes_on) = match &open {
+            // The proxy has ended the connection before: it is asked on another one.
+            Carrier::Call(call) if call.is_refused() => client.ask_again(request, &plan).await,
+            _ => asked,
+        };
         if let (Found::Left, Some((_, true))) = (&found, request.leaves) {
             // An engine without it would close, which is another way to leave early.
             let _ = open.set(StreamOption::ResetOnClose);
@@ -78,7 +91,36 @@ impl Client {
     }
 
     /// While the neighbour is unknown (no answer to ARP on a bad wire) it tries again.
-    async fn connect(&self) -> Result<WorldStream, StreamError> {
+    async fn connect(&self) -> Result<WorldCarrier, StreamError> {
+        if !self.is_http2 {
+            return self.open().await.map(Carrier::Own);
+        }
+        if let Some(call) = self.call() {
+            return Ok(Carrier::Call(call));
+        }
+        let stream = self.open().await?;
+        // Another talk may have opened one meanwhile.
+        if let Some(call) = self.call() {
+            return Ok(Carrier::Call(call));
+        }
+        let options = Options {
+            idle_timeout: IDLE,
+            ..Options::default()
+        };
+        let started = Multiplexed::start(stream, b"http", &options, &self.scheduler);
+        let connection = started.ok_or(StreamError::Refused)?;
+        let call = connection.open().ok_or(StreamError::Refused)?;
+        *self.multiplexed.borrow_mut() = Some(connection);
+        Ok(Carrier::Call(call))
+    }
+
+    /// A place on the client's connection of HTTP/2, if it has one.
+    fn call(&self) -> Option<Call<WorldStream>> {
+        let multiplexed = self.multiplexed.borrow();
+        multiplexed.as_ref().and_then(Multiplexed::open)
+    }
+
+    async fn open(&self) -> Result<WorldStream, StreamError> {
         let mut attempts = 0;
         loop {
             let (options, task) = (ConnectOptions::default(), self.scheduler.current());
@@ -96,10 +138,26 @@ impl Client {
         }
     }
 
+    /// Makes a request that the proxy did not begin with once more, as often as that happens.
+    async fn ask_again(&self, request: &RequestPlan, plan: &TalkPlan) -> (Found, bool) {
+        for _ in 0..REFUSALS_MAX {
+            let open = match self.connect().await {
+                Ok(open) => open,
+                Err(error) => return (Found::NoConnection(error), false),
+            };
+            let (found, _) = self.ask(&open, request, plan, true, true).await;
+            match &open {
+                Carrier::Call(call) if call.is_refused() => {}
+                _ => return (found, false),
+            }
+        }
+        (Found::Nothing { is_first: true }, false)
+    }
+
     /// Makes a request. Returns what came of it, and whether the connection stays open.
     async fn ask(
         &self,
-        stream: &WorldStream,
+        stream: &WorldCarrier,
         request: &RequestPlan,
         plan: &TalkPlan,
         is_first: bool,
@@ -122,7 +180,11 @@ impl Client {
             Err(_) => return (Found::Nothing { is_first }, false),
         };
         match self.read_answer(&incoming, &head, request).await {
-            Ok((found, is_kept)) => (found, is_kept && !is_last && !plan.is_http10),
+            // A call carries one request.
+            Ok((found, is_kept)) => {
+                let stays = is_kept && !is_last && !plan.is_http10 && !self.is_http2;
+                (found, stays)
+            }
             Err(End::Late) => (Found::Late, false),
             Err(End::Malformed(what)) => (Found::Wrong(format!("{what} in {}", head.0)), false),
             Err(End::Enough) => (Found::Left, false),
@@ -133,7 +195,7 @@ impl Client {
     /// Sends the request as long as it is taken; the proxy may have answered before.
     async fn send(
         &self,
-        stream: &WorldStream,
+        stream: &WorldCarrier,
         request: &RequestPlan,
         plan: &TalkPlan,
         is_last: bool,
@@ -150,7 +212,10 @@ impl Client {
             head += "Connection: close\r\n";
         }
         let posted = request.posted;
-        let is_chunked = posted.is_some_and(|posted| posted.is_chunked) && !plan.is_http10;
+        let may_chunk = self.is_http2 || !plan.is_http10;
+        let is_chunked = posted.is_some_and(|posted| posted.is_chunked) && may_chunk;
+        // HTTP/2 tells the end of content by itself.
+        let has_chunks = is_chunked && !self.is_http2;
         match posted {
             Some(_) if is_chunked => head += "Transfer-Encoding: chunked\r\n",
             Some(posted) => head += &format!("Content-Length: {}\r\n", posted.len),
@@ -159,11 +224,11 @@ impl Client {
         stream.write(Payload::Copy((head + "\r\n").as_bytes()));
         let content = content::of(*number, posted.map_or(0, |posted| posted.len));
         for piece in content.chunks(PIECE_BYTES) {
-            if is_chunked {
+            if has_chunks {
                 stream.write(Payload::Copy(format!("{:X}\r\n", piece.len()).as_bytes()));
             }
             stream.write(Payload::Copy(piece));
-            if is_chunked {
+            if has_chunks {
                 stream.write(Payload::Copy(b"\r\n"));
             }
             let deadline = self.scheduler.now() + PATIENCE;
@@ -172,14 +237,16 @@ impl Client {
                 return;
             }
         }
-        if is_chunked {
+        if has_chunks {
             stream.write(Payload::Copy(b"0\r\n\r\n"));
+        } else if is_chunked {
+            stream.shutdown();
         }
     }
 
     async fn read_answer(
         &self,
-        incoming: &Incoming<'_>,
+        incoming: &Incoming<'_, WorldCarrier>,
         head: &Head,
         request: &RequestPlan,
     ) -> Result<(Found, bool), End> {
@@ -213,6 +280,12 @@ impl Client {
 
 /// How often a client tries to connect: for longer than any partition of a world lasts.
 const ATTEMPTS_MAX: u32 = 60;
+
+/// A connection of HTTP/2 ends when it has carried nothing for so long.
+const IDLE: Duration = Duration::from_secs(20);
+
+/// How often a request is not begun with in a row.
+const REFUSALS_MAX: u32 = 20;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 const PIECE_BYTES: usize = 9_000;

@@ -1,13 +1,12 @@
 //! A message as it arrives: its head, and its content by its framing.
 
-use crate::talk::WorldStream;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::{Readable, Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
 
 /// Reads messages of a stream, each step within [`PATIENCE`].
-pub(super) struct Incoming<'a> {
-    pub(super) stream: &'a WorldStream,
+pub(super) struct Incoming<'a, S: Stream> {
+    pub(super) stream: &'a S,
     pub(super) scheduler: &'a Scheduler,
 }
 
@@ -70,7 +69,7 @@ impl Head {
     }
 }
 
-impl Incoming<'_> {
+impl<S: Stream> Incoming<'_, S> {
     async fn readable(&self, least: usize, has_begun: bool) -> Result<Readable, End> {
         let deadline: Instant = self.scheduler.now() + PATIENCE;
         let readable = self.stream.readable(least);

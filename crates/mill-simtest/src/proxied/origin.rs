@@ -173,7 +173,7 @@ impl Origin {
 
     async fn read_content(
         &self,
-        incoming: &Incoming<'_>,
+        incoming: &Incoming<'_, WorldStream>,
         request: &Request,
         framing: Framing,
     ) -> Result<(), End> {

@@ -28,6 +28,8 @@ pub struct ProxiedPlan {
     /// The other directives of the group, and those of the location.
     pub group: String,
     pub location: String,
+    /// Clients speak HTTP/2: each has one connection for all that it asks for.
+    pub is_http2: bool,
 }
 
 /// Requests that a client makes one after the other, on one connection as long as it lasts.
@@ -90,7 +92,7 @@ impl ProxiedPlan {
         }
         let mut number = 0;
         let talks = (0..clients).map(|_| talks(&mut number, &mut random));
-        Self {
+        let mut plan = Self {
             seed,
             is_ipv6,
             origins,
@@ -101,6 +103,23 @@ impl ProxiedPlan {
             server: random.one_of(&["", "max_fails=0", "fail_timeout=1s", "max_conns=2"]),
             group: group(&mut random),
             location: location(&mut random),
+            is_http2: random.happens(350_000),
+        };
+        if plan.is_http2 {
+            plan.make_room_for_frames();
+        }
+        plan
+    }
+
+    /// A frame has to fit into the receive buffers of the proxy and of clients (COMPLIANCE.md).
+    fn make_room_for_frames(&mut self) {
+        let clients = self.station_of(0);
+        for (index, station) in self.stations.iter_mut().enumerate() {
+            if index == 0 || index >= clients {
+                let tcp = &mut station.tcp;
+                tcp.receive_buffer_bytes = tcp.receive_buffer_bytes.max(FRAME_ROOM);
+                tcp.receive_buffer_bytes_max = tcp.receive_buffer_bytes_max.max(FRAME_ROOM);
+            }
         }
     }
 
@@ -169,6 +188,7 @@ impl ProxiedPlan {
         let has = |directive: &str| self.location.contains(directive);
         let kinds = [
             (self.is_ipv6, "IPv6"),
+            (self.is_http2, "HTTP/2"),
             (!self.changes.is_empty(), "cut wires"),
             (self.faults_per_million > 0, "faults of origins"),
             (!all_faithful(clients), "bad wires before the proxy"),
@@ -202,11 +222,12 @@ impl ProxiedPlan {
             "error_log /error.log info; events {{ }} http {{ access_log off; client_max_body_size 0;
              client_header_timeout 3000s; client_body_timeout 3000s; send_timeout 3000s; lingering_time 300s;
              upstream app {{ {} {} }}
-             server {{ listen {}; location / {{ proxy_pass http://app; proxy_temp_path /temp;
+             server {{ listen {}; http2 {}; location / {{ proxy_pass http://app; proxy_temp_path /temp;
              client_body_temp_path /temp; {} }} }} }}",
             self.group,
             servers.collect::<String>(),
             self.socket(0),
+            if self.is_http2 { "on" } else { "off" },
             self.location,
         )
     }
@@ -341,6 +362,9 @@ impl fmt::Display for ProxiedPlan {
         Ok(())
     }
 }
+
+/// Room for the longest frame of HTTP/2, and for what a window loses to small segments.
+const FRAME_ROOM: u32 = 40_000;
 
 /// Half of the short `proxy_read_timeout`: an estimate within a factor of two is good enough.
 const HALF_OF_SHORT_LIMIT: Duration = Duration::from_secs(10);

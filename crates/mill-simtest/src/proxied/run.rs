@@ -108,6 +108,8 @@ fn actor(plan: &ProxiedPlan, index: usize, engine: &WorldEngine) -> Actor {
         engine: engine.clone(),
         scheduler: Rc::clone(&scheduler),
         proxy: plan.socket(0).into(),
+        is_http2: plan.is_http2,
+        multiplexed: None.into(),
         results: Vec::new().into(),
     });
     let mut worker = Worker::connecting(engine.clone(), scheduler);

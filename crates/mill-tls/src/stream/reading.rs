@@ -132,20 +132,36 @@ impl<S: Stream> TlsStream<S> {
     /// As [`Stream::poll_readable`], of plaintext.
     pub(super) fn poll_plain(&self, least: usize) -> Poll<Result<Readable, StreamError>> {
         loop {
-            let needed = match &*self.state.borrow() {
+            let needed = match &mut *self.state.borrow_mut() {
                 State::Established(established) => {
-                    let unread = established.unread.plain;
+                    if !established.early.is_empty() {
+                        established.join_early(&self.stream);
+                    }
+                    let unread = established.early.len() + established.unread.plain;
                     let finished = established.is_closed;
                     if unread >= least || finished {
                         return Poll::Ready(Ok(Readable { unread, finished }));
                     }
                     established.unread.all_needed()
                 }
+                State::Early(early) if early.unread() >= least => {
+                    return Poll::Ready(Ok(Readable {
+                        unread: early.unread(),
+                        finished: false,
+                    }));
+                }
                 State::Failed(error, _) => return Poll::Ready(Err(*error)),
                 // Plain HTTP came instead of a handshake.
                 State::Clear(_) => return self.stream.poll_readable(least),
-                State::Handshaking { .. } => return Poll::Pending,
+                State::Handshaking { .. } | State::Early(_) => 0,
             };
+            if needed == 0 {
+                // What else is to come, comes with the handshake or behind it.
+                match self.poll_step() {
+                    Poll::Ready(()) => continue,
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
             match self.stream.poll_readable(needed) {
                 // FIN without close_notify: what was to come is cut, or never was.
                 Poll::Ready(Ok(readable)) if readable.unread < needed => {

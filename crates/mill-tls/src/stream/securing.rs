@@ -1,66 +1,82 @@
 //! The handshake: driven by the task that waits for the stream, within the engine's buffers.
 
+use super::early::Early;
 use super::{Established, State, TlsStream};
-use crate::handshake::{Fault, Step};
+use crate::handshake::{EarlyData, Fault, Handshake, Secured, Step};
+use crate::worker::Admission;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError};
 use std::task::Poll;
 
 impl<S: Stream> TlsStream<S> {
-    /// Ready when the handshake is over; at once where there is none.
+    /// Ready when the handshake is over, or a request has come before; at once where there is no handshake.
     pub(super) fn poll_secured(&self) -> Poll<Result<(), StreamError>> {
         loop {
-            let needed = match &*self.state.borrow() {
-                State::Clear(_) | State::Established(_) => return Poll::Ready(Ok(())),
-                State::Failed(error, _) => return Poll::Ready(Err(*error)),
-                State::Handshaking { needed, .. } => *needed,
-            };
-            // A client's first flight needs nothing of the peer, only a connection.
-            match self.stream.poll_readable(needed) {
-                Poll::Ready(Ok(readable)) if readable.unread < needed => {
-                    self.fail(StreamError::Unfinished, Fault::Closed);
+            match &*self.state.borrow() {
+                State::Clear(_) | State::Established(_) | State::Early(_) => {
+                    return Poll::Ready(Ok(()));
                 }
-                Poll::Ready(Ok(_)) => self.take_step(),
-                Poll::Ready(Err(error)) => self.fail(error, Fault::Closed),
-                Poll::Pending => return Poll::Pending,
+                State::Failed(error, _) => return Poll::Ready(Err(*error)),
+                State::Handshaking { .. } => {}
+            }
+            if self.poll_step().is_pending() {
+                return Poll::Pending;
             }
         }
     }
 
+    /// Goes on with the handshake by the bytes that it needs next.
+    pub(super) fn poll_step(&self) -> Poll<()> {
+        let needed = match &mut *self.state.borrow_mut() {
+            State::Handshaking {
+                needed, admission, ..
+            } => {
+                if !self.worker.admits(admission) {
+                    return Poll::Pending;
+                }
+                *needed
+            }
+            State::Early(early) => early.needed,
+            _ => return Poll::Ready(()),
+        };
+        // A client's first flight needs nothing of the peer, only a connection.
+        match self.stream.poll_readable(needed) {
+            Poll::Ready(Ok(readable)) if readable.unread < needed => {
+                self.fail(StreamError::Unfinished, Fault::Closed);
+            }
+            Poll::Ready(Ok(_)) => self.take_step(),
+            Poll::Ready(Err(error)) => self.fail(error, Fault::Closed),
+            Poll::Pending => return Poll::Pending,
+        }
+        Poll::Ready(())
+    }
+
     fn take_step(&self) {
-        let worker = self.worker.shared();
-        let mut flight = worker.flight.borrow_mut();
+        let mut flight = self.worker.shared().flight.borrow_mut();
         flight.clear();
         let mut state = self.state.borrow_mut();
-        let State::Handshaking {
-            handshake, needed, ..
-        } = &mut *state
-        else {
+        let Some((handshake, needed)) = state.handshake() else {
             return;
         };
         let step = (self.stream).read(|bytes| handshake.on_bytes(bytes, &mut flight));
-        if !flight.is_empty() {
+        // Behind our end a client of early data gets no sessions.
+        if !flight.is_empty() && !self.is_shut.get() {
             self.stream.write(Payload::Copy(&flight));
         }
         drop(flight);
         match step {
-            Step::Read(more) => *needed = more,
-            Step::Established(secured) => {
-                let is_resumed = secured.facts.is_resumed;
-                let before = std::mem::replace(
-                    &mut *state,
-                    State::Established(Box::new(Established::new(*secured))),
-                );
-                drop(state);
-                self.worker.count(|counters| {
-                    counters.handshakes += 1;
-                    counters.handshakes_resumed += u64::from(is_resumed);
-                });
-                if let State::Handshaking { held, .. } = before
-                    && !held.is_empty()
-                {
-                    self.write_plain(&held);
+            Step::Read(more) => {
+                *needed = more;
+                state.take_early();
+            }
+            Step::Admission => {
+                if let State::Handshaking { admission, .. } = &mut *state {
+                    *admission = Admission::Asked;
                 }
+            }
+            Step::Established(secured) => {
+                drop(state);
+                self.establish(*secured);
             }
             Step::Failed(Fault::NotTls) => *state = State::Clear(Err(Fault::NotTls)),
             Step::Failed(fault) => {
@@ -70,9 +86,74 @@ impl<S: Stream> TlsStream<S> {
         }
     }
 
+    fn establish(&self, secured: Secured) {
+        let (is_resumed, early_data) = (secured.facts.is_resumed, secured.early_data);
+        let mut established = Established::new(secured);
+        let mut state = self.state.borrow_mut();
+        let before = std::mem::replace(&mut *state, State::Clear(Err(Fault::Closed)));
+        let held = match before {
+            State::Handshaking { held, .. } => held,
+            State::Early(early) => early.end(&mut established),
+            _ => Vec::new(),
+        };
+        *state = State::Established(Box::new(established));
+        drop(state);
+        self.worker.count(|counters| {
+            counters.handshakes += 1;
+            counters.handshakes_resumed += u64::from(is_resumed);
+            counters.early_data_accepted += u64::from(early_data == EarlyData::Taken);
+            counters.early_data_rejected += u64::from(early_data == EarlyData::Refused);
+        });
+        if !held.is_empty() {
+            self.write_plain(&held);
+        }
+    }
+
     fn fail(&self, error: StreamError, fault: Fault) {
         self.worker
             .count(|counters| counters.handshakes_failed += 1);
         *self.state.borrow_mut() = State::Failed(error, fault);
+    }
+}
+
+impl State {
+    /// A handshake that is not over, and the unread bytes that it needs.
+    fn handshake(&mut self) -> Option<(&mut Handshake, &mut usize)> {
+        match self {
+            Self::Handshaking {
+                handshake, needed, ..
+            } => Some((handshake, needed)),
+            Self::Early(early) => Some((&mut early.handshake, &mut early.needed)),
+            _ => None,
+        }
+    }
+
+    /// A request that is there already is heard before the handshake is over.
+    fn take_early(&mut self) {
+        match std::mem::replace(self, Self::Clear(Err(Fault::Closed))) {
+            Self::Handshaking {
+                mut handshake,
+                needed,
+                admission,
+                held,
+            } => {
+                *self = match handshake.take_early() {
+                    Some((facts, early)) => {
+                        Self::Early(Box::new(Early::new(handshake, needed, held, facts, early)))
+                    }
+                    None => Self::Handshaking {
+                        handshake,
+                        needed,
+                        admission,
+                        held,
+                    },
+                };
+            }
+            Self::Early(mut early) => {
+                early.take_more();
+                *self = Self::Early(early);
+            }
+            other => *self = other,
+        }
     }
 }

@@ -17,6 +17,10 @@ impl<S: Stream> TlsStream<S> {
                 held.extend_from_slice(bytes);
                 true
             }
+            State::Early(early) => {
+                early.write(&self.stream, &self.worker, bytes);
+                true
+            }
             State::Established(established) => established
                 .seal_all(&self.stream, &self.worker, bytes)
                 .is_some(),
@@ -56,6 +60,10 @@ impl<S: Stream> TlsStream<S> {
         let is_due = match &mut *self.state.borrow_mut() {
             State::Established(established) if !self.resets.get() => {
                 !std::mem::replace(&mut established.has_sent_close, true)
+            }
+            State::Early(early) if !self.resets.get() => {
+                early.close(&self.stream, &self.worker);
+                false
             }
             _ => false,
         };
@@ -117,9 +125,9 @@ impl Established {
     /// Small records at first: the peer opens each as soon as its one segment is there, while the congestion window grows.
     fn record_plain_bytes(&self) -> usize {
         if self.sealed_bytes < SMALL_UNTIL {
-            SMALL_BYTES
+            SMALL_BYTES.min(self.record_bytes_max)
         } else {
-            PLAIN_BYTES_MAX
+            self.record_bytes_max
         }
     }
 }

@@ -29,7 +29,7 @@ fn certificate(is_rsa: bool) -> (String, String) {
 
 fn certified(is_rsa: bool) -> Certified {
     let (certificate, key) = certificate(is_rsa);
-    load(certificate.as_bytes(), key.as_bytes()).unwrap()
+    load(certificate.as_bytes(), key.as_bytes(), []).unwrap()
 }
 
 /// A server of rustls alone.
@@ -56,6 +56,8 @@ pub(crate) fn wary_client() -> ClientContext {
     let settings = ClientSettings {
         tls12: true,
         tls13: true,
+        ciphers: None,
+        groups: None,
         trusted: Some(Trusted {
             roots: roots.as_bytes(),
             revocation_lists: None,
@@ -63,18 +65,34 @@ pub(crate) fn wary_client() -> ClientContext {
         certified: None,
         sends_name: true,
         resumes: true,
+        key_log: None,
     };
     ClientContext::new(settings).unwrap()
 }
 
 /// A server with one certificate of each kind.
 pub(crate) fn server() -> ServerContext {
+    server_with(false)
+}
+
+/// The same, with early data or without.
+pub(crate) fn server_with(early_data: bool) -> ServerContext {
     let settings = ServerSettings {
         certified: vec![certified(false), certified(true)],
         tls12: true,
         tls13: true,
+        ciphers: None,
+        groups: None,
         prefers_own_order: false,
         tickets: true,
+        ticket_keys: Vec::new(),
+        session_zone: None,
+        session_lifetime: 300,
+        early_data,
+        record_bytes_max: usize::MAX,
+        key_log: None,
+        client_check: None,
+        compresses_certificates: false,
     };
     ServerContext::new(settings, &Sessions::default()).unwrap()
 }

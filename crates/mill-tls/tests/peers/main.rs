@@ -2,12 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod authority;
+mod early;
 mod pipe;
 
 use authority::{Only, client, rustls_server, server, suites, wary_client};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use mill_tls::handshake::Fault;
+use mill_tls::server_context::ServerContext;
 use mill_tls::transport::Transport;
 use mill_tls::worker::TlsWorker;
 use pipe::{Pipe, Wire};
@@ -29,9 +31,13 @@ struct Served {
 
 impl Served {
     fn new(piece: usize) -> Self {
+        Self::with(server(), piece)
+    }
+
+    fn with(settings: ServerContext, piece: usize) -> Self {
         let (to_server, to_client) = (Rc::<Wire>::default(), Rc::<Wire>::default());
         let pipe = Pipe::new(&to_server, &to_client, piece);
-        let transport = Transport::server(pipe, Rc::new(Only(server())), TlsWorker::new());
+        let transport = Transport::server(pipe, Rc::new(Only(settings)), TlsWorker::new());
         transport.begin_tls();
         Self {
             to_server,
@@ -324,7 +330,7 @@ fn a_server_whose_certificate_is_not_trusted_is_told_so() {
         for piece in PIECES {
             let (to_server, to_client) = (Rc::<Wire>::default(), Rc::<Wire>::default());
             let pipe = Pipe::new(&to_client, &to_server, piece);
-            let (config, name) = wary_client().for_server(b"a.example");
+            let (config, name) = wary_client().for_server(b"a.example", false);
             let transport = Transport::client(pipe, config, name, TlsWorker::new());
             transport.begin_tls();
             let mut peer = ServerConnection::new(rustls_server(suite)).unwrap();
@@ -474,15 +480,7 @@ fn sessions_are_resumed_by_tickets() {
         let settings = server();
         let config = Arc::new(client(suite, version));
         for is_resumed in [false, true] {
-            let (to_server, to_client) = (Rc::<Wire>::default(), Rc::<Wire>::default());
-            let pipe = Pipe::new(&to_server, &to_client, usize::MAX);
-            let choice = Rc::new(Only(settings.clone()));
-            let served = Served {
-                transport: Transport::server(pipe, choice, TlsWorker::new()),
-                to_server,
-                to_client,
-            };
-            served.transport.begin_tls();
+            let served = Served::with(settings.clone(), usize::MAX);
             let name = ServerName::try_from("a.example").unwrap();
             let mut peer = ClientConnection::new(Arc::clone(&config), name).unwrap();
             served.run(&mut peer).unwrap();

@@ -75,6 +75,7 @@ impl Stream for Pipe {
     }
 
     fn write(&self, payload: Payload<'_, ()>) {
+        assert!(!self.outbound.is_finished.get(), "nothing follows an end");
         let mut bytes = self.outbound.bytes.borrow_mut();
         match payload {
             Payload::Copy(more) => bytes.extend_from_slice(more),

@@ -47,6 +47,12 @@ impl Selected {
         &self.peer
     }
 
+    /// It has accepted a connection, and that is all that was asked for.
+    pub fn connected(&mut self, now: Instant) {
+        self.peer.load().passed(&self.peer.settings, now);
+        self.measured(ResponseTime::Header, now);
+    }
+
     /// The head of its answer is here.
     pub fn answered(&mut self, status: u16, now: Instant) {
         let load = self.peer.load();

@@ -43,10 +43,11 @@ pub(super) enum View {
     Options,
     Upstreams,
     Zones,
+    Certificates,
 }
 
 impl View {
-    pub(super) const ALL: [(&'static str, Self); 11] = [
+    pub(super) const ALL: [(&'static str, Self); 12] = [
         ("connections", Self::Connections),
         ("listeners", Self::Listeners),
         ("neighbors", Self::Neighbors),
@@ -58,6 +59,7 @@ impl View {
         ("options", Self::Options),
         ("upstreams", Self::Upstreams),
         ("zones", Self::Zones),
+        ("certificates", Self::Certificates),
     ];
 
     /// The table that workers have to make for it.
@@ -71,6 +73,7 @@ impl View {
             Self::Timers => Some(TableName::Timers),
             Self::Upstreams => Some(TableName::Upstreams),
             Self::Zones => Some(TableName::Zones),
+            Self::Certificates => Some(TableName::Certificates),
             Self::Drops | Self::Counters | Self::Options => None,
         }
     }
@@ -312,7 +315,8 @@ file, its device (af_xdp:eth0) or interface (eth0).
   --rings         device, rings, what the kernel counts        --timers     armed timers
   --neighbors     Ethernet addresses                           --routes     where packets go
   --options       options in force and their origin            --upstreams  servers that requests are passed to
-  --zones         what each status_zone counted                --all        all of these
+  --zones         what each status_zone counted                --certificates  of servers, with the days left
+  --all           all of these
 
   --limit N           rows of a table, of each worker (1000)
   --port N, --address A, --state S     connections of these only; --filter port=N,address=A,state=S
@@ -348,7 +352,7 @@ mod tests {
             &[View::Drops, View::Rings],
         );
         assert_eq!(parse("--all").unwrap().views.len(), View::ALL.len());
-        assert_eq!(parse("--all").unwrap().request().tables.len(), 8);
+        assert_eq!(parse("--all").unwrap().request().tables.len(), 9);
     }
 
     #[test]

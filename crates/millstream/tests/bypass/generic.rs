@@ -45,9 +45,9 @@ fn check_traffic(topology: &Topology, site: &Site) {
     }
     assert_eq!(kernel_connections(80), "");
     // A peer on this machine leaves segmentation to the interface. Without it all large segments would be lost, and be
-    // retransmitted one by one.
+    // retransmitted one by one: that would be more than a thousand. On a busy machine some are lost all the same.
     let repeated = topology.at_client(segments_repeated);
-    assert!(repeated < 100, "{repeated} segments were sent again");
+    assert!(repeated < 500, "{repeated} segments were sent again");
 }
 
 /// A body that is refused, and read to its end.

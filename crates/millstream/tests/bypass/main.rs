@@ -44,6 +44,9 @@ mod secured;
 /// TLS and HTTP/2.
 mod tls;
 
+/// `stream` over the stack.
+mod stream;
+
 /// Reloads under load.
 mod reload;
 

@@ -13,6 +13,7 @@
 //! GET /a.txt | -Host | = text                without Host; with content and its Content-Length
 //! raw: GET / HTTP/1.1¶Host: a¶¶              the bytes themselves
 //! differs some-id: GET /                     known to be different
+//! once stored/a: GET /                       sent when the server's directory has this file
 //! ```
 //!
 //! Everywhere in a case: `¶` is CR LF, `\r` `\n` `\t` `\0` `\xHH` `\\` are bytes, `{a*9000}` is repetition, `⏸` waits
@@ -45,6 +46,8 @@ pub(crate) struct Case {
     pub(crate) text: String,
     /// The name under which COMPLIANCE.md explains why the answers differ.
     pub(crate) differs: Option<String>,
+    /// A file of the server's own directory that it makes behind an answer: its appearance is awaited first.
+    pub(crate) once: Option<String>,
     /// Sent one after the other, waiting for the server in between.
     pub(crate) sends: Vec<Vec<u8>>,
     pub(crate) leaves: Leaves,
@@ -127,6 +130,13 @@ impl Case {
             }
             None => (None, line),
         };
+        let (once, rest) = match rest.strip_prefix("once ") {
+            Some(rest) => {
+                let (file, rest) = rest.split_once(": ").expect("a path ends in a colon");
+                (Some(file.to_owned()), rest)
+            }
+            None => (None, rest),
+        };
         let written = match rest.strip_prefix("raw: ") {
             Some(raw) => raw.to_owned(),
             None => spell_out(rest),
@@ -134,6 +144,7 @@ impl Case {
         Self {
             text: line.to_owned(),
             differs,
+            once,
             sends: written.split('⏸').map(unescape).collect(),
             leaves: Leaves::AtEnd,
         }
@@ -263,4 +274,5 @@ fn a_short_case_is_spelled_out() {
         Case::parse("differs why: GET /").differs.as_deref(),
         Some("why")
     );
+    assert_eq!(Case::parse("once a/b: GET /").once.as_deref(), Some("a/b"));
 }

@@ -33,6 +33,9 @@ mod trial;
 /// Random requests.
 mod seeded;
 
+/// `stream`, with tables of its own.
+mod stream;
+
 /// Tables of messages.
 #[path = "../../../mill-server/tests/it/proxy/payload.rs"]
 mod payload;
@@ -102,6 +105,7 @@ subjects! {
     proxy_protocol
     real_ip
     real_ip_proxy_protocol
+    shares_and_networks
     app_django
     app_rails
     app_node

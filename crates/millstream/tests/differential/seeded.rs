@@ -108,6 +108,7 @@ impl Drawn {
             drawn.subject.cases.push(Case {
                 text: format!("request {number} of seed {seed}"),
                 differs: None,
+                once: None,
                 sends: request.sends,
                 leaves: request.leaves,
             });

@@ -149,6 +149,17 @@ impl Server {
         false
     }
 
+    /// Waits for a file of its directory, which it makes behind an answer. One that does not come shows in the answer to
+    /// the next request.
+    pub(crate) fn await_file(&self, path: &str) {
+        for _ in 0..ASKS_MAX {
+            if self.out.join(path).exists() {
+                return;
+            }
+            thread::park_timeout(ASK_INTERVAL);
+        }
+    }
+
     /// Ends it by QUIT, so that its logs are complete.
     pub(crate) fn stop(&mut self) {
         let pid = self.child.id().to_string();
@@ -194,7 +205,7 @@ fn configuration(subject: &Subject) -> String {
 const TYPES: &str = "types { text/html html; text/plain txt; text/css css; application/json json; \
                      text/xml xml; image/png png; }\ndefault_type application/octet-stream;\n";
 
-fn command_of(program: Program, out: &Path) -> Command {
+pub(crate) fn command_of(program: Program, out: &Path) -> Command {
     let binary = match program {
         Program::Nginx => Path::new(NGINX),
         Program::Millstream => millstream(),
@@ -239,7 +250,7 @@ fn millstream() -> &'static Path {
 
 /// A port that nothing uses now. It is below those that the kernel gives to outgoing connections, of which the tests
 /// make many, and no other test of this process gets it.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = std::process::id().wrapping_mul(97) + NEXT.fetch_add(1, Ordering::Relaxed);

@@ -40,6 +40,9 @@ impl Pair {
             let asked = self.servers.each_ref().map(|server| {
                 let address = server.address;
                 scope.spawn(move || {
+                    if let Some(file) = &case.once {
+                        server.await_file(file);
+                    }
                     let received = exchange(address, &case.sends, case.leaves);
                     let methods = answer::requested_methods(&case.sends.concat());
                     let mut shown = answer::show(&received.bytes, &methods, address.port());

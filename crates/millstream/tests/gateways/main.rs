@@ -141,6 +141,27 @@ fn a_uwsgi_application_answers_as_behind_nginx() {
 }
 
 #[test]
+fn a_uwsgi_application_under_tls_answers_as_behind_nginx() {
+    let Some(mut programs) = Programs::new(&["uwsgi-core", "nginx", "openssl"]) else {
+        return;
+    };
+    programs.uwsgi_under_tls();
+    let servers = programs.servers(
+        "include /etc/nginx/uwsgi_params; uwsgi_ssl_verify on; uwsgi_ssl_name a.example;
+         uwsgi_ssl_trusted_certificate %DIR%/uwsgi.pem; set $behind suwsgi://unix:%DIR%/suwsgi;
+         location / { uwsgi_pass suwsgi://unix:%DIR%/suwsgi; }
+         location /named { uwsgi_pass $behind; }
+         location /wrong { uwsgi_pass suwsgi://unix:%DIR%/suwsgi; uwsgi_ssl_name b.example; }",
+    );
+    let post = "POST /x/y?q=1 HTTP/1.1\r\nX-Y: z\r\nContent-Length: 5\r\n";
+    servers.compare(post, "hello", "201 Made", "/x/y|q=1|z|5");
+    servers.compare("HEAD / HTTP/1.1\r\n", "", "201 Made", "X-App: uwsgi");
+    servers.compare("GET /named HTTP/1.1\r\n", "", "201 Made", "/named||");
+    servers.compare("GET /wrong HTTP/1.1\r\n", "", "502 Bad Gateway", "");
+    servers.both_log("upstream SSL certificate does not match \"b.example\"");
+}
+
+#[test]
 fn an_scgi_server_answers_as_behind_nginx() {
     let Some(mut programs) = Programs::new(&["python3", "nginx"]) else {
         return;

@@ -110,16 +110,45 @@ impl Programs {
     }
 
     pub(crate) fn uwsgi(&mut self) {
-        let (socket, program) = (self.path("uwsgi"), self.path("app.py"));
+        let socket = self.path("uwsgi");
+        let place = socket.display().to_string();
+        self.start_uwsgi(["--socket", &place], &socket);
+    }
+
+    /// The same under TLS, with the certificate `uwsgi.pem` of the name `a.example`.
+    pub(crate) fn uwsgi_under_tls(&mut self) {
+        let [socket, certificate, key] = ["suwsgi", "uwsgi.pem", "uwsgi.key"].map(|x| self.path(x));
+        let mut command = self.command("openssl");
+        command
+            .args([
+                "req", "-x509", "-nodes", "-days", "30", "-newkey", "rsa:2048",
+            ])
+            .args([
+                "-subj",
+                "/CN=a.example",
+                "-addext",
+                "subjectAltName=DNS:a.example",
+            ])
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate);
+        assert!(command.status().unwrap().success());
+        let all = [&socket, &certificate, &key].map(|path| path.display().to_string());
+        self.start_uwsgi(["--suwsgi-socket", &all.join(",")], &socket);
+    }
+
+    fn start_uwsgi(&mut self, place: [&str; 2], socket: &Path) {
+        let program = self.path("app.py");
         fs::write(&program, UWSGI).unwrap();
         let mut command = self.command("uwsgi-core");
         command
             .args(["--plugins-dir", "/usr/lib/uwsgi/plugins"])
-            .args(["--plugin", "python3", "--chmod-socket=666", "--socket"])
-            .arg(&socket)
+            .args(["--plugin", "python3", "--chmod-socket=666"])
+            .args(place)
             .arg("--wsgi-file")
             .arg(&program);
-        self.start(command, &socket);
+        self.start(command, socket);
     }
 
     pub(crate) fn scgi(&mut self) {

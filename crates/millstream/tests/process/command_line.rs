@@ -158,7 +158,7 @@ fn versions_and_help_are_on_standard_error_as_in_nginx() {
         "{configure}"
     );
     assert!(
-        configure.contains("--without-http_grpc_module"),
+        configure.contains("--without-http_ssi_module"),
         "{configure}"
     );
 }

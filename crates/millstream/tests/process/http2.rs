@@ -1,10 +1,15 @@
 //! HTTP/2, spoken with curl, nghttp and h2load.
 
-use crate::site::{Site, free_address};
-use crate::tls::{ECDSA, certify, curl};
+use crate::site::{Site, free_address, send, wait_until_ended};
+use crate::tls::{ECDSA, certify, counters, curl};
+use mill_http::h2::connection::{Connection, Event};
+use mill_http::h2::limits::Limits;
+use mill_http::h2::settings::Settings;
+use mill_sys::signal::Signal;
 use std::fs;
-use std::net::SocketAddr;
-use std::process::Command;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
 
 /// A site with HTTP/2 in clear and under TLS, and a server behind.
 struct Http2Site {
@@ -175,7 +180,7 @@ fn nghttp_has_urgent_streams_sent_first() {
 fn a_client_that_breaks_the_protocol_is_logged_and_told() {
     use std::io::{Read, Write};
     let site = Http2Site::new();
-    let mut stream = std::net::TcpStream::connect(site.clear).unwrap();
+    let mut stream = TcpStream::connect(site.clear).unwrap();
     stream
         .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         .unwrap();
@@ -188,4 +193,275 @@ fn a_client_that_breaks_the_protocol_is_logged_and_told() {
     assert!(answer.ends_with(goaway), "{answer:?}");
     site.site
         .wait_for_log("(PROTOCOL_ERROR) while processing HTTP/2 connection, client: 127.0.0.1");
+}
+
+#[test]
+fn the_load_generator_sends_several_requests_at_once_on_each_connection() {
+    let site = Site::new();
+    let [clear, secured] = [(); 2].map(|()| free_address());
+    certify(&site, "a.example", &ECDSA);
+    let content: Vec<u8> = (0..=250_u8).cycle().take(300_000).collect();
+    fs::write(site.path("large"), content).unwrap();
+    site.configure(
+        "",
+        &format!(
+            "http2 on; http2_max_concurrent_streams 8; keepalive_requests 5000;
+             server {{ listen {clear}; listen {secured} ssl; ssl_certificate a.example.pem; ssl_certificate_key a.example.key;
+             location = /protocol {{ return 200 \"$server_protocol $http2\"; }} }}"
+        ),
+    );
+    site.start();
+    let large = site.path("large").display().to_string();
+    fs::write(site.path("h2"), "HTTP/2.0 h2").unwrap();
+    fs::write(site.path("h2c"), "HTTP/2.0 h2c").unwrap();
+    let h2 = site.path("h2").display().to_string();
+    let h2c = site.path("h2c").display().to_string();
+    for (options, requests, connections) in [
+        (
+            format!("-n 300 -c 3 --streams 5 --expect {large} http://{clear}/large"),
+            300,
+            3,
+        ),
+        (
+            format!("-n 300 -c 3 --streams 5 --expect {large} https://{secured}/large"),
+            300,
+            3,
+        ),
+        (
+            format!("-n 500 -c 2 --h2 --expect {h2} https://{secured}/protocol"),
+            500,
+            2,
+        ),
+        // More at once than the server allows: they take turns.
+        (
+            format!("-n 2000 -c 2 --streams 50 --expect {h2c} http://{clear}/protocol"),
+            2000,
+            2,
+        ),
+        (
+            format!(
+                "-n 200 -c 2 --streams 3 --rate 2000 --body text --expect {h2c} http://{clear}/protocol"
+            ),
+            200,
+            2,
+        ),
+    ] {
+        let counted = counters(&options);
+        let found = ["answered", "started", "connected"].map(|name| counted[name].as_u64());
+        assert_eq!(
+            found,
+            [Some(requests), Some(requests), Some(connections)],
+            "{options}: {counted}"
+        );
+    }
+    // The server ends connections after 5000 requests: new ones are opened, and nothing is lost.
+    let counted = counters(&format!(
+        "-n 20000 -c 2 --streams 4 http://{clear}/protocol"
+    ));
+    let found = ["answered", "connected"].map(|name| counted[name].as_u64().unwrap());
+    assert!(found[0] == 20_000 && found[1] >= 4, "{counted}");
+}
+
+#[test]
+fn a_request_whose_content_is_not_read_is_over_with_its_answer() {
+    let (site, address) = (Site::new(), free_address());
+    site.configure(
+        "",
+        &format!(
+            "http2 on; server {{ listen {address}; location = /status {{ stub_status; }} location / {{ return 200 answered; }} }}"
+        ),
+    );
+    site.start();
+    let mut client = Connection::client(Settings::default(), Limits::default());
+    let stream = client.open().unwrap();
+    let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n";
+    client.emit_request(stream, b"http", head, false);
+    client.emit_data(stream, b"content", true, usize::MAX);
+    let mut connection = TcpStream::connect(address).unwrap();
+    let (mut unread, mut ended) = (Vec::new(), false);
+    while !ended {
+        connection.write_all(client.output()).unwrap();
+        client.output().clear();
+        let mut bytes = [0; 4096];
+        let len = connection.read(&mut bytes).unwrap();
+        assert!(len > 0, "the server has closed the connection");
+        unread.extend_from_slice(&bytes[..len]);
+        loop {
+            let (consumed, event) = client.on_bytes(&unread, 0);
+            unread.drain(..consumed);
+            match event {
+                Event::NeedMore(_) => break,
+                Event::Data { end, .. } => ended = end,
+                Event::Reset { .. } | Event::Ended { .. } => panic!("{event:?}"),
+                _ => {}
+            }
+        }
+    }
+    // It would be writing as long as it waits for content.
+    let status = curl_clear(&format!("http://{address}/status"));
+    assert!(status.contains("Writing: 1 "), "{status}");
+}
+
+fn curl_clear(url: &str) -> String {
+    let output = Command::new("curl")
+        .args(["-sS", "--max-time", "20", url])
+        .output();
+    String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+}
+
+/// A report without its figures.
+fn form(report: &[u8]) -> String {
+    let report = String::from_utf8_lossy(report);
+    let mut form = String::new();
+    for line in report.lines() {
+        let words = line.split_ascii_whitespace().map(|word| {
+            let is_figure = word.starts_with(|first: char| first.is_ascii_digit() || first == '(');
+            match word
+                .trim_end_matches(|last: char| last.is_ascii_alphabetic() || "/%,)".contains(last))
+            {
+                number if is_figure && number.contains('.') => "FIGURE".to_owned(),
+                _ if is_figure && word.ends_with("us") => "FIGURE".to_owned(),
+                _ => word.to_owned(),
+            }
+        });
+        form += &words.collect::<Vec<_>>().join(" ");
+        form.push('\n');
+    }
+    form
+}
+
+#[test]
+fn h2load_reports_in_the_form_of_nghttp2s() {
+    let (site, address) = (Site::new(), free_address());
+    fs::write(site.path("a.txt"), "content").unwrap();
+    site.configure(
+        "worker_processes 1;",
+        &format!("http2 on; server {{ listen {address}; }}"),
+    );
+    site.start();
+    let url = format!("http://{address}/a.txt");
+    let run = |program: &str, first: &[&str], options: &str| {
+        let output = Command::new(program)
+            .args(first)
+            .args(options.split(' '))
+            .arg(&url)
+            .output()
+            .unwrap();
+        form(&output.stdout)
+    };
+    for options in ["-n 200 -c 4 -m 5 -t 2", "-n 40 -c 4 --h1"] {
+        let theirs = run("h2load", &[], options);
+        let ours = run(env!("CARGO_BIN_EXE_millstream"), &["h2load"], options);
+        let without_traffic = |form: &str| -> String {
+            let lines = form.lines().filter(|line| !line.starts_with("traffic"));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(
+            without_traffic(&ours),
+            without_traffic(&theirs),
+            "{options}"
+        );
+    }
+}
+
+/// Debian's interpreter, which has httpx (`setup/ensure test`).
+const PYTHON: &str = "/usr/bin/python3";
+
+#[test]
+fn httpx_gets_what_it_asks_for_at_once() {
+    let library = Command::new(PYTHON)
+        .args(["-c", "import httpx, h2"])
+        .output();
+    if !library.is_ok_and(|output| output.status.success()) {
+        return;
+    }
+    let site = Site::new();
+    let [address, behind] = [(); 2].map(|()| free_address());
+    certify(&site, "a.example", &ECDSA);
+    fs::write(
+        site.path("large"),
+        (0..=250_u8).cycle().take(251 * 8000).collect::<Vec<u8>>(),
+    )
+    .unwrap();
+    site.configure(
+        "",
+        &format!(
+            "server {{ listen {behind}; location / {{ return 200 $content_length; }} }}
+             server {{ listen {address} ssl; http2 on; ssl_certificate a.example.pem; ssl_certificate_key a.example.key;
+             location = /values {{ return 200 \"$http2 $args\"; }}
+             location = /length {{ proxy_pass http://{behind}; }} }}"
+        ),
+    );
+    site.start();
+    let output = Command::new("timeout")
+        .args([
+            "60",
+            PYTHON,
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/process/http2/client.py"),
+        ])
+        .arg(format!("https://{address}"))
+        .arg(site.path("a.example.pem"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said, "all is well\n", "{}", site.error_log());
+}
+
+#[test]
+fn websockets_on_streams_pass_to_servers_of_http1() {
+    let library = Command::new(PYTHON).args(["-c", "import h2"]).output();
+    if !library.is_ok_and(|output| output.status.success()) {
+        return;
+    }
+    let site = Site::new();
+    let [address, behind] = [(); 2].map(|()| free_address());
+    // As in nginx's own documentation of WebSockets.
+    site.configure(
+        "",
+        &format!(
+            "map $http_upgrade $connection_upgrade {{ default upgrade; '' close; }}
+             log_format tunnels '$request_uri $status $server_protocol $http_upgrade $bytes_sent';
+             server {{ listen {address}; http2 on; access_log {log} tunnels;
+             location = /values {{ return 200 usual; }}
+             location / {{ }}
+             location ~ ^/(echo|wrong|plain)$ {{ proxy_pass http://{behind}; proxy_http_version 1.1;
+             proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; }} }}",
+            log = site.path("tunnels.log").display(),
+        ),
+    );
+    let master = site.start();
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/process/http2/websocket.py"
+    );
+    let port = |address: SocketAddr| address.port().to_string();
+    let mut server = Command::new(PYTHON)
+        .args([script, "serve", &port(behind)])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut word = [0; 7];
+    server
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut word)
+        .unwrap();
+    let output = Command::new("timeout")
+        .args(["50", PYTHON, script, "ask", &port(address)])
+        .output();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said, "all is well\n", "{}", site.error_log());
+    send(master, Signal::Quit);
+    wait_until_ended(master);
+    let log = fs::read_to_string(site.path("tunnels.log")).unwrap();
+    let echoed = log
+        .lines()
+        .filter(|line| line.starts_with("/echo 200 HTTP/2.0 websocket 2048"));
+    assert_eq!(echoed.count(), 3, "{log}");
 }

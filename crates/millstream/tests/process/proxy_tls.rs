@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 /// Runs OpenSSL in the site's folder.
-fn openssl(site: &Site, line: &str) {
+pub(crate) fn openssl(site: &Site, line: &str) {
     let output = Command::new("openssl")
         .args(line.split(' '))
         .current_dir(site.path(""))
@@ -17,7 +17,7 @@ fn openssl(site: &Site, line: &str) {
 }
 
 /// An authority `ca.pem`, and `NAME.pem` with `NAME.key` that it has certified for this name.
-fn certify(site: &Site, names: &[&str]) {
+pub(crate) fn certify(site: &Site, names: &[&str]) {
     let key = "-nodes -newkey ec -pkeyopt ec_paramgen_curve:P-256";
     openssl(
         site,
@@ -110,7 +110,7 @@ fn servers_are_reached_over_tls_by_every_way_to_name_them() {
         }
     }
     assert!(get(front, "/wrong/values").contains("502 Bad Gateway"));
-    site.wait_for_log("upstream SSL certificate verify error: (");
+    site.wait_for_log("upstream SSL certificate does not match \"");
     site.wait_for_log(&format!("while SSL handshaking to upstream, client: 127.0.0.1, server: , request: \"GET /wrong/values HTTP/1.1\", upstream: \"https://{behind}/values\""));
     let large = Command::new("curl")
         .args([
@@ -134,7 +134,7 @@ fn servers_are_reached_over_tls_by_every_way_to_name_them() {
 }
 
 /// nginx as a server behind, ended with this value.
-struct Nginx(Child);
+pub(crate) struct Nginx(pub(crate) Child);
 
 impl Drop for Nginx {
     fn drop(&mut self) {

@@ -1,8 +1,8 @@
 //! TLS, spoken with curl and OpenSSL, whose certificates OpenSSL has made.
 
-use crate::site::{Site, free_address};
+use crate::site::{Site, free_address, wait_for};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -74,7 +74,7 @@ pub(crate) fn curl(
 }
 
 /// What a request over `openssl s_client` is answered with, and what OpenSSL says.
-fn s_client(address: SocketAddr, options: &[&str], request: &str) -> (String, String) {
+pub(crate) fn s_client(address: SocketAddr, options: &[&str], request: &str) -> (String, String) {
     let mut child = Command::new("openssl")
         .args(["s_client", "-quiet", "-ign_eof", "-connect"])
         .arg(address.to_string())
@@ -89,6 +89,31 @@ fn s_client(address: SocketAddr, options: &[&str], request: &str) -> (String, St
     let output = child.wait_with_output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn certificates_are_shown_with_the_days_that_are_left() {
+    let (site, _) = both_kinds();
+    site.start();
+    let process = site.master().unwrap().to_string();
+    // The process that serves may not be there yet.
+    let text = wait_for("the certificates", || {
+        let text = millstream(&["status", &process, "--certificates"]);
+        (!text.contains("no servers with a certificate")).then_some(text)
+    });
+    let rows: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    for row in rows {
+        let days = row.split(' ').next().unwrap();
+        assert!(
+            ["29", "30"].contains(&days) && row.contains(".example"),
+            "{text}"
+        );
+    }
+    let json = millstream(&["status", &process, "--certificates", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let all = document["parts"][0]["certificates"].as_array().unwrap();
+    assert_eq!(all[0]["names"], serde_json::json!(["a.example"]));
 }
 
 const REQUEST: &str = "GET /values HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -211,7 +236,7 @@ fn a_reload_takes_a_renewed_certificate() {
         );
         (!said.contains("verify error")).then_some(())
     };
-    crate::site::wait_for("the renewed certificate", is_renewed);
+    wait_for("the renewed certificate", is_renewed);
 }
 
 fn shown(path: &Path) -> String {
@@ -261,7 +286,7 @@ fn failed_handshakes_are_logged_and_counted() {
 }
 
 /// What a command of ours prints; its verdict on so short a run does not matter.
-fn millstream(arguments: &[&str]) -> String {
+pub(crate) fn millstream(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_millstream"))
         .args(arguments)
         .output()
@@ -270,7 +295,7 @@ fn millstream(arguments: &[&str]) -> String {
 }
 
 /// The counters of a run of `load`.
-fn counters(arguments: &str) -> serde_json::Value {
+pub(crate) fn counters(arguments: &str) -> serde_json::Value {
     let words = arguments.split_ascii_whitespace();
     let words: Vec<&str> = "load -t 1 --quiet --json -"
         .split(' ')
@@ -349,7 +374,6 @@ fn certificates_that_cannot_be_used_are_refused_with_their_line() {
             "ssl_certificate a.example.pem; ssl_certificate_key b.example.key;",
             "key values mismatch",
         ),
-        ("ssl_verify_client on;", "client certificates"),
         ("ssl_protocols TLSv1;", "\"TLSv1\" is not there"),
         ("ssl_protocols TLSv1.4;", "invalid value \"TLSv1.4\""),
     ] {
@@ -373,4 +397,393 @@ fn certificates_that_cannot_be_used_are_refused_with_their_line() {
         "{dump}"
     );
     assert!(!dump.contains("PRIVATE KEY"), "{dump}");
+}
+
+/// Mozilla's intermediate configuration for nginx, as people have it; the certificate, the key's password and the file with
+/// keys of tickets are the test's.
+const INTERMEDIATE: &str = "
+    ssl_session_cache shared:MozSSL:10m;  # about 40000 sessions
+    ssl_session_timeout 1d;
+    ssl_session_tickets off;
+    ssl_protocols TLSv1.2 TLSv1.3;
+    ssl_ecdh_curve X25519:prime256v1:secp384r1;
+    ssl_ciphers ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:DHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384:DHE-RSA-CHACHA20-POLY1305;
+    ssl_prefer_server_ciphers off;
+    ssl_dhparam dhparam.pem;";
+
+/// A connection that leaves its session in a file, and one that begins with it; what OpenSSL says of both.
+fn resume(site: &Site, address: SocketAddr, version: &str) -> [String; 2] {
+    let file = site.path("session").display().to_string();
+    let _ = fs::remove_file(&file);
+    ["-sess_out", "-sess_in"].map(|option| {
+        let mut child = Command::new("openssl")
+            .args([
+                "s_client",
+                "-ign_eof",
+                "-connect",
+                &address.to_string(),
+                version,
+                option,
+                &file,
+            ])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let _ = (child.stdin.as_mut().unwrap()).write_all(REQUEST.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let kind = text
+            .lines()
+            .find(|line| line.starts_with("New,") || line.starts_with("Reused,"));
+        kind.unwrap_or_default()
+            .split(',')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    })
+}
+
+#[test]
+fn sessions_are_resumed_from_a_zone_by_ticket_keys_of_files_and_over_reloads() {
+    let site = Site::new();
+    certify(&site, "a.example", &ECDSA);
+    let addresses: Vec<SocketAddr> = (0..4).map(|_| free_address()).collect();
+    fs::write(site.path("new.key"), [7; 80]).unwrap();
+    fs::write(site.path("old.key"), [8; 48]).unwrap();
+    let modes = [
+        INTERMEDIATE,
+        "ssl_session_ticket_key new.key; ssl_session_ticket_key old.key;",
+        "ssl_session_cache none; ssl_session_tickets off;",
+        "",
+    ];
+    let mut servers = String::new();
+    for (address, mode) in addresses.iter().zip(modes) {
+        servers += &format!(
+            "server {{ listen {address} ssl; ssl_certificate a.example.pem; ssl_certificate_key a.example.key; {mode} {VALUES} }}\n"
+        );
+    }
+    site.configure("worker_processes 2;", &servers);
+    site.start();
+    for version in ["-tls1_2", "-tls1_3"] {
+        for (mode, address) in addresses.iter().enumerate() {
+            // Without tickets and zones OpenSSL has no session to write down.
+            let expected = if mode == 2 { "" } else { "Reused" };
+            let found = resume(&site, *address, version);
+            assert_eq!(found, ["New", expected], "{version}, mode {mode}");
+        }
+    }
+    // A server that has the file as its second key takes the tickets of one that has it as its first.
+    let session = site.path("session").display().to_string();
+    resume(&site, addresses[1], "-tls1_2");
+    let swapped = servers.replace(
+        "ssl_session_ticket_key new.key; ssl_session_ticket_key old.key;",
+        "ssl_session_ticket_key old.key; ssl_session_ticket_key new.key;",
+    );
+    site.configure("worker_processes 2;", &swapped);
+    assert!(site.nginx(&["-s", "reload"]).status.success());
+    site.wait_for_log("configuration 2 is in force");
+    let output = Command::new("openssl")
+        .args([
+            "s_client",
+            "-connect",
+            &addresses[1].to_string(),
+            "-tls1_2",
+            "-sess_in",
+            &session,
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("Reused, TLSv1.2"));
+}
+
+#[test]
+fn ciphers_groups_and_versions_are_those_of_the_configuration() {
+    let site = Site::new();
+    certify(&site, "a.example", &ECDSA);
+    let addresses: Vec<SocketAddr> = (0..3).map(|_| free_address()).collect();
+    let modes = [
+        INTERMEDIATE,
+        "ssl_ciphers ECDHE+CHACHA20:ECDHE+AES256; ssl_prefer_server_ciphers on; ssl_ecdh_curve secp384r1;
+         ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256;",
+        "ssl_conf_command MinProtocol TLSv1.3; ssl_conf_command Options PrioritizeChaCha,ServerPreference;",
+    ];
+    let mut servers = String::new();
+    for (address, mode) in addresses.iter().zip(modes) {
+        servers += &format!(
+            "server {{ listen {address} ssl; ssl_certificate a.example.pem; ssl_certificate_key a.example.key; {mode}
+             location = /values {{ return 200 \"$ssl_protocol $ssl_cipher $ssl_curve $ssl_curves\"; }} }}\n"
+        );
+    }
+    site.configure("", &servers);
+    site.start();
+    for (mode, options, expected) in [
+        (
+            0,
+            "-tls1_2",
+            "TLSv1.2 ECDHE-ECDSA-AES256-GCM-SHA384 X25519 ",
+        ),
+        (
+            0,
+            "-tls1_2 -cipher ECDHE-ECDSA-AES128-GCM-SHA256 -curves P-384:P-256",
+            "TLSv1.2 ECDHE-ECDSA-AES128-GCM-SHA256 secp384r1 secp384r1:prime256v1",
+        ),
+        (0, "-tls1_2 -cipher ECDHE-ECDSA-AES128-SHA", ""),
+        (
+            1,
+            "-tls1_2",
+            "TLSv1.2 ECDHE-ECDSA-CHACHA20-POLY1305 secp384r1 ",
+        ),
+        (1, "-tls1_2 -cipher ECDHE-ECDSA-AES128-GCM-SHA256", ""),
+        (
+            1,
+            "-tls1_3",
+            "TLSv1.3 TLS_CHACHA20_POLY1305_SHA256 secp384r1 ",
+        ),
+        (1, "-tls1_3 -curves X25519", ""),
+        (1, "-tls1_3 -ciphersuites TLS_AES_128_GCM_SHA256", ""),
+        (2, "-tls1_2", ""),
+        (
+            2,
+            "-tls1_3 -curves X448:X25519",
+            "TLSv1.3 TLS_AES_256_GCM_SHA384 X25519 X448:X25519",
+        ),
+    ] {
+        let options: Vec<&str> = options.split(' ').collect();
+        let (answer, said) = s_client(addresses[mode], &options, REQUEST);
+        match expected {
+            "" => assert!(!answer.contains("200 OK"), "{mode} {options:?}: {answer}"),
+            _ => assert!(
+                answer.contains(expected),
+                "{mode} {options:?}: {answer}\n{said}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn an_encrypted_key_is_opened_by_a_line_of_the_password_file_and_a_staple_is_sent() {
+    let (site, address) = (Site::new(), free_address());
+    certify(&site, "a.example", &ECDSA);
+    let encrypted = Command::new("openssl")
+        .args([
+            "pkcs8",
+            "-topk8",
+            "-in",
+            "a.example.key",
+            "-out",
+            "locked.key",
+            "-passout",
+            "pass:three words here",
+        ])
+        .current_dir(site.path(""))
+        .status();
+    assert!(encrypted.unwrap().success());
+    fs::write(site.path("words"), "wrong\nthree words here\n").unwrap();
+    // What is stapled is not looked at: a client is.
+    fs::write(site.path("answer.der"), b"\x30\x03\x0a\x01\x01").unwrap();
+    let server = |passwords: &str| {
+        format!(
+            "server {{ listen {address} ssl; ssl_certificate a.example.pem; ssl_certificate_key locked.key; {passwords}
+             ssl_stapling on; ssl_stapling_file answer.der; {VALUES} }}"
+        )
+    };
+    site.configure("", &server("ssl_password_file words;"));
+    site.start();
+    let (answer, _) = s_client(address, &[], REQUEST);
+    assert!(answer.contains("200 OK"), "{answer}");
+    let output = Command::new("openssl")
+        .args(["s_client", "-status", "-connect", &address.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        said.contains("OCSP response") && !said.contains("no response sent"),
+        "{said}"
+    );
+    site.configure("", &server(""));
+    let refused = site.nginx(&["-t"]);
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        stderr.contains("the key is encrypted, and no line of ssl_password_file opens it"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn words_of_tls_that_mean_nothing_here_are_named_with_their_line() {
+    let (site, address) = (Site::new(), free_address());
+    certify(&site, "a.example", &ECDSA);
+    fs::write(site.path("short.key"), [1; 40]).unwrap();
+    for (line, code, expected) in [
+        (
+            "ssl_ciphers RC4:DES;",
+            1,
+            "no cipher of \"RC4:DES\" is there",
+        ),
+        (
+            "ssl_ciphers HIGH:DHE-RSA-AES128-SHA;",
+            0,
+            "\"DHE-RSA-AES128-SHA\" is not there",
+        ),
+        (
+            "ssl_ecdh_curve secp521r1;",
+            1,
+            "no group of \"secp521r1\" is there",
+        ),
+        (
+            "ssl_ecdh_curve secp521r1:X25519;",
+            0,
+            "the group \"secp521r1\" is not there",
+        ),
+        (
+            "ssl_conf_command Ciphersuites TLS_AES_128_CCM_SHA256;",
+            1,
+            "the cipher \"TLS_AES_128_CCM_SHA256\" is not there",
+        ),
+        (
+            "ssl_conf_command MaxProtocol TLSv1.1;",
+            1,
+            "\"TLSv1.1\" leaves no version of TLS",
+        ),
+        (
+            "ssl_conf_command Options UnsafeLegacyRenegotiation;",
+            0,
+            "the option \"UnsafeLegacyRenegotiation\" has no effect",
+        ),
+        (
+            "ssl_session_cache shared:a;",
+            1,
+            "invalid session cache \"shared:a\"",
+        ),
+        (
+            "ssl_session_cache shared:a:1k;",
+            1,
+            "session cache \"shared:a:1k\" is too small",
+        ),
+        (
+            "ssl_session_ticket_key short.key;",
+            1,
+            "must be 48 or 80 bytes",
+        ),
+        ("ssl_verify_client yes;", 1, "invalid value \"yes\""),
+        (
+            "ssl_verify_client on;",
+            1,
+            "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client",
+        ),
+        (
+            "ssl_verify_client on; ssl_client_certificate a.example.key;",
+            1,
+            "there is no certificate in it (PEM)",
+        ),
+        (
+            "ssl_verify_client optional; ssl_client_certificate a.example.pem; ssl_crl a.example.pem;",
+            1,
+            "there is no CRL in it (PEM)",
+        ),
+        ("ssl_password_file nothing;", 1, "No such file or directory"),
+        (
+            "ssl_stapling_responder https://a;",
+            1,
+            "invalid URL prefix in OCSP responder \"https://a\"",
+        ),
+        ("ssl_stapling maybe;", 1, "it must be \"on\" or \"off\""),
+    ] {
+        let server = format!(
+            "server {{ listen {address} ssl; ssl_certificate a.example.pem; ssl_certificate_key a.example.key;\n{line} }}"
+        );
+        site.configure("", &server);
+        let output = site.nginx(&["-t"]);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{line}: {stderr}");
+        assert!(
+            stderr.contains(expected) && stderr.contains("nginx.conf:"),
+            "{line}: {stderr}"
+        );
+    }
+}
+
+/// How often the certificate changes; MILLSTREAM_RELOADS asks for more.
+fn reloads() -> u64 {
+    let given = std::env::var("MILLSTREAM_RELOADS").ok();
+    given.and_then(|text| text.parse().ok()).unwrap_or(20)
+}
+
+#[test]
+fn reloads_with_new_certificates_under_load_fail_neither_request_nor_handshake() {
+    let (site, address) = (Site::new(), free_address());
+    // Making keys takes longest: two that take turns, under a new certificate each time.
+    certify(&site, "a.example", &ECDSA);
+    certify(&site, "rsa.example", &RSA);
+    let configure = |name: &str| {
+        site.configure(
+            "worker_processes 2;",
+            &format!(
+                "server {{ listen {address} ssl; http2 on; ssl_certificate {name}.pem; ssl_certificate_key {name}.key; }}"
+            ),
+        );
+    };
+    configure("a.example");
+    site.start();
+    let running = |(number, options): (usize, &str)| {
+        Command::new(env!("CARGO_BIN_EXE_millstream"))
+            .args([
+                "load",
+                "-t",
+                "1",
+                "--quiet",
+                "--json",
+                "-",
+                "-d",
+                "600s",
+                "--warm-up",
+                "0s",
+            ])
+            .args(options.split(' '))
+            .arg(format!("https://{address}/index.html?{number}"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let kinds = ["-c 4 --no-keepalive", "-c 4 --streams 5", "-c 4"];
+    let loads: Vec<_> = kinds.into_iter().enumerate().map(running).collect();
+    let answered = |number: usize| {
+        let log = fs::read_to_string(site.path("access.log")).unwrap_or_default();
+        log.matches(&format!("/index.html?{number} ")).count()
+    };
+    for number in 0..kinds.len() {
+        wait_for("answers", || (answered(number) > 200).then_some(()));
+    }
+    for round in 1..=reloads() {
+        configure(["a.example", "rsa.example"][usize::from(round % 2 == 1)]);
+        assert!(site.nginx(&["-s", "reload"]).status.success());
+        site.wait_for_log(&format!("configuration {} is in force", round + 1));
+    }
+    for mut load in loads {
+        let pid = i32::try_from(load.id()).unwrap();
+        crate::site::send(
+            mill_sys::process::Pid::new(pid).unwrap(),
+            mill_sys::signal::Signal::Interrupt,
+        );
+        let mut text = String::new();
+        load.stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        load.wait().unwrap();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let tally = &document["results"]["tally"];
+        let failures = tally["failures"].as_object().unwrap();
+        assert!(
+            failures.values().all(|count| count.as_u64() == Some(0)),
+            "{tally}"
+        );
+        assert!(tally["answered"].as_u64() > Some(100), "{tally}");
+    }
 }

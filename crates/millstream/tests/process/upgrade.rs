@@ -2,8 +2,11 @@
 
 use crate::client::get;
 use crate::site::{Site, free_address, is_running, send, wait_for, wait_until_ended};
+use crate::tls::{ECDSA, certify};
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Starts a new binary beside the old one.
@@ -44,6 +47,54 @@ fn an_upgrade_under_load_fails_no_request() {
         assert!(!site.path("pid.oldbin").exists());
     });
     assert_eq!(get(address, "/").unwrap().status, 200);
+}
+
+/// Whether OpenSSL's client begins with the session of a file and gets it, or else writes one there.
+fn is_resumed(site: &Site, address: SocketAddr, option: &str) -> bool {
+    let output = Command::new("openssl")
+        .args([
+            "s_client",
+            "-ign_eof",
+            "-connect",
+            &address.to_string(),
+            option,
+        ])
+        .arg(site.path("session"))
+        .stdin(Stdio::from(
+            std::fs::File::open(site.path("request")).unwrap(),
+        ))
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("answer"), "{said}");
+    said.contains("\nReused, ")
+}
+
+#[test]
+fn sessions_of_the_old_binary_are_resumed_by_the_new_one() {
+    let (site, address) = (Site::new(), free_address());
+    certify(&site, "a.example", &ECDSA);
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    std::fs::write(site.path("request"), request).unwrap();
+    site.configure(
+        "",
+        &format!(
+            "server {{ listen {address} ssl; return 200 answer;
+             ssl_certificate a.example.pem; ssl_certificate_key a.example.key; }}"
+        ),
+    );
+    let old = site.start();
+    assert!(!is_resumed(&site, address, "-sess_out"));
+    let new = upgrade(&site, old);
+    send(old, Signal::Quit);
+    wait_until_ended(old);
+    assert!(is_resumed(&site, address, "-sess_in"));
+    // And by the one behind that.
+    upgrade(&site, new);
+    send(new, Signal::Quit);
+    wait_until_ended(new);
+    assert!(is_resumed(&site, address, "-sess_in"));
 }
 
 #[test]

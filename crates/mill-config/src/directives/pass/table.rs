@@ -90,7 +90,7 @@ macro_rules! connection_table {
     };
 }
 
-/// Directives of all protocols but memcached's.
+/// Directives of all protocols but memcached's and gRPC's.
 macro_rules! content_table {
     ($name:ident, $prefix:literal, $group:ident) => {
         pub(crate) const $name: &[Directive] = &[
@@ -159,12 +159,6 @@ macro_rules! content_table {
                 "Directory for answers, and digits of its subdirectories.",
             ),
             one!(
-                concat!($prefix, "_intercept_errors"),
-                "off",
-                Apply::Flag(|s| &mut s.$group.intercept_errors),
-                "Let error_page replace answers of servers."
-            ),
-            one!(
                 concat!($prefix, "_limit_rate"),
                 "0",
                 read!($group.limit_rate = amount),
@@ -175,6 +169,46 @@ macro_rules! content_table {
                 "off",
                 Apply::Flag(|s| &mut s.$group.force_ranges),
                 "Answer ranges also where a server does not say Accept-Ranges."
+            ),
+            one!(
+                concat!($prefix, "_store"),
+                "off",
+                read!($group.store = store),
+                "Keep answers as files: on, or a path."
+            ),
+            once(
+                concat!($prefix, "_store_access"),
+                ANY_LEVEL,
+                Arity::Between(1, 3),
+                "user:rw",
+                read!($group.store_access = store_access),
+                "Permissions of stored answers.",
+            ),
+            one!(
+                concat!($prefix, "_pass_request_headers"),
+                "on",
+                Apply::Flag(|s| &mut s.$group.pass_request_headers),
+                "Pass on the fields of requests."
+            ),
+            one!(
+                concat!($prefix, "_pass_request_body"),
+                "on",
+                Apply::Flag(|s| &mut s.$group.pass_request_body),
+                "Pass on the content of requests."
+            ),
+        ];
+    };
+}
+
+/// Directives of all protocols but memcached's, gRPC's too.
+macro_rules! field_table {
+    ($name:ident, $prefix:literal, $group:ident) => {
+        pub(crate) const $name: &[Directive] = &[
+            one!(
+                concat!($prefix, "_intercept_errors"),
+                "off",
+                Apply::Flag(|s| &mut s.$group.intercept_errors),
+                "Let error_page replace answers of servers."
             ),
             one!(
                 concat!($prefix, "_socket_rcvbuf"),
@@ -195,20 +229,6 @@ macro_rules! content_table {
                     Ok(())
                 }),
                 "SO_SNDBUF of connections to servers."
-            ),
-            one!(
-                concat!($prefix, "_store"),
-                "off",
-                read!($group.store = store),
-                "Keep answers as files: on, or a path."
-            ),
-            once(
-                concat!($prefix, "_store_access"),
-                ANY_LEVEL,
-                Arity::Between(1, 3),
-                "user:rw",
-                read!($group.store_access = store_access),
-                "Permissions of stored answers.",
             ),
             many(
                 concat!($prefix, "_hide_header"),
@@ -240,18 +260,6 @@ macro_rules! content_table {
                     Ok(())
                 }),
                 "Fields of answers without their effect here.",
-            ),
-            one!(
-                concat!($prefix, "_pass_request_headers"),
-                "on",
-                Apply::Flag(|s| &mut s.$group.pass_request_headers),
-                "Pass on the fields of requests."
-            ),
-            one!(
-                concat!($prefix, "_pass_request_body"),
-                "on",
-                Apply::Flag(|s| &mut s.$group.pass_request_body),
-                "Pass on the content of requests."
             ),
         ];
     };
@@ -292,7 +300,19 @@ connection_table!(
     NEXT_OF_MEMCACHED,
     "error, timeout, invalid_response, not_found"
 );
+connection_table!(
+    GRPC_CONNECTION,
+    "grpc",
+    grpc,
+    NEXT_OF_HTTP,
+    "error, timeout, invalid_header, non_idempotent, http_ and 500, 502, 503, 504, 403, 404 or 429"
+);
 content_table!(PROXY_CONTENT, "proxy", proxy);
 content_table!(FASTCGI_CONTENT, "fastcgi", fastcgi);
 content_table!(UWSGI_CONTENT, "uwsgi", uwsgi);
 content_table!(SCGI_CONTENT, "scgi", scgi);
+field_table!(PROXY_FIELDS, "proxy", proxy);
+field_table!(FASTCGI_FIELDS, "fastcgi", fastcgi);
+field_table!(UWSGI_FIELDS, "uwsgi", uwsgi);
+field_table!(SCGI_FIELDS, "scgi", scgi);
+field_table!(GRPC_FIELDS, "grpc", grpc);

@@ -4,7 +4,6 @@ use crate::Text;
 use crate::config::settings::{ProxyRewrite, RewritePattern};
 use crate::config::{LocationName, PassProtocol, Template, Variable};
 use crate::lexer::Statement;
-use crate::resolve::unsupported::Feature;
 use crate::resolve::{Applied, Resolver, templates};
 use crate::url::Url;
 
@@ -12,6 +11,7 @@ use crate::url::Url;
 pub(crate) struct PassDraft {
     pub(crate) protocol: PassProtocol,
     pub(crate) tls: bool,
+    pub(crate) is_grpc: bool,
     pub(crate) target: PassTargetDraft,
     pub(crate) uri: Option<Text>,
     /// The location's name; empty where it has none that a URI could replace.
@@ -33,6 +33,7 @@ impl PassDraft {
         Self {
             protocol,
             tls: false,
+            is_grpc: false,
             target,
             uri: None,
             location: Text::default(),
@@ -45,7 +46,7 @@ impl PassDraft {
 
     /// What `proxy_redirect default` means: the address gives way to the location's name.
     pub(crate) fn default_redirect(&self) -> Option<ProxyRewrite> {
-        if self.protocol != PassProtocol::Http {
+        if self.protocol != PassProtocol::Http || self.is_grpc {
             return None;
         }
         let PassTargetDraft::Group(_) = self.target else {
@@ -102,6 +103,32 @@ pub(crate) fn proxy_pass(resolver: &mut Resolver<'_>, statement: &Statement) -> 
     Ok(())
 }
 
+pub(crate) fn grpc_pass(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let word = statement.arg(1);
+    let text = word.bytes.as_slice();
+    let mut pass = if templates::has_variables(text) {
+        let target = PassTargetDraft::Evaluated(resolver.template(text, statement, word)?);
+        PassDraft::new(PassProtocol::Http, target, text)
+    } else {
+        let (tls, rest, port) = match (
+            after_scheme(text, b"grpc://"),
+            after_scheme(text, b"grpcs://"),
+        ) {
+            (Some(rest), _) => (false, rest, HTTP_PORT),
+            (None, Some(rest)) => (true, rest, HTTPS_PORT),
+            (None, None) => (false, text, HTTP_PORT),
+        };
+        let (group, url) = resolver.upstream_of(statement, rest, port, false)?;
+        let mut pass = PassDraft::new(PassProtocol::Http, PassTargetDraft::Group(group), text);
+        pass.tls = tls;
+        (pass.host, pass.port) = proxy_host(&url, port);
+        pass
+    };
+    pass.is_grpc = true;
+    set(resolver, pass);
+    Ok(())
+}
+
 /// `fastcgi_pass`, `uwsgi_pass`, `scgi_pass`, `memcached_pass`: an address without a URI, whose port has no default.
 pub(crate) fn gateway_pass(
     resolver: &mut Resolver<'_>,
@@ -111,20 +138,25 @@ pub(crate) fn gateway_pass(
     let word = statement.arg(1);
     let text = word.bytes.as_slice();
     let is_memcached = protocol == PassProtocol::Memcached;
-    let target = if templates::has_variables(text) && !is_memcached {
-        PassTargetDraft::Evaluated(resolver.template(text, statement, word)?)
+    let mut pass = if templates::has_variables(text) && !is_memcached {
+        let target = PassTargetDraft::Evaluated(resolver.template(text, statement, word)?);
+        PassDraft::new(protocol, target, text)
     } else {
-        let address = match protocol {
-            PassProtocol::Uwsgi if after_scheme(text, b"suwsgi://").is_some() => {
-                tls_not_yet(resolver, statement, "uwsgi_pass suwsgi://");
-                return Ok(());
-            }
-            PassProtocol::Uwsgi => after_scheme(text, b"uwsgi://").unwrap_or(text),
-            _ => text,
+        let (tls, address) = match protocol {
+            PassProtocol::Uwsgi => match after_scheme(text, b"suwsgi://") {
+                Some(rest) => (true, rest),
+                None => (false, after_scheme(text, b"uwsgi://").unwrap_or(text)),
+            },
+            _ => (false, text),
         };
-        PassTargetDraft::Group(resolver.upstream_of(statement, address, 0, false)?.0)
+        let (group, url) = resolver.upstream_of(statement, address, 0, false)?;
+        let mut pass = PassDraft::new(protocol, PassTargetDraft::Group(group), text);
+        pass.tls = tls;
+        if tls {
+            pass.host = Text::from(url.host);
+        }
+        pass
     };
-    let mut pass = PassDraft::new(protocol, target, text);
     if is_memcached {
         pass.memcached_key = Some(resolver.variable(b"memcached_key", statement, word));
     }
@@ -145,16 +177,6 @@ fn set(resolver: &mut Resolver<'_>, pass: PassDraft) {
 fn after_scheme<'t>(text: &'t [u8], scheme: &[u8]) -> Option<&'t [u8]> {
     let (head, rest) = text.split_at_checked(scheme.len())?;
     head.eq_ignore_ascii_case(scheme).then_some(rest)
-}
-
-fn tls_not_yet(resolver: &mut Resolver<'_>, statement: &Statement, what: &str) {
-    let feature = Feature {
-        label: String::from(what),
-        subject: format!("\"{what}\" is"),
-        note: String::from("TLS"),
-        help: String::from("TLS to servers comes in a later version"),
-    };
-    resolver.not_yet(feature, statement, statement.arg(1));
 }
 
 /// `$proxy_host` and `$proxy_port`.

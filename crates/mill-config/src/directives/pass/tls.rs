@@ -1,15 +1,21 @@
-//! TLS to servers: `proxy_ssl_…`.
+//! TLS to servers: `proxy_ssl_…`, `grpc_ssl_…`, `uwsgi_ssl_…`.
 
+use crate::Text;
 use crate::config::Template;
 use crate::config::settings::{TlsFile, TlsProtocols, group};
-use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Value, once};
-use crate::directives::tls::{protocols, tls_file};
+use crate::directive::{ALL_LEVELS, ANY_LEVEL, Apply, Arity, Contexts, Directive, Value, once};
+use crate::directives::tls::ciphers::ciphers;
+use crate::directives::tls::{key_log, passwords, protocols, tls_file};
 
 group! {
     /// TLS to servers.
     PassTlsSettings {
         /// `…_ssl_protocols`.
         protocols: TlsProtocols = TlsProtocols::default(),
+        /// `…_ssl_ciphers`: those of TLS 1.2; `None`: all that there are.
+        ciphers: Option<Vec<&'static str>> = None,
+        /// The lines of `…_ssl_password_file`.
+        passwords: Vec<Text> = Vec::new(),
         /// `…_ssl_verify`: the server's certificate has to be valid for the name.
         verify: bool = false,
         /// `…_ssl_trusted_certificate`.
@@ -24,21 +30,23 @@ group! {
         name: Option<Template> = None,
         /// `…_ssl_server_name`: the name is in the ClientHello.
         sends_name: bool = false,
+        /// `…_ssl_key_log`: a path.
+        key_log: Option<Text> = None,
         /// `…_ssl_session_reuse`.
         resumes: bool = true,
     }
 }
 
 macro_rules! file {
-    ($name:literal, $field:ident, $what:literal, $doc:literal) => {
+    ($contexts:expr, $group:ident, $name:expr, $field:ident, $what:literal, $doc:literal) => {
         once(
             $name,
-            ANY_LEVEL,
+            $contexts,
             Arity::Exactly(1),
             "",
             Apply::With(|resolver, statement| {
                 let file = tls_file(resolver, statement, $what)?;
-                resolver.level.settings.proxy_tls.$field = Some(Some(file));
+                resolver.level.settings.$group.$field = Some(Some(file));
                 Ok(())
             }),
             $doc,
@@ -47,10 +55,10 @@ macro_rules! file {
 }
 
 /// Not there yet, and without it a connection is as safe.
-const fn later(name: &'static str, reason: &'static str) -> Directive {
+const fn later(contexts: Contexts, name: &'static str, reason: &'static str) -> Directive {
     Directive {
         name,
-        contexts: ANY_LEVEL,
+        contexts,
         arity: Arity::AtLeast(1),
         default: None,
         doc: "Of TLS to servers.",
@@ -60,95 +68,140 @@ const fn later(name: &'static str, reason: &'static str) -> Directive {
     }
 }
 
-pub(crate) const PROXY: &[Directive] = &[
+macro_rules! table {
+    ($name:ident, $contexts:expr, $prefix:literal, $group:ident) => {
+        pub(crate) const $name: &[Directive] = &[
     once(
-        "proxy_ssl_protocols",
-        ANY_LEVEL,
+        concat!($prefix, "_ssl_protocols"),
+        $contexts,
         Arity::AtLeast(1),
         "TLSv1.2 TLSv1.3",
         Apply::With(|resolver, statement| {
             let found = protocols(resolver, statement)?;
-            resolver.level.settings.proxy_tls.protocols = Some(found);
+            resolver.level.settings.$group.protocols = Some(found);
             Ok(())
         }),
         "Versions of TLS to servers.",
     ),
     once(
-        "proxy_ssl_verify",
-        ANY_LEVEL,
+        concat!($prefix, "_ssl_verify"),
+        $contexts,
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.proxy_tls.verify),
-        "Servers need a certificate that leads to proxy_ssl_trusted_certificate and is valid for proxy_ssl_name.",
+        Apply::Flag(|s| &mut s.$group.verify),
+        "Servers need a certificate that leads to …_ssl_trusted_certificate and is valid for …_ssl_name.",
     ),
     file!(
-        "proxy_ssl_trusted_certificate",
+        $contexts,
+        $group,
+        concat!($prefix, "_ssl_trusted_certificate"),
         trusted,
         "certificate",
         "The certificates of those that certify servers, in PEM."
     ),
     file!(
-        "proxy_ssl_crl",
+        $contexts,
+        $group,
+        concat!($prefix, "_ssl_crl"),
         revocation_lists,
         "CRL",
         "Lists of certificates that are revoked, in PEM, for every certificate of a chain."
     ),
     file!(
-        "proxy_ssl_certificate",
+        $contexts,
+        $group,
+        concat!($prefix, "_ssl_certificate"),
         certificate,
         "certificate",
         "Our own certificate, for servers that ask for one, in PEM."
     ),
     file!(
-        "proxy_ssl_certificate_key",
+        $contexts,
+        $group,
+        concat!($prefix, "_ssl_certificate_key"),
         key,
         "certificate key",
         "The private key of our own certificate, in PEM."
     ),
     once(
-        "proxy_ssl_name",
-        ANY_LEVEL,
+        concat!($prefix, "_ssl_name"),
+        $contexts,
         Arity::Exactly(1),
         "$proxy_host",
         Apply::With(|resolver, statement| {
             let word = statement.arg(1);
             let name = resolver.template(&word.bytes, statement, word)?;
-            resolver.level.settings.proxy_tls.name = Some(Some(name));
+            resolver.level.settings.$group.name = Some(Some(name));
             Ok(())
         }),
-        "The server's name: what its certificate has to be valid for, and what it is told by proxy_ssl_server_name.",
+        "The server's name: what its certificate has to be valid for, and what it is told by …_ssl_server_name.",
     ),
     once(
-        "proxy_ssl_server_name",
-        ANY_LEVEL,
+        concat!($prefix, "_ssl_server_name"),
+        $contexts,
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.proxy_tls.sends_name),
+        Apply::Flag(|s| &mut s.$group.sends_name),
         "Servers are told the name that is wanted (SNI).",
     ),
     once(
-        "proxy_ssl_session_reuse",
-        ANY_LEVEL,
+        concat!($prefix, "_ssl_key_log"),
+        $contexts,
+        Arity::Exactly(1),
+        "",
+        Apply::With(|resolver, statement| {
+            resolver.level.settings.$group.key_log = Some(Some(key_log(resolver, statement)));
+            Ok(())
+        }),
+        "A file for the secrets of connections to servers, for Wireshark.",
+    ),
+    once(
+        concat!($prefix, "_ssl_session_reuse"),
+        $contexts,
         Arity::Exactly(1),
         "on",
-        Apply::Flag(|s| &mut s.proxy_tls.resumes),
+        Apply::Flag(|s| &mut s.$group.resumes),
         "Sessions with servers are resumed.",
     ),
-    later(
-        "proxy_ssl_ciphers",
-        "all ciphers are offered that rustls has, each with forward secrecy",
+    once(
+        concat!($prefix, "_ssl_ciphers"),
+        $contexts,
+        Arity::Exactly(1),
+        "DEFAULT",
+        Apply::With(|resolver, statement| {
+            let found = ciphers(resolver, statement)?;
+            resolver.level.settings.$group.ciphers = Some(Some(found));
+            Ok(())
+        }),
+        "Ciphers of TLS 1.2 that servers are offered, in OpenSSL's words.",
     ),
-    later("proxy_ssl_conf_command", "OpenSSL's commands do not apply"),
+    once(
+        concat!($prefix, "_ssl_password_file"),
+        $contexts,
+        Arity::Exactly(1),
+        "",
+        Apply::With(|resolver, statement| {
+            let found = passwords(resolver, statement)?;
+            resolver.level.settings.$group.passwords = Some(found);
+            Ok(())
+        }),
+        "Passwords of our own key, one a line, tried in turn.",
+    ),
+    later($contexts, concat!($prefix, "_ssl_conf_command"), "OpenSSL's commands do not apply"),
     later(
-        "proxy_ssl_verify_depth",
+        $contexts,
+        concat!($prefix, "_ssl_verify_depth"),
         "chains may have as many certificates as lead to a trusted one, up to six",
     ),
     later(
-        "proxy_ssl_password_file",
-        "encrypted keys are not there yet",
-    ),
-    later(
-        "proxy_ssl_certificate_cache",
+        $contexts,
+        concat!($prefix, "_ssl_certificate_cache"),
         "certificates by variables are not there yet",
     ),
 ];
+    };
+}
+
+table!(PROXY, ALL_LEVELS, "proxy", proxy_tls);
+table!(GRPC, ANY_LEVEL, "grpc", grpc_tls);
+table!(UWSGI, ANY_LEVEL, "uwsgi", uwsgi_tls);

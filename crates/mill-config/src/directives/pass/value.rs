@@ -116,7 +116,7 @@ pub(super) fn buffers(resolver: &Resolver<'_>, statement: &Statement) -> Applied
 }
 
 /// A size, or text that is evaluated for each request.
-pub(super) fn amount(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<Amount> {
+pub(crate) fn amount(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<Amount> {
     let word = statement.arg(1);
     if templates::has_variables(&word.bytes) {
         let rate = resolver.template(&word.bytes, statement, word)?;
@@ -145,7 +145,7 @@ pub(crate) fn temp_path(resolver: &Resolver<'_>, statement: &Statement) -> Appli
     Ok(TempPath { path, levels })
 }
 
-pub(super) fn bind(
+pub(crate) fn bind(
     resolver: &mut Resolver<'_>,
     statement: &Statement,
 ) -> Applied<Option<PassBind>> {

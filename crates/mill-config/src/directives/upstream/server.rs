@@ -87,9 +87,11 @@ fn parameter(
             server.backup = true;
         }
         b"down" => server.down = true,
-        b"drain" => server.drain = true,
+        b"drain" if !resolver.is_in_stream() => server.drain = true,
         b"resolve" => server.resolve = true,
-        b"route=" => server.route = Some(route(resolver, statement, word, text)?),
+        b"route=" if !resolver.is_in_stream() => {
+            server.route = Some(route(resolver, statement, word, text)?)
+        }
         b"service=" if text.is_empty() => {
             return Err(resolver.emerg(statement, word, "service is empty"));
         }
@@ -143,6 +145,10 @@ fn target(
     }
     let url = Url::parse(&word.bytes, DEFAULT_PORT, false)
         .map_err(|fault| fail(format!("{fault} in upstream \"{shown}\"")))?;
+    let lacks_port = url.port_text.is_none() && !url.is_unix() && server.service.is_none();
+    if resolver.is_in_stream() && lacks_port {
+        return Err(fail(format!("no port in upstream \"{shown}\"")));
+    }
     if server.service.is_some() && url.port_text.is_some() {
         return Err(fail(format!(
             "service upstream \"{shown}\" may not have port"

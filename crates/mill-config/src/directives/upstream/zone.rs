@@ -8,7 +8,7 @@ use crate::resolve::{Applied, Resolver};
 use crate::value;
 
 /// The least size: eight pages.
-pub(super) const ZONE_BYTES_MIN: u64 = 8 * 4096;
+pub(crate) const ZONE_BYTES_MIN: u64 = 8 * 4096;
 
 /// A zone that some directive names.
 pub(crate) struct ZoneDraft {
@@ -21,11 +21,13 @@ pub(crate) struct ZoneDraft {
 
 /// What a zone is for: one name has one purpose.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// `zone` of a group.
     Group,
     /// `sticky learn`.
     Sessions,
+    /// `limit_conn_zone`.
+    Connections,
 }
 
 pub(super) fn zone(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
@@ -56,7 +58,7 @@ pub(super) fn zone(resolver: &mut Resolver<'_>, statement: &Statement) -> Applie
 }
 
 /// Notes a zone; false if it is known.
-pub(super) fn declare(
+pub(crate) fn declare(
     resolver: &mut Resolver<'_>,
     statement: &Statement,
     word: &Word,
