@@ -3,15 +3,19 @@
 use crate::exchange::{connect, receive, secure, send};
 use crate::failure::Failure;
 use crate::local::{Abort, Left, Local};
+use crate::multiplexing::{self, Found};
 use crate::plan::{AfterFailure, Life, Opening, Pace};
 use crate::record::Record;
 use crate::request::Batch;
 use crate::sample::Sample;
 use core::task::Poll;
+use mill_multiplex::Multiplexed;
+use mill_multiplex::carrier::Carrier;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
 use mill_tls::transport::TransportOf;
+use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -19,7 +23,7 @@ use std::rc::Rc;
 struct Connection<E: Engine, R: Record> {
     local: Rc<Local<E, R>>,
     number: u32,
-    stream: Option<TransportOf<E>>,
+    stream: Option<Carrier<TransportOf<E>>>,
     /// Requests that the stream may still carry; `None` is unlimited.
     left: Option<u32>,
     /// Requests that were finished, for the schedule of [`Pace::Each`].
@@ -119,22 +123,27 @@ impl<E: Engine, R: Record> Drop for Connection<E, R> {
 
 /// When to start.
 impl<E: Engine, R: Record> Connection<E, R> {
+    /// The number of the connection: several requests at once share one of HTTP/2.
+    fn connection(&self) -> u32 {
+        self.number / self.local.plan.per_connection()
+    }
+
     /// Waits for the connection's turn in the opening; an open loop's connections are opened before their first request
     /// is due, so that its latency does not include connecting.
     async fn prepare(&mut self) {
         let (plan, share) = (&self.local.plan, &self.local.share);
-        let place = self.number - share.connections.start;
+        let place = self.connection() - share.connections.start;
         let offset = match plan.opening {
             Opening::Together | Opening::Rate(_) => Duration::ZERO,
             Opening::Staggered(gap) => gap.saturating_mul(place),
             Opening::Ramp(whole) => {
-                whole.mul_f64(f64::from(self.number) / f64::from(plan.connections.max(1)))
+                whole.mul_f64(f64::from(self.connection()) / f64::from(plan.connections.max(1)))
             }
         };
         let at = self.local.begin + offset;
         self.local.pacer.until(&self.local.scheduler, at).await;
         self.local.openings.pass(&self.local.scheduler).await;
-        let stays = plan.life != Life::Requests(1);
+        let stays = plan.life != Life::Requests(1) && plan.streams.is_none();
         if matches!(self.local.plan.pace, Pace::Open { .. }) && stays {
             self.wait_for_opening().await;
             // A failure occurs again, and is counted, when the first request is due.
@@ -153,19 +162,20 @@ impl<E: Engine, R: Record> Connection<E, R> {
                     let at = self.local.scheduler.now() + pause;
                     self.local.pacer.until(&self.local.scheduler, at).await;
                 }
-                if self.stream.is_none() {
+                if self.stream.is_none() && self.local.plan.streams.is_none() {
                     self.wait_for_opening().await;
                 }
                 self.local.take_budget().then_some(None)
             }
             Pace::Open { .. } => {
-                if self.stream.is_none() {
+                if self.stream.is_none() && self.local.plan.streams.is_none() {
                     self.wait_for_opening().await;
                 }
                 self.local.arrival().await.map(Some)
             }
             Pace::Each { rate } => {
-                let connections = f64::from(self.local.plan.connections.max(1));
+                let slots = self.local.plan.connections * self.local.plan.per_connection();
+                let connections = f64::from(slots.max(1));
                 let gap = Duration::from_secs(1).mul_f64(connections / rate.max(MIN_RATE));
                 let due = self.begin_of_own() + mul(gap, self.finished);
                 let now = self.local.scheduler.now();
@@ -209,7 +219,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
 
     /// The beginning of this connection's own even schedule.
     fn begin_of_own(&self) -> Instant {
-        let place = self.number - self.local.share.connections.start;
+        let place = self.connection() - self.local.share.connections.start;
         match self.local.plan.opening {
             Opening::Staggered(gap) => self.local.begin + gap.saturating_mul(place),
             _ => self.local.begin,
@@ -315,8 +325,16 @@ impl<E: Engine, R: Record> Connection<E, R> {
         async move {
             let deadline = self.deadline(started);
             let mut sent = started;
-            let is_new = self.stream.is_none();
-            if is_new {
+            let mut is_new = self.stream.is_none();
+            if self.local.plan.streams.is_some() {
+                let opened = match self.call_at_once() {
+                    true => None,
+                    // In a box of its own: most tasks never need it, and idle ones are many.
+                    false => Box::pin(self.call(deadline)).await?,
+                };
+                is_new = opened.is_some();
+                sent = opened.unwrap_or_else(|| self.local.engine.now());
+            } else if is_new {
                 sent = self.open(deadline).await?;
             }
             let Some(stream) = &self.stream else {
@@ -326,7 +344,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
             let (received, times) = receive(&self.local, stream, batch, deadline).await?;
             self.close_if_over(batch, received.keep_alive && !times.is_last);
             Ok(Sample {
-                connection: self.number,
+                connection: self.connection(),
                 intended,
                 started,
                 connected: is_new.then_some(sent),
@@ -359,25 +377,71 @@ impl<E: Engine, R: Record> Connection<E, R> {
         }
     }
 
+    /// Begins a request on the connection of HTTP/2, if that is open and has a place for it.
+    fn call_at_once(&mut self) -> bool {
+        let (local, number) = (&self.local, self.connection());
+        let call = local.multiplexed.call(number, &local.scheduler);
+        self.stream = call.map(Carrier::Call);
+        self.stream.is_some()
+    }
+
+    /// The same, after waiting for a place, or opening the connection; returns when that was established, if it was for this request.
+    async fn call(&mut self, deadline: Instant) -> Result<Option<Instant>, Failure> {
+        let (local, number) = (Rc::clone(&self.local), self.connection());
+        let mut opened = None;
+        loop {
+            let found = poll_fn(|_| local.multiplexed.poll_call(number, &local.scheduler));
+            let found = local.scheduler.until(deadline, found).await;
+            match found.map_err(|_| Failure::ConnectTimeout)? {
+                Found::Call(call) => {
+                    self.stream = Some(Carrier::Call(call));
+                    return Ok(opened);
+                }
+                Found::Open if opened.is_some() => return Err(Failure::Stream(StreamError::Reset)),
+                Found::Open => {}
+            }
+            let place = Establishing {
+                local: &local,
+                number,
+            };
+            self.wait_for_opening().await;
+            let (stream, at) = self.establish(deadline).await?;
+            let started = multiplexing::start(stream, &local.plan, &local.scheduler);
+            let connection = started.ok_or(Failure::Stream(StreamError::Reset))?;
+            // Before, more requests could be begun than the server allows.
+            let settled = poll_fn(|_| connection.poll_settled());
+            let settled = local.scheduler.until(deadline, settled).await;
+            settled.map_err(|_| Failure::ConnectTimeout)?;
+            place.set(Some(connection));
+            opened = Some(at);
+        }
+    }
+
     /// Opens the stream; returns when it was established.
     async fn open(&mut self, deadline: Instant) -> Result<Instant, Failure> {
+        let (stream, at) = self.establish(deadline).await?;
+        self.stream = Some(Carrier::Own(stream));
+        Ok(at)
+    }
+
+    /// A new connection, and when it was established.
+    async fn establish(&mut self, deadline: Instant) -> Result<(TransportOf<E>, Instant), Failure> {
         let began = self.local.engine.now();
-        let stream = connect(&self.local, self.number, deadline).await?;
+        let stream = connect(&self.local, self.connection(), deadline).await?;
         let connected = self.local.engine.now();
         let mut now = connected;
         if self.local.plan.tls.is_some() {
-            let is_resumed = secure(&self.local, &stream, deadline).await?;
+            let facts = secure(&self.local, &stream, deadline).await?;
             now = self.local.engine.now();
             let mut memory = self.local.memory.borrow_mut();
             memory.tally.handshakes += 1;
-            memory.tally.handshakes_resumed += u64::from(is_resumed);
+            memory.tally.handshakes_resumed += u64::from(facts.is_resumed);
             if memory.measuring {
-                memory.recorder.on_secured(now.since(connected));
+                memory.recorder.on_secured(now.since(connected), &facts);
             }
         }
         self.failed_connects = 0;
         self.left = self.draw_life();
-        self.stream = Some(stream);
         let mut memory = self.local.memory.borrow_mut();
         memory.tally.connected += 1;
         memory.tally.open += 1;
@@ -387,7 +451,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
                 .recorder
                 .on_connected(connected, connected.since(began));
         }
-        Ok(now)
+        Ok((stream, now))
     }
 
     fn draw_life(&self) -> Option<u32> {
@@ -405,14 +469,52 @@ impl<E: Engine, R: Record> Connection<E, R> {
     /// Closes the stream if the server has done so or is about to, or if it has carried its maximum of requests.
     fn close_if_over(&mut self, batch: Batch, keep_alive: bool) {
         self.left = self.left.map(|left| left.saturating_sub(batch.responses));
+        if let Some(Carrier::Call(call)) = &self.stream {
+            let passed = call.connection().take_passed();
+            let mut memory = self.local.memory.borrow_mut();
+            memory.tally.bytes_sent += passed.sent;
+            memory.tally.bytes_received += passed.received;
+            memory.tally.head_bytes += passed.heads.coded;
+            memory.tally.head_field_bytes += passed.heads.fields;
+            drop(memory);
+            return self.close();
+        }
         if !keep_alive || self.left == Some(0) {
             self.close();
         }
     }
 
     fn close(&mut self) {
-        if self.stream.take().is_some() {
-            self.local.memory.borrow_mut().tally.open -= 1;
+        match self.stream.take() {
+            Some(Carrier::Own(_)) => self.local.memory.borrow_mut().tally.open -= 1,
+            // The connection stays for others.
+            Some(Carrier::Call(call)) => {
+                drop(call);
+                let (local, number) = (&self.local, self.connection());
+                local.multiplexed.call_over(number, &local.scheduler);
+            }
+            None => {}
+        }
+    }
+}
+
+/// A connection of HTTP/2 that a task opens. Others wait; if the task fails, they open it.
+struct Establishing<'a, E: Engine, R: Record> {
+    local: &'a Local<E, R>,
+    number: u32,
+}
+
+impl<E: Engine, R: Record> Establishing<'_, E, R> {
+    fn set(&self, connection: Option<Rc<Multiplexed<TransportOf<E>>>>) {
+        let local = self.local;
+        (local.multiplexed).opened(self.number, connection, &local.scheduler);
+    }
+}
+
+impl<E: Engine, R: Record> Drop for Establishing<'_, E, R> {
+    fn drop(&mut self) {
+        if self.local.multiplexed.is_opening(self.number) {
+            self.set(None);
         }
     }
 }

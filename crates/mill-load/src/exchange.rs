@@ -6,10 +6,12 @@ use crate::record::Record;
 use crate::reply::{Fault, Observe, Received, Reply, Step};
 use crate::request::Batch;
 use crate::target::Endpoint;
+use mill_multiplex::carrier::Carrier;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::Instant;
+use mill_tls::facts::TlsFacts;
 use mill_tls::transport::{Transport, TransportOf};
 use std::rc::Rc;
 
@@ -62,15 +64,15 @@ async fn attempt<E: Engine, R: Record>(
     }
 }
 
-/// Shakes hands on a connection that is established; returns whether a session was resumed.
+/// Shakes hands on a connection that is established; returns what was agreed on.
 pub(crate) async fn secure<E: Engine, R: Record>(
     local: &Local<E, R>,
     stream: &TransportOf<E>,
     deadline: Instant,
-) -> Result<bool, Failure> {
+) -> Result<Rc<TlsFacts>, Failure> {
     stream.begin_tls();
     match local.scheduler.until(deadline, stream.drained(0)).await {
-        Ok(Ok(())) => Ok(stream.tls_facts().is_some_and(|facts| facts.is_resumed)),
+        Ok(Ok(())) => stream.tls_facts().ok_or(Failure::Handshake),
         Ok(Err(_)) => Err(Failure::Handshake),
         Err(_) => Err(Failure::ConnectTimeout),
     }
@@ -100,14 +102,19 @@ fn open<E: Engine, R: Record>(local: &Local<E, R>, number: u32) -> Result<Transp
     Ok(match &local.plan.tls {
         None => Transport::Tcp(stream),
         Some(tls) => {
-            let (config, name) = tls.context.for_server(&tls.name);
+            let (config, name) = tls
+                .context
+                .for_server(&tls.name, local.plan.streams.is_some());
             Transport::client(stream, config, name, local.tls.clone())
         }
     })
 }
 
 /// Queues the next request on the stream; a script that fails ends the run, and nothing is sent.
-pub(crate) fn send<E: Engine, R: Record>(local: &Local<E, R>, stream: &TransportOf<E>) -> Batch {
+pub(crate) fn send<E: Engine, R: Record>(
+    local: &Local<E, R>,
+    stream: &Carrier<TransportOf<E>>,
+) -> Batch {
     let random = &mut local.schedules.borrow_mut().random;
     let mut requests = local.requests.borrow_mut();
     let sent = requests.next(random, |payload| stream.write(payload));
@@ -116,7 +123,10 @@ pub(crate) fn send<E: Engine, R: Record>(local: &Local<E, R>, stream: &Transport
     }
     match sent {
         Ok((batch, bytes)) => {
-            local.memory.borrow_mut().tally.bytes_sent += bytes;
+            // The frames of HTTP/2 are counted by their connection.
+            if local.plan.streams.is_none() {
+                local.memory.borrow_mut().tally.bytes_sent += bytes;
+            }
             batch
         }
         Err(error) => {
@@ -133,7 +143,7 @@ pub(crate) fn send<E: Engine, R: Record>(local: &Local<E, R>, stream: &Transport
 )]
 pub(crate) fn receive<E: Engine, R: Record>(
     local: &Local<E, R>,
-    stream: &TransportOf<E>,
+    stream: &Carrier<TransportOf<E>>,
     batch: Batch,
     deadline: Instant,
 ) -> impl Future<Output = Result<(Received, Times), Failure>> {
@@ -210,7 +220,9 @@ fn take<E: Engine, R: Record>(
     let heads = &mut local.heads.borrow_mut();
     let scanned = reply.on_bytes(bytes, heads, &mut *memory, requests.script());
     if let Ok((taken, _)) = &scanned {
-        memory.tally.bytes_received += *taken as u64;
+        if local.plan.streams.is_none() {
+            memory.tally.bytes_received += *taken as u64;
+        }
         memory.tally.content_bytes += reply.received.content_bytes - content_before;
     }
     if requests.script().is_some_and(|script| script.has_stopped()) {

@@ -72,7 +72,9 @@ pub fn generator<E: Engine, R: Record>(
     let (now, wall_clock) = engine.clock();
     let scheduler = Scheduler::new(now, wall_clock);
     let requests = RequestSource::new(requests, (share.thread, plan.threads));
-    let connections = share.connections.clone();
+    // Each request at once has a task; those of a connection are next to each other.
+    let per_connection = plan.per_connection();
+    let slots = share.connections.start * per_connection..share.connections.end * per_connection;
     let measure_from = begin + plan.warm_up;
     let end = plan.end(begin);
     let next_cut = measure_from + plan.interval;
@@ -95,7 +97,7 @@ pub fn generator<E: Engine, R: Record>(
         connection::run(Rc::clone(&shared), Task::Answers)
     };
     let mut worker = Worker::new(engine, scheduler, Box::new(accepted) as Accepted<E, _>);
-    for number in connections {
+    for number in slots {
         worker.spawn(connection::run(Rc::clone(&local), Task::Sends(number)));
     }
     Generator {

@@ -53,6 +53,8 @@ pub mod generator;
 mod head_memory;
 /// The state that the connections of one thread share.
 pub mod local;
+/// Connections of HTTP/2, each of several tasks.
+mod multiplexing;
 /// Precise waiting.
 mod pacer;
 /// Seeded randomness.

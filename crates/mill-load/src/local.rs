@@ -3,6 +3,7 @@
 use crate::arrivals::Schedule;
 use crate::failure::Failure;
 use crate::head_memory::HeadMemory;
+use crate::multiplexing::Multiplexing;
 use crate::origin::Accepted;
 use crate::pacer::Pacer;
 use crate::plan::Arrivals;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 
 /// One thread's plan, clock, schedules and records. Never borrowed across an await.
 #[derive(Debug)]
-pub(crate) struct Local<E, R> {
+pub(crate) struct Local<E: Engine, R> {
     pub(crate) engine: E,
     pub(crate) scheduler: Rc<Scheduler>,
     pub(crate) plan: Arc<Plan>,
@@ -53,6 +54,8 @@ pub(crate) struct Local<E, R> {
     /// Connections of the thread's own server.
     pub(crate) accepted: Accepted,
     pub(crate) tls: TlsWorker,
+    /// Connections of HTTP/2.
+    pub(crate) multiplexed: Multiplexing<E>,
 }
 
 /// Why a run ended early.
@@ -194,6 +197,7 @@ impl<E: Engine, R: Record> Local<E, R> {
             aborted: RefCell::new(None),
             accepted: Accepted::default(),
             tls: TlsWorker::new(),
+            multiplexed: Multiplexing::default(),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::origin::Origin;
 use crate::source::Sources;
 use crate::target::Endpoint;
 use crate::tls::TlsPlan;
+use core::num::NonZeroU32;
 use core::ops::Range;
 use core::time::Duration;
 use mill_runtime::time::Instant;
@@ -29,6 +30,10 @@ pub struct Plan {
     pub sources: Sources,
     /// `None`: connections are in clear.
     pub tls: Option<TlsPlan>,
+    /// HTTP/2 with so many requests at once on each connection; `None`: HTTP/1.1.
+    pub streams: Option<NonZeroU32>,
+    /// Of HTTP/2: bytes of a stream's window.
+    pub window_bytes: u32,
     /// Whether small segments are sent at once (`TCP_NODELAY`).
     pub nodelay: bool,
     /// The time limit of a request from its actual start; `None` has no limit.
@@ -162,6 +167,8 @@ impl Plan {
             warm_up: Duration::ZERO,
             sources: Sources::default(),
             tls: None,
+            streams: None,
+            window_bytes: 1 << 30,
             nodelay: true,
             timeout: None,
             after_failure: AfterFailure::Retry {
@@ -178,6 +185,11 @@ impl Plan {
             expected: None,
             origin: None,
         }
+    }
+
+    /// Requests at once on a connection.
+    pub fn per_connection(&self) -> u32 {
+        self.streams.map_or(1, NonZeroU32::get)
     }
 
     /// When time ends a run that begins at `begin`.

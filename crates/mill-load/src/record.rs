@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::sample::Sample;
 use crate::tally::Tally;
 use mill_runtime::time::Instant;
+use mill_tls::facts::TlsFacts;
 
 /// Records a thread's requests. wrk counts microseconds, ab keeps every sample, the native command keeps histograms;
 /// the loop is the same. Called once per request: it must not allocate or lock.
@@ -30,8 +31,8 @@ pub trait Record: Send + 'static {
     }
 
     /// A handshake of TLS was completed, which took so long behind connecting.
-    fn on_secured(&mut self, took: core::time::Duration) {
-        let _ = took;
+    fn on_secured(&mut self, took: core::time::Duration, facts: &TlsFacts) {
+        let _ = (took, facts);
     }
 
     /// Whether [`Record::on_head`] is to be called.

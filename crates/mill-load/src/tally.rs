@@ -39,6 +39,12 @@ pub struct Tally {
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub content_bytes: u64,
+    /// Of HTTP/2: bytes of answers' fields as they were received.
+    #[serde(default)]
+    pub head_bytes: u64,
+    /// The same before their coding.
+    #[serde(default)]
+    pub head_field_bytes: u64,
     /// Requests that started more than 50 µs after they were due.
     pub late_50us: u64,
     /// Requests that started more than 1 ms after they were due.
@@ -108,7 +114,7 @@ impl Tally {
     }
 
     /// Every counter that only grows, except those by kind.
-    fn sums(&mut self) -> [&mut u64; 18] {
+    fn sums(&mut self) -> [&mut u64; 20] {
         [
             &mut self.started,
             &mut self.answered,
@@ -122,6 +128,8 @@ impl Tally {
             &mut self.bytes_sent,
             &mut self.bytes_received,
             &mut self.content_bytes,
+            &mut self.head_bytes,
+            &mut self.head_field_bytes,
             &mut self.late_50us,
             &mut self.late_1ms,
             &mut self.waited_1ms,

@@ -27,14 +27,23 @@ impl TlsPlan {
         let settings = ClientSettings {
             tls12: versions != TlsVersions::Only13,
             tls13: versions != TlsVersions::Only12,
+            ciphers: None,
+            groups: None,
             trusted: None,
             certified: None,
             sends_name: true,
             resumes,
+            key_log: None,
         };
+        Self::of_settings(host.as_bytes(), settings)
+    }
+
+    /// For a host, with these settings.
+    pub(crate) fn of_settings(host: &[u8], settings: ClientSettings<'_>) -> Result<Self, String> {
+        let resumes = settings.resumes;
         Ok(Self {
             context: ClientContext::new(settings)?,
-            name: host.as_bytes().to_vec(),
+            name: host.to_vec(),
             resumes,
         })
     }

@@ -3,7 +3,7 @@
 use crate::help;
 use crate::screen::Screen;
 use crate::stack::{self, Taken};
-use mill_load::dialect::{ab, wrk, wrk2};
+use mill_load::dialect::{ab, h2load, wrk, wrk2};
 use mill_load::native;
 use mill_load::native::terminal::Terminal;
 use mill_load_host::{Interrupts, KernelPlatform, LazyAttachment, respond};
@@ -18,6 +18,7 @@ pub(crate) enum Tool {
     Wrk,
     Wrk2,
     Ab,
+    H2load,
     /// Our own, `millstream load`.
     Load,
 }
@@ -29,6 +30,7 @@ impl Tool {
             b"wrk" => Some(Self::Wrk),
             b"wrk2" => Some(Self::Wrk2),
             b"ab" => Some(Self::Ab),
+            b"h2load" => Some(Self::H2load),
             _ => None,
         }
     }
@@ -72,6 +74,7 @@ pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
             Tool::Wrk => wrk::main(arguments, &platform, out, err),
             Tool::Wrk2 => wrk2::main(arguments, &platform, out, err),
             Tool::Ab => ab::main(arguments, &platform, out, err),
+            Tool::H2load => h2load::main(arguments, &platform, out, err),
             Tool::Load => native::main(arguments, &platform, out, err, terminal()),
         }
     })

@@ -5,7 +5,8 @@
 //! - With `-k` the end of a response is known by its framing, not by the word Keep-Alive in its head.
 //! - `-s` is the time limit of each response, as the usage says; ab waits so long for any event.
 //! - `-e` and `-g` write their files with `-w` too, and do not read beyond the last sample.
-//! - TLS is refused, `-b` is not carried out, and both are reported.
+//! - TLS 1.0 and 1.1 are refused, `-b` is not carried out, and both are reported. `-v` shows nothing of handshakes.
+//! - A failed handshake counts as a failed connect; ab counts such a request as complete.
 //!
 //! The trunk of httpd has more: `-W` threads, `-R` to spread the opening of connections. Debian's ab does not know
 //! them. Lines on stderr that begin with "millstream: " are ours: they report what ab's form hides.
@@ -34,6 +35,8 @@ mod run;
 mod statistics;
 /// The system's texts of errors.
 mod strerror;
+/// TLS: its options, and its lines in the report.
+mod tls;
 /// The URL.
 mod url;
 /// Usage and banner.

@@ -56,6 +56,7 @@ fn plan(outcome: &Outcome<'_>) -> Value {
         "keep_alive": options.message.keep_alive,
         "replay": options.message.replay,
         "connections": plan.connections,
+        "streams": plan.streams,
         "threads": plan.threads,
         "processes": options.processes,
         "loop": if outcome.is_open_loop() { "open" } else { "closed" },

@@ -28,6 +28,7 @@ use crate::plan::{Arrivals, Life};
 use crate::source::Sources;
 use crate::target::Url;
 use crate::tls::TlsVersions;
+use core::num::NonZeroU32;
 use core::time::Duration;
 use mill_runtime::time::UnixTime;
 use table::entries;
@@ -66,6 +67,8 @@ pub struct Options {
     pub tls_versions: TlsVersions,
     /// Sessions are resumed.
     pub tls_resumes: bool,
+    /// HTTP/2 with so many requests at once on each connection.
+    pub streams: Option<NonZeroU32>,
     pub nodelay: bool,
     pub spin: Duration,
     pub pin: bool,
@@ -224,6 +227,7 @@ struct Draft {
     sources: Sources,
     tls_versions: TlsVersions,
     tls_resumes: bool,
+    streams: Option<NonZeroU32>,
     delays_small: bool,
     spin: Option<Duration>,
     pin: bool,

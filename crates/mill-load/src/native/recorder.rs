@@ -9,6 +9,7 @@ use crate::tally::Tally;
 use core::time::Duration;
 use mill_metrics::Histogram;
 use mill_runtime::time::Instant;
+use mill_tls::facts::TlsFacts;
 
 /// The native command's [`Record`]. All its memory is allocated when it is made, so a request costs only some
 /// additions.
@@ -80,7 +81,7 @@ impl Record for Recorder {
         self.measures.on_connected(took);
     }
 
-    fn on_secured(&mut self, took: Duration) {
+    fn on_secured(&mut self, took: Duration, _: &TlsFacts) {
         self.measures.on_secured(took);
     }
 

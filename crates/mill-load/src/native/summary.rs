@@ -82,6 +82,13 @@ pub(super) fn title(outcome: &Outcome<'_>) -> String {
         plural(plan.connections, "connection"),
         plural(plan.threads, "thread")
     );
+    if let Some(streams) = plan.streams {
+        let _ = write!(
+            what,
+            "HTTP/2, {} at once on each, ",
+            plural(streams.get(), "request")
+        );
+    }
     if options.processes > 1 {
         let _ = write!(what, "{}, ", plural(options.processes, "process"));
     }

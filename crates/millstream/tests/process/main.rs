@@ -29,6 +29,9 @@ mod listeners;
 /// Output and exit codes.
 mod command_line;
 
+/// `millstream ab https://…` beside Debian's ab.
+mod ab_tls;
+
 /// `master_process off`.
 mod single;
 
@@ -55,9 +58,19 @@ mod zones;
 /// Requests and tunnels to servers while the processes change.
 mod proxied;
 
+/// Certificates from an authority.
+mod acme;
+
 /// `listen … ssl`, with curl and OpenSSL as clients.
+mod client_certificates;
+mod grpc;
+mod handshakes;
 mod http2;
+mod proxy_http2;
 mod proxy_tls;
+mod stapling;
+/// Connections that are passed on as they are.
+mod stream;
 mod tls;
 
 /// Files on a disk that is slow, or does not answer.

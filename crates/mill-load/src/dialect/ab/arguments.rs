@@ -2,7 +2,8 @@
 
 use super::getopt::{Found, Getopt};
 use super::strerror;
-use super::url::{Url, UrlError};
+use super::tls::{Protocol, TlsOptions};
+use super::url::Url;
 use core::time::Duration;
 use std::io;
 
@@ -55,6 +56,8 @@ pub(super) struct Options {
     pub(super) gnuplot: Option<Vec<u8>>,
     /// `-e`.
     pub(super) csv: Option<Vec<u8>>,
+    /// `-f`, `-Z`, `-E`, `-I`.
+    pub(super) tls: TlsOptions,
     pub(super) url: Url,
 }
 
@@ -210,8 +213,11 @@ impl Draft {
                     html: options.html.is_some(),
                 });
             }
-            b'h' => return Err(Refusal::Usage(None)),
-            tls => return Err(no_tls(&format!("-{}", char::from(tls)))),
+            b'f' => options.tls.protocol = protocol(argument)?,
+            b'Z' => options.tls.ciphers = Some(argument.to_vec()),
+            b'E' => options.tls.certificate = Some(argument.to_vec()),
+            b'I' => options.tls.is_nameless = true,
+            _ => return Err(Refusal::Usage(None)),
         }
         Ok(())
     }
@@ -270,10 +276,7 @@ impl Draft {
         };
         let mut options = self.options;
         options.method = self.method.unwrap_or(Method::Get);
-        options.url = Url::parse(url).map_err(|error| match error {
-            UrlError::Invalid => Refusal::Usage(Some("invalid URL")),
-            UrlError::Https => no_tls("https://"),
-        })?;
+        options.url = Url::parse(url).ok_or(Refusal::Usage(Some("invalid URL")))?;
         if options.concurrency > CONCURRENCY_MAX {
             return Err(Refusal::Usage(Some(
                 "Invalid Concurrency [Range 0..200000]",
@@ -345,10 +348,12 @@ fn fatal(text: &str) -> Refusal {
     Refusal::Fatal(String::from(text))
 }
 
-fn no_tls(what: &str) -> Refusal {
-    fatal(&format!(
-        "ab: {what} needs TLS, which is not spoken yet; use http:// and no TLS options"
-    ))
+fn protocol(word: &[u8]) -> Result<Protocol, Refusal> {
+    Protocol::parse(word).map_err(|version| {
+        fatal(&format!(
+            "ab: -f {version}: TLS 1.0 and 1.1 are not there; use TLS1.2, TLS1.3 or ALL"
+        ))
+    })
 }
 
 /// The letters of ab built with TLS, as apr_getopt takes them.

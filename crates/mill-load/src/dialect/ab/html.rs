@@ -179,6 +179,7 @@ mod tests {
         };
         let mut rows = [row(400, 1_400), row(2_000, 7_000)];
         let outcome = Outcome {
+            secured: None,
             times: measure(&mut rows),
             rows: &rows,
             options: &options,

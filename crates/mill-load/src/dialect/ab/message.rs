@@ -29,7 +29,7 @@ pub(super) fn of(failure: Failure) -> Message {
             }
         }
         Failure::EndedEarly => Message::new("apr_socket_recv", "End of file found", EOF),
-        Failure::Handshake => Message::new("SSL handshake failed", &failure.to_string(), 1),
+        Failure::Handshake => Message::fatal("SSL handshake failed (1)."),
         // No option of ab's sets the expected content.
         Failure::WrongContent(_) => Message::new("the response", &failure.to_string(), 1),
         Failure::Garbage(fault) => Message::new("the response is not HTTP", &fault.to_string(), 1),

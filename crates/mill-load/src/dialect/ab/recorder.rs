@@ -1,12 +1,14 @@
 //! Every sample, as ab keeps them, and ab's counters.
 
 use super::arguments::Options;
+use super::tls::Secured;
 use crate::failure::{Failure, FailureKind};
 use crate::record::Record;
 use crate::sample::Sample;
 use crate::tally::Tally;
 use core::time::Duration;
 use mill_runtime::time::Instant;
+use mill_tls::facts::TlsFacts;
 use std::collections::TryReserveError;
 use std::io::Write;
 
@@ -51,6 +53,8 @@ pub(super) struct Recorder {
     pub(super) document_len: Option<u64>,
     /// The `Server` of the first response.
     pub(super) server: Option<Vec<u8>>,
+    /// Of the first handshake.
+    pub(super) secured: Option<Secured>,
     begin: Instant,
     last: Instant,
     any_length: bool,
@@ -77,6 +81,7 @@ impl Recorder {
             counts: Counts::default(),
             document_len: None,
             server: None,
+            secured: None,
             begin: Instant::default(),
             last: Instant::default(),
             any_length: options.any_length,
@@ -155,10 +160,19 @@ impl Record for Recorder {
             _ => self.counts.receive += 1,
         }
         // The failure that ends the run is reported where it ends.
-        if self.tells_failures && !ends_always(failure.kind()) {
+        let is_told = match failure.kind() {
+            // ab tells these with any options.
+            FailureKind::Handshake => self.lines.err.len() < LINES_MAX_BYTES,
+            kind => self.tells_failures && !ends_always(kind),
+        };
+        if is_told {
             let message = super::message::of(failure);
             let _ = writeln!(self.lines.err, "{}", message.text);
         }
+    }
+
+    fn on_secured(&mut self, _: Duration, facts: &TlsFacts) {
+        self.secured.get_or_insert_with(|| Secured::of(facts));
     }
 
     fn wants_head(&self) -> bool {

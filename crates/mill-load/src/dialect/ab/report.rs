@@ -3,6 +3,7 @@
 use super::arguments::Options;
 use super::recorder::{Counts, Row};
 use super::statistics::{Spread, Times, ms, percentile, round_ms};
+use super::tls::{self, Secured};
 use core::time::Duration;
 use std::io::{self, Write};
 
@@ -11,6 +12,7 @@ use std::io::{self, Write};
 pub(super) struct Outcome<'a> {
     pub(super) options: &'a Options,
     pub(super) server: &'a [u8],
+    pub(super) secured: Option<&'a Secured>,
     pub(super) document_len: u64,
     pub(super) taken: Duration,
     pub(super) counts: Counts,
@@ -85,8 +87,9 @@ fn subject(outcome: &Outcome<'_>, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(label)?;
         out.write_all(value)?;
     }
-    write!(out, "\nServer Port:            {}\n\n", url.port)?;
-    out.write_all(b"Document Path:          ")?;
+    writeln!(out, "\nServer Port:            {}", url.port)?;
+    tls::emit(outcome.options, outcome.secured, out)?;
+    out.write_all(b"\nDocument Path:          ")?;
     out.write_all(&url.path)?;
     if outcome.options.any_length {
         out.write_all(b"\nDocument Length:        Variable\n\n")

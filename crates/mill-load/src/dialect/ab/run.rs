@@ -8,7 +8,7 @@ use super::progress::{Progress, every};
 use super::recorder::Recorder;
 use super::report::{self, Outcome};
 use super::request::{Request, render};
-use super::{html, statistics, strerror, usage};
+use super::{html, statistics, strerror, tls, usage};
 use crate::failure::{Failure, FailureKind};
 use crate::generator::Part;
 use crate::local::Abort;
@@ -34,6 +34,13 @@ pub(super) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
+    let prepared = match tls::prepare(options) {
+        Ok(prepared) => prepared,
+        Err(message) => return end(&message, 0, out, err),
+    };
+    if let Some(notice) = &prepared.notice {
+        writeln!(err, "{notice}")?;
+    }
     let every = every(options);
     announce(options, every.is_some(), out)?;
     let Ok(request) = render(options) else {
@@ -41,7 +48,10 @@ pub(super) fn run(
     };
     show(options, &request, out)?;
     let plan = match plan(options, platform) {
-        Ok(plan) => plan,
+        Ok(plan) => Plan {
+            tls: prepared.plan,
+            ..plan
+        },
         Err(message) => return end(&message, 0, out, err),
     };
     let Ok(recorder) = Recorder::new(options) else {
@@ -107,6 +117,7 @@ fn outcome<'a>(
     Outcome {
         options,
         server: recorder.server.as_deref().unwrap_or_default(),
+        secured: recorder.secured.as_ref(),
         document_len: recorder.document_len.unwrap_or(0),
         taken,
         counts: recorder.counts,

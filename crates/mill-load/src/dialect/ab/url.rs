@@ -10,45 +10,42 @@ pub(super) struct Url {
     pub(super) port: u16,
     /// From the first slash on.
     pub(super) path: Vec<u8>,
-    /// The value of `Host`: the port is left out if it is 80.
+    /// The value of `Host`: the scheme's own port is left out.
     pub(super) host_field: Vec<u8>,
-}
-
-/// Why there is nothing to connect to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UrlError {
-    Invalid,
-    /// TLS is not supported yet.
-    Https,
+    /// `https://`.
+    pub(super) is_secure: bool,
 }
 
 impl Url {
-    /// Parses `[http://]host[:port]/path`. The path is not optional.
-    pub(super) fn parse(full: &[u8]) -> Result<Self, UrlError> {
+    /// Parses `[http[s]://]host[:port]/path`; `None`: there is nothing to connect to. The path is not optional.
+    pub(super) fn parse(full: &[u8]) -> Option<Self> {
         // As in ab, a prefix with nothing after it is none.
-        let rest = match full {
-            [b'h', b't', b't', b'p', b's', b':', b'/', b'/', _, ..] => return Err(UrlError::Https),
-            [b'h', b't', b't', b'p', b':', b'/', b'/', rest @ ..] if !rest.is_empty() => rest,
-            rest => rest,
+        let behind = |prefix: &[u8]| full.strip_prefix(prefix).filter(|rest| !rest.is_empty());
+        let (rest, is_secure) = match (behind(b"http://"), behind(b"https://")) {
+            (Some(rest), _) => (rest, false),
+            (None, Some(rest)) => (rest, true),
+            (None, None) => (full, false),
         };
+        let usual_port = if is_secure { 443 } else { 80 };
         let slash = rest.iter().position(|byte| *byte == b'/');
-        let (authority, path) = rest.split_at(slash.ok_or(UrlError::Invalid)?);
-        let (host, port) = split_authority(authority).ok_or(UrlError::Invalid)?;
-        let port = port.unwrap_or(80);
+        let (authority, path) = rest.split_at(slash?);
+        let (host, port) = split_authority(authority)?;
+        let port = port.unwrap_or(usual_port);
         let mut host_field = if authority.first() == Some(&b'[') {
             [b"[", host, b"]"].concat()
         } else {
             host.to_vec()
         };
-        if port != 80 {
+        if port != usual_port {
             host_field.extend_from_slice(format!(":{port}").as_bytes());
         }
-        Ok(Self {
+        Some(Self {
             full: full.to_vec(),
             host: host.to_vec(),
             port,
             path: path.to_vec(),
             host_field,
+            is_secure,
         })
     }
 }
@@ -88,40 +85,35 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: Result<(&str, u16, &str, &str), UrlError>) {
-        let parsed = Url::parse(text.as_bytes());
+    fn check(text: &str, (host, port, path, field): (&str, u16, &str, &str)) {
+        let url = Url::parse(text.as_bytes()).unwrap();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let parsed = parsed.map(|url| {
-            (
-                text(&url.host),
-                url.port,
-                text(&url.path),
-                text(&url.host_field),
-            )
-        });
-        let expected = expected.map(|(host, port, path, field)| {
-            (
-                String::from(host),
-                port,
-                String::from(path),
-                String::from(field),
-            )
-        });
+        let parsed = (
+            text(&url.host),
+            url.port,
+            text(&url.path),
+            text(&url.host_field),
+        );
+        let expected = (host.to_owned(), port, path.to_owned(), field.to_owned());
         assert_eq!(parsed, expected);
     }
 
     #[test]
     fn a_url_is_cut_as_ab_cuts_it() {
-        check("http://a/", Ok(("a", 80, "/", "a")));
-        check("http://a:80/b", Ok(("a", 80, "/b", "a")));
-        check("a:81/b?c#d", Ok(("a", 81, "/b?c#d", "a:81")));
-        check("http://[::1]:8080/x", Ok(("::1", 8080, "/x", "[::1]:8080")));
-        check("[::1]/", Ok(("::1", 80, "/", "[::1]")));
-        check("http://u@a/", Ok(("u@a", 80, "/", "u@a")));
-        check("http://a:/", Ok(("a:", 80, "/", "a:")));
-        check("HTTP://a/", Ok(("HTTP:", 80, "//a/", "HTTP:")));
-        check("http://", Ok(("http:", 80, "//", "http:")));
-        check("a1/b c", Ok(("a1", 80, "/b c", "a1")));
+        check("http://a/", ("a", 80, "/", "a"));
+        check("http://a:80/b", ("a", 80, "/b", "a"));
+        check("a:81/b?c#d", ("a", 81, "/b?c#d", "a:81"));
+        check("http://[::1]:8080/x", ("::1", 8080, "/x", "[::1]:8080"));
+        check("[::1]/", ("::1", 80, "/", "[::1]"));
+        check("http://u@a/", ("u@a", 80, "/", "u@a"));
+        check("http://a:/", ("a:", 80, "/", "a:"));
+        check("HTTP://a/", ("HTTP:", 80, "//a/", "HTTP:"));
+        check("http://", ("http:", 80, "//", "http:"));
+        check("https://a/", ("a", 443, "/", "a"));
+        check("https://a:80/", ("a", 80, "/", "a:80"));
+        check("http://a:443/", ("a", 443, "/", "a:443"));
+        check("https://", ("https:", 80, "//", "https:"));
+        check("a1/b c", ("a1", 80, "/b c", "a1"));
     }
 
     #[test]
@@ -140,8 +132,7 @@ mod tests {
             "http://[a]/",
         ] {
             let parsed = Url::parse(text.as_bytes());
-            assert_eq!(parsed, Err(UrlError::Invalid), "{text}");
+            assert_eq!(parsed, None, "{text}");
         }
-        assert_eq!(Url::parse(b"https://a/"), Err(UrlError::Https));
     }
 }

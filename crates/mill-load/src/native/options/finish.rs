@@ -43,6 +43,7 @@ pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
         sources: draft.sources,
         tls_versions: draft.tls_versions,
         tls_resumes: draft.tls_resumes,
+        streams: draft.streams,
         nodelay: !draft.delays_small,
         spin: draft.spin.unwrap_or(spin),
         pin: draft.pin,
@@ -171,6 +172,14 @@ fn check_processes(draft: &Draft) -> Result<(), Refused> {
         (
             sweeps && writes,
             "--sweep writes its table to standard output and no files",
+        ),
+        (
+            draft.streams.is_some() && (draft.closes || draft.life.is_some()),
+            "--h2 keeps its connections: leave out --no-keepalive and --requests-per-connection",
+        ),
+        (
+            draft.streams.is_some() && draft.version.is_some(),
+            "--http is a version of HTTP/1; leave it out with --h2",
         ),
         (
             draft.origin.is_some() && draft.threads.is_some_and(|threads| threads > 1),

@@ -9,6 +9,7 @@ use crate::native::part::PartIndex;
 use crate::native::requirements::{LATENCIES, MostErrors, Requirement};
 use crate::native::search::Objective;
 use crate::native::sweep::Sweep;
+use core::num::NonZeroU32;
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +94,8 @@ impl Entry {
             "--source-ports" => draft.sources.ports = Some(addresses::ports(value)?),
             "--tls" => draft.tls_versions = tls_versions(value)?,
             "--tls-resume" => draft.tls_resumes = true,
+            "--h2" => draft.streams = draft.streams.or(NonZeroU32::new(1)),
+            "--streams" => draft.streams = NonZeroU32::new(small_count(value, 1)?),
             "--no-nodelay" => draft.delays_small = true,
             "--spin" => draft.spin = Some(duration(value)?),
             "--pin" => draft.pin = true,
@@ -173,6 +176,8 @@ Network and timing:
   --source LIST                | from these addresses: 10.0.0.1-10.0.0.20,10.0.1.0/28
   --source-ports LO-HI         | take source ports from this range, in turn
   --tls VERSION                | of https://: 1.2 or 1.3 (default both); certificates are not checked
+  --h2                         | HTTP/2: by ALPN under TLS, with prior knowledge in clear
+  --streams N                  | so many requests at once on each connection, of HTTP/2 (default 1)
   --tls-resume                 | resume sessions (default: every handshake is a full one)
   --no-nodelay                 | no TCP_NODELAY: Nagle's algorithm delays
   --spin TIME                  | stay awake so long before a request is due (default 50us with --rate)

@@ -173,18 +173,27 @@ const IMPOSSIBLE: &str = r"-n 0 a/ => Invalid number of requests\n
 -u dir a/ => ab: Could not read POST data file: is a directory";
 
 #[test]
-fn tls_is_refused_with_a_sentence() {
-    for line in [
-        &["https://a/"][..],
-        &["-Z", "x", "a/"],
-        &["-f", "ALL", "a/"],
-        &["-E", "x", "a/"],
-        &["-I", "a/"],
-    ] {
-        let Err(Refusal::Fatal(text)) = parsed(line).outcome else {
-            panic!("{line:?} is refused");
+fn options_of_tls_are_kept() {
+    let line = [
+        "-f",
+        "TLS1.2",
+        "-Z",
+        "HIGH",
+        "-E",
+        "file",
+        "-I",
+        "https://a/",
+    ];
+    let tls = parsed(&line).outcome.unwrap().tls;
+    assert_eq!(tls.protocol, Protocol::Tls12);
+    assert_eq!(tls.ciphers.as_deref(), Some(&b"HIGH"[..]));
+    assert_eq!(tls.certificate.as_deref(), Some(&b"file"[..]));
+    assert!(tls.is_nameless);
+    for version in ["TLS1", "tls1.1"] {
+        let Err(Refusal::Fatal(text)) = parsed(&["-f", version, "https://a/"]).outcome else {
+            panic!("{version} is refused");
         };
-        assert!(text.contains("needs TLS"), "{text}");
+        assert!(text.contains("TLS 1.0 and 1.1 are not there"), "{text}");
     }
 }
 

@@ -15,6 +15,7 @@ fn outcome<'a>(options: &'a Options, rows: &'a mut [Row]) -> Outcome<'a> {
     Outcome {
         options,
         server: b"nginx/1.15.5",
+        secured: None,
         document_len: 2649,
         taken: Duration::from_micros(23_819_760),
         counts: Counts {
