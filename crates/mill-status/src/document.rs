@@ -45,6 +45,9 @@ pub struct Server {
     pub listen: Vec<String>,
     /// The device of its own stack, as `af_xdp:eth0`.
     pub stack: Option<String>,
+    /// Whether the kernel could seal TLS records (kTLS); `None` where no listener speaks TLS. Workers seal them in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_tls: Option<bool>,
     /// Features that could not be had as requested: kernel instead of bypass, small pages instead of huge ones, copies
     /// instead of zero copy. Messages.
     pub fallbacks: Vec<String>,

@@ -291,6 +291,19 @@ pub(crate) fn set_option<T>(
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, pointer, length) })
 }
 
+/// Whether the kernel could seal and open TLS records of a socket (kTLS, Documentation/networking/tls.rst): the layer "tls" can be
+/// asked for. It costs two system calls; the kernel may load a module for it.
+pub fn has_kernel_tls() -> bool {
+    let Ok(socket) = stream_socket(libc::AF_INET) else {
+        return false;
+    };
+    match set_option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_ULP, b"tls\0") {
+        Ok(()) => true,
+        // It is there, and wants a connection; without it, ENOENT.
+        Err(error) => error.raw_os_error() == Some(libc::ENOTCONN),
+    }
+}
+
 /// A time limit as the kernel has it.
 pub(crate) fn timeval(duration: Duration) -> libc::timeval {
     libc::timeval {
@@ -383,6 +396,14 @@ mod tests {
         // The kernel doubles what is asked for (socket(7)).
         assert_eq!(set, [1, 40_000, 60_000]);
         assert!(usual[1] != set[1] && usual[2] != set[2]);
+    }
+
+    #[test]
+    fn tls_of_the_kernel_is_there_if_the_kernel_lists_it() {
+        // The probe may load the module, so it comes first.
+        let found = has_kernel_tls();
+        let listed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_ulp").unwrap();
+        assert_eq!(found, listed.split_whitespace().any(|layer| layer == "tls"));
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct ListeningSocket<'a> {
     pub spot: &'a Spot,
     /// `tcp_nodelay` of its default server.
     pub tcp_nodelay: bool,
+    /// Connections to it, at one of its addresses at least, begin with a handshake of TLS.
+    pub ssl: bool,
 }
 
 impl Config {
@@ -24,6 +26,7 @@ impl Config {
             options: &listener.options,
             spot: &listener.spot,
             tcp_nodelay: listener.hosts.default.location.connection.tcp_nodelay,
+            ssl: listener.hosts.ssl || listener.specific.iter().any(|(_, hosts)| hosts.ssl),
         });
         let stream = self.stream.iter().flat_map(|stream| &stream.listeners);
         http.chain(stream.map(|listener| ListeningSocket {
@@ -31,6 +34,7 @@ impl Config {
             options: &listener.options,
             spot: &listener.spot,
             tcp_nodelay: listener.host.server.settings.connection.tcp_nodelay,
+            ssl: listener.host.ssl || listener.specific.iter().any(|(_, host)| host.ssl),
         }))
     }
 

@@ -7,7 +7,7 @@ use mill_device::specification::Specification;
 use mill_metrics::WorkerFigures;
 use mill_status::document::{FORMAT, OptionInForce, Server, Status, Total, Worker};
 use mill_status::verdict::Observed;
-use mill_sys::clock;
+use mill_sys::{clock, socket};
 use std::time::Duration;
 
 /// Facts about a server that do not change while it runs.
@@ -38,6 +38,7 @@ pub(crate) fn status(
         .collect();
     let sockets = cycle.config.sockets();
     let listen = sockets.map(|socket| shown(socket.address)).collect();
+    let speaks_tls = cycle.config.sockets().any(|socket| socket.ssl);
     let stack = launch.stack.as_ref();
     Status {
         format: FORMAT,
@@ -55,6 +56,7 @@ pub(crate) fn status(
             generation: cycle.generation,
             listen,
             stack: stack.map(|stack| format!("{}:{}", stack.device.kind(), stack.device)),
+            kernel_tls: speaks_tls.then(socket::has_kernel_tls),
             fallbacks: identity.fallbacks.clone(),
             options: stack.map_or_else(Vec::new, options),
         },

@@ -70,6 +70,17 @@ pub(super) fn head(status: &Status) -> String {
     if let Some(stack) = &server.stack {
         entry(&mut text, "own stack", stack);
     }
+    if let Some(kernel_tls) = server.kernel_tls {
+        let kernel = match kernel_tls {
+            true => "the kernel could (kTLS), and is not used for it",
+            false => "the kernel could not (no kTLS)",
+        };
+        entry(
+            &mut text,
+            "TLS records",
+            &format!("sealed by workers; {kernel}"),
+        );
+    }
     for fallback in &server.fallbacks {
         entry(&mut text, "fallback", fallback);
     }

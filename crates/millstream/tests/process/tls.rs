@@ -116,6 +116,23 @@ fn certificates_are_shown_with_the_days_that_are_left() {
     assert_eq!(all[0]["names"], serde_json::json!(["a.example"]));
 }
 
+#[test]
+fn the_status_tells_if_the_kernel_could_seal_records() {
+    let (site, _) = both_kinds();
+    site.start();
+    let process = site.master().unwrap().to_string();
+    let text = wait_for("the status", || {
+        let text = millstream(&["status", &process]);
+        text.contains("listens at").then_some(text)
+    });
+    let layers = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_ulp").unwrap();
+    let expected = match layers.split_whitespace().any(|layer| layer == "tls") {
+        true => "TLS records   sealed by workers; the kernel could (kTLS)",
+        false => "TLS records   sealed by workers; the kernel could not (no kTLS)",
+    };
+    assert!(text.contains(expected), "{text}");
+}
+
 const REQUEST: &str = "GET /values HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 #[test]

@@ -44,6 +44,7 @@ fn example() -> Status {
             generation: 2,
             listen: vec![String::from("0.0.0.0:80"), String::from("[::]:80")],
             stack: Some(String::from("af_xdp:eth0")),
+            kernel_tls: Some(false),
             fallbacks: vec![String::from(
                 "af_xdp:eth0: packet memory is in small pages, there are no large ones (no room); \"sysctl vm.nr_hugepages=64\" makes some",
             )],
@@ -64,6 +65,7 @@ millstream/0.1.0, process 4711, the master, up 1 h 2 min
 configuration /etc/nginx/nginx.conf (number 2 since the start)
 listens at    0.0.0.0:80, [::]:80
 own stack     af_xdp:eth0
+TLS records   sealed by workers; the kernel could not (no kTLS)
 fallback      af_xdp:eth0: packet memory is in small pages, there are no large ones (no room);
               \"sysctl vm.nr_hugepages=64\" makes some
 
