@@ -28,7 +28,8 @@ use mill_config::config::settings::TlsFile;
 use mill_config::config::{Config, LogLevel};
 use mill_config::diagnostic::Diagnostic;
 use mill_tls::certificate_slot::CertificateSlot;
-use mill_tls::client_context::{ClientContext, ClientSettings, Trusted};
+use mill_tls::client_context::{ClientContext, ClientSettings};
+use mill_tls::server_check::Trusted;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The issuers of a configuration.
@@ -177,6 +178,7 @@ fn context(config: &AcmeIssuer) -> Result<ClientContext, Box<Diagnostic>> {
         trusted: trusted.map(|file| Trusted {
             roots: &file.pem,
             revocation_lists: None,
+            depth: usize::MAX,
         }),
         certified: None,
         sends_name: true,

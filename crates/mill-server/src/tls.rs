@@ -24,7 +24,8 @@ use mill_runtime::tasks::TaskId;
 use mill_tls::certificate::{CertificateError, Certified};
 use mill_tls::certificate_slot::CertificateSlot;
 use mill_tls::client_check::{ClientCheck, ClientCheckSettings};
-use mill_tls::client_context::{ClientContext, ClientSettings, Trusted};
+use mill_tls::client_context::{ClientContext, ClientSettings};
+use mill_tls::server_check::Trusted;
 use mill_tls::server_context::{ServerContext, ServerSettings, Sessions, all_cipher_names};
 use mill_tls::tickets::TicketSecret;
 use stapling::Staples;
@@ -411,6 +412,7 @@ fn client_context(settings: &PassTlsSettings) -> Result<ClientContext, Box<Diagn
         (Some(trusted), true) => Some(Trusted {
             roots: &trusted.pem,
             revocation_lists: settings.revocation_lists.as_ref().map(|file| &*file.pem),
+            depth: usize::try_from(settings.verify_depth).unwrap_or(usize::MAX),
         }),
         (None, true) => {
             let message = "no proxy_ssl_trusted_certificate for proxy_ssl_verify";

@@ -2,18 +2,15 @@
 
 use crate::certificate::Certified;
 use crate::key_log::KeyLog;
-use crate::self_signed::{Found, SelfSigned};
+use crate::server_check::{ServerCheck, Trusted};
 use crate::server_context::provider;
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::SingleCertAndKey;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-    SupportedProtocolVersion, version,
+    ClientConfig, DigitallySignedStruct, Error, SignatureScheme, SupportedProtocolVersion, version,
 };
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -52,13 +49,6 @@ pub struct ClientSettings<'a> {
     pub resumes: bool,
     /// The file to which secrets are logged.
     pub key_log: Option<Arc<[u8]>>,
-}
-
-/// In PEM.
-#[derive(Debug)]
-pub struct Trusted<'a> {
-    pub roots: &'a [u8],
-    pub revocation_lists: Option<&'a [u8]>,
 }
 
 impl ClientContext {
@@ -119,18 +109,8 @@ fn client_config(settings: ClientSettings<'_>) -> Result<ClientConfig, String> {
         .map_err(|error| error.to_string())?;
     let builder = match settings.trusted {
         Some(trusted) => {
-            let mut self_signed = SelfSigned::default();
-            if trusted.revocation_lists.is_none() {
-                self_signed.add(trusted.roots);
-            }
-            let chains = verifier(&trusted, provider)?;
-            let verifier = Arc::new(Verifying {
-                self_signed,
-                chains,
-            });
-            builder
-                .dangerous()
-                .with_custom_certificate_verifier(verifier)
+            let check = Arc::new(ServerCheck::new(&trusted, provider)?);
+            builder.dangerous().with_custom_certificate_verifier(check)
         }
         None => {
             let algorithms = provider.signature_verification_algorithms;
@@ -157,81 +137,6 @@ fn client_config(settings: ClientSettings<'_>) -> Result<ClientConfig, String> {
         false => Resumption::disabled(),
     };
     Ok(config)
-}
-
-fn verifier(
-    trusted: &Trusted<'_>,
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(trusted.roots) {
-        let certificate = certificate.map_err(|error| error.to_string())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
-    if roots.is_empty() {
-        return Err(String::from("there is no certificate in it (PEM)"));
-    }
-    let mut builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-    if let Some(lists) = trusted.revocation_lists {
-        let lists: Result<Vec<_>, _> =
-            CertificateRevocationListDer::pem_slice_iter(lists).collect();
-        builder = builder.with_crls(lists.map_err(|error| error.to_string())?);
-    }
-    builder.build().map_err(|error| error.to_string())
-}
-
-/// Takes certificates that lead to a trusted one, and those that are trusted themselves.
-#[derive(Debug)]
-struct Verifying {
-    self_signed: SelfSigned,
-    chains: Arc<WebPkiServerVerifier>,
-}
-
-impl ServerCertVerifier for Verifying {
-    fn verify_server_cert(
-        &self,
-        own: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let error = match self.self_signed.find(own, now) {
-            Found::Unknown => {
-                let chains = &self.chains;
-                return chains.verify_server_cert(own, others, name, ocsp_response, now);
-            }
-            Found::Valid => {
-                verify_server_name(&ParsedCertificate::try_from(own)?, name)?;
-                return Ok(ServerCertVerified::assertion());
-            }
-            Found::NotYetValid => CertificateError::NotValidYet,
-            Found::Expired => CertificateError::Expired,
-        };
-        Err(Error::InvalidCertificate(error))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        (self.chains).verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        (self.chains).verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chains.supported_verify_schemes()
-    }
 }
 
 /// Takes any certificate, but only from a server that has its key.

@@ -45,6 +45,8 @@ pub mod public_key;
 pub mod record;
 /// Peers whose own certificate is trusted.
 mod self_signed;
+/// What a client checks of a server's certificate.
+pub mod server_check;
 /// Which settings answer a handshake.
 pub mod server_context;
 /// Sessions that the server keeps.

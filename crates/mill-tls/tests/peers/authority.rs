@@ -1,8 +1,9 @@
 //! Certificates for tests, and the settings of both sides.
 
 use mill_tls::certificate::{Certified, load};
-use mill_tls::client_context::{ClientContext, ClientSettings, Trusted};
+use mill_tls::client_context::{ClientContext, ClientSettings};
 use mill_tls::client_hello::ClientHello;
+use mill_tls::server_check::Trusted;
 use mill_tls::server_context::{Choice, ServerChoice, ServerContext, ServerSettings, Sessions};
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -61,6 +62,7 @@ pub(crate) fn wary_client() -> ClientContext {
         trusted: Some(Trusted {
             roots: roots.as_bytes(),
             revocation_lists: None,
+            depth: 1,
         }),
         certified: None,
         sends_name: true,

@@ -18,6 +18,8 @@ group! {
         passwords: Vec<Text> = Vec::new(),
         /// `…_ssl_verify`: the server's certificate has to be valid for the name.
         verify: bool = false,
+        /// `…_ssl_verify_depth`: certificates between the server's and a trusted one, at most.
+        verify_depth: u64 = 1,
         /// `…_ssl_trusted_certificate`.
         trusted: Option<TlsFile> = None,
         /// `…_ssl_crl`.
@@ -188,10 +190,13 @@ macro_rules! table {
         "Passwords of our own key, one a line, tried in turn.",
     ),
     later($contexts, concat!($prefix, "_ssl_conf_command"), "OpenSSL's commands do not apply"),
-    later(
-        $contexts,
+    once(
         concat!($prefix, "_ssl_verify_depth"),
-        "chains may have as many certificates as lead to a trusted one, up to six",
+        $contexts,
+        Arity::Exactly(1),
+        "1",
+        Apply::Number(|s| &mut s.$group.verify_depth),
+        "Certificates between a server's and a trusted one, at most; six in any case.",
     ),
     later(
         $contexts,
