@@ -5,6 +5,7 @@ use crate::site::{Site, free_address, wait_for};
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// What a certificate is made for.
 const CA: &str = "basicConstraints=critical,CA:TRUE\nkeyUsage=keyCertSign,cRLSign\n";
@@ -205,6 +206,12 @@ fn certificates_of_clients_are_judged_and_shown_as_by_nginx() {
     }
     site.configure("", &servers(&ours));
     site.start();
+    // A certificate of the same second has 30 whole days left for one of the two servers, and 29
+    // for the other when the second ends between the two requests.
+    wait_for("certificates of an earlier second", || {
+        let made = fs::metadata(site.path("own.pem")).unwrap().modified();
+        (made.unwrap().elapsed().ok()? > Duration::from_secs(2)).then_some(())
+    });
     let certificates = [
         None,
         Some("good"),
