@@ -67,6 +67,7 @@ mod grpc;
 mod handshakes;
 mod http2;
 mod proxy_http2;
+mod proxy_protocol;
 mod proxy_tls;
 mod stapling;
 /// Connections that are passed on as they are.

@@ -114,7 +114,9 @@ impl Site {
     }
 
     pub(crate) fn error_log(&self) -> String {
-        fs::read_to_string(self.path("error.log")).unwrap_or_default()
+        // Peers' bytes in it may be anything.
+        let log = fs::read(self.path("error.log")).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
     }
 
     /// Waits for a line of the error log that contains this.
