@@ -38,3 +38,9 @@ mod rust_h2;
 
 /// Go's net/http.
 mod go;
+
+/// grpcio.
+mod grpc;
+
+/// curl and h2load.
+mod tools;

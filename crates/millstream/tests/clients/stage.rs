@@ -163,6 +163,9 @@ fn certify(site: &Site) {
     }
 }
 
+/// Where a server of gRPC would be, behind.
+pub(crate) const GRPC: &str = "127.0.0.1:50051";
+
 /// Writes the configuration, whose number `/generation` tells.
 fn configure(site: &Site, origin: SocketAddr, generation: u32) -> String {
     let text = format!(
@@ -172,6 +175,7 @@ fn configure(site: &Site, origin: SocketAddr, generation: u32) -> String {
          location = /values {{ return 200 \"$ssl_protocol $server_protocol $host\"; }}
          location = /nothing {{ return 204; }}
          location = /few {{ keepalive_requests 3; return 200 few; }}
+         location /mill.Test/ {{ grpc_pass {GRPC}; }}
          location /behind/ {{ proxy_http_version 1.1; proxy_pass http://{origin}/; early_hints 1; proxy_pass_trailers on; }}
          location /streamed/ {{ proxy_http_version 1.1; proxy_pass http://{origin}/; proxy_request_buffering off; }} }}",
         folder = site.path("").display(),
