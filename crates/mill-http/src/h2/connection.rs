@@ -1,5 +1,7 @@
 //! One connection, on either side: the peer's bytes in, events out; what is owed to the peer is collected.
 
+/// What is said of priorities.
+mod prioritizing;
 /// From frames to events.
 mod receiving;
 /// What may be sent, and which stream is next.
@@ -39,6 +41,8 @@ pub struct Connection {
     /// Bytes of the client's preface that have arrived; all of them where there is none.
     preface_seen: usize,
     has_settings: bool,
+    /// The peer has acknowledged ours; until then it may keep to the window that holds at first (RFC 9113 6.9.2).
+    is_acknowledged: bool,
     /// A block that CONTINUATION goes on with.
     block: Option<Block>,
     fragments: Vec<u8>,
@@ -47,6 +51,8 @@ pub struct Connection {
     name: Vec<u8>,
     memory: Memory,
     abuse: Abuse,
+    /// What PRIORITY_UPDATE has said of streams that have not begun: as many as may still begin.
+    early_priorities: Vec<(StreamId, Priority)>,
     now_seconds: u64,
     /// What is to be sent: answers, and what is owed to the peer.
     out: Vec<u8>,
@@ -160,7 +166,11 @@ impl Connection {
             role,
             limits,
             ours,
-            theirs: Settings::default(),
+            theirs: Settings {
+                // A server has nothing that could be pushed to it (RFC 9113 6.5.2).
+                enable_push: role == Role::Server,
+                ..Settings::default()
+            },
             decoder: Decoder::new(ours.header_table_size as usize),
             encoder: Encoder::new(),
             streams: Vec::new(),
@@ -174,12 +184,14 @@ impl Connection {
                 PREFACE.len()
             },
             has_settings: false,
+            is_acknowledged: false,
             block: None,
             fragments: Vec::new(),
             block_out: Vec::new(),
             name: Vec::new(),
             memory: Memory::default(),
             abuse: Abuse::default(),
+            early_priorities: Vec::new(),
             now_seconds: 0,
             out: Vec::new(),
             goaway: None,
@@ -276,7 +288,7 @@ impl Connection {
         }
         let stream = self.next_own;
         self.next_own += 2;
-        let new = self.new_stream(stream, false, None);
+        let new = self.new_stream(stream, false);
         self.streams.push(new);
         Some(stream)
     }
@@ -306,6 +318,11 @@ impl Connection {
         if self.forget(stream).is_none() {
             return;
         }
+        self.emit_reset(stream, code);
+    }
+
+    /// RFC 9113 5.4.2: what the peer sends before it knows of the reset is ignored.
+    fn emit_reset(&mut self, stream: StreamId, code: ErrorCode) {
         frame::emit_reset(stream, code, &mut self.out);
         let place = self.resets_known % RESETS_KNOWN;
         if let Some(known) = self.reset_by_us.get_mut(place) {
@@ -315,11 +332,8 @@ impl Connection {
     }
 
     fn refuse(&mut self, stream: StreamId, code: ErrorCode, fault: Malformed) -> Event {
-        if self.stream(stream).is_some() {
-            self.reset(stream, code);
-        } else {
-            frame::emit_reset(stream, code, &mut self.out);
-        }
+        self.forget(stream);
+        self.emit_reset(stream, code);
         // A peer can provoke resets as well as send them.
         match self.count(Cost::Reset, "streams that had to be reset") {
             Err(Fault::Connection(code, fault)) => self.fail(code, fault),
@@ -333,7 +347,9 @@ impl Connection {
 
     fn fail(&mut self, code: ErrorCode, fault: Malformed) -> Event {
         self.is_ended = true;
-        frame::emit_goaway(self.last_of_peer, code, &mut self.out);
+        // RFC 9113 6.8: the number never grows.
+        let last = self.goaway.unwrap_or(self.last_of_peer);
+        frame::emit_goaway(last, code, &mut self.out);
         Event::Ended { code, fault }
     }
 
@@ -367,18 +383,24 @@ impl Connection {
         frame::emit_window_update(0, increment, &mut self.out);
     }
 
-    fn new_stream(&self, id: StreamId, end: bool, promised: Option<u64>) -> Stream {
+    fn new_stream(&self, id: StreamId, end: bool) -> Stream {
+        let granted = self.ours.initial_window_size;
+        let receive_window = match self.is_acknowledged {
+            true => granted,
+            false => granted.max(WINDOW_BYTES),
+        };
         Stream {
             id,
             is_remote_closed: end,
             has_head: false,
             is_local_closed: false,
             send_window: i64::from(self.theirs.initial_window_size),
-            receive_window: i64::from(self.ours.initial_window_size),
-            receive_window_bytes: self.ours.initial_window_size,
+            receive_window: i64::from(receive_window),
+            receive_window_bytes: granted,
             taken: 0,
-            promised,
+            promised: None,
             priority: Priority::default(),
+            is_priority_updated: false,
             wants_to_send: false,
             sent_at: 0,
         }

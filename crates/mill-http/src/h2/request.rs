@@ -141,15 +141,21 @@ impl<'a> RequestText<'a> {
     }
 
     fn host(&mut self, value: &[u8]) -> Result<(), Malformed> {
-        if self.has_host {
-            let authority = self.authority.map(|span| span.of(&self.memory.pseudo));
-            let same = authority.is_some_and(|known| known.eq_ignore_ascii_case(value));
-            // A second `host`, or another name than `:authority`: two readers could choose different ones.
-            return if same {
-                Ok(())
-            } else {
-                Err(Malformed("a host beside another one"))
-            };
+        let pseudo = &self.memory.pseudo;
+        let is_other = match self.authority.map(|span| span.of(pseudo)) {
+            Some(authority) => {
+                let scheme = self.scheme.map(|span| span.of(pseudo));
+                let known = without_default_port(authority, scheme);
+                !known.eq_ignore_ascii_case(without_default_port(value, scheme))
+            }
+            None => self.has_host,
+        };
+        // RFC 9113 8.3.1. A second `host`, or another name than `:authority`: two readers could choose different ones.
+        if is_other {
+            return Err(Malformed("a host beside another one"));
+        }
+        if self.authority.is_some() {
+            return Ok(());
         }
         self.has_host = true;
         self.line(b"host", value);
@@ -228,7 +234,43 @@ impl<'a> RequestText<'a> {
     }
 }
 
-/// Whether a field of trailers is one that may be there (RFC 9113 8.1).
+/// Checks the fields behind content, and that a peer does not let us check more of them than a head may have: a byte of a
+/// block can stand for a whole field.
+#[derive(Debug)]
+pub(super) struct TrailerCheck {
+    bytes_left: usize,
+    result: Result<(), Malformed>,
+}
+
+impl TrailerCheck {
+    pub(super) const fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_left: bytes_max,
+            result: Ok(()),
+        }
+    }
+
+    /// Whether the field, and all before it, may be there.
+    pub(super) fn takes(&mut self, name: &[u8], value: &[u8]) -> bool {
+        if self.result.is_ok() {
+            let bytes = name.len() + value.len() + LINE_BYTES;
+            self.result = match self.bytes_left.checked_sub(bytes) {
+                Some(left) => {
+                    self.bytes_left = left;
+                    check_field(name, value)
+                }
+                None => Err(Malformed("too large trailers")),
+            };
+        }
+        self.result.is_ok()
+    }
+
+    pub(super) const fn finish(self) -> Result<(), Malformed> {
+        self.result
+    }
+}
+
+/// Whether a field of a head or of trailers is one that may be there (RFC 9113 8.1, 8.2).
 pub(super) fn check_field(name: &[u8], value: &[u8]) -> Result<(), Malformed> {
     if name.first() == Some(&b':') {
         return Err(Malformed("a pseudo-field in trailers"));
@@ -250,6 +292,18 @@ pub(super) fn check_field(name: &[u8], value: &[u8]) -> Result<(), Malformed> {
         }
         _ => Ok(()),
     }
+}
+
+/// RFC 3986 6.2.3: a port that the scheme has anyway, or an empty one, says nothing.
+fn without_default_port<'a>(authority: &'a [u8], scheme: Option<&[u8]>) -> &'a [u8] {
+    let port: &[u8] = match scheme {
+        Some(b"https") => b":443",
+        Some(b"http") => b":80",
+        _ => b":",
+    };
+    let rest = authority.strip_suffix(port);
+    rest.or_else(|| authority.strip_suffix(b":"))
+        .unwrap_or(authority)
 }
 
 fn is_visible(byte: &u8) -> bool {
@@ -325,6 +379,15 @@ mod tests {
             ":method=OPTIONS|:scheme=http|:path=*|:authority=",
             "OPTIONS * HTTP/2.0\r\n\r\n",
         );
+        // One host in two spellings.
+        for (authority, host) in [("h", "h:443"), ("h:443", "H"), ("h:", "h"), ("h:1", "h:1")] {
+            check(
+                &alloc::format!(
+                    ":method=GET|:scheme=https|:path=/|:authority={authority}|host={host}"
+                ),
+                &alloc::format!("GET / HTTP/2.0\r\nhost: {authority}\r\n\r\n"),
+            );
+        }
     }
 
     #[test]
@@ -347,6 +410,26 @@ mod tests {
             ":method=CONNECT|:scheme=http|:path=/|:authority=a",
             ":method=CONNECT|:protocol=tcp|:scheme=http|:path=/|:authority=a",
             ":method=GET|:scheme=http|a=b|:path=/",
+            ":method=GET|:scheme=http|:path=/|a=b|:authority=a",
+            ":method=GET|:scheme=http|:scheme=http|:path=/",
+            ":method=GET|:scheme=http|:path=/|:path=/",
+            ":method=|:scheme=http|:path=/",
+            ":method=GET|:scheme=|:path=/",
+            ":method=GET|:scheme=http://x|:path=/",
+            ":method=GET|:scheme=http|:path=http://a/",
+            ":method=GET|:scheme=http|:path=?a",
+            ":method=GET|:scheme=http|:path=/\0",
+            ":method=GET|:scheme=http|:path=/\x7f",
+            ":method=GET|:scheme=http|:path=/|:authority=a\r\nx: y",
+            ":method=GET|:scheme=http|:path=/|host=a|host=b",
+            ":method=GET|:scheme=http|:path=/|host=a|host=a",
+            ":method=GET|:scheme=http|:path=/|:authority=|host=a",
+            ":method=GET|:scheme=http|:path=/|:authority=a:443|host=a",
+            ":method=GET|:scheme=http|:path=/|:authority=a|host=a:8080",
+            ":method=CONNECT|:path=/",
+            ":method=CONNECT",
+            ":method=CONNECT|:scheme=https|:authority=a",
+            ":method=CONNECT|:protocol=websocket|:authority=a",
             ":method=CONNECT|:protocol=websocket|:scheme=https|:path=/w|:authority=a|content-length=1",
         ] {
             assert!(made(fields).is_err(), "{fields:?}");
@@ -365,12 +448,18 @@ mod tests {
             "a= b",
             "a=b ",
             "a=b\t",
+            "a= ",
             "connection=close",
+            "connection=",
             "upgrade=x",
             "keep-alive=1",
             "transfer-encoding=chunked",
             "proxy-connection=a",
             "te=gzip",
+            "te=trailers, gzip",
+            "TE=trailers",
+            "content-length\t=1",
+            "\u{e9}=a",
             "host=other",
             ":status=200",
         ] {

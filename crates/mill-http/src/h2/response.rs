@@ -112,7 +112,13 @@ fn lower(name: &[u8], out: &mut Vec<u8>) {
 /// Values that differ from answer to answer would only push others out of the table.
 fn indexing(name: &[u8], value: &[u8]) -> Indexing {
     match name {
-        b"set-cookie" | b"authorization" | b"www-authenticate" if value.len() < SECRET_BYTES => {
+        b"set-cookie"
+        | b"cookie"
+        | b"authorization"
+        | b"proxy-authorization"
+        | b"www-authenticate"
+            if value.len() < SECRET_BYTES =>
+        {
             Indexing::Never
         }
         b"content-length" | b"etag" | b"last-modified" | b"location" | b"content-range"
@@ -156,6 +162,44 @@ mod tests {
             *len = block.len();
         }
         assert!(lens[1] < 8, "the second one is in the table: {lens:?}");
+    }
+
+    #[test]
+    fn secrets_that_can_be_guessed_are_never_indexed() {
+        let long = "x".repeat(SECRET_BYTES);
+        for (line, is_never_indexed) in [
+            ("cookie: a=1", true),
+            ("set-cookie: a=1", true),
+            ("authorization: b", true),
+            ("proxy-authorization: b", true),
+            ("www-authenticate: c", true),
+            (&*alloc::format!("cookie: {long}"), false),
+        ] {
+            let mut block = Vec::new();
+            let text = alloc::format!("{line}\r\n\r\n");
+            let mut encoder = Encoder::new();
+            emit_block(text.as_bytes(), &mut encoder, &mut Vec::new(), &mut block);
+            // RFC 7541 6.2.3.
+            assert_eq!(block[0] >> 4 == 1, is_never_indexed, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_request_loses_what_http2_has_not() {
+        let text = b"OPTIONS * HTTP/1.1\r\nHost: h\r\nTE: gzip\r\nConnection: te\r\nUpgrade: h2c\r\n\
+              Proxy-Connection: a\r\nKeep-Alive: 1\r\nTransfer-Encoding: chunked\r\nCookie: a=b; c=d\r\n\r\n";
+        let mut block = Vec::new();
+        emit_request_block(
+            b"http",
+            text,
+            &mut Encoder::new(),
+            &mut Vec::new(),
+            &mut block,
+        );
+        assert_eq!(
+            decoded(&mut Decoder::new(TABLE_BYTES), &block),
+            ":method=OPTIONS :scheme=http :path=* :authority=h cookie=a=b; c=d"
+        );
     }
 
     #[test]

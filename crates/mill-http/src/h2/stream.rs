@@ -24,6 +24,8 @@ pub(super) struct Stream {
     /// Bytes of content that Content-Length still promises.
     pub(super) promised: Option<u64>,
     pub(super) priority: Priority,
+    /// By PRIORITY_UPDATE, which counts more than a field of the head.
+    pub(super) is_priority_updated: bool,
     /// It waits for room to send content.
     pub(super) wants_to_send: bool,
     /// When it sent last: the one that has waited longest is next among equals.

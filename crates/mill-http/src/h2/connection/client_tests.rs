@@ -1,6 +1,7 @@
 //! A client and a server that talk to each other.
 
 use super::*;
+use crate::h2::frame::kind;
 use alloc::format;
 use alloc::string::String;
 
@@ -155,6 +156,95 @@ fn an_answer_that_breaks_the_rules_ends_its_stream_only() {
         pair.reach_client(),
         format!("answer {stream} 200 true [HTTP/1.1 200 \\r\\n]")
     );
+}
+
+#[test]
+fn what_a_server_must_not_send_ends_the_connection() {
+    for (kind, stream, payload) in [
+        (kind::SETTINGS, 0, &b"\0\x02\0\0\0\x01"[..]),
+        (kind::PRIORITY_UPDATE, 0, b"\0\0\0\x01u=1"),
+        (kind::PUSH_PROMISE, 1, b"\0\0\0\x02\x88"),
+        // Streams that no side has begun.
+        (kind::HEADERS, 2, b"\x88"),
+        (kind::HEADERS, 3, b"\x88"),
+        (kind::DATA, 3, b"a"),
+        (kind::RST_STREAM, 3, b"\0\0\0\x08"),
+    ] {
+        let mut pair = Pair::new(Settings::default());
+        pair.ask(GET, true);
+        pair.reach_server();
+        let header = FrameHeader {
+            len: payload.len(),
+            kind,
+            flags: 4,
+            stream,
+        };
+        let output = pair.server.output();
+        output.extend_from_slice(&header.to_bytes());
+        output.extend_from_slice(payload);
+        let said = pair.reach_client();
+        assert!(
+            said.starts_with("Ended { code: PROTOCOL_ERROR"),
+            "{kind}: {said}"
+        );
+    }
+    // What it may say: that it pushes nothing.
+    let mut pair = Pair::new(Settings::default());
+    let settings = b"\0\0\x06\x04\0\0\0\0\0\0\x02\0\0\0\0";
+    pair.server.output().extend_from_slice(settings);
+    assert_eq!(pair.reach_client(), "");
+}
+
+#[test]
+fn an_answer_has_the_content_that_it_has_promised() {
+    for (pieces, trailers, expected) in [
+        (&["abc"][..], "", "data 1 true [abc]"),
+        (
+            &["ab", "c"],
+            "X: y\r\n\r\n",
+            "data 1 false [ab] data 1 false [c] trailers 1 [x: y\\r\\n]",
+        ),
+        (&["ab"], "", "Reset"),
+        (&["ab"], "X: y\r\n\r\n", "data 1 false [ab] Reset"),
+        (&["abcd"], "X: y\r\n\r\n", "Reset"),
+    ] {
+        let mut pair = Pair::new(Settings::default());
+        let stream = pair.ask(GET, true);
+        pair.reach_server();
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n";
+        pair.server.emit_head(stream, head, false);
+        pair.reach_client();
+        pair.client.promise(stream, 3).unwrap();
+        for (number, piece) in (1..).zip(pieces) {
+            let ends = number == pieces.len() && trailers.is_empty();
+            (pair.server).emit_data(stream, piece.as_bytes(), ends, usize::MAX);
+        }
+        if !trailers.is_empty() {
+            pair.server.emit_head(stream, trailers.as_bytes(), true);
+        }
+        let said = pair.reach_client();
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
+#[test]
+fn trailers_of_an_answer_are_whole_or_malformed() {
+    let mut pair = Pair::new(Settings::default());
+    let long = "x".repeat(20_000);
+    for (trailers, expected) in [
+        (String::from("X: y\r\n\r\n"), "trailers"),
+        (format!("A: {long}\r\nB: {long}\r\n\r\n"), "Reset"),
+        (String::from("bad\x01name: x\r\n\r\n"), "Reset"),
+    ] {
+        let stream = pair.ask(GET, true);
+        pair.reach_server();
+        pair.server
+            .emit_head(stream, b"HTTP/1.1 200 OK\r\n\r\n", false);
+        pair.reach_client();
+        pair.server.emit_head(stream, trailers.as_bytes(), true);
+        let said = pair.reach_client();
+        assert!(said.starts_with(expected), "{said}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! From frames to events: RFC 9113 6, with the states of 5.1.
 
+use super::prioritizing::depends_on;
 use super::{Block, Connection, Event, Fault, Malformed, Role};
 use crate::h2::abuse::Cost;
 use crate::h2::answer::{AnswerText, emit_line};
@@ -7,15 +8,14 @@ use crate::h2::error::ErrorCode;
 use crate::h2::frame::{
     self, FrameHeader, HEADER_BYTES, ID_MAX, SETTING_BYTES, StreamId, flag, kind,
 };
-use crate::h2::priority::Priority;
-use crate::h2::request::{RequestText, check_field};
+use crate::h2::request::{RequestText, TrailerCheck};
 use crate::h2::settings::Settings;
 
-const fn connection_fault(code: ErrorCode, words: &'static str) -> Fault {
+pub(super) const fn connection_fault(code: ErrorCode, words: &'static str) -> Fault {
     Fault::Connection(code, Malformed(words))
 }
 
-const fn protocol_error(words: &'static str) -> Fault {
+pub(super) const fn protocol_error(words: &'static str) -> Fault {
     connection_fault(ErrorCode::PROTOCOL_ERROR, words)
 }
 
@@ -105,7 +105,7 @@ impl Connection {
     }
 
     /// A stream that neither side has begun has no frames but HEADERS and PRIORITY.
-    fn check_known(&self, stream: StreamId, what: &'static str) -> Result<(), Fault> {
+    pub(super) fn check_known(&self, stream: StreamId, what: &'static str) -> Result<(), Fault> {
         let is_of_peer = (stream % 2 == 1) == (self.role == Role::Server);
         let is_idle = match is_of_peer {
             true => stream > self.last_of_peer,
@@ -190,6 +190,7 @@ impl Connection {
             return self.on_trailers(stream, end, bytes);
         }
         self.last_of_peer = stream;
+        let early_priority = self.take_early_priority(stream);
         let has_extended_connect = self.ours.enable_connect_protocol;
         let most = self.limits.head_bytes;
         let mut text = RequestText::new(&mut self.memory, most, has_extended_connect);
@@ -203,12 +204,15 @@ impl Connection {
         }
         if self.streams.len() >= self.ours.max_concurrent_streams as usize {
             self.count(Cost::RefusedStream, "more streams than announced")?;
-            frame::emit_reset(stream, ErrorCode::REFUSED_STREAM, &mut self.out);
+            self.emit_reset(stream, ErrorCode::REFUSED_STREAM);
             return Ok(Event::Handled);
         }
         let facts =
             finished.map_err(|fault| Fault::Stream(stream, ErrorCode::PROTOCOL_ERROR, fault))?;
-        let new = self.new_stream(stream, end, None);
+        let mut new = self.new_stream(stream, end);
+        if let Some(priority) = early_priority {
+            (new.priority, new.is_priority_updated) = (priority, true);
+        }
         self.streams.push(new);
         Ok(Event::Head { stream, end, facts })
     }
@@ -227,23 +231,24 @@ impl Connection {
         if let Some((true, false)) = state {
             let text = &mut self.memory.text;
             text.clear();
-            let mut checked = Ok(());
+            let mut check = TrailerCheck::new(most);
             let decoded = self.decoder.decode(bytes, |name, value| {
                 heads.fields += (name.len() + value.len()) as u64;
-                checked = checked.and_then(|()| check_field(name, value));
-                if checked.is_ok() && text.len() + name.len() + value.len() < most {
+                if check.takes(name, value) {
                     emit_line(name, value, text);
                 }
             });
             decoded.map_err(malformed)?;
-            checked.map_err(of_stream)?;
+            check.finish().map_err(of_stream)?;
             if !end {
                 return Err(of_stream(Malformed(
                     "trailers that do not end their stream",
                 )));
             }
-            if let Some(known) = self.stream(stream) {
-                known.is_remote_closed = true;
+            if let Some(known) = self.stream(stream)
+                && !known.receive(0, true)
+            {
+                return Err(of_stream(LESS_CONTENT));
             }
             self.forget_if_closed(stream);
             return Ok(Event::Trailers { stream });
@@ -292,11 +297,9 @@ impl Connection {
     }
 
     fn on_trailers(&mut self, stream: StreamId, end: bool, bytes: &[u8]) -> Result<Event, Fault> {
-        let mut checked = Ok(());
+        let mut check = TrailerCheck::new(self.limits.head_bytes);
         let decoded = self.decoder.decode(bytes, |name, value| {
-            if checked.is_ok() {
-                checked = check_field(name, value);
-            }
+            check.takes(name, value);
         });
         decoded.map_err(|_| {
             connection_fault(ErrorCode::COMPRESSION_ERROR, "a malformed header block")
@@ -320,11 +323,8 @@ impl Connection {
                 ErrorCode::PROTOCOL_ERROR,
                 Malformed("trailers that do not end their stream"),
             )),
-            () if !known.receive(0, true) => Some((
-                ErrorCode::PROTOCOL_ERROR,
-                Malformed("less content than Content-Length says"),
-            )),
-            () => checked
+            () if !known.receive(0, true) => Some((ErrorCode::PROTOCOL_ERROR, LESS_CONTENT)),
+            () => (check.finish())
                 .err()
                 .map(|fault| (ErrorCode::PROTOCOL_ERROR, fault)),
         };
@@ -333,43 +333,6 @@ impl Connection {
         }
         self.forget_if_closed(stream);
         Ok(Event::End { stream })
-    }
-
-    fn on_priority(&mut self, header: FrameHeader, payload: &[u8]) -> Result<Event, Fault> {
-        if header.stream == 0 {
-            return Err(protocol_error("PRIORITY without a stream"));
-        }
-        self.count(Cost::Priority, "PRIORITY")?;
-        let Ok(priority) = payload.try_into() else {
-            let fault = Malformed("PRIORITY");
-            let code = ErrorCode::FRAME_SIZE_ERROR;
-            return Err(Fault::Stream(header.stream, code, fault));
-        };
-        if depends_on(priority) == header.stream {
-            let fault = Malformed("a stream that depends on itself");
-            let code = ErrorCode::PROTOCOL_ERROR;
-            return Err(Fault::Stream(header.stream, code, fault));
-        }
-        Ok(Event::Handled)
-    }
-
-    fn on_priority_update(&mut self, header: FrameHeader, payload: &[u8]) -> Result<Event, Fault> {
-        if header.stream != 0 {
-            return Err(protocol_error("PRIORITY_UPDATE on a stream"));
-        }
-        self.count(Cost::Priority, "PRIORITY_UPDATE")?;
-        let Some((stream, value)) = payload.split_first_chunk::<4>() else {
-            return Err(connection_fault(
-                ErrorCode::FRAME_SIZE_ERROR,
-                "PRIORITY_UPDATE",
-            ));
-        };
-        let stream = u32::from_be_bytes(*stream) & ID_MAX;
-        if stream == 0 {
-            return Err(protocol_error("PRIORITY_UPDATE without a stream"));
-        }
-        self.set_priority(stream, Priority::parse(value));
-        Ok(Event::Sendable)
     }
 
     fn on_reset(&mut self, header: FrameHeader, payload: &[u8]) -> Result<Event, Fault> {
@@ -403,13 +366,20 @@ impl Connection {
             return Err(connection_fault(ErrorCode::FRAME_SIZE_ERROR, "SETTINGS"));
         }
         if is_ack {
+            self.is_acknowledged = true;
             return Ok(Event::Handled);
         }
         self.has_settings = true;
         self.count(Cost::Settings, "SETTINGS")?;
-        let before = self.theirs;
-        (self.theirs.apply(payload)).map_err(|code| connection_fault(code, "SETTINGS"))?;
-        self.on_changed(before)?;
+        // RFC 9113 6.5.3: in their order. A table that shrinks and grows again is empty in between.
+        for setting in payload.chunks_exact(SETTING_BYTES) {
+            let before = self.theirs;
+            (self.theirs.apply(setting)).map_err(|code| connection_fault(code, "SETTINGS"))?;
+            self.on_changed(before)?;
+        }
+        if self.role == Role::Client && self.theirs.enable_push {
+            return Err(protocol_error("SETTINGS of a server that enable push"));
+        }
         frame::emit_settings_ack(&mut self.out);
         Ok(Event::Sendable)
     }
@@ -446,10 +416,11 @@ impl Connection {
         if header.stream != 0 {
             return Err(protocol_error("GOAWAY on a stream"));
         }
-        let Some((last, _)) = payload.split_first_chunk::<4>() else {
+        // The last stream, and a code, which makes no difference.
+        let Some(([a, b, c, d, _, _, _, _], _)) = payload.split_first_chunk::<8>() else {
             return Err(connection_fault(ErrorCode::FRAME_SIZE_ERROR, "GOAWAY"));
         };
-        let last = u32::from_be_bytes(*last) & ID_MAX;
+        let last = u32::from_be_bytes([*a, *b, *c, *d]) & ID_MAX;
         self.peer_goaway = Some(last);
         Ok(Event::Goaway { last })
     }
@@ -507,10 +478,7 @@ fn unpadded(header: FrameHeader, payload: &[u8]) -> Result<(usize, &[u8]), Fault
     Ok((1, content))
 }
 
-fn depends_on(priority: &[u8; 5]) -> StreamId {
-    let [a, b, c, d, _] = *priority;
-    u32::from_be_bytes([a, b, c, d]) & ID_MAX
-}
+const LESS_CONTENT: Malformed = Malformed("less content than Content-Length says");
 
 const PING_BYTES: usize = 8;
 

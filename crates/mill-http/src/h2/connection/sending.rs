@@ -112,8 +112,11 @@ impl Connection {
         }
     }
 
+    /// What the field `Priority` says. PRIORITY_UPDATE says it better, even if it came before (RFC 9218 7).
     pub fn set_priority(&mut self, stream: StreamId, priority: Priority) {
-        if let Some(known) = self.stream(stream) {
+        if let Some(known) = self.stream(stream)
+            && !known.is_priority_updated
+        {
             known.priority = priority;
         }
     }

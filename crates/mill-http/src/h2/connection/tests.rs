@@ -30,6 +30,7 @@ impl Client {
         let mut client = Self::silent(settings);
         client.send(PREFACE);
         client.send(&frame(kind::SETTINGS, 0, 0, &[]));
+        client.send(&frame(kind::SETTINGS, flag::ACK, 0, &[]));
         client.server.output().clear();
         client
     }
@@ -283,6 +284,12 @@ fn what_breaks_the_protocol_ends_the_stream_or_the_connection() {
             frame(kind::PRIORITY, 0, 1, b"\0\0\0\x01\0"),
             "reset 1 PROTOCOL_ERROR",
         ),
+        // A stream that was not begun is not reset.
+        (
+            frame(kind::PRIORITY, 0, 9, &[0; 4]),
+            "ended FRAME_SIZE_ERROR",
+        ),
+        (frame(kind::PRIORITY, 0, 9, b"\0\0\0\x09\0"), connection),
         (frame(kind::PRIORITY, 0, 9, &[0; 5]), ""),
         (frame(kind::RST_STREAM, 0, 0, &[0; 4]), connection),
         (frame(kind::RST_STREAM, 0, 5, &[0; 4]), connection),
@@ -326,6 +333,30 @@ fn what_breaks_the_protocol_ends_the_stream_or_the_connection() {
             connection,
         ),
         (frame(kind::PRIORITY_UPDATE, 0, 0, b"\0\0\0\x01u=1"), ""),
+        (
+            frame(kind::PRIORITY_UPDATE, 0, 0, b"\0\0\0\0u=1"),
+            connection,
+        ),
+        (
+            frame(kind::PRIORITY_UPDATE, 0, 0, b"\0\0\0\x02u=1"),
+            connection,
+        ),
+        (
+            frame(kind::PRIORITY_UPDATE, 0, 0, b"\0\0\0"),
+            "ended FRAME_SIZE_ERROR",
+        ),
+        (frame(kind::DATA, flag::PADDED, 1, b""), connection),
+        (frame(kind::HEADERS, 0xd, 5, b"\x02\x82"), connection),
+        (frame(kind::SETTINGS, 0, 0, &[0, 9, 0, 0, 0, 2]), connection),
+        (frame(kind::SETTINGS, 0, 0, &[0, 8, 0, 0, 0, 2]), connection),
+        (frame(kind::SETTINGS, 0, 0, &[0, 5, 1, 0, 0, 0]), connection),
+        (frame(kind::PING, flag::ACK, 0, &[0; 8]), ""),
+        (frame(kind::GOAWAY, 0, 0, &[0; 7]), "ended FRAME_SIZE_ERROR"),
+        // Inside of a block even an unknown frame is one too many.
+        (
+            [frame(kind::HEADERS, 0, 5, b""), frame(99, 0, 0, b"")].concat(),
+            connection,
+        ),
         (frame(99, 255, 7, b"whatever"), ""),
     ] {
         let mut client = client();
@@ -434,6 +465,30 @@ fn the_most_urgent_stream_sends_first_and_incremental_ones_take_turns() {
 }
 
 #[test]
+fn what_is_said_of_a_stream_before_it_begins_holds_when_it_does() {
+    let mut client = client();
+    let update = |stream: u8, said: &[u8]| {
+        let payload = [&[0, 0, 0, stream], said].concat();
+        frame(kind::PRIORITY_UPDATE, 0, 0, &payload)
+    };
+    for said in [&b"u=7"[..], b"u=1"] {
+        assert_eq!(client.send(&update(5, said)), "");
+    }
+    client.send(&update(3, b"u=0"));
+    for stream in [1, 5] {
+        client.get(stream);
+        // The head's own field says it less well.
+        client.server.set_priority(stream, Priority::parse(b"u=2"));
+        client.server.set_waiting(stream, true);
+    }
+    assert_eq!(client.server.next_sender(), Some(5));
+    // Stream 3 can begin no more; one that can has its place, a second one has none.
+    assert_eq!(client.send(&update(7, b"u=0")), "");
+    assert_eq!(client.send(&update(7, b"u=1")), "");
+    assert_eq!(client.send(&update(9, b"u=0")), "ended PROTOCOL_ERROR");
+}
+
+#[test]
 fn nothing_is_sent_beyond_a_window() {
     let mut client = client();
     client.get(1);
@@ -455,7 +510,7 @@ fn nothing_is_sent_beyond_a_window() {
 #[test]
 fn a_peer_that_costs_more_than_it_says_is_calmed() {
     let calm = "ended ENHANCE_YOUR_CALM";
-    let floods: [(&str, Vec<u8>); 6] = [
+    let floods: [(&str, Vec<u8>); 5] = [
         ("pings", frame(kind::PING, 0, 0, &[0; 8])),
         ("settings", frame(kind::SETTINGS, 0, 0, b"")),
         ("empty data", frame(kind::DATA, 0, 1, b"")),
@@ -464,7 +519,6 @@ fn a_peer_that_costs_more_than_it_says_is_calmed() {
             "small windows",
             frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]),
         ),
-        ("provoked resets", frame(kind::DATA, 0, 3, b"a")),
     ];
     for (name, bytes) in floods {
         let mut client = client();
@@ -482,8 +536,16 @@ fn a_peer_that_costs_more_than_it_says_is_calmed() {
             "{name}"
         );
     }
-    // Spread over time they are harmless.
+    // Each of these requests has to be reset by us.
     let mut client = client();
+    let mut all = Vec::new();
+    for stream in (1..1000).step_by(2) {
+        all.extend(client.request(stream, &GET[..1], true));
+    }
+    let said = client.send(&all);
+    assert!(said.ends_with(calm), "{said}");
+    // Spread over time they are harmless.
+    let mut client = self::client();
     for second in 0..10_000 {
         client.now_seconds = second;
         assert_eq!(client.send(&frame(kind::PING, 0, 0, &[0; 8])), "");
@@ -552,6 +614,10 @@ fn behind_goaway_open_streams_go_on_and_new_ones_are_ignored() {
         "data 1 true [a]"
     );
     assert_eq!(client.server.streams(), 1);
+    // The number of the last stream never grows, whatever ends the connection.
+    client.sent();
+    client.send(&frame(kind::PING, 0, 0, b"short"));
+    assert_eq!(client.sent(), "goaway 1 FRAME_SIZE_ERROR");
 }
 
 #[test]
@@ -563,4 +629,112 @@ fn frames_of_a_stream_that_was_just_reset_are_ignored() {
     let trailers = client.request(1, &[("x", "y")], true);
     assert_eq!(client.send(&trailers), "");
     assert_eq!(client.sent(), "reset 1 NO_ERROR");
+}
+
+#[test]
+fn what_follows_a_head_that_was_refused_is_ignored() {
+    let mut client = client();
+    for stream in [1, 3, 5] {
+        client.get(stream);
+    }
+    client.sent();
+    let malformed = client.request(9, &POST[..1], false);
+    for (head, stream, said, sent) in [
+        (
+            client.request(7, &POST, false),
+            7,
+            "",
+            "reset 7 REFUSED_STREAM",
+        ),
+        (
+            malformed,
+            9,
+            "reset 9 PROTOCOL_ERROR",
+            "reset 9 PROTOCOL_ERROR",
+        ),
+    ] {
+        if stream == 9 {
+            client.server.emit_head(1, b"HTTP/1.1 204 \r\n\r\n", true);
+            client.sent();
+        }
+        assert_eq!(client.send(&head), said);
+        for _ in 0..200 {
+            assert_eq!(client.send(&frame(kind::DATA, 0, stream, b"content")), "");
+        }
+        let trailers = client.request(stream, &[("x", "y")], true);
+        assert_eq!(client.send(&trailers), "");
+        assert_eq!(client.sent(), sent);
+    }
+}
+
+#[test]
+fn a_client_may_use_the_first_window_until_it_knows_of_a_smaller_one() {
+    let settings = Settings {
+        initial_window_size: 10,
+        ..Settings::default()
+    };
+    let mut client = Client::silent(settings);
+    client.send(PREFACE);
+    client.send(&frame(kind::SETTINGS, 0, 0, &[]));
+    client.post(1);
+    assert!(
+        client
+            .send(&frame(kind::DATA, 0, 1, &[b'a'; 100]))
+            .starts_with("data 1")
+    );
+    client.send(&frame(kind::SETTINGS, flag::ACK, 0, &[]));
+    client.post(3);
+    let said = client.send(&frame(kind::DATA, 0, 3, &[b'a'; 11]));
+    assert_eq!(said, "reset 3 FLOW_CONTROL_ERROR");
+}
+
+#[test]
+fn a_table_that_shrinks_and_grows_within_one_settings_frame_is_empty_in_between() {
+    let mut client = client();
+    let mut decoder = Decoder::new(4096);
+    let answer = b"HTTP/1.1 200 OK\r\nX-Kept: value\r\n\r\n";
+    let mut first_bytes = Vec::new();
+    for (stream, settings) in [
+        (1, &b""[..]),
+        (3, b""),
+        (5, b"\0\x01\0\0\0\0\0\x01\0\0\x10\0"),
+    ] {
+        client.send(&frame(kind::SETTINGS, 0, 0, settings));
+        client.get(stream);
+        client.sent();
+        client.server.emit_head(stream, answer, true);
+        let block = client.server.output().split_off(HEADER_BYTES);
+        client.server.output().clear();
+        decoder.decode(&block, |_, _| ()).unwrap();
+        first_bytes.push(block[..2].to_vec());
+    }
+    assert_eq!(first_bytes[1], b"\x88\xbe", "both are in tables");
+    assert_eq!(
+        first_bytes[2], b"\x20\x3f",
+        "changes of the size come first"
+    );
+}
+
+#[test]
+fn trailers_are_checked_and_as_large_as_a_head_at_most() {
+    let mut client = Client::new(Settings::default());
+    let long = "a".repeat(1500);
+    let kept = client.request(1, &[&GET[..], &[("x", &long)]].concat(), true);
+    client.send(&kept);
+    for (stream, block, expected) in [
+        (3, vec![0xbf; 10], "end 3"),
+        (5, vec![0xbf; 10_000], "reset 5 PROTOCOL_ERROR"),
+        (7, b"\0\x01A\0".to_vec(), "reset 7 PROTOCOL_ERROR"),
+        (9, b"\0\x0aconnection\0".to_vec(), "reset 9 PROTOCOL_ERROR"),
+        (11, b"\0\x01a\x02b\n".to_vec(), "reset 11 PROTOCOL_ERROR"),
+    ] {
+        client.post(stream);
+        let mut trailers = Vec::new();
+        emit_headers(stream, &block, true, 16_384, &mut trailers);
+        assert_eq!(client.send(&trailers), expected);
+    }
+    client.post(13);
+    client.server.promise(13, 1).unwrap();
+    let early = client.request(13, &[("x", "y")], true);
+    assert_eq!(client.send(&early), "reset 13 PROTOCOL_ERROR");
 }
