@@ -1,5 +1,7 @@
 //! One connection: borrowed reads, handed-over writes.
 
+mod either;
+
 use crate::address::Address;
 use crate::payload::Payload;
 use crate::received::Received;
