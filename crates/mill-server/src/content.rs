@@ -75,6 +75,8 @@ pub struct Pull<'l, E: Engine> {
     pub most: u64,
     /// Ranges of files are read and returned as bytes (`sendfile off`).
     pub copies: bool,
+    /// The maximum bytes that are read from a file at once, [`PIECE_BYTES`] or more.
+    pub read_most: u64,
 }
 
 impl<File> Content<File> {
@@ -350,7 +352,7 @@ impl<File: Clone> Part<File> {
                         return Ok(piece);
                     }
                 }
-                let most = pull.most.min(*len).min(PIECE_BYTES);
+                let most = pull.most.min(*len).min(pull.read_most);
                 let count = read(pull.local, file, *offset, clamp(most), buffer).await?;
                 (*offset, *len) = (*offset + count as u64, *len - count as u64);
                 Ok(Payload::Copy(buffer.get(..count).unwrap_or_default()))
@@ -368,10 +370,13 @@ async fn read<E: Engine>(
     buffer: &mut Vec<u8>,
 ) -> Result<usize, SendError> {
     if buffer.capacity() == 0 {
-        *buffer = local.take_buffer();
+        *buffer = local.take_buffer_for(most);
     }
-    buffer.resize(most, 0);
-    match local.engine.files().read_at(file, offset, buffer).await {
+    if buffer.len() < most {
+        buffer.resize(most, 0);
+    }
+    let target = buffer.get_mut(..most).unwrap_or_default();
+    match local.engine.files().read_at(file, offset, target).await {
         // The file ended early: the announced length cannot be kept.
         Ok(0) => Err(SendError::Lost(StreamError::Truncated)),
         read => read.map_err(SendError::Unreadable),
@@ -391,6 +396,10 @@ fn clamp(bytes: u64) -> usize {
 /// Bytes of a piece read from a file, and the approximate size of a compressed one: nginx's `output_buffers 2 32k`
 /// together.
 pub(crate) const PIECE_BYTES: u64 = 64 * 1024;
+
+/// Bytes of a piece read from a file for a client that has taken all before it at once: so many leave in one call, which
+/// wakes a reader on the same machine once.
+pub(crate) const LONG_PIECE_BYTES: u64 = 256 * 1024;
 
 /// Bytes up to which a file is read also where the engine could send it by itself: they leave with the head in one call,
 /// and reading says by the way whether they are in memory.

@@ -88,6 +88,8 @@ pub struct Local<E: Engine> {
     date: Cell<(i64, [u8; 29])>,
     /// Emptied buffers, kept for reuse.
     buffers: RefCell<Vec<Vec<u8>>>,
+    /// Buffers for long pieces of files, as they were left.
+    long_buffers: RefCell<Vec<Vec<u8>>>,
     /// Emptied lists of received pieces, likewise.
     pieces: RefCell<Vec<Vec<Received>>>,
     /// Messages of requests that are over, kept for their memory.
@@ -158,6 +160,7 @@ impl<E: DatagramEngine> Local<E> {
             site_since: Cell::new(now),
             date: Cell::new((0, imf_fixdate(0))),
             buffers: RefCell::default(),
+            long_buffers: RefCell::default(),
             pieces: RefCell::default(),
             messages: RefCell::default(),
             traces: RefCell::default(),
@@ -253,10 +256,26 @@ impl<E: Engine> Local<E> {
             .unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES))
     }
 
+    /// A buffer that is to be overwritten up to `bytes`: a long one keeps what was in it, as clearing it would cost as much
+    /// as a read. Return it by [`Self::put_buffer`].
+    pub(crate) fn take_buffer_for(&self, bytes: usize) -> Vec<u8> {
+        if bytes <= BUFFER_BYTES_MAX {
+            return self.take_buffer();
+        }
+        let long = self.long_buffers.borrow_mut().pop();
+        long.unwrap_or_else(|| vec![0; bytes])
+    }
+
     pub fn put_buffer(&self, mut buffer: Vec<u8>) {
+        if buffer.capacity() > BUFFER_BYTES_MAX {
+            let mut long = self.long_buffers.borrow_mut();
+            if long.len() < LONG_BUFFERS_MAX && buffer.capacity() <= LONG_BUFFER_BYTES_MAX {
+                long.push(buffer);
+            }
+            return;
+        }
         let mut buffers = self.buffers.borrow_mut();
-        let is_of_use = (BUFFER_BYTES..=BUFFER_BYTES_MAX).contains(&buffer.capacity());
-        if is_of_use && buffers.len() < BUFFERS_MAX {
+        if buffer.capacity() >= BUFFER_BYTES && buffers.len() < BUFFERS_MAX {
             buffer.clear();
             buffers.push(buffer);
         }
@@ -415,6 +434,10 @@ const POOLED_MAX: usize = 1024;
 const BUFFERS_MAX: usize = 64;
 const BUFFER_BYTES: usize = 2048;
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
+
+/// Longer buffers that are kept, each for a piece of a file that is read while no other is, and their size at most.
+const LONG_BUFFERS_MAX: usize = 8;
+const LONG_BUFFER_BYTES_MAX: usize = 512 * 1024;
 
 /// Received pieces for which a new list has room.
 const PIECES: usize = 4;

@@ -176,5 +176,5 @@ impl fmt::Debug for TlsWorker {
     }
 }
 
-/// Four of the longest records are handed over in one call.
-const SEALED_BYTES: usize = 4 * (crate::record::PLAIN_BYTES_MAX + 64);
+/// Sixteen of the longest records are handed over in one call.
+const SEALED_BYTES: usize = 16 * (crate::record::PLAIN_BYTES_MAX + 64);

@@ -104,6 +104,7 @@ impl Deflating {
             local,
             most: PIECE_BYTES,
             copies: true,
+            read_most: PIECE_BYTES,
         };
         while !self.ended && (self.out.len() as u64) < PIECE_BYTES {
             let flushes = self.is_behind && matches!(origin, Origin::Source(_));

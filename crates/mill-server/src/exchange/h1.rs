@@ -18,7 +18,7 @@ pub use head::{Framing, HeadPlan};
 use super::drain::drain;
 use super::pace::{self, Pace};
 use super::{ContentError, ContentPiece, Exchange, SendError};
-use crate::content::{Content, PIECE_BYTES, Pull};
+use crate::content::{Content, LONG_PIECE_BYTES, PIECE_BYTES, Pull};
 use crate::listener_context::ListenerContext;
 use crate::local::{FileOf, Local};
 use crate::proxy::connection::UpstreamConnection;
@@ -217,6 +217,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
         };
         let mut share_ends = outgoing.sent.content_bytes + SHARE_PER_TURN;
         let needs_client = content.needs_client();
+        let mut read_most = PIECE_BYTES;
         loop {
             let handed_over = outgoing.sent.content_bytes;
             let most = pace
@@ -228,6 +229,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
                 local,
                 most,
                 copies: !location.files.sendfile || !self.stream.sends_files(),
+                read_most,
             };
             let left = poll_fn(|_| match needs_client && has_left(stream) {
                 true => Poll::Ready(()),
@@ -239,6 +241,10 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             };
             let Some(piece) = piece else { break };
             outgoing.write(piece);
+            read_most = match stream.queued() {
+                0 => (2 * read_most).min(LONG_PIECE_BYTES),
+                _ => PIECE_BYTES,
+            };
             // No buffer is held while waiting for a slow client.
             content.put_back_buffer(local);
             // The end goes out with the last piece, not a turn later.

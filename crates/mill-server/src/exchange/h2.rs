@@ -3,7 +3,7 @@
 use super::h1::{Framing, HeadPlan, sent_fields};
 use super::pace::Pace;
 use super::{ContentError, Exchange, SendError};
-use crate::content::{Content, Pull};
+use crate::content::{Content, PIECE_BYTES, Pull};
 use crate::h2::{Http2, Room, SharedContent, Taken};
 use crate::local::FileOf;
 use crate::proxy::connection::UpstreamConnection;
@@ -173,6 +173,7 @@ impl<'c, E: Engine> H2Exchange<'c, E> {
                 local,
                 most: allowed.min(room as u64),
                 copies: true,
+                read_most: PIECE_BYTES,
             };
             let left = poll_fn(
                 |_| match needs_client && self.shared.is_reset(self.stream) {

@@ -323,6 +323,7 @@ impl<E: Engine> RequestContent<E> {
                     local,
                     most,
                     copies,
+                    read_most: most,
                 };
                 match rest.next(&pull).await {
                     Ok(Some(piece)) => pieces.write(stream, local, piece),

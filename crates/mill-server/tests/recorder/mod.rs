@@ -91,6 +91,7 @@ pub(crate) fn whole(response: Response<FileOf<SimEngine>>, local: &Local<SimEngi
         local,
         most: u64::MAX,
         copies: true,
+        read_most: u64::MAX,
     };
     let mut bytes = Vec::new();
     while let Some(piece) = done(content.next(&pull)).expect("a file of its length") {
