@@ -70,36 +70,48 @@ impl CallState {
         }
     }
 
-    /// A head, without the empty line at its end.
-    pub(crate) fn on_head(&mut self, head: &[u8], status: u16, end: bool) {
+    /// A head, without the empty line at its end. Returns the bytes of content that it promises, to which the stream is
+    /// to be held.
+    pub(crate) fn on_head(&mut self, head: &[u8], status: u16, end: bool) -> Option<u64> {
         if status < 200 {
             self.interims += 1;
             if self.interims > INTERIMS_MAX {
-                return self.on_lost(StreamError::Reset);
+                self.on_lost(StreamError::Reset);
+                return None;
             }
         }
         self.text.extend_from_slice(head);
+        let mut promised = None;
         if status >= 200 {
-            let has_content = !end && !self.is_head && !matches!(status, 204 | 304);
-            let has_length = head
-                .split(|byte| *byte == b'\n')
-                .any(|line| line.starts_with(b"content-length:"));
-            self.framing = match (has_content, has_length) {
-                (true, true) => Framing::Length,
-                (true, false) => Framing::Chunks,
-                (false, _) => Framing::None,
-            };
-            if self.framing == Framing::Chunks {
-                self.text
-                    .extend_from_slice(b"transfer-encoding: chunked\r\n");
-            } else if end && !has_length && !self.is_head && !matches!(status, 204 | 304) {
-                self.text.extend_from_slice(b"content-length: 0\r\n");
-            }
+            promised = self.frame(content_length(head), status, end);
         }
         self.text.extend_from_slice(b"\r\n");
         if end {
-            self.end = Some(Ok(()));
+            self.end = Some(match promised {
+                None | Some(0) => Ok(()),
+                // RFC 9113 8.1.1.
+                Some(_) => Err(StreamError::Truncated),
+            });
         }
+        promised
+    }
+
+    /// Adds to a final head what frames its content. A length that is none is left to the reader of the head, as are
+    /// several.
+    fn frame(&mut self, length: Option<Option<u64>>, status: u16, end: bool) -> Option<u64> {
+        let may_have_content = !self.is_head && !matches!(status, 204 | 304);
+        self.framing = match (may_have_content && !end, length) {
+            (true, Some(_)) => Framing::Length,
+            (true, None) => Framing::Chunks,
+            (false, _) => Framing::None,
+        };
+        if self.framing == Framing::Chunks {
+            self.text
+                .extend_from_slice(b"transfer-encoding: chunked\r\n");
+        } else if may_have_content && length.is_none() {
+            self.text.extend_from_slice(b"content-length: 0\r\n");
+        }
+        length.flatten().filter(|_| may_have_content)
     }
 
     pub(crate) fn on_content(&mut self, content: &[u8], end: bool) {
@@ -226,6 +238,16 @@ impl CallState {
     }
 }
 
+/// What `content-length` says; `Some(None)` if that is no length.
+fn content_length(head: &[u8]) -> Option<Option<u64>> {
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let value = lines.find_map(|line| line.strip_prefix(b"content-length:"))?;
+    let digits = value.trim_ascii();
+    let is_number = digits.iter().all(u8::is_ascii_digit);
+    let digits = str::from_utf8(digits).ok().filter(|_| is_number);
+    Some(digits.and_then(|digits| digits.parse().ok()))
+}
+
 /// Heads before the final one that may wait for their reader.
 const INTERIMS_MAX: u32 = 32;
 
@@ -284,6 +306,35 @@ mod tests {
                 format!("HEAD\r\n{expected}\r\n"),
                 "{status}"
             );
+        }
+    }
+
+    #[test]
+    fn an_answer_is_held_to_the_length_that_it_promises() {
+        for (length, status, is_head, promised) in [
+            ("3", 200, false, Some(3)),
+            ("0", 200, false, Some(0)),
+            ("3", 200, true, None),
+            ("3", 304, false, None),
+            ("3", 204, false, None),
+            ("+3", 200, false, None),
+            ("", 200, false, None),
+            ("99999999999999999999", 200, false, None),
+        ] {
+            let head = format!("HTTP/1.1 {status} \r\ncontent-length: {length}\r\n");
+            for end in [false, true] {
+                let mut call = call();
+                call.is_head = is_head;
+                let found = call.on_head(head.as_bytes(), status, end);
+                assert_eq!(found, promised, "{head}");
+                let is_cut = promised.is_some_and(|length| length > 0);
+                let expected = match (end, is_cut) {
+                    (false, _) => None,
+                    (true, false) => Some(Ok(())),
+                    (true, true) => Some(Err(StreamError::Truncated)),
+                };
+                assert_eq!(call.end(), expected, "{head}");
+            }
         }
     }
 

@@ -246,8 +246,13 @@ impl<S: Stream> Multiplexed<S> {
                 status,
                 end,
             } => {
-                let protocol = self.protocol.borrow();
-                self.with_call(stream, |call| call.on_head(protocol.head(), status, end));
+                let mut protocol = self.protocol.borrow_mut();
+                let promised =
+                    self.with_call(stream, |call| call.on_head(protocol.head(), status, end));
+                if let Some(length) = promised.flatten().filter(|_| !end) {
+                    // The stream is open, so there is nothing to refuse yet.
+                    let _ = protocol.promise(stream, length);
+                }
                 stream
             }
             Event::Trailers { stream } => {

@@ -26,7 +26,7 @@ use mill_http::method::Method;
 use mill_http::version::Version;
 use mill_runtime::payload::Shared;
 use mill_runtime::time::{Instant, UnixTime};
-use recent::RecentRequests;
+use recent::{RecentRequests, Source};
 use std::cell::{Cell, RefCell};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -148,7 +148,11 @@ impl HotAnswers {
         if self.answers.is_empty() {
             return (0, Looked::Missed);
         }
-        if let Some((answer, keep)) = self.recent.find(listener.id, bytes)
+        let source = Source {
+            listener: listener.id,
+            is_of_fields,
+        };
+        if let Some((answer, keep)) = self.recent.find(source, bytes)
             && answer.freshness.is_fresh(now)
         {
             answer.freshness.count_use(now);
@@ -204,8 +208,7 @@ impl HotAnswers {
         let more = consumed < bytes.len();
         // A log line needs the head.
         if !more && answer.log_template.is_none() {
-            self.recent
-                .note(listener.id, bytes, Rc::clone(&answer), keep);
+            self.recent.note(source, bytes, Rc::clone(&answer), keep);
         }
         let found = Looked::Found {
             answer,

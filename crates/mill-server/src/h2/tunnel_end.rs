@@ -47,8 +47,8 @@ impl<E: Engine> Http2<E> {
             end: Cell::new(End::Open),
         };
         poll_fn(|_| tunnel.poll(&near, self.local())).await;
-        // RFC 9113 8.5. Where both have ended there is nothing to reset.
-        self.write(|protocol| protocol.reset(stream, ErrorCode::CONNECT_ERROR));
+        // RFC 8441 5: as a reset of TCP. Where both have ended there is nothing to reset.
+        self.write(|protocol| protocol.reset(stream, ErrorCode::CANCEL));
     }
 }
 

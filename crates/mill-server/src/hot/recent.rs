@@ -10,26 +10,32 @@ pub(super) struct RecentRequests<A> {
 
 #[derive(Debug)]
 struct RecentRequest<A> {
-    listener: u32,
+    source: Source,
     bytes: Vec<u8>,
     answer: A,
     keep: bool,
 }
 
+/// Where the bytes of a request come from: a text that was made of HTTP/2's fields is no request of HTTP/1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    pub(super) listener: u32,
+    pub(super) is_of_fields: bool,
+}
+
 impl<A> RecentRequests<A> {
     /// The answer to a request that consists of `bytes`, and whether its connection stays open. Costs a look at each
     /// byte, unless the request is long or none is stored.
-    pub(super) fn find(&self, listener: u32, bytes: &[u8]) -> Option<(&A, bool)> {
+    pub(super) fn find(&self, source: Source, bytes: &[u8]) -> Option<(&A, bool)> {
         if bytes.len() > REQUEST_BYTES_MAX || self.places.is_empty() {
             return None;
         }
         let recent = self.places.get(place_of(bytes))?.as_ref()?;
-        (recent.listener == listener && recent.bytes == bytes)
-            .then_some((&recent.answer, recent.keep))
+        (recent.source == source && recent.bytes == bytes).then_some((&recent.answer, recent.keep))
     }
 
     /// Stores a request and its answer, unless the request is long.
-    pub(super) fn note(&mut self, listener: u32, bytes: &[u8], answer: A, keep: bool) {
+    pub(super) fn note(&mut self, source: Source, bytes: &[u8], answer: A, keep: bool) {
         if bytes.len() > REQUEST_BYTES_MAX {
             return;
         }
@@ -43,7 +49,7 @@ impl<A> RecentRequests<A> {
         memory.clear();
         memory.extend_from_slice(bytes);
         *place = Some(RecentRequest {
-            listener,
+            source,
             bytes: memory,
             answer,
             keep,
@@ -89,13 +95,19 @@ const REQUEST_BYTES_MAX: usize = 1024;
 mod tests {
     use super::*;
 
+    const OF_ONE: Source = Source {
+        listener: 1,
+        is_of_fields: false,
+    };
+
     #[test]
     fn only_the_same_bytes_at_the_same_listener_are_found() {
         let mut recent = RecentRequests::default();
-        recent.note(1, b"GET /a HTTP/1.1", 'a', true);
-        recent.note(1, b"GET /b HTTP/1.1", 'b', false);
+        recent.note(OF_ONE, b"GET /a HTTP/1.1", 'a', true);
+        recent.note(OF_ONE, b"GET /b HTTP/1.1", 'b', false);
         let check = |listener, bytes: &[u8], expected| {
-            let found = recent.find(listener, bytes);
+            let source = Source { listener, ..OF_ONE };
+            let found = recent.find(source, bytes);
             assert_eq!(found.map(|(answer, keep)| (*answer, keep)), expected);
         };
         check(1, b"GET /a HTTP/1.1", Some(('a', true)));
@@ -104,6 +116,11 @@ mod tests {
         check(1, b"GET /a HTTP/1.1 ", None);
         check(1, b"GET /a HTTP/1.", None);
         check(1, b"", None);
+        let of_fields = Source {
+            is_of_fields: true,
+            ..OF_ONE
+        };
+        assert!(recent.find(of_fields, b"GET /a HTTP/1.1").is_none());
     }
 
     #[test]
@@ -111,10 +128,10 @@ mod tests {
         let mut recent = RecentRequests::default();
         let requests: Vec<String> = (0..2000).map(|n| format!("GET /{n}")).collect();
         for request in &requests {
-            recent.note(1, request.as_bytes(), request.clone(), true);
+            recent.note(OF_ONE, request.as_bytes(), request.clone(), true);
         }
         let known = requests.iter().filter(|request| {
-            let found = recent.find(1, request.as_bytes());
+            let found = recent.find(OF_ONE, request.as_bytes());
             found.is_some_and(|(answer, _)| answer == *request)
         });
         let known = known.count();
@@ -123,7 +140,7 @@ mod tests {
         assert!(
             requests
                 .iter()
-                .all(|request| recent.find(1, request.as_bytes()).is_none())
+                .all(|request| recent.find(OF_ONE, request.as_bytes()).is_none())
         );
     }
 
@@ -132,8 +149,8 @@ mod tests {
         let mut recent = RecentRequests::default();
         for (len, is_kept) in [(REQUEST_BYTES_MAX, true), (REQUEST_BYTES_MAX + 1, false)] {
             let bytes = vec![b'x'; len];
-            recent.note(1, &bytes, (), true);
-            assert_eq!(recent.find(1, &bytes).is_some(), is_kept, "{len}");
+            recent.note(OF_ONE, &bytes, (), true);
+            assert_eq!(recent.find(OF_ONE, &bytes).is_some(), is_kept, "{len}");
         }
     }
 }
