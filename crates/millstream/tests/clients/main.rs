@@ -42,5 +42,8 @@ mod go;
 /// grpcio.
 mod grpc;
 
+/// Chromium.
+mod browser;
+
 /// curl and h2load.
 mod tools;

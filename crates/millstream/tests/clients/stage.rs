@@ -170,6 +170,7 @@ pub(crate) const GRPC: &str = "127.0.0.1:50051";
 fn configure(site: &Site, origin: SocketAddr, generation: u32) -> String {
     let text = format!(
         "http2 on; keepalive_requests 100000; client_max_body_size 0; open_file_cache max=10;
+         types {{ text/html html; text/css css; text/javascript js; image/svg+xml svg; }}
          server {{ listen 80; listen 443 ssl; ssl_certificate {folder}a.pem; ssl_certificate_key {folder}a.key;
          location = /generation {{ return 200 {generation}; }}
          location = /values {{ return 200 \"$ssl_protocol $server_protocol $host\"; }}
