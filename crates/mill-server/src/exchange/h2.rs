@@ -196,7 +196,7 @@ impl<'c, E: Engine> H2Exchange<'c, E> {
                 Payload::File { .. } => return Err(SendError::Lost(StreamError::Truncated)),
             };
             ends = last == Some(bytes.len() as u64);
-            self.write_content(bytes, ends);
+            self.send_piece(bytes, ends, location).await?;
             request.sent.bytes += bytes.len() as u64;
             request.sent.content_bytes += bytes.len() as u64;
             content.put_back_buffer(local);
@@ -205,6 +205,29 @@ impl<'c, E: Engine> H2Exchange<'c, E> {
             self.end(&content.trailers(), trailers);
         }
         Ok(())
+    }
+
+    /// Sends a piece. The windows had room for it when it was asked for; while it was awaited, other streams may have used the
+    /// connection's.
+    async fn send_piece(
+        &self,
+        bytes: &[u8],
+        end: bool,
+        location: &Location,
+    ) -> Result<(), SendError> {
+        let mut rest = bytes;
+        loop {
+            let room = self.shared.sendable(self.stream);
+            let (piece, behind) = rest.split_at(rest.len().min(room));
+            if !piece.is_empty() || rest.is_empty() {
+                self.write_content(piece, end && behind.is_empty());
+            }
+            if behind.is_empty() {
+                return Ok(());
+            }
+            rest = behind;
+            self.room(location, || {}).await?;
+        }
     }
 
     fn write_content(&self, bytes: &[u8], end: bool) {

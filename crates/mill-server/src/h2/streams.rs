@@ -305,6 +305,11 @@ impl<E: Engine> Http2<E> {
         room
     }
 
+    /// How much of its content a stream may send by the windows.
+    pub(crate) fn sendable(&self, stream: StreamId) -> usize {
+        self.with_protocol(|protocol| protocol.sendable(stream))
+    }
+
     /// Wakes the stream whose turn it is to send, if there is room for it.
     pub(super) fn wake_next_sender(&self) {
         let Some(next) = self.protocol.borrow().next_sender() else {

@@ -1,5 +1,8 @@
 //! HTTP/2, spoken with curl, nghttp and h2load.
 
+/// Windows that several answers share.
+mod windows;
+
 use crate::site::{Site, free_address, send, wait_until_ended};
 use crate::tls::{ECDSA, certify, counters, curl};
 use mill_http::h2::connection::{Connection, Event};
