@@ -76,6 +76,9 @@ impl Opener {
         if keys.layout == Layout::Tls13 && header.content_type != ContentType::ApplicationData {
             return Err(AlertDescription::UnexpectedMessage);
         }
+        if keys.layout == Layout::Tls13 && body.len() > TLS13_BODY_BYTES_MAX {
+            return Err(AlertDescription::RecordOverflow);
+        }
         let nonce = keys.opening_nonce(body)?;
         let sealed = body.get_mut(start..).unwrap_or_default();
         let opened = match keys.layout {
@@ -91,6 +94,10 @@ impl Opener {
             return Err(AlertDescription::BadRecordMac);
         };
         let (content_type, len) = match keys.layout {
+            // RFC 8446 5.4: with its type and padding.
+            Layout::Tls13 if plain.len() > PLAIN_BYTES_MAX + 1 => {
+                return Err(AlertDescription::RecordOverflow);
+            }
             Layout::Tls13 => inner_type(plain)?,
             Layout::Tls12Gcm | Layout::Tls12ChaCha => (header.content_type, plain.len()),
         };
@@ -287,3 +294,66 @@ pub const TAG_BYTES: usize = 16;
 
 /// Records under one key of AES-GCM: 2^24.5 keep the chance of an attack below 2^-57 (RFC 8446 5.5).
 const RECORDS_MAX: u64 = 1 << 24;
+
+/// The body of a record of TLS 1.3 at most (RFC 8446 5.2).
+const TLS13_BODY_BYTES_MAX: usize = PLAIN_BYTES_MAX + 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::crypto::cipher::{AeadKey, Iv};
+
+    fn secrets() -> ConnectionTrafficSecrets {
+        ConnectionTrafficSecrets::Chacha20Poly1305 {
+            key: AeadKey::from([1; 32]),
+            iv: Iv::from([2; NONCE_LEN]),
+        }
+    }
+
+    #[test]
+    fn a_record_is_as_long_as_tls_1_3_allows_at_most() {
+        for (content, padding, is_taken) in [
+            (PLAIN_BYTES_MAX, 0, true),
+            (PLAIN_BYTES_MAX - 1, 1, true),
+            (PLAIN_BYTES_MAX, 1, false),
+            (100, PLAIN_BYTES_MAX - 100, true),
+            (100, PLAIN_BYTES_MAX - 99, false),
+            (100, PLAIN_BYTES_MAX + 256, false),
+        ] {
+            let keys = Keys::new(0, &secrets(), Version::Tls13).unwrap();
+            let mut body = vec![b'a'; content];
+            body.push(ContentType::ApplicationData.byte());
+            body.resize(body.len() + padding, 0);
+            let header = RecordHeader {
+                content_type: ContentType::ApplicationData,
+                len: body.len() + TAG_BYTES,
+            };
+            let nonce = Nonce::assume_unique_for_key(keys.nonce());
+            let aad = Aad::from(header.emit());
+            (keys.key)
+                .seal_in_place_append_tag(nonce, aad, &mut body)
+                .unwrap();
+            let mut opener = Opener::new((0, secrets()), Version::Tls13).unwrap();
+            let opened = opener.open(header, &mut body);
+            let expected = match is_taken {
+                true => Ok(content),
+                false => Err(AlertDescription::RecordOverflow),
+            };
+            assert_eq!(
+                opened.map(|opened| opened.len),
+                expected,
+                "{content} {padding}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_seal_so_many_records_and_are_used_up() {
+        let mut sealer = Sealer::new((RECORDS_MAX - 1, secrets()), Version::Tls13).unwrap();
+        assert!(!sealer.is_used_up());
+        sealer
+            .seal(ContentType::ApplicationData, b"a", &mut [0; 100])
+            .unwrap();
+        assert!(sealer.is_used_up());
+    }
+}

@@ -117,6 +117,10 @@ impl Unread {
 impl Message {
     fn of(content_type: ContentType, content: &[u8]) -> Result<Self, AlertDescription> {
         match content_type {
+            // RFC 8446 5.4.
+            ContentType::Alert | ContentType::Handshake if content.is_empty() => {
+                Err(AlertDescription::UnexpectedMessage)
+            }
             ContentType::Alert => Alert::parse(content)
                 .map(Self::Alert)
                 .ok_or(AlertDescription::DecodeError),
@@ -245,6 +249,10 @@ impl Established {
                 .split_at_checked(len)
                 .ok_or(AlertDescription::UnexpectedMessage)?;
             content = rest;
+            if kind == KEY_UPDATE && !content.is_empty() {
+                // RFC 8446 5.1: what follows is for the new keys, so it stands in another record.
+                return Err(AlertDescription::UnexpectedMessage);
+            }
             answer = match (self.version, kind, &mut self.updates) {
                 (Version::Tls13, KEY_UPDATE, _) => self.on_key_update(body)?,
                 (Version::Tls13, NEW_SESSION_TICKET, Updates::Client(updates)) => {
@@ -263,17 +271,19 @@ impl Established {
     }
 
     fn on_key_update(&mut self, body: &[u8]) -> Result<Option<Answer>, AlertDescription> {
+        let answer = match body {
+            [0] => None,
+            [1] => Some(Answer::KeyUpdate),
+            [_] => return Err(AlertDescription::IllegalParameter),
+            _ => return Err(AlertDescription::DecodeError),
+        };
         let secrets = match &mut self.updates {
             Updates::Server(updates) => updates.update_rx_secret(),
             Updates::Client(updates) => updates.update_rx_secret(),
         };
         let secrets = secrets.map_err(|_| AlertDescription::InternalError)?;
         self.opener = Opener::new(secrets, self.version).ok_or(AlertDescription::InternalError)?;
-        match body {
-            [0] => Ok(None),
-            [1] => Ok(Some(Answer::KeyUpdate)),
-            _ => Err(AlertDescription::DecodeError),
-        }
+        Ok(answer)
     }
 
     /// New keys of our side; the message that says so was sealed with the old ones.

@@ -9,6 +9,8 @@ use authority::{Only, client, rustls_server, server, suites, wary_client};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use mill_tls::handshake::Fault;
+use mill_tls::protection::{Opener, Sealer, Version};
+use mill_tls::record::{ContentType, RecordHeader};
 use mill_tls::server_context::ServerContext;
 use mill_tls::transport::Transport;
 use mill_tls::worker::TlsWorker;
@@ -234,6 +236,51 @@ fn new_keys_of_either_side_are_taken() {
             served.run(&mut peer).unwrap();
             assert_eq!(read_all(&mut peer), [round; 5]);
         }
+    }
+}
+
+#[test]
+fn messages_that_have_no_place_behind_a_handshake_end_the_connection() {
+    let (suite, version) = suites()
+        .into_iter()
+        .find(|(suite, _)| suite.tls13().is_some())
+        .unwrap();
+    let (unexpected, illegal, undecodable) = (10, 47, 50);
+    for (content_type, message, expected) in [
+        (ContentType::Handshake, &b""[..], unexpected),
+        (ContentType::Alert, b"", unexpected),
+        (ContentType::Alert, b"\x01", undecodable),
+        (ContentType::ChangeCipherSpec, b"\x01", unexpected),
+        // KeyUpdate: of another value, too long, and not at the end of its record.
+        (ContentType::Handshake, b"\x18\0\0\x01\x02", illegal),
+        (ContentType::Handshake, b"\x18\0\0\x02\0\0", undecodable),
+        (
+            ContentType::Handshake,
+            b"\x18\0\0\x01\0\x18\0\0\x01\0",
+            unexpected,
+        ),
+        // ClientHello, NewSessionTicket of a client, CertificateRequest, and half of a message.
+        (ContentType::Handshake, b"\x01\0\0\0", unexpected),
+        (ContentType::Handshake, b"\x04\0\0\0", unexpected),
+        (ContentType::Handshake, b"\x0d\0\0\0", unexpected),
+        (ContentType::Handshake, b"\x18\0\0\x01", unexpected),
+    ] {
+        let served = Served::new(usize::MAX);
+        let mut peer = rustls_client(client(suite, version));
+        served.run(&mut peer).unwrap();
+        let secrets = peer.dangerous_extract_secrets().unwrap();
+        let mut sealer = Sealer::new(secrets.tx, Version::Tls13).unwrap();
+        let mut opener = Opener::new(secrets.rx, Version::Tls13).unwrap();
+        let mut record = [0; 100];
+        let len = sealer.seal(content_type, message, &mut record).unwrap();
+        (served.to_server.bytes.borrow_mut()).extend(&record[..len]);
+        let read = served.transport.poll_readable(1);
+        assert_eq!(read, Poll::Ready(Err(StreamError::Tls)), "{message:?}");
+        let mut answer: Vec<u8> = served.to_client.bytes.borrow_mut().drain(..).collect();
+        let header = RecordHeader::parse(&answer).unwrap().unwrap();
+        let opened = opener.open(header, &mut answer[5..]).unwrap();
+        assert_eq!(opened.content_type, ContentType::Alert);
+        assert_eq!(answer[5..7], [2, expected], "{content_type:?} {message:?}");
     }
 }
 
