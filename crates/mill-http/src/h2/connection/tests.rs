@@ -489,6 +489,14 @@ fn what_is_said_of_a_stream_before_it_begins_holds_when_it_does() {
 }
 
 #[test]
+fn a_stream_of_a_lower_number_than_another_never_begins() {
+    let mut client = client();
+    client.get(7);
+    assert_eq!(client.get(5), "ended STREAM_CLOSED");
+    assert_eq!(client.sent(), "goaway 7 STREAM_CLOSED");
+}
+
+#[test]
 fn nothing_is_sent_beyond_a_window() {
     let mut client = client();
     client.get(1);
