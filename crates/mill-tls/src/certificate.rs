@@ -1,11 +1,11 @@
 //! Certificates with their private keys, from PEM (RFC 7468).
 
+use crate::encrypted_key;
 use crate::signature::{self, NotingKey};
 use crate::staple_slot::StapleSlot;
-use pkcs8::{EncryptedPrivateKeyInfo, SecretDocument};
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{CipherSuite, InconsistentKeys, SignatureAlgorithm, SignatureScheme};
 use std::fmt;
@@ -30,8 +30,10 @@ pub enum CertificateError {
     NoKey,
     /// The key is encrypted, and no password opens it.
     Encrypted,
-    /// The key is encrypted in OpenSSL's own old form (RFC 1421), whose cipher is weak.
-    OldEncryption,
+    /// The key is encrypted in the form before PKCS #8, by a cipher of this name, which is not there.
+    UnknownCipher(String),
+    /// The key is encrypted in the form before PKCS #8, and what it says of its cipher cannot be read.
+    BrokenEncryption,
     Key(pem::Error),
     /// A kind of key, or a length, that is not there.
     UnknownKey(rustls::Error),
@@ -123,34 +125,14 @@ fn private_key<'a>(
     passwords: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<PrivateKeyDer<'static>, CertificateError> {
     let text = String::from_utf8_lossy(pem);
-    if text.contains("Proc-Type: 4,ENCRYPTED") {
-        return Err(CertificateError::OldEncryption);
-    }
-    if let Some(start) = text.find(ENCRYPTED_BEGIN) {
-        let label = text.get(start..).unwrap_or_default();
-        let end = label
-            .find(ENCRYPTED_END)
-            .map(|end| end + ENCRYPTED_END.len());
-        let (_, sealed) =
-            SecretDocument::from_pem(label.get(..end.unwrap_or(0)).unwrap_or_default())
-                .map_err(|_| CertificateError::Encrypted)?;
-        let sealed = EncryptedPrivateKeyInfo::try_from(sealed.as_bytes())
-            .map_err(|_| CertificateError::Encrypted)?;
-        let mut opened = passwords
-            .into_iter()
-            .filter_map(|word| sealed.decrypt(word).ok());
-        let opened = opened.next().ok_or(CertificateError::Encrypted)?;
-        let der = PrivatePkcs8KeyDer::from(opened.as_bytes().to_vec());
-        return Ok(PrivateKeyDer::Pkcs8(der));
+    if let Some(opened) = encrypted_key::open(&text, passwords) {
+        return opened;
     }
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
         pem::Error::NoItemsFound => CertificateError::NoKey,
         error => CertificateError::Key(error),
     })
 }
-
-const ENCRYPTED_BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
-const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
 /// Whether a suite goes with a certificate of this kind; those of TLS 1.3 go with any.
 fn authenticates(suite: CipherSuite, algorithm: SignatureAlgorithm) -> bool {
@@ -188,10 +170,14 @@ impl fmt::Display for CertificateError {
             Self::NoKey => formatter.write_str("there is no private key in it (PEM)"),
             Self::Encrypted => formatter
                 .write_str("the key is encrypted, and no line of ssl_password_file opens it"),
-            Self::OldEncryption => formatter.write_str(
-                "the key is encrypted in the old form, which is not there; \
+            Self::UnknownCipher(cipher) => write!(
+                formatter,
+                "the key is encrypted by {cipher}, which is not there; \
                  convert it with openssl pkcs8 -topk8",
             ),
+            Self::BrokenEncryption => {
+                formatter.write_str("the key is encrypted, and its field DEK-Info is broken")
+            }
             Self::UnknownKey(error) => write!(formatter, "{error}"),
             Self::Mismatch => formatter.write_str("key values mismatch"),
         }

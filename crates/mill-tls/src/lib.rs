@@ -27,6 +27,8 @@ pub mod client_context;
 pub mod client_hello;
 /// Names in certificates.
 pub mod distinguished_name;
+/// Keys under a password.
+mod encrypted_key;
 /// What a handshake has agreed on.
 pub mod facts;
 /// Names of groups.
