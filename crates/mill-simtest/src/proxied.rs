@@ -18,6 +18,9 @@ mod incoming;
 /// What a server behind the proxy does, and what it sees.
 mod origin;
 
+/// TLS between clients and the proxy.
+pub mod secured;
+
 /// What a client does, and what it finds.
 mod client;
 

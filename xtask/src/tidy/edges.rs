@@ -34,7 +34,7 @@ mill-conformance: mill-runtime
 # Its packet traces read headers. Packets of simulated networks run through the same stack and bypass engine as real ones.
 mill-sim: mill-wire mill-runtime mill-stack mill-bypass
 # Tests only: servers, clients and the load generator over the stack in one simulated network.
-mill-simtest: mill-wire mill-tcp mill-sim mill-runtime mill-stack mill-bypass mill-server mill-config mill-metrics mill-load mill-multiplex
+mill-simtest: mill-wire mill-tcp mill-sim mill-runtime mill-stack mill-bypass mill-server mill-config mill-metrics mill-load mill-multiplex mill-tls
 # It orders the certificates that it shows.
 mill-server: mill-runtime mill-tls mill-acme mill-multiplex mill-http mill-config mill-metrics mill-upstream
 # Its status shows hosts, flows and the states of connections, in the types of stack and TCP, and servers in those of mill-upstream.

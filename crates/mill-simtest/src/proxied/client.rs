@@ -3,9 +3,9 @@
 use super::incoming::{End, Expected, Framing, Head, Incoming};
 use super::origin::answer_number;
 use super::plan::{RequestPlan, TalkPlan};
+use super::secured::Securing;
 use crate::WorldEngine;
 use crate::content;
-use crate::talk::WorldStream;
 use mill_multiplex::call::Call;
 use mill_multiplex::carrier::Carrier;
 use mill_multiplex::{Multiplexed, Options};
@@ -15,6 +15,7 @@ use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use mill_runtime::time::Duration;
+use mill_tls::transport::TransportOf;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -24,13 +25,17 @@ pub(super) struct Client {
     pub(super) scheduler: Rc<Scheduler>,
     pub(super) proxy: Address,
     pub(super) is_http2: bool,
-    pub(super) multiplexed: RefCell<Option<Rc<Multiplexed<WorldStream>>>>,
+    pub(super) securing: Option<Securing>,
+    pub(super) multiplexed: RefCell<Option<Rc<Multiplexed<WorldTransport>>>>,
     /// By the number of the request.
     pub(super) results: RefCell<Vec<(u32, Found)>>,
 }
 
+/// A connection in clear, or under TLS.
+type WorldTransport = TransportOf<WorldEngine>;
+
 /// A connection of its own, or a stream of HTTP/2.
-type WorldCarrier = Carrier<WorldStream>;
+type WorldCarrier = Carrier<WorldTransport>;
 
 /// What became of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +112,12 @@ impl Client {
             idle_timeout: IDLE,
             ..Options::default()
         };
-        let started = Multiplexed::start(stream, b"http", &options, &self.scheduler);
+        let scheme: &[u8] = if self.securing.is_some() {
+            b"https"
+        } else {
+            b"http"
+        };
+        let started = Multiplexed::start(stream, scheme, &options, &self.scheduler);
         let connection = started.ok_or(StreamError::Refused)?;
         let call = connection.open().ok_or(StreamError::Refused)?;
         *self.multiplexed.borrow_mut() = Some(connection);
@@ -115,12 +125,28 @@ impl Client {
     }
 
     /// A place on the client's connection of HTTP/2, if it has one.
-    fn call(&self) -> Option<Call<WorldStream>> {
+    fn call(&self) -> Option<Call<WorldTransport>> {
         let multiplexed = self.multiplexed.borrow();
         multiplexed.as_ref().and_then(Multiplexed::open)
     }
 
-    async fn open(&self) -> Result<WorldStream, StreamError> {
+    /// A connection, whose handshake is over.
+    async fn open(&self) -> Result<WorldTransport, StreamError> {
+        let stream = self.open_in_clear().await?;
+        let transport = match &self.securing {
+            Some(securing) => securing.over(stream),
+            None => WorldTransport::Tcp(stream),
+        };
+        let deadline = self.scheduler.now() + PATIENCE;
+        let drained = self.scheduler.until(deadline, transport.drained(0)).await;
+        match drained {
+            Ok(Ok(())) => Ok(transport),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(StreamError::Unfinished),
+        }
+    }
+
+    async fn open_in_clear(&self) -> Result<<WorldEngine as Engine>::Stream, StreamError> {
         let mut attempts = 0;
         loop {
             let (options, task) = (ConnectOptions::default(), self.scheduler.current());

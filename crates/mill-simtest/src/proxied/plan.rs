@@ -1,5 +1,6 @@
 //! What the seed of a world with a proxy decides.
 
+use super::secured::{self, Secured};
 use crate::plan::hosts;
 use crate::plan::wires::Profile;
 use crate::plan::{Change, StationPlan, WireChange};
@@ -30,6 +31,8 @@ pub struct ProxiedPlan {
     pub location: String,
     /// Clients speak HTTP/2: each has one connection for all that it asks for.
     pub is_http2: bool,
+    /// Clients speak TLS.
+    pub secured: Option<Secured>,
 }
 
 /// Requests that a client makes one after the other, on one connection as long as it lasts.
@@ -104,6 +107,10 @@ impl ProxiedPlan {
             group: group(&mut random),
             location: location(&mut random),
             is_http2: random.happens(350_000),
+            secured: random.happens(350_000).then(|| Secured {
+                is_tls12: random.happens(300_000),
+                resumes: random.happens(500_000),
+            }),
         };
         if plan.is_http2 {
             plan.make_room_for_frames();
@@ -189,6 +196,7 @@ impl ProxiedPlan {
         let kinds = [
             (self.is_ipv6, "IPv6"),
             (self.is_http2, "HTTP/2"),
+            (self.secured.is_some(), "TLS"),
             (!self.changes.is_empty(), "cut wires"),
             (self.faults_per_million > 0, "faults of origins"),
             (!all_faithful(clients), "bad wires before the proxy"),
@@ -222,11 +230,13 @@ impl ProxiedPlan {
             "error_log /error.log info; events {{ }} http {{ access_log off; client_max_body_size 0;
              client_header_timeout 3000s; client_body_timeout 3000s; send_timeout 3000s; lingering_time 300s;
              upstream app {{ {} {} }}
-             server {{ listen {}; http2 {}; location / {{ proxy_pass http://app; proxy_temp_path /temp;
+             server {{ listen {} {}; {} http2 {}; location / {{ proxy_pass http://app; proxy_temp_path /temp;
              client_body_temp_path /temp; {} }} }} }}",
             self.group,
             servers.collect::<String>(),
             self.socket(0),
+            if self.secured.is_some() { "ssl" } else { "" },
+            self.secured.map(|_| secured::directives()).unwrap_or_default(),
             if self.is_http2 { "on" } else { "off" },
             self.location,
         )

@@ -3,6 +3,7 @@
 use super::client::{Client, Found, perform};
 use super::origin::{self, Seen};
 use super::plan::ProxiedPlan;
+use super::secured::Securing;
 use crate::WorldEngine;
 use crate::run::build::{enter, plug};
 use crate::run::{Failure, Outcome};
@@ -109,6 +110,7 @@ fn actor(plan: &ProxiedPlan, index: usize, engine: &WorldEngine) -> Actor {
         scheduler: Rc::clone(&scheduler),
         proxy: plan.socket(0).into(),
         is_http2: plan.is_http2,
+        securing: (plan.secured).map(|secured| Securing::new(secured, plan.is_http2)),
         multiplexed: None.into(),
         results: Vec::new().into(),
     });

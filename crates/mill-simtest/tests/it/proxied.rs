@@ -63,3 +63,14 @@ fn the_same_seed_makes_the_same_world_with_a_proxy() {
     assert!(!one.segments.is_empty());
     assert!(one.segments == other.segments);
 }
+
+#[test]
+fn the_same_seed_makes_the_same_world_under_tls_but_for_the_bytes() {
+    let plans = (0..100).map(ProxiedPlan::new);
+    let secured: Vec<_> = plans.filter(|plan| plan.secured.is_some()).collect();
+    assert!(secured.len() > 10);
+    for plan in secured {
+        let [one, other] = [(); 2].map(|()| run(&plan, false));
+        assert_eq!((one.took, one.frames), (other.took, other.frames), "{plan}");
+    }
+}

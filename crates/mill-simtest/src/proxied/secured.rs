@@ -1,0 +1,90 @@
+//! TLS between clients and a proxy.
+//!
+//! What is sealed differs in each run, as keys come from the system's randomness; how long it is does not: keys and
+//! signatures of Ed25519, X25519 and ML-KEM have one length each. So a seed gives the same segments, but for their bytes.
+
+use mill_runtime::stream::Stream;
+use mill_tls::client_context::{ClientContext, ClientSettings};
+use mill_tls::server_check::Trusted;
+use mill_tls::transport::Transport;
+use mill_tls::worker::TlsWorker;
+use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
+use std::sync::LazyLock;
+
+/// How clients speak TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Secured {
+    /// 1.2 at most.
+    pub is_tls12: bool,
+    /// Clients come back with sessions.
+    pub resumes: bool,
+}
+
+/// What one client needs for it.
+#[derive(Debug)]
+pub(super) struct Securing {
+    context: ClientContext,
+    is_http2: bool,
+    worker: TlsWorker,
+}
+
+impl Securing {
+    pub(super) fn new(secured: Secured, is_http2: bool) -> Self {
+        let settings = ClientSettings {
+            tls12: secured.is_tls12,
+            tls13: !secured.is_tls12,
+            ciphers: None,
+            groups: None,
+            trusted: Some(Trusted {
+                roots: PAIR.certificate.as_bytes(),
+                revocation_lists: None,
+                depth: 1,
+            }),
+            certified: None,
+            sends_name: true,
+            resumes: secured.resumes,
+            key_log: None,
+        };
+        let context = ClientContext::new(settings);
+        Self {
+            context: context.unwrap_or_else(|error| panic!("a client cannot be secured: {error}")),
+            is_http2,
+            worker: TlsWorker::new(),
+        }
+    }
+
+    /// TLS over a connection; the handshake is yet to come.
+    pub(super) fn over<S: Stream>(&self, stream: S) -> Transport<S> {
+        let (config, name) = self.context.for_server(NAME.as_bytes(), self.is_http2);
+        let secured = Transport::client(stream, config, name, self.worker.clone());
+        secured.begin_tls();
+        secured
+    }
+}
+
+/// The directives of a server that has the certificate.
+pub(super) fn directives() -> String {
+    let Pair { certificate, key } = &*PAIR;
+    format!("ssl_certificate \"data:{certificate}\"; ssl_certificate_key \"data:{key}\";")
+}
+
+/// A certificate that signs itself, and its key, in PEM.
+struct Pair {
+    certificate: String,
+    key: String,
+}
+
+static PAIR: LazyLock<Pair> = LazyLock::new(|| {
+    let certify = || {
+        let key = KeyPair::generate_for(&PKCS_ED25519)?;
+        let mut params = CertificateParams::new(vec![NAME.to_owned()])?;
+        // One that is made of the key is not always of the same length.
+        params.serial_number = Some(1_u64.into());
+        let certificate = params.self_signed(&key)?.pem();
+        let key = key.serialize_pem();
+        Ok(Pair { certificate, key })
+    };
+    certify().unwrap_or_else(|error: rcgen::Error| panic!("no certificate can be made: {error}"))
+});
+
+const NAME: &str = "world";
