@@ -2,9 +2,9 @@
 
 use super::incoming::{End, Expected, Framing, Head, Incoming};
 use super::plan::ProxiedPlan;
+use super::secured::Certificate;
 use crate::WorldEngine;
 use crate::content;
-use crate::talk::WorldStream;
 use mill_runtime::engine::{Engine, Keepalive, ListenOptions};
 use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;
@@ -12,6 +12,7 @@ use mill_runtime::stream::{Stream, StreamOption};
 use mill_runtime::time::Duration;
 use mill_runtime::worker::Worker;
 use mill_sim::random::Random;
+use mill_tls::transport::TransportOf;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -59,7 +60,12 @@ struct Origin {
     faults_per_million: u32,
     /// Bytes of the content of each request that is a POST.
     posted: BTreeMap<u32, usize>,
+    /// Where the proxy speaks TLS.
+    certificate: Option<Certificate>,
 }
+
+/// A connection in clear, or under TLS.
+type WorldTransport = TransportOf<WorldEngine>;
 
 /// The turns of an origin.
 pub(super) fn start(
@@ -88,6 +94,7 @@ pub(super) fn start(
         seed: plan.seed,
         faults_per_million: plan.faults_per_million,
         posted: posts.collect(),
+        certificate: plan.has_secured_origins.then(Certificate::new),
     });
     let mut worker = Worker::new(engine, scheduler, move |stream, _| {
         serve(stream, Rc::clone(&origin))
@@ -98,13 +105,17 @@ pub(super) fn start(
     })
 }
 
-async fn serve(stream: WorldStream, origin: Rc<Origin>) {
+async fn serve(stream: <WorldEngine as Engine>::Stream, origin: Rc<Origin>) {
+    let stream = match &origin.certificate {
+        Some(certificate) => certificate.over(stream),
+        None => WorldTransport::Tcp(stream),
+    };
     while let Ok(true) = origin.serve_one(&stream).await {}
 }
 
 impl Origin {
     /// Serves one request. Returns whether another one may follow.
-    async fn serve_one(&self, stream: &WorldStream) -> Result<bool, End> {
+    async fn serve_one(&self, stream: &WorldTransport) -> Result<bool, End> {
         let incoming = Incoming {
             stream,
             scheduler: &self.scheduler,
@@ -173,7 +184,7 @@ impl Origin {
 
     async fn read_content(
         &self,
-        incoming: &Incoming<'_, WorldStream>,
+        incoming: &Incoming<'_, WorldTransport>,
         request: &Request,
         framing: Framing,
     ) -> Result<(), End> {
@@ -220,7 +231,7 @@ impl Origin {
     /// Sends an answer, or a part of it. Returns whether the connection stays open.
     async fn answer(
         &self,
-        stream: &WorldStream,
+        stream: &WorldTransport,
         request: &Request,
         act: Act,
         random: &mut Random,
@@ -287,12 +298,12 @@ pub(super) const fn answer_number(request: u32) -> u32 {
     request + 1_000
 }
 
-async fn drain(stream: &WorldStream) -> Result<(), End> {
+async fn drain(stream: &WorldTransport) -> Result<(), End> {
     stream.drained(QUEUED_BYTES).await.map_err(End::Broken)
 }
 
 /// The connection ends; the caller drops it.
-fn leave(stream: &WorldStream, by_reset: bool) -> bool {
+fn leave(stream: &WorldTransport, by_reset: bool) -> bool {
     if by_reset {
         // An engine without it would close, which is another way to leave.
         let _ = stream.set(StreamOption::ResetOnClose);

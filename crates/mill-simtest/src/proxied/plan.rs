@@ -33,6 +33,8 @@ pub struct ProxiedPlan {
     pub is_http2: bool,
     /// Clients speak TLS.
     pub secured: Option<Secured>,
+    /// The proxy speaks TLS with origins.
+    pub has_secured_origins: bool,
 }
 
 /// Requests that a client makes one after the other, on one connection as long as it lasts.
@@ -111,6 +113,7 @@ impl ProxiedPlan {
                 is_tls12: random.happens(300_000),
                 resumes: random.happens(500_000),
             }),
+            has_secured_origins: random.happens(250_000),
         };
         if plan.is_http2 {
             plan.make_room_for_frames();
@@ -196,7 +199,8 @@ impl ProxiedPlan {
         let kinds = [
             (self.is_ipv6, "IPv6"),
             (self.is_http2, "HTTP/2"),
-            (self.secured.is_some(), "TLS"),
+            (self.secured.is_some(), "TLS of clients"),
+            (self.has_secured_origins, "TLS of origins"),
             (!self.changes.is_empty(), "cut wires"),
             (self.faults_per_million > 0, "faults of origins"),
             (!all_faithful(clients), "bad wires before the proxy"),
@@ -230,7 +234,7 @@ impl ProxiedPlan {
             "error_log /error.log info; events {{ }} http {{ access_log off; client_max_body_size 0;
              client_header_timeout 3000s; client_body_timeout 3000s; send_timeout 3000s; lingering_time 300s;
              upstream app {{ {} {} }}
-             server {{ listen {} {}; {} http2 {}; location / {{ proxy_pass http://app; proxy_temp_path /temp;
+             server {{ listen {} {}; {} http2 {}; location / {{ proxy_pass {}://app; proxy_temp_path /temp;
              client_body_temp_path /temp; {} }} }} }}",
             self.group,
             servers.collect::<String>(),
@@ -238,6 +242,7 @@ impl ProxiedPlan {
             if self.secured.is_some() { "ssl" } else { "" },
             self.secured.map(|_| secured::directives()).unwrap_or_default(),
             if self.is_http2 { "on" } else { "off" },
+            if self.has_secured_origins { "https" } else { "http" },
             self.location,
         )
     }

@@ -1,14 +1,19 @@
-//! TLS between clients and a proxy.
+//! TLS between clients and a proxy, and between the proxy and origins.
 //!
 //! What is sealed differs in each run, as keys come from the system's randomness; how long it is does not: keys and
 //! signatures of Ed25519, X25519 and ML-KEM have one length each. So a seed gives the same segments, but for their bytes.
 
 use mill_runtime::stream::Stream;
+use mill_tls::certificate::load_made;
 use mill_tls::client_context::{ClientContext, ClientSettings};
+use mill_tls::client_hello::ClientHello;
+use mill_tls::record::PLAIN_BYTES_MAX;
 use mill_tls::server_check::Trusted;
+use mill_tls::server_context::{Choice, ServerChoice, ServerContext, ServerSettings, Sessions};
 use mill_tls::transport::Transport;
 use mill_tls::worker::TlsWorker;
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 /// How clients speak TLS.
@@ -57,6 +62,62 @@ impl Securing {
     pub(super) fn over<S: Stream>(&self, stream: S) -> Transport<S> {
         let (config, name) = self.context.for_server(NAME.as_bytes(), self.is_http2);
         let secured = Transport::client(stream, config, name, self.worker.clone());
+        secured.begin_tls();
+        secured
+    }
+}
+
+/// What an origin needs for it.
+pub(super) struct Certificate {
+    choice: Rc<Only>,
+    worker: TlsWorker,
+}
+
+/// One server for all names.
+#[derive(Debug)]
+struct Only(ServerContext);
+
+impl ServerChoice for Only {
+    fn choose(&self, _: &ClientHello) -> Choice {
+        Choice::Take(self.0.clone())
+    }
+}
+
+impl Certificate {
+    pub(super) fn new() -> Self {
+        let Pair { certificate, key } = &*PAIR;
+        let certified = load_made(certificate.as_bytes(), key.as_bytes());
+        let certified = certified.unwrap_or_else(|error| panic!("its own certificate: {error:?}"));
+        let settings = ServerSettings {
+            certified: vec![certified],
+            tls12: true,
+            tls13: true,
+            ciphers: None,
+            groups: None,
+            prefers_own_order: false,
+            tickets: true,
+            ticket_keys: Vec::new(),
+            session_zone: None,
+            session_lifetime: 300,
+            early_data: false,
+            client_check: None,
+            key_log: None,
+            record_bytes_max: PLAIN_BYTES_MAX,
+            compresses_certificates: false,
+        };
+        let context = ServerContext::new(settings, &Sessions::default());
+        let context =
+            context.unwrap_or_else(|error| panic!("an origin cannot be secured: {error}"));
+        Self {
+            choice: Rc::new(Only(context)),
+            worker: TlsWorker::new(),
+        }
+    }
+
+    /// TLS over a connection; the handshake is yet to come.
+    pub(super) fn over<S: Stream>(&self, stream: S) -> Transport<S> {
+        let choice: Rc<dyn ServerChoice> = Rc::<Only>::clone(&self.choice);
+        let secured = Transport::server(stream, choice, self.worker.clone());
         secured.begin_tls();
         secured
     }
