@@ -197,6 +197,11 @@ impl Connection {
         self.rcv.unread_bytes()
     }
 
+    /// Bytes of the owner's queue that were sent and are not acknowledged; SYN and FIN may be among them.
+    pub fn in_flight(&self) -> u32 {
+        self.snd.in_flight()
+    }
+
     /// Bytes of memory that hold what arrived out of order; part of what the host's budget counts.
     pub fn reassembly_bytes(&self) -> u32 {
         self.cold

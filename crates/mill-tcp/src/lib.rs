@@ -103,9 +103,6 @@ mod rto;
 /// What the segment carries.
 mod receive;
 
-/// Room that a reader asks for.
-mod reserve;
-
 /// Bytes that arrived before those in front of them.
 pub mod reassembly;
 

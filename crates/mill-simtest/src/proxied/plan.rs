@@ -97,7 +97,7 @@ impl ProxiedPlan {
         }
         let mut number = 0;
         let talks = (0..clients).map(|_| talks(&mut number, &mut random));
-        let mut plan = Self {
+        Self {
             seed,
             is_ipv6,
             origins,
@@ -114,22 +114,6 @@ impl ProxiedPlan {
                 resumes: random.happens(500_000),
             }),
             has_secured_origins: random.happens(250_000),
-        };
-        if plan.is_http2 {
-            plan.make_room_for_frames();
-        }
-        plan
-    }
-
-    /// A frame has to fit into the receive buffers of the proxy and of clients (COMPLIANCE.md).
-    fn make_room_for_frames(&mut self) {
-        let clients = self.station_of(0);
-        for (index, station) in self.stations.iter_mut().enumerate() {
-            if index == 0 || index >= clients {
-                let tcp = &mut station.tcp;
-                tcp.receive_buffer_bytes = tcp.receive_buffer_bytes.max(FRAME_ROOM);
-                tcp.receive_buffer_bytes_max = tcp.receive_buffer_bytes_max.max(FRAME_ROOM);
-            }
         }
     }
 
@@ -377,9 +361,6 @@ impl fmt::Display for ProxiedPlan {
         Ok(())
     }
 }
-
-/// Room for the longest frame of HTTP/2, and for what a window loses to small segments.
-const FRAME_ROOM: u32 = 40_000;
 
 /// Half of the short `proxy_read_timeout`: an estimate within a factor of two is good enough.
 const HALF_OF_SHORT_LIMIT: Duration = Duration::from_secs(10);

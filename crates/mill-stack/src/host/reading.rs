@@ -75,8 +75,7 @@ impl<Q: SendQueue> Host<Q> {
             return;
         };
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let env = &mut self.tcp_context.env(slot.config, self.now);
-        slot.connection.reserve_receive(bytes, env);
+        slot.connection.reserve_receive(bytes);
         self.slots.want_transmit(socket.index);
     }
 

@@ -116,6 +116,16 @@ impl Connection {
         }
     }
 
+    /// The reader waits until `bytes` are unread: the window becomes able to hold them and one more segment, also
+    /// beyond what tuning would give. The window is announced at once, because the peer may have stopped.
+    pub fn reserve_receive(&mut self, bytes: u32) {
+        let segment = u32::from(self.rcv.mss().max(self.snd_mss));
+        let wanted = bytes.saturating_add(segment).min(RESERVE_MAX);
+        if self.rcv.reserve(wanted) && self.state.may_receive() {
+            self.flags.set(ConnectionFlags::ACK_NOW, true);
+        }
+    }
+
     /// The first round of window tuning.
     pub(crate) fn begin_window_round(&mut self, env: &Env<'_>) {
         self.rcv.begin_round(round_tick(env));
@@ -126,6 +136,9 @@ impl Connection {
 fn window_max(shift: u8) -> u32 {
     u32::from(u16::MAX) << shift
 }
+
+/// Bytes; the largest window that can be offered (RFC 7323 2.3).
+const RESERVE_MAX: u32 = 1 << 30;
 
 /// A round trip that was never measured (a SYN cookie without timestamps), milliseconds: a far continent.
 const RTT_UNKNOWN_MS: u32 = 100;
