@@ -424,12 +424,12 @@ fn client_context(settings: &PassTlsSettings) -> Result<ClientContext, Box<Diagn
             )));
         }
     };
-    let ciphers = with_tls13(settings.ciphers.as_deref(), None);
+    let ciphers = with_tls13(settings.ciphers.as_deref(), settings.ciphers_13.as_deref());
     let client_settings = ClientSettings {
         tls12: settings.protocols.tls12,
         tls13: settings.protocols.tls13,
         ciphers: ciphers.as_deref(),
-        groups: None,
+        groups: settings.groups.as_deref(),
         trusted,
         certified,
         sends_name: settings.sends_name,

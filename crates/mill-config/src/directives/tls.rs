@@ -5,7 +5,7 @@ pub(crate) mod ciphers;
 /// What clients show of themselves.
 mod clients;
 /// OpenSSL's own settings.
-mod conf_command;
+pub(crate) mod conf_command;
 /// Files.
 mod file;
 /// Groups for the exchange of keys.

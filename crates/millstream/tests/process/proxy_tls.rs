@@ -133,6 +133,80 @@ fn servers_are_reached_over_tls_by_every_way_to_name_them() {
     assert!(get(front, "/announced/values").contains("502 Bad Gateway"));
 }
 
+#[test]
+fn openssls_own_settings_hold_for_handshakes_with_servers_too() {
+    let (site, front, behind) = (Site::new(), free_address(), free_address());
+    certify(&site, &["b.example"]);
+    let location = |name: &str, lines: &str| {
+        let lines = lines.replace("command", "proxy_ssl_conf_command");
+        format!("location /{name}/ {{ proxy_pass https://{behind}/; {lines} }}\n")
+    };
+    let locations = [
+        location(
+            "suite",
+            "command Ciphersuites TLS_CHACHA20_POLY1305_SHA256;",
+        ),
+        location("old", "command MaxProtocol TLSv1.2;"),
+        location(
+            "both",
+            "command MaxProtocol TLSv1.2; command Groups P-384; proxy_ssl_ciphers ECDHE-ECDSA-AES256-GCM-SHA384;",
+        ),
+        location("group", "command Curves secp384r1;"),
+        location(
+            "options",
+            "command Options ServerPreference,NoRenegotiation;",
+        ),
+        location("unknown", "command CipherString ALL;"),
+    ];
+    let configure = |locations: &str| {
+        site.configure(
+            "",
+            &format!(
+                "server {{ listen {behind} ssl; ssl_certificate b.example.pem; ssl_certificate_key b.example.key;
+                 return 200 \"$ssl_protocol $ssl_cipher $ssl_curve\"; }}
+                 server {{ listen {front};\n{locations} }}"
+            ),
+        );
+    };
+    configure(&locations.concat());
+    let tested = site.nginx(&["-t"]);
+    let said = String::from_utf8_lossy(&tested.stderr).into_owned();
+    for notice in [
+        "the option \"NoRenegotiation\" has no effect",
+        "\"CipherString\" has no effect",
+    ] {
+        assert!(said.contains(notice), "{said}");
+    }
+    assert!(
+        !said.contains("\"ServerPreference\" has no effect"),
+        "{said}"
+    );
+    site.start();
+    for (path, expected) in [
+        ("/suite/", "TLSv1.3 TLS_CHACHA20_POLY1305_SHA256 "),
+        ("/old/", "TLSv1.2 ECDHE-ECDSA-"),
+        ("/both/", "TLSv1.2 ECDHE-ECDSA-AES256-GCM-SHA384 secp384r1"),
+        ("/group/", "TLSv1.3 TLS_AES_"),
+        ("/unknown/", "TLSv1.3 TLS_AES_"),
+    ] {
+        let got = get(front, path);
+        assert!(got.starts_with(expected), "{path}: {got}");
+        let is_of_group = ["/both/", "/group/"].contains(&path);
+        assert_eq!(got.ends_with("secp384r1"), is_of_group, "{path}: {got}");
+    }
+    configure(&location(
+        "refused",
+        "command Ciphersuites TLS_AES_128_CCM_SHA256;",
+    ));
+    let refused = site.nginx(&["-t"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("the cipher \"TLS_AES_128_CCM_SHA256\" is not there"),
+        "{said}"
+    );
+}
+
 /// nginx as a server behind, ended with this value.
 pub(crate) struct Nginx(pub(crate) Child);
 

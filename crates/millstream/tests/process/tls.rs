@@ -598,6 +598,10 @@ fn an_encrypted_key_is_opened_by_a_line_of_the_password_file_and_a_staple_is_sen
         .current_dir(site.path(""))
         .status();
     assert!(encrypted.unwrap().success());
+    // OpenSSL's form before PKCS #8.
+    let line = "ec -aes256 -in a.example.key -out old.key -passout file:word";
+    fs::write(site.path("word"), "three words here\n").unwrap();
+    crate::proxy_tls::openssl(&site, line);
     fs::write(site.path("words"), "wrong\nthree words here\n").unwrap();
     // What is stapled is not looked at: a client is.
     fs::write(site.path("answer.der"), b"\x30\x03\x0a\x01\x01").unwrap();
@@ -621,13 +625,20 @@ fn an_encrypted_key_is_opened_by_a_line_of_the_password_file_and_a_staple_is_sen
         said.contains("OCSP response") && !said.contains("no response sent"),
         "{said}"
     );
-    site.configure("", &server(""));
-    let refused = site.nginx(&["-t"]);
-    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(
-        stderr.contains("the key is encrypted, and no line of ssl_password_file opens it"),
-        "{stderr}"
-    );
+    let old = server("ssl_password_file words;").replace("locked.key", "old.key");
+    site.configure("", &old);
+    let taken = site.nginx(&["-t"]);
+    let stderr = String::from_utf8_lossy(&taken.stderr).into_owned();
+    assert!(taken.status.success(), "{stderr}");
+    for closed in [server(""), old.replace("ssl_password_file words;", "")] {
+        site.configure("", &closed);
+        let refused = site.nginx(&["-t"]);
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            stderr.contains("the key is encrypted, and no line of ssl_password_file opens it"),
+            "{stderr}"
+        );
+    }
 }
 
 #[test]

@@ -3,9 +3,14 @@
 use crate::Text;
 use crate::config::Template;
 use crate::config::settings::{TlsFile, TlsProtocols, group};
-use crate::directive::{ALL_LEVELS, ANY_LEVEL, Apply, Arity, Contexts, Directive, Value, once};
+use crate::directive::{
+    ALL_LEVELS, ANY_LEVEL, Apply, Arity, Contexts, Directive, Value, many, once,
+};
 use crate::directives::tls::ciphers::ciphers;
+use crate::directives::tls::conf_command::{Command, command, without_effect};
 use crate::directives::tls::{key_log, passwords, protocols, tls_file};
+use crate::lexer::Statement;
+use crate::resolve::Resolver;
 
 group! {
     /// TLS to servers.
@@ -14,6 +19,10 @@ group! {
         protocols: TlsProtocols = TlsProtocols::default(),
         /// `…_ssl_ciphers`: those of TLS 1.2; `None`: all that there are.
         ciphers: Option<Vec<&'static str>> = None,
+        /// `…_ssl_conf_command Ciphersuites`: the same for TLS 1.3.
+        ciphers_13: Option<Vec<&'static str>> = None,
+        /// `…_ssl_conf_command Groups`, the best first; `None`: all that there are.
+        groups: Option<Vec<&'static str>> = None,
         /// The lines of `…_ssl_password_file`.
         passwords: Vec<Text> = Vec::new(),
         /// `…_ssl_verify`: the server's certificate has to be valid for the name.
@@ -67,6 +76,19 @@ const fn later(contexts: Contexts, name: &'static str, reason: &'static str) -> 
         repeats: true,
         apply: Apply::WithoutEffect(Value::Text, reason),
         unread: None,
+    }
+}
+
+/// Options of OpenSSL are about servers; of those, as with OpenSSL, nothing is said.
+fn without_effects(resolver: &mut Resolver<'_>, statement: &Statement, options: &[(String, bool)]) {
+    for (option, _) in options {
+        let is_of_servers = ["serverpreference", "prioritizechacha"]
+            .iter()
+            .any(|known| option.eq_ignore_ascii_case(known));
+        if !is_of_servers {
+            let help = "Ciphersuites, Groups, MinProtocol and MaxProtocol are taken";
+            without_effect(resolver, statement, option, help);
+        }
     }
 }
 
@@ -189,7 +211,26 @@ macro_rules! table {
         }),
         "Passwords of our own key, one a line, tried in turn.",
     ),
-    later($contexts, concat!($prefix, "_ssl_conf_command"), "OpenSSL's commands do not apply"),
+    many(
+        concat!($prefix, "_ssl_conf_command"),
+        $contexts,
+        Arity::Exactly(2),
+        Apply::With(|resolver, statement| {
+            let command = command(resolver, statement)?;
+            let tls = &mut resolver.level.settings.$group;
+            match command {
+                Command::Ciphers13(found) => tls.ciphers_13 = Some(Some(found)),
+                Command::Groups(found) => tls.groups = Some(Some(found)),
+                Command::Protocols(left) => {
+                    tls.protocols = Some(tls.protocols.unwrap_or_default().and(left));
+                }
+                Command::Options(options) => without_effects(resolver, statement, &options),
+                Command::Nothing => {}
+            }
+            Ok(())
+        }),
+        "OpenSSL's own settings for handshakes with servers: Ciphersuites, Groups, MinProtocol, MaxProtocol.",
+    ),
     once(
         concat!($prefix, "_ssl_verify_depth"),
         $contexts,

@@ -1,11 +1,40 @@
-//! `ssl_conf_command`: settings in the words of OpenSSL's own configuration (SSL_CONF_cmd(3)).
+//! `ssl_conf_command` and `…_ssl_conf_command`: settings in the words of OpenSSL's own configuration (SSL_CONF_cmd(3)).
 
 use super::ciphers::ciphers_13;
 use super::{TlsProtocols, groups};
 use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver};
 
+/// What a command sets.
+pub(crate) enum Command {
+    /// Ciphers of TLS 1.3.
+    Ciphers13(Vec<&'static str>),
+    Groups(Vec<&'static str>),
+    /// The versions that it leaves.
+    Protocols(TlsProtocols),
+    /// Names, and whether they are switched on.
+    Options(Vec<(String, bool)>),
+    /// It has no effect, and a notice says so.
+    Nothing,
+}
+
 pub(super) fn apply(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let command = command(resolver, statement)?;
+    let tls = &mut resolver.level.settings.tls;
+    match command {
+        Command::Ciphers13(found) => tls.ciphers_13 = Some(Some(found)),
+        Command::Groups(found) => tls.groups = Some(Some(found)),
+        Command::Protocols(left) => {
+            tls.protocols = Some(tls.protocols.unwrap_or_default().and(left));
+        }
+        Command::Options(options) => set_options(resolver, statement, options),
+        Command::Nothing => {}
+    }
+    Ok(())
+}
+
+/// The command of a statement.
+pub(crate) fn command(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<Command> {
     let (command, word) = (statement.arg(1).clone(), statement.arg(2).clone());
     let text = word.display().to_string();
     let name = command.display().to_string().to_ascii_lowercase();
@@ -19,7 +48,7 @@ pub(super) fn apply(resolver: &mut Resolver<'_>, statement: &Statement) -> Appli
                 ));
                 refused
             })?;
-            resolver.level.settings.tls.ciphers_13 = Some(Some(found));
+            Ok(Command::Ciphers13(found))
         }
         "curves" | "groups" => {
             let (found, _) = groups::select(&text);
@@ -27,61 +56,64 @@ pub(super) fn apply(resolver: &mut Resolver<'_>, statement: &Statement) -> Appli
                 let message = format!("no group of \"{text}\" is there");
                 return Err(resolver.emerg(statement, &word, message));
             }
-            resolver.level.settings.tls.groups = Some(Some(found));
+            Ok(Command::Groups(found))
         }
         "minprotocol" | "maxprotocol" => {
             let is_least = name == "minprotocol";
-            limit_protocols(resolver, statement, &word, is_least)?;
+            protocols_left(resolver, statement, &word, is_least).map(Command::Protocols)
         }
-        "options" => options(resolver, statement, &word, &text),
+        "options" => Ok(Command::Options(options(&text))),
         _ => {
             let message = format!("\"{}\" has no effect", command.display());
             let help = "Ciphersuites, Groups, MinProtocol, MaxProtocol and some Options are taken";
             resolver.notice(statement, &command, message, help);
+            Ok(Command::Nothing)
         }
     }
-    Ok(())
 }
 
-fn limit_protocols(
-    resolver: &mut Resolver<'_>,
+fn protocols_left(
+    resolver: &Resolver<'_>,
     statement: &Statement,
     word: &Word,
     is_least: bool,
-) -> Applied {
-    let mut protocols = resolver.level.settings.tls.protocols.unwrap_or_default();
-    let limited = match (word.bytes.as_slice(), is_least) {
-        (b"TLSv1.3", true) => TlsProtocols {
+) -> Applied<TlsProtocols> {
+    let all = TlsProtocols::default();
+    match (word.bytes.as_slice(), is_least) {
+        (b"TLSv1.3", true) => Ok(TlsProtocols {
             tls12: false,
-            ..protocols
-        },
-        (b"TLSv1.2", false) => TlsProtocols {
+            ..all
+        }),
+        (b"TLSv1.2", false) => Ok(TlsProtocols {
             tls13: false,
-            ..protocols
-        },
+            ..all
+        }),
         (b"TLSv1.3", false)
         | (b"TLSv1" | b"TLSv1.1" | b"TLSv1.2" | b"None", true)
-        | (b"None", false) => protocols,
+        | (b"None", false) => Ok(all),
         _ => {
             let message = format!("\"{}\" leaves no version of TLS", word.display());
             let mut refused = resolver.emerg(statement, word, message);
             refused.help = Some(String::from("there are TLSv1.2 and TLSv1.3"));
-            return Err(refused);
+            Err(refused)
         }
-    };
-    protocols = limited;
-    resolver.level.settings.tls.protocols = Some(protocols);
-    Ok(())
+    }
+}
+
+fn options(text: &str) -> Vec<(String, bool)> {
+    let all = text
+        .split(',')
+        .map(|option| match option.split_at_checked(1) {
+            Some(("-", rest)) => (rest.to_owned(), false),
+            Some(("+", rest)) => (rest.to_owned(), true),
+            _ => (option.to_owned(), true),
+        });
+    all.collect()
 }
 
 /// Of OpenSSL's options, those that mean something here.
-fn options(resolver: &mut Resolver<'_>, statement: &Statement, word: &Word, text: &str) {
-    for option in text.split(',') {
-        let (is_on, option) = match option.split_at_checked(1) {
-            Some(("-", rest)) => (false, rest),
-            Some(("+", rest)) => (true, rest),
-            _ => (true, option),
-        };
+fn set_options(resolver: &mut Resolver<'_>, statement: &Statement, options: Vec<(String, bool)>) {
+    for (option, is_on) in options {
         let tls = &mut resolver.level.settings.tls;
         match option.to_ascii_lowercase().as_str() {
             "serverpreference" => tls.prefer_server_ciphers = Some(is_on),
@@ -89,14 +121,20 @@ fn options(resolver: &mut Resolver<'_>, statement: &Statement, word: &Word, text
             // Ciphers are the client's choice unless the server's order counts.
             "prioritizechacha" => {}
             _ => {
-                let message = format!("the option \"{option}\" has no effect");
-                resolver.notice(
-                    statement,
-                    word,
-                    message,
-                    "ServerPreference and SessionTicket are taken",
-                );
+                let help = "ServerPreference and SessionTicket are taken";
+                without_effect(resolver, statement, &option, help);
             }
         }
     }
+}
+
+/// A notice about an option.
+pub(crate) fn without_effect(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    option: &str,
+    help: &'static str,
+) {
+    let message = format!("the option \"{option}\" has no effect");
+    resolver.notice(statement, &statement.arg(2).clone(), message, help);
 }

@@ -19,6 +19,16 @@ impl Default for TlsProtocols {
     }
 }
 
+impl TlsProtocols {
+    /// The versions that both have.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self {
+            tls12: self.tls12 && other.tls12,
+            tls13: self.tls13 && other.tls13,
+        }
+    }
+}
+
 /// The versions that `…_protocols` names.
 pub(crate) fn protocols(
     resolver: &mut Resolver<'_>,
