@@ -4,6 +4,9 @@ use crate::config::settings::group;
 use crate::directive::{
     ANY_LEVEL, Apply, Arity, Contexts, Directive, HTTP, HTTP_SERVER, Value, once,
 };
+use crate::lexer::Statement;
+use crate::resolve::{Applied, Resolver};
+use crate::value;
 
 group! {
     /// HTTP/2. Those of a connection are the default server's of its address.
@@ -35,6 +38,15 @@ const fn obsolete(name: &'static str, contexts: Contexts, reason: &'static str) 
     }
 }
 
+/// The largest window (RFC 9113 6.9.1).
+const WINDOW_BYTES_MAX: u64 = (1 << 31) - 1;
+
+fn size(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<u64> {
+    let word = statement.arg(1);
+    let bytes = value::size(&word.bytes);
+    bytes.ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))
+}
+
 const BUFFERS: &str = "it is obsolete: use \"large_client_header_buffers\"";
 const TIMEOUT: &str = "it is obsolete: use \"keepalive_timeout\" and \"client_header_timeout\"";
 const PUSH: &str = "nothing is pushed, which browsers have given up; see \"early_hints\"";
@@ -61,7 +73,15 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         HTTP_SERVER,
         Arity::Exactly(1),
         "64k",
-        Apply::Size(|s| &mut s.http2.body_preread_size),
+        Apply::With(|resolver, statement| {
+            let bytes = size(resolver, statement)?;
+            if bytes > WINDOW_BYTES_MAX {
+                let message = format!("the maximum body preread buffer size is {WINDOW_BYTES_MAX}");
+                return Err(resolver.emerg(statement, statement.arg(1), message));
+            }
+            resolver.level.settings.http2.body_preread_size = Some(bytes);
+            Ok(())
+        }),
         "Content of a request that may come before it is asked for; then the window grows with the reader.",
     ),
     once(
@@ -69,7 +89,15 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "16k",
-        Apply::Size(|s| &mut s.http2.chunk_size),
+        Apply::With(|resolver, statement| {
+            let bytes = size(resolver, statement)?;
+            if bytes == 0 {
+                let message = "the http2 chunk size cannot be zero";
+                return Err(resolver.emerg(statement, statement.arg(1), message));
+            }
+            resolver.level.settings.http2.chunk_size = Some(bytes);
+            Ok(())
+        }),
         "Content in one frame, at most what the client accepts.",
     ),
     once(

@@ -66,6 +66,7 @@ mod client_certificates;
 mod grpc;
 mod handshakes;
 mod http2;
+mod http2_directives;
 mod http2_smuggling;
 mod proxy_http2;
 mod proxy_protocol;
