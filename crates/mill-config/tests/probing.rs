@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mill_config::config::health_check::{HeaderCondition, Match};
+use mill_config::config::health_check::{GrpcHealth, HeaderCondition, Match};
 use mill_config::config::{
     Api, Config, HealthCheck, HealthCheckKind, Http, Instruction, Location, Template, Variable,
 };
@@ -73,6 +73,45 @@ fn a_probe_has_defaults_and_parameters() {
     );
     assert_eq!(full.keepalive_time, Some(Duration::from_secs(60)));
     assert_eq!(check_of("type=tcp", "").kind, HealthCheckKind::Tcp);
+}
+
+#[test]
+fn a_probe_of_grpc_has_a_service_and_a_status() {
+    let check_of = |parameters: &str| {
+        let config = config(&format!(
+            "server {{ location / {{ health_check {parameters}; grpc_pass 127.0.0.1; }} }}"
+        ));
+        http(&config).probing[0].location.health_checks[0].clone()
+    };
+    let plain = check_of("type=grpc");
+    assert_eq!(plain.kind, HealthCheckKind::Grpc);
+    assert_eq!(plain.grpc, GrpcHealth::default());
+    let full = check_of("mandatory type=grpc grpc_service=a.B grpc_status=12");
+    assert!(full.mandatory);
+    assert_eq!(
+        (full.grpc.service, full.grpc.accepted_status),
+        (Text::from("a.B"), Some(12))
+    );
+    let refused = |parameters: &str, pass: &str| {
+        refused(&format!(
+            "server {{ location / {{ health_check {parameters}; {pass}; }} }}"
+        ))
+    };
+    let needs = "\"health_check type=grpc\" requires \"grpc_pass\"";
+    let with_proxy = refused("type=grpc", "proxy_pass http://127.0.0.1");
+    assert!(with_proxy.contains(needs), "{with_proxy}");
+    let without_type = refused("grpc_status=12", "grpc_pass 127.0.0.1");
+    assert!(
+        without_type.contains("require \"type=grpc\""),
+        "{without_type}"
+    );
+    for status in ["0", "17", "x", ""] {
+        let line = refused(
+            &format!("type=grpc grpc_status={status}"),
+            "grpc_pass 127.0.0.1",
+        );
+        assert!(line.contains("invalid parameter \"grpc_status="), "{line}");
+    }
 }
 
 #[test]

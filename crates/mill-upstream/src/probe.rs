@@ -4,6 +4,9 @@
 /// What an answer must be.
 pub mod examination;
 
+/// What gRPC's health service is asked, and answers.
+pub mod grpc;
+
 /// Passes and failures in a row.
 pub mod verdict;
 

@@ -30,6 +30,8 @@ pub struct HealthCheck {
     pub persistent: bool,
     /// `type=`.
     pub kind: HealthCheckKind,
+    /// For `type=grpc` alone.
+    pub grpc: GrpcHealth,
     /// `keepalive_time=`: connections of probes are kept so long; `None` opens one for each.
     pub keepalive_time: Option<Duration>,
 }
@@ -41,6 +43,17 @@ pub enum HealthCheckKind {
     Request,
     /// `type=tcp`: a connection alone.
     Tcp,
+    /// `type=grpc`: a call of gRPC's own health service.
+    Grpc,
+}
+
+/// What a probe of `type=grpc` asks, and takes for an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GrpcHealth {
+    /// `grpc_service=`; empty for the server as a whole.
+    pub service: Text,
+    /// `grpc_status=`: a status of gRPC other than 0 (OK) that also passes, as that of a server without the service.
+    pub accepted_status: Option<u8>,
 }
 
 /// A `match` block: all tests must hold.

@@ -5,11 +5,11 @@ mod matching;
 use std::time::Duration;
 
 use crate::Text;
+use crate::config::health_check::GrpcHealth;
 use crate::config::{HealthCheck, HealthCheckKind};
 use crate::directive::{Apply, Arity, Directive, HTTP, LOCATION, many};
 use crate::lexer::{Statement, Word};
 use crate::resolve::draft::Origin;
-use crate::resolve::unsupported::Feature;
 use crate::resolve::{Applied, Resolver};
 use crate::value;
 
@@ -19,7 +19,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         LOCATION,
         Arity::AtLeast(0),
         Apply::With(health_check),
-        "Probes the servers that the location passes requests to: interval=, jitter=, fails=, passes=, uri=, match=, port=, mandatory, persistent, type=tcp, keepalive_time=.",
+        "Probes the servers that the location passes requests to: interval=, jitter=, fails=, passes=, uri=, match=, port=, mandatory, persistent, type=tcp|grpc, grpc_service=, grpc_status=, keepalive_time=.",
     ),
     many(
         "match",
@@ -51,6 +51,7 @@ fn health_check(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
             mandatory: false,
             persistent: false,
             kind: HealthCheckKind::Request,
+            grpc: GrpcHealth::default(),
             keepalive_time: None,
         },
         matching: None,
@@ -61,6 +62,9 @@ fn health_check(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     }
     if draft.check.persistent && !draft.check.mandatory {
         let message = "\"persistent\" requires \"mandatory\"";
+        return Err(resolver.emerg(statement, statement.name(), message));
+    }
+    if let Err(message) = check_kind(&draft) {
         return Err(resolver.emerg(statement, statement.name(), message));
     }
     resolver.level.health_checks.push(draft);
@@ -107,18 +111,30 @@ fn parameter(
         b"persistent" => check.persistent = true,
         b"type=" if text == b"tcp" => check.kind = HealthCheckKind::Tcp,
         b"type=" if text == b"http" => check.kind = HealthCheckKind::Request,
-        b"type=" if text == b"grpc" => grpc_not_yet(resolver, statement, word),
+        b"type=" if text == b"grpc" => check.kind = HealthCheckKind::Grpc,
+        b"grpc_service=" if !text.is_empty() => check.grpc.service = Text::from(text),
+        b"grpc_status=" => {
+            let status = count().and_then(|status| u8::try_from(status).ok());
+            let status = status.filter(|status| *status <= GRPC_STATUS_MAX);
+            check.grpc.accepted_status = Some(status.ok_or_else(invalid)?);
+        }
         _ => return Err(invalid()),
     }
     Ok(())
 }
 
-fn grpc_not_yet(resolver: &mut Resolver<'_>, statement: &Statement, word: &Word) {
-    let feature = Feature {
-        label: String::from("health_check type=grpc"),
-        subject: String::from("\"health_check type=grpc\" is"),
-        note: String::from("ngx_http_grpc_module"),
-        help: String::from("gRPC comes in a later version"),
-    };
-    resolver.not_yet(feature, statement, word);
+/// The words that do not go together. A word of which there is a default counts where it differs.
+fn check_kind(draft: &HealthCheckDraft) -> Result<(), &'static str> {
+    let check = &draft.check;
+    let is_grpc = check.kind == HealthCheckKind::Grpc;
+    if !is_grpc && check.grpc != GrpcHealth::default() {
+        return Err("\"grpc_service\" and \"grpc_status\" require \"type=grpc\"");
+    }
+    if is_grpc && (draft.matching.is_some() || check.uri != "/") {
+        return Err("\"type=grpc\" does not go with \"uri\" and \"match\"");
+    }
+    Ok(())
 }
+
+/// The last status that gRPC has: UNAUTHENTICATED.
+const GRPC_STATUS_MAX: u8 = 16;

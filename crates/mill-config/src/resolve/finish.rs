@@ -9,9 +9,9 @@ use crate::config::log::{ErrorLog, ErrorLogTarget, LogPath};
 use crate::config::pass::PassProtocol;
 use crate::config::settings::{Document, PassTlsSettings, ProxyRedirect, Settings, SettingsDraft};
 use crate::config::{
-    AccessLog, Api, Config, Events, HealthCheck, Http, Instruction, Location, LocationTree,
-    LogLevel, Main, Match, Pass, PassTarget, Server, ServerName, TempPath, Template, Upstream,
-    UserVariable, WorkerCount,
+    AccessLog, Api, Config, Events, HealthCheck, HealthCheckKind, Http, Instruction, Location,
+    LocationTree, LogLevel, Main, Match, Pass, PassTarget, Server, ServerName, TempPath, Template,
+    Upstream, UserVariable, WorkerCount,
 };
 use crate::diagnostic::{Diagnostic, SourcePosition};
 use crate::directives::acme::order;
@@ -343,6 +343,11 @@ impl Enclosing<'_> {
             let mut check = draft.check;
             if !has_group {
                 let message = "\"health_check\" requires a directive such as \"proxy_pass\" without variables";
+                return Err(draft.origin.error(message));
+            }
+            let is_grpc = self.pass.as_ref().is_some_and(|pass| pass.is_grpc);
+            if check.kind == HealthCheckKind::Grpc && !is_grpc {
+                let message = "\"health_check type=grpc\" requires \"grpc_pass\"";
                 return Err(draft.origin.error(message));
             }
             if let Some(name) = draft.matching {

@@ -14,7 +14,7 @@ use super::content::PieceFraming;
 use super::fault::{Fault, Step};
 use super::tls::{self, Securing};
 use super::trace::{TriedServer, UpstreamTrace};
-use super::{binding, proxy_header, settings_of};
+use super::{binding, http, proxy_header, settings_of, trailers};
 use crate::local::Local;
 use crate::request::Request;
 use crate::site::Site;
@@ -24,22 +24,24 @@ use mill_config::config::settings::PassSettings;
 use mill_config::config::{HealthCheck, HealthCheckKind, ProbingLocation, Variable};
 use mill_http::field::Field;
 use mill_http::h1::response::RequestKind;
+use mill_multiplex::carrier::Carrier;
+use mill_multiplex::{Multiplexed, Options};
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError};
-use mill_runtime::time::Instant;
+use mill_runtime::time::{Duration, Instant};
 use mill_tls::transport::{Transport, TransportOf};
 use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
 use mill_upstream::probe::CONTENT_BYTES_MAX;
 use mill_upstream::probe::examination::{Test, examine_content, examine_head};
+use mill_upstream::probe::grpc;
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// One check of one server, probe after probe.
 pub(crate) struct Probe<E: Engine> {
@@ -50,7 +52,7 @@ pub(crate) struct Probe<E: Engine> {
     pub(crate) check: HealthCheck,
     pub(crate) group: Arc<Group>,
     pub(crate) peer: Arc<Peer>,
-    kept: Option<Connection<E>>,
+    kept: Option<Kept<E>>,
 }
 
 /// How a probe has ended.
@@ -82,14 +84,19 @@ impl ProbeFault {
     }
 }
 
-/// A connection of probes.
+/// What carries a probe.
 struct Connection<E: Engine> {
-    stream: TransportOf<E>,
+    stream: Carrier<TransportOf<E>>,
     opened: Instant,
-    /// Nothing was sent on it.
-    is_new: bool,
     /// The last request has said so.
     closes: bool,
+}
+
+/// A connection between two probes.
+enum Kept<E: Engine> {
+    Own(TransportOf<E>, Instant),
+    /// Of HTTP/2, which has a task of its own.
+    Shared(Rc<Multiplexed<TransportOf<E>>>, Instant),
 }
 
 impl<E: Engine> Probe<E> {
@@ -163,27 +170,76 @@ impl<E: Engine> Probe<E> {
             }
             error => Fault::Failed(Step::Connecting, error),
         })?;
+        let is_http2 = http::is_http2(self.pass.protocol, request);
         let securing = Securing::of_pass(&self.pass, request, &self.local);
         let stream = match &securing {
             None => Transport::Tcp(stream),
-            Some(securing) => securing.wrap(stream, false, &self.local),
+            Some(securing) => securing.wrap(stream, is_http2, &self.local),
         };
-        stream.begin_tls();
+        self.establish(&stream, request, settings).await?;
+        if is_http2 && self.check.kind != HealthCheckKind::Tcp {
+            return self.share(stream, opened);
+        }
+        Ok(Connection {
+            stream: Carrier::Own(stream),
+            opened,
+            closes: false,
+        })
+    }
+
+    /// Waits until a connection is there, has told by the PROXY protocol that no client is behind it (LOCAL, or UNKNOWN), and
+    /// is secured.
+    async fn establish(
+        &self,
+        stream: &TransportOf<E>,
+        request: &Request,
+        settings: &PassSettings,
+    ) -> Result<(), Fault> {
+        let header = match self.check.kind {
+            HealthCheckKind::Tcp => Vec::new(),
+            _ => proxy_header::of(request, self.pass.protocol),
+        };
+        if header.is_empty() {
+            stream.begin_tls();
+        }
         let trace = UpstreamTrace::default();
         let attempt = self.attempt_of(settings, &trace);
-        let established = attempt.establish(&stream, || false).await;
+        let mut established = attempt.establish(stream, || false).await;
+        if established.is_ok() && !header.is_empty() {
+            stream.write(Payload::Copy(&header));
+            stream.begin_tls();
+            established = attempt.establish(stream, || false).await;
+        }
         if let Err(Fault::Failed(..)) = established
-            && tls::log_fault(&stream, None, &self.local)
+            && tls::log_fault(stream, None, &self.local)
         {
             return Err(Fault::NotSecured);
         }
-        established?;
+        established
+    }
+
+    /// Has the connection carry HTTP/2, with a first stream for this probe.
+    fn share(&self, stream: TransportOf<E>, opened: Instant) -> Result<Connection<E>, Fault> {
+        let scheme: &[u8] = if self.pass.tls { b"https" } else { b"http" };
+        let options = Options {
+            idle_timeout: self.idle_timeout(),
+            ..Options::default()
+        };
+        let started = Multiplexed::start(stream, scheme, &options, &self.local.scheduler);
+        let call = started.and_then(|shared| shared.open());
+        let call = call.ok_or(Fault::NotConnected(StreamError::Refused))?;
         Ok(Connection {
-            stream,
+            stream: Carrier::Call(call),
             opened,
-            is_new: true,
             closes: false,
         })
+    }
+
+    /// How long a connection of HTTP/2 waits for the next probe. One that is not kept waits for nothing.
+    fn idle_timeout(&self) -> Duration {
+        let next = self.check.interval + self.check.jitter + MARGIN;
+        let kept = self.check.keepalive_time.unwrap_or_default();
+        kept.min(next)
     }
 
     fn attempt_of<'a>(
@@ -204,13 +260,22 @@ impl<E: Engine> Probe<E> {
 
     /// The connection of the probe before, if it may carry another one.
     fn take_kept(&mut self) -> Option<Connection<E>> {
-        let kept = self.kept.take()?;
-        let is_young = self.may_be_kept(&kept);
-        (is_young && matches!(kept.stream.poll_readable(1), Poll::Pending)).then_some(kept)
+        let (stream, opened) = match self.kept.take()? {
+            Kept::Own(stream, opened) => {
+                let is_quiet = stream.poll_readable(1).is_pending();
+                (Carrier::Own(is_quiet.then_some(stream)?), opened)
+            }
+            Kept::Shared(shared, opened) => (Carrier::Call(shared.open()?), opened),
+        };
+        self.may_be_kept(opened).then_some(Connection {
+            stream,
+            opened,
+            closes: false,
+        })
     }
 
-    fn may_be_kept(&self, connection: &Connection<E>) -> bool {
-        let age = self.local.scheduler.now().since(connection.opened);
+    fn may_be_kept(&self, opened: Instant) -> bool {
+        let age = self.local.scheduler.now().since(opened);
         self.check.keepalive_time.is_some_and(|time| age < time)
     }
 
@@ -224,7 +289,13 @@ impl<E: Engine> Probe<E> {
         let asked = self.ask(&mut connection, &mut request, settings).await;
         let (mut answer, deadline) = asked.map_err(ProbeFault::Fault)?;
         let (stream, request) = (&connection.stream, &mut request);
-        let last = self.examine(stream, &mut answer, deadline, request).await?;
+        let last = match self.check.kind {
+            HealthCheckKind::Grpc => {
+                self.examine_call(stream, &mut answer, deadline, request)
+                    .await
+            }
+            _ => self.examine(stream, &mut answer, deadline, request).await,
+        }?;
         self.keep(connection, &answer);
         Ok(last)
     }
@@ -241,13 +312,10 @@ impl<E: Engine> Probe<E> {
         let server = TriedServer::Peer(Arc::clone(&self.peer));
         trace.begin(server, false, local.scheduler.now());
         trace.connected(local.scheduler.now());
-        // No client is behind it: LOCAL, or UNKNOWN.
-        let mut head = match connection.is_new {
-            true => proxy_header::of(request, self.pass.protocol),
-            false => Vec::new(),
-        };
+        let mut head = Vec::new();
         let (scan, closes) = self.emit_request(request, &mut head)?;
-        (connection.is_new, connection.closes) = (false, closes);
+        // In HTTP/2 the field does not exist.
+        connection.closes = closes && matches!(connection.stream, Carrier::Own(_));
         let stream = &connection.stream;
         stream.write(Payload::Copy(&head));
         let attempt = self.attempt_of(settings, &trace);
@@ -268,7 +336,7 @@ impl<E: Engine> Probe<E> {
     /// Tests an answer, and reads as much of its content as is needed for it.
     async fn examine(
         &self,
-        stream: &TransportOf<E>,
+        stream: &impl Stream,
         answer: &mut AnswerHead,
         deadline: Instant,
         request: &mut Request,
@@ -286,10 +354,10 @@ impl<E: Engine> Probe<E> {
             })
             .map_err(ProbeFault::Test)?
         };
-        let mut content = Vec::new();
+        let mut content = Content::default();
         let looks_at_content = matching.is_some_and(|matching| matching.body.is_some());
         if looks_at_content || self.check.keepalive_time.is_some() {
-            let whole = read_content(stream, &mut answer.body, &trace, &mut content);
+            let whole = content.read(stream, &mut answer.body, &trace);
             match local.scheduler.until(deadline, whole).await {
                 Ok(read) => read.map_err(ProbeFault::Fault)?,
                 Err(_) => return Err(ProbeFault::Fault(Fault::TimedOut(Step::Reading))),
@@ -300,10 +368,39 @@ impl<E: Engine> Probe<E> {
                 let value = variables::value(variable, request, local);
                 value.unwrap_or_default().into_owned()
             };
-            let ended = examine_content(matching, &content, value).map_err(ProbeFault::Test)?;
+            let ended =
+                examine_content(matching, &content.bytes, value).map_err(ProbeFault::Test)?;
             last = ended.unwrap_or(last);
         }
         Ok(last)
+    }
+
+    /// Tests the answer of gRPC's health service, whose status stands behind its content, or in its head if there is none.
+    async fn examine_call(
+        &self,
+        stream: &impl Stream,
+        answer: &mut AnswerHead,
+        deadline: Instant,
+        request: &Request,
+    ) -> Result<Test, ProbeFault> {
+        let trace = request.upstream.clone().unwrap_or_default();
+        if answer.head.status != 200 {
+            return Err(ProbeFault::Test(Test::Status));
+        }
+        let mut content = Content::default();
+        let whole = content.read(stream, &mut answer.body, &trace);
+        match self.local.scheduler.until(deadline, whole).await {
+            Ok(read) => read.map_err(ProbeFault::Fault)?,
+            Err(_) => return Err(ProbeFault::Fault(Fault::TimedOut(Step::Reading))),
+        }
+        let is_status = |name: &[u8]| name.eq_ignore_ascii_case(b"grpc-status");
+        let behind = trailers::fields(&content.trailers).find(|(name, _)| is_status(name));
+        let status = match behind {
+            Some((_, value)) => Some(value.to_vec()),
+            None => trace.field(is_status),
+        };
+        let judged = grpc::examine(&self.check.grpc, status.as_deref(), &content.bytes);
+        judged.map_err(ProbeFault::Test)
     }
 
     /// Keeps a connection whose answer was read to its end.
@@ -312,42 +409,59 @@ impl<E: Engine> Probe<E> {
             && answer.body.allows_reuse()
             && connection.stream.read(|bytes| (0, bytes.is_empty()));
         let is_open = answer.head.keep_alive && !connection.closes;
-        if is_open && is_clean && self.may_be_kept(&connection) {
-            self.kept = Some(connection);
+        if is_open && is_clean && self.may_be_kept(connection.opened) {
+            self.kept = Some(match connection.stream {
+                Carrier::Own(stream) => Kept::Own(stream, connection.opened),
+                Carrier::Call(call) => {
+                    Kept::Shared(Rc::clone(call.connection()), connection.opened)
+                }
+            });
         }
     }
 }
 
-/// Reads the content to its end, or as much of it as is looked at.
-async fn read_content<S: Stream>(
-    stream: &S,
-    body: &mut AnswerBody,
-    trace: &UpstreamTrace,
-    content: &mut Vec<u8>,
-) -> Result<(), Fault> {
-    while !body.is_complete() && content.len() < CONTENT_BYTES_MAX {
-        let readable = stream.readable(1).await;
-        let readable = readable.map_err(|error| Fault::Failed(Step::Reading, error))?;
-        if readable.unread == 0 {
-            let is_whole = body.is_completed_by_end();
-            return is_whole
-                .then_some(())
-                .ok_or(Fault::ClosedEarly(Step::Reading));
-        }
-        let step = stream.read(|bytes| {
-            let step = body.on_bytes(
-                bytes,
-                |piece| content.extend_from_slice(piece),
-                |_| {},
-                |_| {},
-            );
-            (step.as_ref().map_or(0, |step| step.consumed), step)
-        })?;
-        trace.received(step.consumed as u64, step.content as u64);
-    }
-    content.truncate(CONTENT_BYTES_MAX);
-    Ok(())
+/// What stands behind the head of an answer.
+#[derive(Default)]
+struct Content {
+    bytes: Vec<u8>,
+    trailers: Vec<u8>,
 }
+
+impl Content {
+    /// Reads it to its end, or as much of it as is looked at.
+    async fn read<S: Stream>(
+        &mut self,
+        stream: &S,
+        body: &mut AnswerBody,
+        trace: &UpstreamTrace,
+    ) -> Result<(), Fault> {
+        while !body.is_complete() && self.bytes.len() < CONTENT_BYTES_MAX {
+            let readable = stream.readable(1).await;
+            let readable = readable.map_err(|error| Fault::Failed(Step::Reading, error))?;
+            if readable.unread == 0 {
+                let is_whole = body.is_completed_by_end();
+                return is_whole
+                    .then_some(())
+                    .ok_or(Fault::ClosedEarly(Step::Reading));
+            }
+            let step = stream.read(|bytes| {
+                let step = body.on_bytes(
+                    bytes,
+                    |piece| self.bytes.extend_from_slice(piece),
+                    |_| {},
+                    |byte| self.trailers.push(byte),
+                );
+                (step.as_ref().map_or(0, |step| step.consumed), step)
+            })?;
+            trace.received(step.consumed as u64, step.content as u64);
+        }
+        self.bytes.truncate(CONTENT_BYTES_MAX);
+        Ok(())
+    }
+}
+
+/// A kept connection of HTTP/2 waits so much longer than the next probe is due.
+const MARGIN: Duration = Duration::from_secs(1);
 
 /// Errors of this machine alone: it has no descriptor, no memory or no port left, or the request cannot be spelled.
 const fn is_own(fault: Fault) -> bool {

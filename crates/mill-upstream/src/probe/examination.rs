@@ -11,6 +11,10 @@ pub enum Test {
     Header,
     Body,
     Variables,
+    /// Of `type=grpc`: the status of the call.
+    GrpcStatus,
+    /// The same: what the service says of its health.
+    GrpcHealth,
 }
 
 impl Test {
@@ -21,6 +25,8 @@ impl Test {
             Self::Header => "checking header",
             Self::Body => "checking body",
             Self::Variables => "checking variables",
+            Self::GrpcStatus => "checking gRPC status",
+            Self::GrpcHealth => "checking gRPC health",
         }
     }
 }

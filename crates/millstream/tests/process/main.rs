@@ -64,6 +64,7 @@ mod acme;
 /// `listen … ssl`, with curl and OpenSSL as clients.
 mod client_certificates;
 mod grpc;
+mod grpc_health;
 mod handshakes;
 mod http2;
 mod http2_directives;

@@ -7,14 +7,15 @@ use crate::proxy::http::{self, ContentFraming};
 use crate::proxy::scan::HeadScan;
 use crate::proxy::target::{Servers, Target};
 use crate::request::{Arrival, ConnectionFacts, Message, Request};
-use mill_config::config::Variable;
 use mill_config::config::pass::PassProtocol;
+use mill_config::config::{HealthCheckKind, Variable};
 use mill_http::escape::{EscapeSet, escape_uri};
 use mill_http::h1::parse::parse_request;
 use mill_http::h1::response::RequestKind;
 use mill_http::limits::HeadRules;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
+use mill_upstream::probe::grpc;
 use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -57,6 +58,18 @@ impl<E: Engine> Probe<E> {
     }
 
     fn emit_client_request(&self, out: &mut Vec<u8>) {
+        if self.check.kind == HealthCheckKind::Grpc {
+            for part in [
+                b"POST ",
+                grpc::PATH,
+                b" HTTP/1.1\r\nHost: ",
+                &*self.pass.host,
+                b"\r\nContent-Type: application/grpc\r\nTE: trailers\r\n\r\n",
+            ] {
+                out.extend_from_slice(part);
+            }
+            return;
+        }
         out.extend_from_slice(b"GET ");
         for &byte in self.check.uri.as_bytes() {
             if byte <= b' ' || byte == 0x7f {
@@ -80,16 +93,28 @@ impl<E: Engine> Probe<E> {
         let (protocol, location) = (self.pass.protocol, &self.place.location);
         let (mut kind, mut key, mut closes) = (RequestKind::Other, 0..0, false);
         if protocol == PassProtocol::Http {
+            let is_grpc = self.check.kind == HealthCheckKind::Grpc;
+            let (uri, content) = match is_grpc {
+                true => (
+                    grpc::PATH,
+                    grpc::question(self.check.grpc.service.as_bytes()),
+                ),
+                false => (self.check.uri.as_bytes(), Vec::new()),
+            };
             let target = Target {
                 tls: self.pass.tls,
                 pass: Arc::clone(&self.pass),
                 servers: Servers::Group(Arc::clone(&self.group)),
                 evaluated: None,
-                whole_uri: Some(self.check.uri.as_bytes().to_vec()),
+                whole_uri: Some(uri.to_vec()),
                 key: Vec::new(),
             };
-            let none = ContentFraming::None;
-            closes = http::emit_request(&target, none, request, &self.local, out).close;
+            let framing = match is_grpc {
+                true => ContentFraming::Length(content.len() as u64),
+                false => ContentFraming::None,
+            };
+            closes = http::emit_request(&target, framing, request, &self.local, out).close;
+            out.extend_from_slice(&content);
             kind = http::kind(request, &self.local);
         } else {
             let none = ContentFraming::None;
