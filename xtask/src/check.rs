@@ -52,9 +52,9 @@ const STEPS: [(&str, Step); 6] = [
     ("fmt", fmt),
     ("tidy", tidy),
     ("clippy", clippy),
-    ("test", test),
-    ("deny", deny),
     ("doc", doc),
+    ("deny", deny),
+    ("test", test),
 ];
 
 fn fmt(root: &Path) -> Outcome {

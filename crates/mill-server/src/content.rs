@@ -75,7 +75,7 @@ pub struct Pull<'l, E: Engine> {
     pub most: u64,
     /// Ranges of files are read and returned as bytes (`sendfile off`).
     pub copies: bool,
-    /// The maximum bytes that are read from a file at once, [`PIECE_BYTES`] or more.
+    /// The maximum bytes that are read from a file at once, `PIECE_BYTES` or more.
     pub read_most: u64,
 }
 
