@@ -1,5 +1,10 @@
 //! One connection's loop: wait for the next start, connect if necessary, send, receive, record; again.
 
+/// The first request with the first flight of TLS.
+mod early;
+
+use early::Early;
+
 use crate::exchange::{connect, receive, secure, send};
 use crate::failure::Failure;
 use crate::local::{Abort, Left, Local};
@@ -14,6 +19,7 @@ use mill_multiplex::carrier::Carrier;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
+use mill_tls::facts::{EarlyData, TlsFacts};
 use mill_tls::transport::TransportOf;
 use std::future::poll_fn;
 use std::ops::ControlFlow;
@@ -36,6 +42,18 @@ struct Connection<E: Engine, R: Record> {
     /// Since when the connection lags behind its schedule, and `finished` then. Boxed: it is rare, and idle connections
     /// are many.
     behind: Option<Box<(Instant, u64)>>,
+    /// Boxed: it is there while a connection is opened or closed.
+    early: Option<Box<Early>>,
+}
+
+/// A connection that was opened.
+struct Opened<E: Engine> {
+    stream: TransportOf<E>,
+    /// When TCP had established it.
+    connected: Instant,
+    /// When requests could be sent: behind the handshake of TLS, if there is one.
+    at: Instant,
+    facts: Option<Rc<TlsFacts>>,
 }
 
 /// The state of a connection between its awaits.
@@ -94,6 +112,7 @@ pub(crate) async fn run<E: Engine, R: Record>(local: Rc<Local<E, R>>, task: Task
         phase: Phase::Idle,
         since: Instant::default(),
         behind: None,
+        early: None,
     };
     connection.prepare().await;
     while let Some(intended) = connection.next_start().await {
@@ -103,6 +122,9 @@ pub(crate) async fn run<E: Engine, R: Record>(local: Rc<Local<E, R>>, task: Task
             && connection.after(failure).await.is_break()
         {
             return;
+        }
+        if connection.early.is_some() {
+            Box::pin(connection.close_behind_ticket()).await;
         }
     }
     connection.rest();
@@ -301,16 +323,19 @@ impl<E: Engine, R: Record> Connection<E, R> {
             self.wait_for_opening().await;
         }
         let result = self.answer(intended, started).await;
-        match &result {
+        match result {
             Ok(sample) => {
-                self.record(sample);
-                if self.stream.is_some() {
+                self.record(&sample);
+                if self.stream.is_some() && self.early.is_none() {
                     (self.phase, self.since) = (Phase::Done, sample.done);
                 }
+                Ok(())
             }
-            Err(failure) => self.record_failure(*failure),
+            Err(failure) => {
+                self.record_failure(failure);
+                Err(failure)
+            }
         }
-        result.map(|_| ())
     }
 
     #[expect(
@@ -323,9 +348,12 @@ impl<E: Engine, R: Record> Connection<E, R> {
         started: Instant,
     ) -> impl Future<Output = Result<Sample, Failure>> {
         async move {
-            let deadline = self.deadline(started);
             let mut sent = started;
             let mut is_new = self.stream.is_none();
+            if is_new && self.offers_early() {
+                return Box::pin(self.answer_early(intended, started)).await;
+            }
+            let deadline = self.deadline(started);
             if self.local.plan.streams.is_some() {
                 let opened = match self.call_at_once() {
                     true => None,
@@ -405,7 +433,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
                 number,
             };
             self.wait_for_opening().await;
-            let (stream, at) = self.establish(deadline).await?;
+            let Opened { stream, at, .. } = self.establish(deadline).await?;
             let started = multiplexing::start(stream, &local.plan, &local.scheduler);
             let connection = started.ok_or(Failure::Stream(StreamError::Reset))?;
             // Before, more requests could be begun than the server allows.
@@ -419,26 +447,25 @@ impl<E: Engine, R: Record> Connection<E, R> {
 
     /// Opens the stream; returns when it was established.
     async fn open(&mut self, deadline: Instant) -> Result<Instant, Failure> {
-        let (stream, at) = self.establish(deadline).await?;
+        let Opened { stream, at, .. } = self.establish(deadline).await?;
         self.stream = Some(Carrier::Own(stream));
         Ok(at)
     }
 
-    /// A new connection, and when it was established.
-    async fn establish(&mut self, deadline: Instant) -> Result<(TransportOf<E>, Instant), Failure> {
+    /// A new connection, whose first request may go with the handshake.
+    async fn establish(&mut self, deadline: Instant) -> Result<Opened<E>, Failure> {
         let began = self.local.engine.now();
         let stream = connect(&self.local, self.connection(), deadline).await?;
         let connected = self.local.engine.now();
-        let mut now = connected;
+        let (mut now, mut facts) = (connected, None);
         if self.local.plan.tls.is_some() {
-            let facts = secure(&self.local, &stream, deadline).await?;
+            // In a box of its own, as idle tasks have to keep room for it; a handshake allocates more.
+            let early = self.early.as_ref().and_then(|early| early.request());
+            let securing = Box::pin(secure(&self.local, &stream, (early, deadline)));
+            let agreed = securing.await?;
             now = self.local.engine.now();
-            let mut memory = self.local.memory.borrow_mut();
-            memory.tally.handshakes += 1;
-            memory.tally.handshakes_resumed += u64::from(facts.is_resumed);
-            if memory.measuring {
-                memory.recorder.on_secured(now.since(connected), &facts);
-            }
+            self.count_handshake(now.since(connected), &agreed);
+            facts = Some(agreed);
         }
         self.failed_connects = 0;
         self.left = self.draw_life();
@@ -451,7 +478,13 @@ impl<E: Engine, R: Record> Connection<E, R> {
                 .recorder
                 .on_connected(connected, connected.since(began));
         }
-        Ok((stream, now))
+        drop(memory);
+        Ok(Opened {
+            stream,
+            connected,
+            at: now,
+            facts,
+        })
     }
 
     fn draw_life(&self) -> Option<u32> {
@@ -532,6 +565,18 @@ impl<E: Engine, R: Record> Connection<E, R> {
         tally.started += 1;
         tally.late_50us += u64::from(lateness > Duration::from_micros(50));
         tally.late_1ms += u64::from(lateness > Duration::from_millis(1));
+    }
+
+    fn count_handshake(&self, took: Duration, facts: &TlsFacts) {
+        let memory = &mut *self.local.memory.borrow_mut();
+        let tally = &mut memory.tally;
+        tally.handshakes += 1;
+        tally.handshakes_resumed += u64::from(facts.is_resumed);
+        tally.early_accepted += u64::from(facts.early_data == EarlyData::Taken);
+        tally.early_rejected += u64::from(facts.early_data == EarlyData::Refused);
+        if memory.measuring {
+            memory.recorder.on_secured(took, facts);
+        }
     }
 
     /// The connection has no request in progress.

@@ -9,6 +9,7 @@ use crate::target::Endpoint;
 use mill_multiplex::carrier::Carrier;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
+use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::Instant;
 use mill_tls::facts::TlsFacts;
@@ -64,13 +65,16 @@ async fn attempt<E: Engine, R: Record>(
     }
 }
 
-/// Shakes hands on a connection that is established; returns what was agreed on.
+/// Shakes hands on a connection that is established, with early data or without; returns what was agreed on.
 pub(crate) async fn secure<E: Engine, R: Record>(
     local: &Local<E, R>,
     stream: &TransportOf<E>,
-    deadline: Instant,
+    (early, deadline): (Option<&[u8]>, Instant),
 ) -> Result<Rc<TlsFacts>, Failure> {
-    stream.begin_tls();
+    match early {
+        Some(early) => stream.begin_tls_with(early),
+        None => stream.begin_tls(),
+    }
     match local.scheduler.until(deadline, stream.drained(0)).await {
         Ok(Ok(())) => stream.tls_facts().ok_or(Failure::Handshake),
         Ok(Err(_)) => Err(Failure::Handshake),
@@ -115,9 +119,28 @@ pub(crate) fn send<E: Engine, R: Record>(
     local: &Local<E, R>,
     stream: &Carrier<TransportOf<E>>,
 ) -> Batch {
+    take_next(local, |payload| stream.write(payload))
+}
+
+/// The next request, for a connection that is not there yet.
+pub(crate) fn draw<E: Engine, R: Record>(local: &Local<E, R>, into: &mut Vec<u8>) -> Batch {
+    take_next(local, |payload: Payload<'_, ()>| match payload {
+        Payload::Copy(bytes) => into.extend_from_slice(bytes),
+        Payload::Shared(bytes, range) => {
+            into.extend_from_slice(bytes.get(range).unwrap_or_default());
+        }
+        // Requests are in memory.
+        Payload::File { .. } => {}
+    })
+}
+
+fn take_next<E: Engine, R: Record, File>(
+    local: &Local<E, R>,
+    write: impl FnOnce(Payload<'_, File>),
+) -> Batch {
     let random = &mut local.schedules.borrow_mut().random;
     let mut requests = local.requests.borrow_mut();
-    let sent = requests.next(random, |payload| stream.write(payload));
+    let sent = requests.next(random, write);
     if requests.script().is_some_and(|script| script.has_stopped()) {
         local.abort(Abort::Stopped);
     }

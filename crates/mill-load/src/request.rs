@@ -79,6 +79,12 @@ impl Requests {
     }
 }
 
+/// Whether a method, or a request that begins with it, is safe (RFC 9110 9.2.1): a copy of it does no harm.
+pub(crate) fn is_safe(request: &[u8]) -> bool {
+    let method = request.split(|byte| *byte == b' ').next();
+    method.is_some_and(|method| [&b"GET"[..], b"HEAD", b"OPTIONS", b"TRACE"].contains(&method))
+}
+
 /// A thread's requests while it runs.
 #[derive(Debug)]
 pub(crate) struct RequestSource {

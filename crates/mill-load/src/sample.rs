@@ -78,6 +78,11 @@ impl Sample {
         self.first_byte.since(self.sent)
     }
 
+    /// From the intended start to the first byte of the response, with the handshakes.
+    pub const fn ttfb(&self) -> Duration {
+        self.first_byte.since(self.intended)
+    }
+
     /// How long after its due time the request was started.
     pub const fn lateness(&self) -> Duration {
         self.started.since(self.intended)

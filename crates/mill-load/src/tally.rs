@@ -30,6 +30,15 @@ pub struct Tally {
     /// Those that resumed a session.
     #[serde(default)]
     pub handshakes_resumed: u64,
+    /// Handshakes whose early data the server has taken (0-RTT); they are among the resumed ones.
+    #[serde(default)]
+    pub early_accepted: u64,
+    /// Handshakes whose early data the server has refused, full or resumed: the request was sent again.
+    #[serde(default)]
+    pub early_rejected: u64,
+    /// Requests in early data that were answered 425 (RFC 8470 5.2), and sent again; that answer is not counted elsewhere.
+    #[serde(default)]
+    pub early_too_early: u64,
     /// Connections that are established now.
     pub open: u64,
     /// The maximum that were established at a time.
@@ -94,6 +103,21 @@ impl Tally {
         self.statuses_bad += u64::from(status > 399);
     }
 
+    /// The answer of this status was none: the request is sent again.
+    pub(crate) fn take_back(&mut self, status: u16) {
+        let index = usize::from((status / 100).clamp(1, 5) - 1);
+        if let Some(count) = self.statuses.get_mut(index) {
+            *count = count.saturating_sub(1);
+        }
+        let bad = u64::from(status > 399);
+        self.statuses_bad = self.statuses_bad.saturating_sub(bad);
+    }
+
+    /// Handshakes that resumed no session.
+    pub const fn handshakes_full(&self) -> u64 {
+        self.handshakes.saturating_sub(self.handshakes_resumed)
+    }
+
     /// The difference to `earlier`. Requests in progress count as started again, so that the sums hold; levels (`open`)
     /// are kept.
     pub fn since(&self, earlier: &Self) -> Self {
@@ -114,7 +138,7 @@ impl Tally {
     }
 
     /// Every counter that only grows, except those by kind.
-    fn sums(&mut self) -> [&mut u64; 20] {
+    fn sums(&mut self) -> [&mut u64; 23] {
         [
             &mut self.started,
             &mut self.answered,
@@ -124,6 +148,9 @@ impl Tally {
             &mut self.connected,
             &mut self.handshakes,
             &mut self.handshakes_resumed,
+            &mut self.early_accepted,
+            &mut self.early_rejected,
+            &mut self.early_too_early,
             &mut self.ports_taken,
             &mut self.bytes_sent,
             &mut self.bytes_received,

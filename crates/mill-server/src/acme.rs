@@ -183,6 +183,8 @@ fn context(config: &AcmeIssuer) -> Result<ClientContext, Box<Diagnostic>> {
         certified: None,
         sends_name: true,
         resumes: true,
+        keeps_many: false,
+        early_data: false,
         key_log: None,
     };
     ClientContext::new(settings).map_err(|error| {

@@ -434,6 +434,8 @@ fn client_context(settings: &PassTlsSettings) -> Result<ClientContext, Box<Diagn
         certified,
         sends_name: settings.sends_name,
         resumes: settings.resumes,
+        keeps_many: false,
+        early_data: false,
         key_log: settings.key_log.as_deref().map(Arc::from),
     };
     ClientContext::new(client_settings).map_err(|error| {

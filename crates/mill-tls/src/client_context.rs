@@ -1,6 +1,7 @@
 //! How a client shakes hands: with what it checks the server, and what it shows of itself.
 
 use crate::certificate::Certified;
+use crate::client_tickets::ManyTickets;
 use crate::key_log::KeyLog;
 use crate::server_check::{ServerCheck, Trusted};
 use crate::server_context::provider;
@@ -47,6 +48,11 @@ pub struct ClientSettings<'a> {
     pub sends_name: bool,
     /// Sessions are resumed.
     pub resumes: bool,
+    /// Of TLS 1.3, so many tickets are kept for each server that any number of connections at once can resume; otherwise
+    /// eight.
+    pub keeps_many: bool,
+    /// Early data is offered with sessions that allow it ([`crate::transport::Transport::begin_tls_with`]).
+    pub early_data: bool,
     /// The file to which secrets are logged.
     pub key_log: Option<Arc<[u8]>>,
 }
@@ -132,9 +138,11 @@ fn client_config(settings: ClientSettings<'_>) -> Result<ClientConfig, String> {
     if let Some(path) = settings.key_log {
         config.key_log = Arc::new(KeyLog(path));
     }
-    config.resumption = match settings.resumes {
-        true => Resumption::in_memory_sessions(SESSIONS_MAX),
-        false => Resumption::disabled(),
+    config.enable_early_data = settings.early_data;
+    config.resumption = match (settings.resumes, settings.keeps_many) {
+        (true, true) => Resumption::store(Arc::new(ManyTickets::new(SESSIONS_MAX))),
+        (true, false) => Resumption::in_memory_sessions(SESSIONS_MAX),
+        (false, _) => Resumption::disabled(),
     };
     Ok(config)
 }

@@ -16,6 +16,17 @@ pub enum Revocation {
     NoAnswer,
 }
 
+/// What became of early data (0-RTT, RFC 8446 2.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyData {
+    /// There was none.
+    #[default]
+    None,
+    Taken,
+    /// The client has to send it again.
+    Refused,
+}
+
 /// The facts of a connection under TLS, for variables, logs and the choice of the protocol above it.
 #[derive(Clone, Debug, Default)]
 pub struct TlsFacts {
@@ -49,4 +60,8 @@ pub struct TlsFacts {
     pub offered_groups: Box<[u16]>,
     /// The handshake is not over: what was read may be a copy that another sender repeats (RFC 8446 8).
     pub is_early: Cell<bool>,
+    /// What became of early data, as a handshake knows that is over; [`TlsFacts::is_early`] tells a server before.
+    pub early_data: EarlyData,
+    /// Tickets that a client has got on this connection.
+    pub tickets: Cell<u32>,
 }

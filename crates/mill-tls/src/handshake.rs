@@ -7,10 +7,12 @@
 mod early;
 /// Why handshakes fail.
 mod fault;
+/// Requests of a client before its handshake is over.
+mod offer;
 
 use crate::cipher_names::cipher_name;
 use crate::client_hello::{Beginning, ClientHello, HELLO_BYTES_MAX};
-use crate::facts::TlsFacts;
+use crate::facts::{EarlyData, TlsFacts};
 use crate::protection::{Opener, Sealer, Version};
 use crate::record::{HEADER_BYTES, PLAIN_BYTES_MAX, RecordHeader};
 use crate::server_context::{Choice, ServerChoice, ServerContext};
@@ -25,8 +27,8 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-pub(crate) use early::EarlyData;
 pub use fault::Fault;
+use offer::Offer;
 
 /// A handshake that is under way.
 pub(crate) struct Handshake {
@@ -42,6 +44,8 @@ pub(crate) struct Handshake {
     had_early: bool,
     /// The client offered early data, and none was taken.
     lacks_early: bool,
+    /// What our side sends with its first flight, as a client.
+    offer: Option<Offer>,
     /// Plaintext of a record that our side sends, at most.
     pub(crate) record_bytes_max: usize,
     signatures: Signatures,
@@ -80,7 +84,8 @@ pub(crate) struct Secured {
     pub(crate) facts: TlsFacts,
     /// Early data that was not taken yet: it comes before what follows.
     pub(crate) early: Vec<u8>,
-    pub(crate) early_data: EarlyData,
+    /// What our side has offered as a client, and the server has not taken: it comes before what else is to be sent.
+    pub(crate) unsent: Vec<u8>,
     /// Plaintext of a record that our side sends, at most.
     pub(crate) record_bytes_max: usize,
 }
@@ -102,6 +107,11 @@ impl Handshake {
         Self::new(role)
     }
 
+    /// A client's first bytes, which go with its first flight where the session allows it.
+    pub(crate) fn offer(&mut self, plain: Vec<u8>) {
+        self.offer = Some(Offer::new(plain));
+    }
+
     fn new(role: Role) -> Self {
         Self {
             role,
@@ -111,6 +121,7 @@ impl Handshake {
             early: Vec::new(),
             had_early: false,
             lacks_early: false,
+            offer: None,
             record_bytes_max: PLAIN_BYTES_MAX,
             signatures: Signatures::default(),
             session_id: None,
@@ -217,9 +228,20 @@ impl Handshake {
                 (discarded, over_when(progress, connection))
             }
             Role::Client(connection) => {
+                let (start, offer) = (out.len(), &mut self.offer);
+                let was_sent = offer.as_ref().is_some_and(Offer::is_sent);
                 let (discarded, progress) = advance(record, out, |bytes, out| {
-                    take(connection.process_tls_records(bytes), out)
+                    let status = connection.process_tls_records(bytes);
+                    match offer {
+                        Some(offer) => offer.take(status, out),
+                        None => take(status, out),
+                    }
                 });
+                if let Some(offer) = offer
+                    && was_sent
+                {
+                    offer.on_flight(out.get(start..).unwrap_or_default());
+                }
                 (discarded, over_when(progress, connection))
             }
             Role::Choosing(_) | Role::Over => (0, Progress::Failed(Fault::Closed)),
@@ -268,6 +290,12 @@ impl Handshake {
             Role::Choosing(_) | Role::Over => return Err(rustls::Error::HandshakeNotComplete),
         };
         self.add_opened(&mut facts);
+        let (offered, unsent) = self.offer.take().map(Offer::end).unwrap_or_default();
+        facts.early_data = match (self.had_early, self.lacks_early) {
+            (true, _) => EarlyData::Taken,
+            (false, true) => EarlyData::Refused,
+            (false, false) => offered,
+        };
         let unknown =
             || rustls::Error::General(String::from("a cipher without a record layer here"));
         Ok(Secured {
@@ -277,12 +305,8 @@ impl Handshake {
             version,
             facts,
             early: std::mem::take(&mut self.early),
+            unsent,
             record_bytes_max: self.record_bytes_max,
-            early_data: match (self.had_early, self.lacks_early) {
-                (true, _) => EarlyData::Taken,
-                (false, true) => EarlyData::Refused,
-                (false, false) => EarlyData::None,
-            },
         })
     }
 }

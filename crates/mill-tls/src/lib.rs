@@ -25,6 +25,8 @@ pub mod client_check;
 pub mod client_context;
 /// What a server looks at before it answers.
 pub mod client_hello;
+/// Tickets that a client keeps.
+mod client_tickets;
 /// Names in certificates.
 pub mod distinguished_name;
 /// Keys under a password.

@@ -128,6 +128,14 @@ impl<S: Stream> TlsStream<S> {
         };
     }
 
+    /// As [`Self::begin`], with bytes for the first flight.
+    pub(crate) fn begin_with(&self, early: &[u8]) {
+        if let State::Clear(Ok(handshake)) = &mut *self.state.borrow_mut() {
+            handshake.offer(early.to_vec());
+        }
+        self.begin();
+    }
+
     pub(crate) fn is_handshaking(&self) -> bool {
         matches!(&*self.state.borrow(), State::Handshaking { .. })
     }

@@ -6,6 +6,7 @@ use crate::server_context::ServerChoice;
 use crate::stream::TlsStream;
 use crate::worker::TlsWorker;
 use mill_runtime::engine::Engine;
+use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -43,6 +44,16 @@ impl<S: Stream> Transport<S> {
     pub fn begin_tls(&self) {
         if let Self::Tls(stream) = self {
             stream.begin();
+        }
+    }
+
+    /// The same for a client whose first bytes may go with its first flight (0-RTT), so that only those are given here which
+    /// may come twice at the server (RFC 8446 8). What no session allows, or the server refuses, is sent behind the
+    /// handshake; [`TlsFacts::early_data`] says which. Without TLS they are written.
+    pub fn begin_tls_with(&self, early: &[u8]) {
+        match self {
+            Self::Tcp(stream) => stream.write(Payload::Copy(early)),
+            Self::Tls(stream) => stream.begin_with(early),
         }
     }
 

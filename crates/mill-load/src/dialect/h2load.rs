@@ -16,7 +16,7 @@ use crate::failure::FailureKind;
 use crate::plan::{AfterFailure, Opening, Pace, Plan, Stop};
 use crate::platform::{Platform, ThreadInput, Watch};
 use crate::target::{Endpoint, Scheme};
-use crate::tls::{TlsPlan, TlsVersions};
+use crate::tls::{Handshakes, TlsPlan, TlsVersions};
 use arguments::{Arguments, Base, Refusal};
 use core::num::NonZeroU32;
 use mill_runtime::time::Duration;
@@ -154,7 +154,11 @@ fn plan(arguments: &Arguments, platform: &impl Platform) -> Result<Plan, String>
     plan.interval = PROGRESS_INTERVAL;
     plan.after_failure = AfterFailure::GiveUpConnecting;
     if url.scheme == Scheme::Https {
-        plan.tls = Some(TlsPlan::new(&url.host, false, TlsVersions::Both)?);
+        plan.tls = Some(TlsPlan::new(
+            &url.host,
+            Handshakes::Full,
+            TlsVersions::Both,
+        )?);
     }
     Ok(plan)
 }

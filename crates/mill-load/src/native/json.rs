@@ -127,8 +127,26 @@ fn summary(results: &Results) -> Value {
         "lateness": measures.lateness.as_ref().map(figures),
         "service": figures(&measures.service),
         "first_byte": figures(&measures.first_byte),
+        "ttfb": figures(&measures.ttfb),
         "connect": figures(&measures.connect),
         "tls_handshake": figures(&measures.tls),
+        "handshakes": handshakes(results),
+    })
+}
+
+/// Handshakes of TLS by kind, those with early data also among the others; `null` if there were none.
+fn handshakes(results: &Results) -> Value {
+    let tally = &results.tally;
+    if tally.handshakes == 0 {
+        return Value::Null;
+    }
+    let kind = |count: u64| json!({"count": count, "per_s": results.per_second(count)});
+    json!({
+        "full": kind(tally.handshakes_full()),
+        "resumed": kind(tally.handshakes_resumed),
+        "early_accepted": kind(tally.early_accepted),
+        "early_rejected": kind(tally.early_rejected),
+        "early_too_early": kind(tally.early_too_early),
     })
 }
 

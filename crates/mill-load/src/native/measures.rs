@@ -12,6 +12,7 @@ use mill_metrics::Histogram;
 ///     |            |               |--------- service ------------|
 ///     |            |----------------- raw ------------------------|
 ///     |------------------------ latency --------------------------|
+///     |-------------------- ttfb -------------------|
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measures {
@@ -25,6 +26,8 @@ pub struct Measures {
     pub service: Histogram,
     /// From sending to the first byte of the response.
     pub first_byte: Histogram,
+    /// From the intended start to the first byte of the response: lateness, connecting, the handshake of TLS and `first_byte`.
+    pub ttfb: Histogram,
     /// Every connect, also those that no request waited for.
     pub connect: Histogram,
     /// Every handshake of TLS, behind connecting; empty in clear.
@@ -41,6 +44,7 @@ impl Measures {
             lateness: optional(),
             service: Histogram::new(),
             first_byte: Histogram::new(),
+            ttfb: Histogram::new(),
             connect: Histogram::new(),
             tls: Histogram::new(),
         }
@@ -68,6 +72,7 @@ impl Measures {
         }
         self.service.record(sample.service_time());
         self.first_byte.record(sample.first_byte_time());
+        self.ttfb.record(sample.ttfb());
     }
 
     /// Counts latencies: of requests whose durations are all equal, and of those that were counted except for it.
@@ -76,7 +81,8 @@ impl Measures {
         if alike.is_empty() {
             return;
         }
-        for histogram in [&mut self.latency, &mut self.service, &mut self.first_byte] {
+        let alike_too = [&mut self.service, &mut self.first_byte, &mut self.ttfb];
+        for histogram in alike_too.into_iter().chain([&mut self.latency]) {
             histogram.add(alike);
         }
     }
@@ -96,6 +102,7 @@ impl Measures {
         add_optional(&mut self.lateness, other.lateness.as_ref());
         self.service.add(&other.service);
         self.first_byte.add(&other.first_byte);
+        self.ttfb.add(&other.ttfb);
         self.connect.add(&other.connect);
         self.tls.add(&other.tls);
     }

@@ -27,7 +27,7 @@ use crate::origin::Origin;
 use crate::plan::{Arrivals, Life};
 use crate::source::Sources;
 use crate::target::Url;
-use crate::tls::TlsVersions;
+use crate::tls::{Handshakes, TlsVersions};
 use core::num::NonZeroU32;
 use core::time::Duration;
 use mill_runtime::time::UnixTime;
@@ -65,8 +65,7 @@ pub struct Options {
     pub sources: Sources,
     /// Of `https://`.
     pub tls_versions: TlsVersions,
-    /// Sessions are resumed.
-    pub tls_resumes: bool,
+    pub handshakes: Handshakes,
     /// HTTP/2 with so many requests at once on each connection.
     pub streams: Option<NonZeroU32>,
     pub nodelay: bool,
@@ -226,7 +225,7 @@ struct Draft {
     expect: Option<String>,
     sources: Sources,
     tls_versions: TlsVersions,
-    tls_resumes: bool,
+    handshakes: Handshakes,
     streams: Option<NonZeroU32>,
     delays_small: bool,
     spin: Option<Duration>,

@@ -103,7 +103,7 @@ fn tls(options: &Options) -> Result<Option<TlsPlan>, Refused> {
     let Some((url, _)) = secured else {
         return Ok(None);
     };
-    TlsPlan::new(&url.host, options.tls_resumes, options.tls_versions)
+    TlsPlan::new(&url.host, options.handshakes, options.tls_versions)
         .map(Some)
         .map_err(Refused)
 }

@@ -8,6 +8,7 @@ use crate::native::outcome::Outcome;
 use crate::native::units;
 use crate::native::verdict::{Level, VerdictKind};
 use crate::plan::{Arrivals, Life};
+use crate::tls::Handshakes;
 use std::fmt::Write;
 
 /// Colours of a terminal, or none.
@@ -168,6 +169,24 @@ fn figures(text: &mut String, outcome: &Outcome<'_>) {
         let _ = write!(connections, ", {taken} source ports passed over as taken");
     }
     line("connections", connections);
+    if tally.handshakes > 0 {
+        let kind = |count: u64, name: &str| {
+            let per_second = units::rate(results.per_second(count));
+            format!("{} {name} ({per_second})", units::count(count))
+        };
+        let full = kind(tally.handshakes_full(), "full");
+        line(
+            "handshakes",
+            format!("{full}, {}", kind(tally.handshakes_resumed, "resumed")),
+        );
+        if outcome.options.handshakes == Handshakes::Early {
+            let accepted = kind(tally.early_accepted, "accepted");
+            let rejected = kind(tally.early_rejected, "rejected");
+            let again = units::count(tally.early_too_early);
+            let early = format!("{accepted}, {rejected}, {again} answered 425");
+            line("early data", early);
+        }
+    }
 }
 
 /// Every request, by its result.

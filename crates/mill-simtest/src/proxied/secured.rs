@@ -48,6 +48,8 @@ impl Securing {
             certified: None,
             sends_name: true,
             resumes: secured.resumes,
+            keeps_many: false,
+            early_data: false,
             key_log: None,
         };
         let context = ClientContext::new(settings);

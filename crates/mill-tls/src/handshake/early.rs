@@ -8,16 +8,6 @@ use crate::facts::TlsFacts;
 use rustls::server::ServerConnectionData;
 use rustls::unbuffered::{ConnectionState, EncryptError, UnbufferedStatus, WriteTraffic};
 
-/// What became of early data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EarlyData {
-    /// There was none.
-    None,
-    Taken,
-    /// The client has to send it again.
-    Refused,
-}
-
 impl Handshake {
     /// The first early data, with what is agreed on when it comes; `None` if there is none.
     pub(crate) fn take_early(&mut self) -> Option<(TlsFacts, Vec<u8>)> {

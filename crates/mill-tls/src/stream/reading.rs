@@ -258,6 +258,8 @@ impl Established {
                 (Version::Tls13, NEW_SESSION_TICKET, Updates::Client(updates)) => {
                     (updates.handle_new_session_ticket(body))
                         .map_err(|_| AlertDescription::DecodeError)?;
+                    let tickets = &self.facts.tickets;
+                    tickets.set(tickets.get().saturating_add(1));
                     None
                 }
                 (Version::Tls12, CLIENT_HELLO, Updates::Server(_))

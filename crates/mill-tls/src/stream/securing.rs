@@ -2,7 +2,8 @@
 
 use super::early::Early;
 use super::{Established, State, TlsStream};
-use crate::handshake::{EarlyData, Fault, Handshake, Secured, Step};
+use crate::facts::EarlyData;
+use crate::handshake::{Fault, Handshake, Secured, Step};
 use crate::worker::Admission;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError};
@@ -86,8 +87,9 @@ impl<S: Stream> TlsStream<S> {
         }
     }
 
-    fn establish(&self, secured: Secured) {
-        let (is_resumed, early_data) = (secured.facts.is_resumed, secured.early_data);
+    fn establish(&self, mut secured: Secured) {
+        let (is_resumed, early_data) = (secured.facts.is_resumed, secured.facts.early_data);
+        let unsent = std::mem::take(&mut secured.unsent);
         let mut established = Established::new(secured);
         let mut state = self.state.borrow_mut();
         let before = std::mem::replace(&mut *state, State::Clear(Err(Fault::Closed)));
@@ -104,8 +106,10 @@ impl<S: Stream> TlsStream<S> {
             counters.early_data_accepted += u64::from(early_data == EarlyData::Taken);
             counters.early_data_rejected += u64::from(early_data == EarlyData::Refused);
         });
-        if !held.is_empty() {
-            self.write_plain(&held);
+        for bytes in [unsent, held] {
+            if !bytes.is_empty() {
+                self.write_plain(&bytes);
+            }
         }
     }
 

@@ -67,6 +67,26 @@ pub(crate) fn wary_client() -> ClientContext {
         certified: None,
         sends_name: true,
         resumes: true,
+        keeps_many: false,
+        early_data: false,
+        key_log: None,
+    };
+    ClientContext::new(settings).unwrap()
+}
+
+/// The settings of a client that offers early data.
+pub(crate) fn early_client() -> ClientContext {
+    let settings = ClientSettings {
+        tls12: true,
+        tls13: true,
+        ciphers: None,
+        groups: None,
+        trusted: None,
+        certified: None,
+        sends_name: true,
+        resumes: true,
+        keeps_many: true,
+        early_data: true,
         key_log: None,
     };
     ClientContext::new(settings).unwrap()

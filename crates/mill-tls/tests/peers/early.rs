@@ -1,12 +1,18 @@
 //! Requests before the end of a handshake.
 
-use super::authority::{client, server_with, suites};
+use super::authority::{client, early_client, rustls_server, server_with, suites};
+use super::pipe::{Pipe, Wire};
 use super::{PIECES, Served, pattern, read_all};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
+use mill_tls::client_context::ClientContext;
+use mill_tls::facts::{EarlyData, TlsFacts};
+use mill_tls::transport::Transport;
+use mill_tls::worker::TlsWorker;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection};
-use std::io::Write;
+use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
+use std::io::{Read, Write};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -189,4 +195,83 @@ fn an_answer_goes_out_between_two_parts_of_the_last_flight() {
     served.to_server.bytes.borrow_mut().extend(end);
     assert!(served.transport.poll_drained(0).is_ready());
     assert_eq!(receive(&mut peer, &served), b"answer");
+}
+
+/// Has a client of ours ask a server of rustls, which takes early data or not, and answers; what of the question came early,
+/// all of it, and what was agreed on.
+fn ask(
+    config: &Arc<ServerConfig>,
+    context: &ClientContext,
+    (question, piece): (&[u8], usize),
+) -> (Vec<u8>, Vec<u8>, Rc<TlsFacts>) {
+    let (to_server, to_client) = (Rc::<Wire>::default(), Rc::<Wire>::default());
+    let pipe = Pipe::new(&to_client, &to_server, piece);
+    let (settings, name) = context.for_server(b"a.example", false);
+    let ours = Transport::client(pipe, settings, name, TlsWorker::new());
+    ours.begin_tls_with(question);
+    let mut peer = ServerConnection::new(Arc::clone(config)).unwrap();
+    let (mut early, mut all) = (Vec::new(), Vec::new());
+    for _ in 0..20 {
+        let _ = ours.poll_drained(0);
+        let _ = ours.poll_readable(1);
+        let sent = std::mem::take(&mut *to_server.bytes.borrow_mut());
+        let mut rest = sent.as_slice();
+        while !rest.is_empty() {
+            peer.read_tls(&mut rest).unwrap();
+            peer.process_new_packets().unwrap();
+            if let Some(mut data) = peer.early_data() {
+                let _ = data.read_to_end(&mut early);
+            }
+            let _ = peer.reader().read_to_end(&mut all);
+        }
+        let mut answer = Vec::new();
+        while peer.wants_write() {
+            peer.write_tls(&mut answer).unwrap();
+        }
+        to_client.bytes.borrow_mut().extend(answer);
+    }
+    all.splice(..0, early.iter().copied());
+    (early, all, ours.tls_facts().unwrap())
+}
+
+#[test]
+fn a_client_of_ours_sends_early_what_the_session_allows_and_the_rest_behind_the_handshake() {
+    let (suite, _) = suites().remove(0);
+    for (allowed, piece) in [(20_000, 1500), (20_000, usize::MAX), (100_000, 1)] {
+        let mut config = ServerConfig::clone(&rustls_server(suite));
+        config.max_early_data_size = allowed;
+        let (config, context) = (Arc::new(config), early_client());
+        for len in [4, 1_000, 19_999, 20_000, 20_001, 40_000] {
+            let question = pattern(len);
+            // The first one has no session; each gets tickets for the next ones.
+            let (_, all, _) = ask(&config, &context, (&question, piece));
+            assert!(all == question);
+            let (early, all, facts) = ask(&config, &context, (&question, piece));
+            assert_eq!(early.len(), len.min(allowed as usize), "{len} {piece}");
+            assert!(all == question, "{len} {piece}");
+            assert_eq!(facts.early_data, EarlyData::Taken);
+            assert!(facts.is_resumed && facts.tickets.get() > 0);
+        }
+    }
+}
+
+#[test]
+fn a_client_of_ours_sends_again_what_the_server_has_refused() {
+    let (suite, _) = suites().remove(0);
+    let mut config = ServerConfig::clone(&rustls_server(suite));
+    config.max_early_data_size = 20_000;
+    let (knows, context) = (Arc::new(config), early_client());
+    // Servers that know none of the first one's sessions.
+    let mut config = ServerConfig::clone(&rustls_server(suite));
+    config.max_early_data_size = 20_000;
+    for other in [Arc::new(config), rustls_server(suite)] {
+        let question = pattern(1_000);
+        ask(&knows, &context, (&question, usize::MAX));
+        let (early, all, facts) = ask(&other, &context, (&question, 1500));
+        assert_eq!((early.len(), all == question), (0, true));
+        assert_eq!(
+            (facts.early_data, facts.is_resumed),
+            (EarlyData::Refused, false)
+        );
+    }
 }

@@ -293,3 +293,194 @@ fn signatures_and_sessions_are_shown() {
     let (second, _) = ask("-tls1_2 -sess_in s.pem");
     assert_eq!((&second[0], &second[2]), (&String::new(), &first[2]));
 }
+
+/// A server on which the generator's three kinds of handshakes can be told apart.
+fn early_server(address: SocketAddr, without: SocketAddr) -> String {
+    format!(
+        "ssl_certificate a.example.pem; ssl_certificate_key a.example.key; ssl_protocols TLSv1.2 TLSv1.3;
+         server {{ listen {address} ssl; ssl_early_data on;
+             location / {{ return 200 \"early=$ssl_early_data\\n\"; }}
+             location = /late {{ if ($ssl_early_data) {{ return 425; }} return 200 \"late\\n\"; }} }}
+         server {{ listen {without} ssl; location / {{ return 200 \"late\\n\"; }} }}"
+    )
+}
+
+/// Runs the generator with one connection at a time, and checks its counters: requests that were answered, handshakes, those
+/// that resumed a session, and of early data what was accepted, what was rejected, and what was answered 425.
+#[track_caller]
+fn check_load(arguments: &str, expected: [u64; 6]) {
+    let counted = counters(&format!("-c 1 --max-errors 0 {arguments}"));
+    let names = [
+        "answered",
+        "handshakes",
+        "handshakes_resumed",
+        "early_accepted",
+        "early_rejected",
+        "early_too_early",
+    ];
+    let found = names.map(|name| counted[name].as_u64().unwrap_or(u64::MAX));
+    assert_eq!(found, expected, "{arguments}: {counted}");
+    assert_eq!(counted["statuses_bad"].as_u64(), Some(0), "{counted}");
+}
+
+/// What the generator does with a server of early data, whichever it is.
+fn check_early_loads(address: SocketAddr, without: SocketAddr) {
+    let one = "--requests-per-connection 1";
+    let url = format!("https://{address}/");
+    // The first handshake is a full one, and each later one brings the ticket of the next.
+    check_load(
+        &format!("-n 40 --tls-early {one} {url}"),
+        [40, 40, 39, 39, 0, 0],
+    );
+    check_load(
+        &format!("-n 40 --tls-early --requests-per-connection 4 {url}"),
+        [40, 10, 9, 9, 0, 0],
+    );
+    check_load(&format!("-n 10 --tls-early {url}"), [10, 1, 0, 0, 0, 0]);
+    check_load(
+        &format!("-n 40 --tls-resume {one} {url}"),
+        [40, 40, 39, 0, 0, 0],
+    );
+    // At a rate the first connection is opened before its first request is due.
+    check_load(
+        &format!("-n 20 -r 100 --tls-early --requests-per-connection 2 {url}"),
+        [20, 10, 9, 9, 0, 0],
+    );
+    // Requests that are not safe wait for the end of the handshake.
+    let file =
+        std::env::temp_dir().join(format!("replay-{}-{}", std::process::id(), address.port()));
+    fs::write(&file, "GET /\nPOST /\n").unwrap();
+    let replay = format!("--replay {}", file.display());
+    check_load(
+        &format!("-n 20 --tls-early {one} {replay} {url}"),
+        [20, 20, 19, 9, 0, 0],
+    );
+    fs::remove_file(&file).unwrap();
+    // What is answered 425 is sent again behind the handshake; a server that has seen its end meanwhile answers at once.
+    let late = counters(&format!("-c 1 -n 20 --tls-early {one} {url}late"));
+    let count = |name: &str| late[name].as_u64().unwrap();
+    assert_eq!(
+        (count("answered"), count("statuses_bad")),
+        (20, 0),
+        "{late}"
+    );
+    let again = count("early_too_early");
+    assert!(0 < again && again <= count("early_accepted"), "{late}");
+    check_load(
+        &format!("-n 10 --tls-early {one} https://{without}/"),
+        [10, 10, 9, 0, 0, 0],
+    );
+}
+
+#[test]
+fn the_load_generator_sends_early_data_to_a_server_of_ours() {
+    let site = Site::new();
+    let [address, without] = [(); 2].map(|()| free_address());
+    certify(&site, "a.example", &ECDSA);
+    site.configure("", &early_server(address, without));
+    site.start();
+    check_early_loads(address, without);
+    let url = format!("https://{address}/");
+    let arguments = format!("load -t 1 -n 40 -c 1 --tls-early --requests-per-connection 1 {url}");
+    let words: Vec<&str> = arguments.split(' ').collect();
+    let summary = millstream(&words);
+    for expected in [
+        "  handshakes  1 full (",
+        ", 39 resumed (",
+        "  early data  39 accepted (",
+        "), 0 rejected (0/s), 0 answered 425\n",
+        "  TTFB      ",
+    ] {
+        assert!(summary.contains(expected), "{expected}: {summary}");
+    }
+    let json = [&words[..], &["--quiet", "--json", "-"]].concat();
+    let document: serde_json::Value = serde_json::from_str(&millstream(&json)).unwrap();
+    let summary = &document["summary"];
+    let accepted = &summary["handshakes"]["early_accepted"];
+    assert_eq!(accepted["count"].as_u64(), Some(39), "{summary}");
+    assert!(accepted["per_s"].as_f64() > Some(0.0), "{summary}");
+    for figures in ["connect", "tls_handshake", "first_byte", "ttfb"] {
+        let figures = &summary[figures];
+        assert_eq!(figures["count"].as_u64(), Some(40), "{summary}");
+        assert!(figures["p99_ns"].as_u64() > Some(0), "{summary}");
+    }
+}
+
+/// A process that ends with the test.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_load_generator_sends_early_data_to_nginx() {
+    let site = Site::new();
+    let [address, without] = [(); 2].map(|()| free_address());
+    certify(&site, "a.example", &ECDSA);
+    let servers = early_server(address, without);
+    let text = format!(
+        "daemon off; master_process off; pid nginx.pid; error_log stderr;
+         events {{}} http {{ access_log off; {servers} }}"
+    );
+    fs::write(site.path("early.conf"), text).unwrap();
+    let started = Command::new("nginx")
+        .arg("-p")
+        .arg(site.path(""))
+        .arg("-c")
+        .arg(site.path("early.conf"))
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(started) = started else {
+        println!("there is no nginx: not tested");
+        return;
+    };
+    let _nginx = Ended(started);
+    wait_for("nginx", || std::net::TcpStream::connect(address).ok());
+    check_early_loads(address, without);
+}
+
+#[test]
+fn the_load_generator_sends_early_data_to_openssl() {
+    use std::io::{BufRead, BufReader};
+    let site = Site::new();
+    let address = free_address();
+    certify(&site, "a.example", &ECDSA);
+    let server = Command::new("openssl")
+        .args(["s_server", "-quiet", "-early_data", "-accept"])
+        .arg(address.to_string())
+        .arg("-cert")
+        .arg(site.path("a.example.pem"))
+        .arg("-key")
+        .arg(site.path("a.example.key"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut server = Ended(server);
+    let asked = BufReader::new(server.0.stdout.take().unwrap());
+    let mut answers = server.0.stdin.take().unwrap();
+    let answering = std::thread::spawn(move || {
+        for line in asked.lines().map_while(Result::ok) {
+            if line.trim().is_empty() {
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                let _ = answers.write_all(answer).and_then(|()| answers.flush());
+            }
+        }
+    });
+    // A refused connect is tried again.
+    let url = format!("https://{address}/");
+    let counted = counters(&format!(
+        "-c 1 -d 10 -n 6 --timeout 5s --tls-early --requests-per-connection 1 {url}"
+    ));
+    drop(server);
+    let _ = answering.join();
+    let handshakes = counted["handshakes"].as_u64().unwrap();
+    let accepted = counted["early_accepted"].as_u64().unwrap();
+    assert!(handshakes >= 2 && accepted == handshakes - 1, "{counted}");
+    assert_eq!(counted["answered"].as_u64(), Some(handshakes), "{counted}");
+}

@@ -135,6 +135,8 @@ pub(super) fn prepare(options: &Options) -> Result<Prepared, Message> {
         certified,
         sends_name: !tls.is_nameless,
         resumes: false,
+        keeps_many: false,
+        early_data: false,
         key_log: None,
     };
     let plan = TlsPlan::of_settings(&options.url.host, settings);

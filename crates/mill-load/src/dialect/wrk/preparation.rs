@@ -7,7 +7,7 @@ use crate::plan::{AfterFailure, Life, Plan, Stop};
 use crate::request::{Requests, ScriptError};
 use crate::script::{Environment, Stage};
 use crate::target::{Endpoint, Scheme};
-use crate::tls::{TlsPlan, TlsVersions};
+use crate::tls::{Handshakes, TlsPlan, TlsVersions};
 use mill_runtime::time::Duration;
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -162,7 +162,7 @@ impl<'a> Prepared<'a> {
         };
         if arguments.url.scheme == Scheme::Https {
             // As with wrk, each handshake is a full one. The settings never fail.
-            plan.tls = TlsPlan::new(&arguments.url.host, false, TlsVersions::Both).ok();
+            plan.tls = TlsPlan::new(&arguments.url.host, Handshakes::Full, TlsVersions::Both).ok();
         }
         plan.nodelay = arguments.beyond.nodelay;
         plan.after_failure = AfterFailure::GiveUpConnecting;

@@ -2,7 +2,9 @@
 
 use super::{Body, Draft, Message, Options, Refused};
 use crate::plan::{Arrivals, Life};
-use crate::target::Url;
+use crate::request::is_safe;
+use crate::target::{Scheme, Url};
+use crate::tls::{Handshakes, TlsVersions};
 use core::time::Duration;
 
 /// Sets defaults, and refuses contradictory options.
@@ -42,7 +44,7 @@ pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
         urls: draft.urls,
         sources: draft.sources,
         tls_versions: draft.tls_versions,
-        tls_resumes: draft.tls_resumes,
+        handshakes: draft.handshakes,
         streams: draft.streams,
         nodelay: !draft.delays_small,
         spin: draft.spin.unwrap_or(spin),
@@ -86,7 +88,39 @@ fn message(draft: &mut Draft) -> Message {
 fn check(draft: &Draft) -> Result<(), Refused> {
     check_urls(&draft.urls)?;
     check_load(draft)?;
+    check_early(draft)?;
     check_processes(draft)
+}
+
+/// Checks what goes with the first flight.
+fn check_early(draft: &Draft) -> Result<(), Refused> {
+    if draft.handshakes != Handshakes::Early {
+        return Ok(());
+    }
+    let has_body = draft.body != Body::None;
+    let method = draft.method.as_deref();
+    let is_unsafe = method.map_or(has_body, |method| !is_safe(method.as_bytes()));
+    refuse_first([
+        (
+            draft
+                .urls
+                .iter()
+                .all(|(url, _)| url.scheme != Scheme::Https),
+            "--tls-early is of https://",
+        ),
+        (
+            draft.tls_versions == TlsVersions::Only12,
+            "--tls-early is of TLS 1.3; leave out --tls 1.2",
+        ),
+        (
+            draft.streams.is_some(),
+            "--tls-early is for HTTP/1; leave out --h2 and --streams",
+        ),
+        (
+            draft.replay.is_none() && is_unsafe,
+            "--tls-early sends only safe requests early, as a copy may reach the server twice: GET, HEAD, OPTIONS, TRACE",
+        ),
+    ])
 }
 
 /// Checks the pace and the requests.

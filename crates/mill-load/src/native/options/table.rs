@@ -9,6 +9,7 @@ use crate::native::part::PartIndex;
 use crate::native::requirements::{LATENCIES, MostErrors, Requirement};
 use crate::native::search::Objective;
 use crate::native::sweep::Sweep;
+use crate::tls::Handshakes;
 use core::num::NonZeroU32;
 
 /// One option.
@@ -93,7 +94,12 @@ impl Entry {
             "--source" => draft.sources.addresses = addresses::parse(value)?,
             "--source-ports" => draft.sources.ports = Some(addresses::ports(value)?),
             "--tls" => draft.tls_versions = tls_versions(value)?,
-            "--tls-resume" => draft.tls_resumes = true,
+            "--tls-resume" => {
+                if draft.handshakes == Handshakes::Full {
+                    draft.handshakes = Handshakes::Resumed;
+                }
+            }
+            "--tls-early" => draft.handshakes = Handshakes::Early,
             "--h2" => draft.streams = draft.streams.or(NonZeroU32::new(1)),
             "--streams" => draft.streams = NonZeroU32::new(small_count(value, 1)?),
             "--no-nodelay" => draft.delays_small = true,
@@ -179,6 +185,7 @@ Network and timing:
   --h2                         | HTTP/2: by ALPN under TLS, with prior knowledge in clear
   --streams N                  | so many requests at once on each connection, of HTTP/2 (default 1)
   --tls-resume                 | resume sessions (default: every handshake is a full one)
+  --tls-early                  | the same, and safe requests go with the first flight (0-RTT)
   --no-nodelay                 | no TCP_NODELAY: Nagle's algorithm delays
   --spin TIME                  | stay awake so long before a request is due (default 50us with --rate)
   --pin                        | keep each thread on one CPU

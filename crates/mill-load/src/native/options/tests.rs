@@ -233,6 +233,29 @@ fn a_url_may_lack_its_scheme() {
 }
 
 #[test]
+fn handshakes_are_of_one_kind() {
+    for (line, expected) in [
+        ("https://a/", Handshakes::Full),
+        ("--tls-resume https://a/", Handshakes::Resumed),
+        ("--tls-early https://a/", Handshakes::Early),
+        (
+            "--tls-early --tls-resume -X HEAD https://a/",
+            Handshakes::Early,
+        ),
+        (
+            "--tls-resume --tls-early --replay f https://a/",
+            Handshakes::Early,
+        ),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let Ok(LoadCommand::Load(options)) = parse_words(&words) else {
+            panic!("{line}");
+        };
+        assert_eq!(options.handshakes, expected, "{line}");
+    }
+}
+
+#[test]
 fn slips_get_a_sentence() {
     check_refused("", "there is no URL");
     for slip in SLIPS.lines() {
@@ -246,6 +269,11 @@ const SLIPS: &str = r#"x=http://a/ => x=http://a/: "x" is not a positive number
 0=http://a/ => is not a positive number
 https://a/ http://a/ => some URLs are https:// and others http://; start one run for each
 --tls 1.1 https://a/ => --tls: "1.1" is no version of TLS that is here; there are 1.2 and 1.3
+--tls-early http://a/ => --tls-early is of https://
+--tls-early --tls 1.2 https://a/ => --tls-early is of TLS 1.3
+--tls-early --h2 https://a/ => leave out --h2
+--tls-early -X PUT https://a/ => only safe requests
+--tls-early --body a https://a/ => only safe requests
 http://a/ http://b/ => a and b are two servers
 http://a/ http://a:81/ => a and a:81 are two servers
 --conections 5 http://a/ => --conections is not an option, did you mean --connections?

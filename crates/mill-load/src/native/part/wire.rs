@@ -105,6 +105,7 @@ fn emit_measures(measures: &Measures) -> Value {
         "lateness": optional(&measures.lateness),
         "service": emit_histogram(&measures.service),
         "first_byte": emit_histogram(&measures.first_byte),
+        "ttfb": emit_histogram(&measures.ttfb),
         "connect": emit_histogram(&measures.connect),
         "tls": emit_histogram(&measures.tls),
     })
@@ -122,6 +123,8 @@ fn parse_measures(value: &Value) -> Option<Measures> {
         lateness: optional("lateness")?,
         service: histogram("service")?,
         first_byte: histogram("first_byte")?,
+        // Older documents have none.
+        ttfb: histogram("ttfb").unwrap_or_default(),
         connect: histogram("connect")?,
         tls: histogram("tls")?,
     })

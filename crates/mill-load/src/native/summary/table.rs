@@ -21,6 +21,9 @@ pub(super) fn emit(text: &mut String, outcome: &Outcome<'_>, style: Style) {
         ("TLS", &measures.tls),
         ("first byte", &measures.first_byte),
     ];
+    if !measures.tls.is_empty() {
+        rows.push(("TTFB", &measures.ttfb));
+    }
     if open {
         rows.push(("raw", measures.raw()));
         rows.push(("latency", &measures.latency));
