@@ -206,12 +206,13 @@ impl TlsSite {
             });
         }
         let ciphers = all_ciphers(settings);
+        let protocols = settings.bounds.within(settings.protocols)?;
         let ticket_keys = settings.session_ticket_keys.iter();
         let zone = settings.session_zone.as_ref();
         let server_settings = ServerSettings {
             certified,
-            tls12: settings.protocols.tls12,
-            tls13: settings.protocols.tls13,
+            tls12: protocols.tls12,
+            tls13: protocols.tls13,
             ciphers: ciphers.as_deref(),
             groups: settings.groups.as_deref(),
             prefers_own_order: settings.prefer_server_ciphers,
@@ -425,9 +426,10 @@ fn client_context(settings: &PassTlsSettings) -> Result<ClientContext, Box<Diagn
         }
     };
     let ciphers = with_tls13(settings.ciphers.as_deref(), settings.ciphers_13.as_deref());
+    let protocols = settings.bounds.within(settings.protocols)?;
     let client_settings = ClientSettings {
-        tls12: settings.protocols.tls12,
-        tls13: settings.protocols.tls13,
+        tls12: protocols.tls12,
+        tls13: protocols.tls13,
         ciphers: ciphers.as_deref(),
         groups: settings.groups.as_deref(),
         trusted,

@@ -43,7 +43,9 @@ pub use resolver::ResolverSettings;
 pub use rewrite::RewriteSettings;
 pub use scgi::ScgiSettings;
 pub use stream::StreamSettings;
-pub use tls::{ClientOcsp, SessionZone, TlsFile, TlsProtocols, TlsSettings, VerifyClient};
+pub use tls::{
+    ClientOcsp, SessionZone, TlsBounds, TlsFile, TlsProtocols, TlsSettings, VerifyClient,
+};
 pub use uwsgi::UwsgiSettings;
 
 /// Declares a group of settings: its struct with nginx's defaults, and its `Draft`, in which `None` means "not in this

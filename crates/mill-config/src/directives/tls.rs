@@ -28,8 +28,8 @@ pub use clients::VerifyClient;
 pub use file::TlsFile;
 pub(crate) use file::{passwords, tls_file};
 pub use ocsp::ClientOcsp;
-pub use protocols::TlsProtocols;
 pub(crate) use protocols::protocols;
+pub use protocols::{TlsBounds, TlsProtocols};
 pub use sessions::SessionZone;
 
 group! {
@@ -43,6 +43,8 @@ group! {
         passwords: Vec<Text> = Vec::new(),
         /// `ssl_protocols`.
         protocols: TlsProtocols = TlsProtocols::default(),
+        /// `ssl_conf_command MinProtocol` and `MaxProtocol`.
+        bounds: TlsBounds = TlsBounds::default(),
         /// `ssl_ciphers`: those of TLS 1.2 in OpenSSL's words, the best first; `None`: all that there are.
         ciphers: Option<Vec<&'static str>> = None,
         /// `ssl_conf_command Ciphersuites`: the same for TLS 1.3.

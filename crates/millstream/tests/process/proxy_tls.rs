@@ -148,6 +148,10 @@ fn openssls_own_settings_hold_for_handshakes_with_servers_too() {
         ),
         location("old", "command MaxProtocol TLSv1.2;"),
         location(
+            "order",
+            "command MaxProtocol TLSv1.2; proxy_ssl_protocols TLSv1.2 TLSv1.3;",
+        ),
+        location(
             "both",
             "command MaxProtocol TLSv1.2; command Groups P-384; proxy_ssl_ciphers ECDHE-ECDSA-AES256-GCM-SHA384;",
         ),
@@ -185,6 +189,7 @@ fn openssls_own_settings_hold_for_handshakes_with_servers_too() {
     for (path, expected) in [
         ("/suite/", "TLSv1.3 TLS_CHACHA20_POLY1305_SHA256 "),
         ("/old/", "TLSv1.2 ECDHE-ECDSA-"),
+        ("/order/", "TLSv1.2 ECDHE-ECDSA-"),
         ("/both/", "TLSv1.2 ECDHE-ECDSA-AES256-GCM-SHA384 secp384r1"),
         ("/group/", "TLSv1.3 TLS_AES_"),
         ("/unknown/", "TLSv1.3 TLS_AES_"),

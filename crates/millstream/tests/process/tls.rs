@@ -581,6 +581,66 @@ fn ciphers_groups_and_versions_are_those_of_the_configuration() {
 }
 
 #[test]
+fn protocols_and_bounds_of_commands_both_hold_in_any_order_and_are_inherited_each_on_its_own() {
+    let site = Site::new();
+    certify(&site, "a.example", &ECDSA);
+    let outer = "ssl_protocols TLSv1.3; ssl_conf_command MinProtocol TLSv1.3;
+        ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256;";
+    let modes = [
+        ("ssl_protocols TLSv1.2 TLSv1.3;", "", "TLSv1.3 TLS_CHACHA20"),
+        // A command of its own: the outer ones are not inherited, the versions are.
+        (
+            "ssl_conf_command Options ServerPreference;",
+            "",
+            "TLSv1.3 TLS_AES_256",
+        ),
+        (
+            "ssl_conf_command MinProtocol TLSv1.2;",
+            "",
+            "TLSv1.3 TLS_AES_256",
+        ),
+        (
+            "ssl_conf_command MaxProtocol TLSv1.2; ssl_protocols TLSv1.2 TLSv1.3;",
+            "TLSv1.2 ECDHE",
+            "",
+        ),
+        (
+            "ssl_protocols TLSv1.2 TLSv1.3; ssl_conf_command MaxProtocol TLSv1.2;",
+            "TLSv1.2 ECDHE",
+            "",
+        ),
+        (
+            "ssl_protocols TLSv1.2 TLSv1.3; ssl_conf_command MinProtocol TLSv1.3;
+             ssl_conf_command MinProtocol TLSv1.2;",
+            "TLSv1.2 ECDHE",
+            "TLSv1.3 TLS_AES_256",
+        ),
+    ];
+    let addresses: Vec<SocketAddr> = modes.iter().map(|_| free_address()).collect();
+    let mut servers = String::from(outer);
+    for (address, (mode, _, _)) in addresses.iter().zip(modes) {
+        servers += &format!(
+            "server {{ listen {address} ssl; ssl_certificate a.example.pem; ssl_certificate_key a.example.key; {mode}
+             location = /values {{ return 200 \"$ssl_protocol $ssl_cipher\"; }} }}\n"
+        );
+    }
+    site.configure("", &servers);
+    site.start();
+    for (address, (mode, of_12, of_13)) in addresses.into_iter().zip(modes) {
+        for (option, expected) in [("-tls1_2", of_12), ("-tls1_3", of_13)] {
+            let (answer, said) = s_client(address, &[option], REQUEST);
+            match expected {
+                "" => assert!(!answer.contains("200 OK"), "{mode} {option}: {answer}"),
+                _ => assert!(
+                    answer.contains(expected),
+                    "{mode} {option}: {answer}\n{said}"
+                ),
+            }
+        }
+    }
+}
+
+#[test]
 fn an_encrypted_key_is_opened_by_a_line_of_the_password_file_and_a_staple_is_sent() {
     let (site, address) = (Site::new(), free_address());
     certify(&site, "a.example", &ECDSA);
@@ -676,6 +736,11 @@ fn words_of_tls_that_mean_nothing_here_are_named_with_their_line() {
             "ssl_conf_command MaxProtocol TLSv1.1;",
             1,
             "\"TLSv1.1\" leaves no version of TLS",
+        ),
+        (
+            "ssl_conf_command MaxProtocol TLSv1.2; ssl_protocols TLSv1.3;",
+            1,
+            "MinProtocol and MaxProtocol leave no version of TLS",
         ),
         (
             "ssl_conf_command Options UnsafeLegacyRenegotiation;",

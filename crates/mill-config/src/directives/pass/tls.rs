@@ -2,7 +2,7 @@
 
 use crate::Text;
 use crate::config::Template;
-use crate::config::settings::{TlsFile, TlsProtocols, group};
+use crate::config::settings::{TlsBounds, TlsFile, TlsProtocols, group};
 use crate::directive::{
     ALL_LEVELS, ANY_LEVEL, Apply, Arity, Contexts, Directive, Value, many, once,
 };
@@ -17,6 +17,8 @@ group! {
     PassTlsSettings {
         /// `…_ssl_protocols`.
         protocols: TlsProtocols = TlsProtocols::default(),
+        /// `…_ssl_conf_command MinProtocol` and `MaxProtocol`.
+        bounds: TlsBounds = TlsBounds::default(),
         /// `…_ssl_ciphers`: those of TLS 1.2; `None`: all that there are.
         ciphers: Option<Vec<&'static str>> = None,
         /// `…_ssl_conf_command Ciphersuites`: the same for TLS 1.3.
@@ -218,12 +220,14 @@ macro_rules! table {
         Apply::With(|resolver, statement| {
             let command = command(resolver, statement)?;
             let tls = &mut resolver.level.settings.$group;
+            // A block that has commands inherits none, as with nginx.
+            let bounds = tls.bounds.get_or_insert_default();
+            tls.ciphers_13.get_or_insert_default();
+            tls.groups.get_or_insert_default();
             match command {
                 Command::Ciphers13(found) => tls.ciphers_13 = Some(Some(found)),
                 Command::Groups(found) => tls.groups = Some(Some(found)),
-                Command::Protocols(left) => {
-                    tls.protocols = Some(tls.protocols.unwrap_or_default().and(left));
-                }
+                Command::Bound(bound) => bound.set(bounds),
                 Command::Options(options) => without_effects(resolver, statement, &options),
                 Command::Nothing => {}
             }

@@ -1,7 +1,8 @@
 //! `ssl_conf_command` and `…_ssl_conf_command`: settings in the words of OpenSSL's own configuration (SSL_CONF_cmd(3)).
 
 use super::ciphers::ciphers_13;
-use super::{TlsProtocols, groups};
+use super::{TlsBounds, groups};
+use crate::diagnostic::SourcePosition;
 use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver};
 
@@ -10,23 +11,42 @@ pub(crate) enum Command {
     /// Ciphers of TLS 1.3.
     Ciphers13(Vec<&'static str>),
     Groups(Vec<&'static str>),
-    /// The versions that it leaves.
-    Protocols(TlsProtocols),
+    Bound(Bound),
     /// Names, and whether they are switched on.
     Options(Vec<(String, bool)>),
     /// It has no effect, and a notice says so.
     Nothing,
 }
 
+/// `MinProtocol` or `MaxProtocol`.
+pub(crate) struct Bound {
+    is_least: bool,
+    /// Only one of the two versions is left.
+    is_strict: bool,
+    position: SourcePosition,
+}
+
+impl Bound {
+    /// Of several, the last counts, as with OpenSSL.
+    pub(crate) fn set(self, bounds: &mut TlsBounds) {
+        match self.is_least {
+            true => bounds.is_from_13 = self.is_strict,
+            false => bounds.is_to_12 = self.is_strict,
+        }
+        bounds.position = Some(self.position);
+    }
+}
+
 pub(super) fn apply(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let command = command(resolver, statement)?;
     let tls = &mut resolver.level.settings.tls;
+    // A block that has commands inherits none, as with nginx.
+    let bounds = tls.bounds.get_or_insert_default();
+    tls.ciphers_13.get_or_insert_default();
     match command {
         Command::Ciphers13(found) => tls.ciphers_13 = Some(Some(found)),
         Command::Groups(found) => tls.groups = Some(Some(found)),
-        Command::Protocols(left) => {
-            tls.protocols = Some(tls.protocols.unwrap_or_default().and(left));
-        }
+        Command::Bound(bound) => bound.set(bounds),
         Command::Options(options) => set_options(resolver, statement, options),
         Command::Nothing => {}
     }
@@ -60,7 +80,7 @@ pub(crate) fn command(resolver: &mut Resolver<'_>, statement: &Statement) -> App
         }
         "minprotocol" | "maxprotocol" => {
             let is_least = name == "minprotocol";
-            protocols_left(resolver, statement, &word, is_least).map(Command::Protocols)
+            bound(resolver, statement, &word, is_least).map(Command::Bound)
         }
         "options" => Ok(Command::Options(options(&text))),
         _ => {
@@ -72,32 +92,29 @@ pub(crate) fn command(resolver: &mut Resolver<'_>, statement: &Statement) -> App
     }
 }
 
-fn protocols_left(
+fn bound(
     resolver: &Resolver<'_>,
     statement: &Statement,
     word: &Word,
     is_least: bool,
-) -> Applied<TlsProtocols> {
-    let all = TlsProtocols::default();
-    match (word.bytes.as_slice(), is_least) {
-        (b"TLSv1.3", true) => Ok(TlsProtocols {
-            tls12: false,
-            ..all
-        }),
-        (b"TLSv1.2", false) => Ok(TlsProtocols {
-            tls13: false,
-            ..all
-        }),
-        (b"TLSv1.3", false)
-        | (b"TLSv1" | b"TLSv1.1" | b"TLSv1.2" | b"None", true)
-        | (b"None", false) => Ok(all),
+) -> Applied<Bound> {
+    let is_strict = match (word.bytes.as_slice(), is_least) {
+        (b"TLSv1.3", true) | (b"TLSv1.2", false) => true,
+        (b"TLSv1.3" | b"None", false) | (b"TLSv1" | b"TLSv1.1" | b"TLSv1.2" | b"None", true) => {
+            false
+        }
         _ => {
             let message = format!("\"{}\" leaves no version of TLS", word.display());
             let mut refused = resolver.emerg(statement, word, message);
             refused.help = Some(String::from("there are TLSv1.2 and TLSv1.3"));
-            Err(refused)
+            return Err(refused);
         }
-    }
+    };
+    Ok(Bound {
+        is_least,
+        is_strict,
+        position: resolver.emerg(statement, word, "").place,
+    })
 }
 
 fn options(text: &str) -> Vec<(String, bool)> {

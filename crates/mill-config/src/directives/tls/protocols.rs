@@ -1,5 +1,7 @@
 //! `…_protocols`.
 
+use crate::config::LogLevel;
+use crate::diagnostic::{Diagnostic, SourcePosition};
 use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver};
 
@@ -19,13 +21,37 @@ impl Default for TlsProtocols {
     }
 }
 
-impl TlsProtocols {
-    /// The versions that both have.
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self {
-            tls12: self.tls12 && other.tls12,
-            tls13: self.tls13 && other.tls13,
+/// `MinProtocol` and `MaxProtocol` of `…_conf_command`: versions outside of them are not spoken, whatever `…_protocols` names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsBounds {
+    /// Nothing before TLS 1.3.
+    pub is_from_13: bool,
+    /// Nothing after TLS 1.2.
+    pub is_to_12: bool,
+    /// Where the configuration names the last of them.
+    pub position: Option<SourcePosition>,
+}
+
+impl TlsBounds {
+    /// The versions of `protocols` that are within.
+    ///
+    /// # Errors
+    /// There is none; the diagnostic is about the command that leaves none.
+    pub fn within(&self, protocols: TlsProtocols) -> Result<TlsProtocols, Box<Diagnostic>> {
+        let left = TlsProtocols {
+            tls12: protocols.tls12 && !self.is_from_13,
+            tls13: protocols.tls13 && !self.is_to_12,
+        };
+        if left.tls12 || left.tls13 {
+            return Ok(left);
         }
+        let position = self.position.clone().unwrap_or(SourcePosition::None);
+        let message = "MinProtocol and MaxProtocol leave no version of TLS";
+        let mut refused = Diagnostic::new(LogLevel::Emerg, message, position);
+        refused.help = Some(String::from(
+            "change them, or the versions that \"ssl_protocols\" of the same side names",
+        ));
+        Err(Box::new(refused))
     }
 }
 
