@@ -13,8 +13,10 @@ pub enum AlertDescription {
     DecodeError,
     ProtocolVersion,
     InternalError,
+    InappropriateFallback,
     UserCanceled,
     NoRenegotiation,
+    MissingExtension,
     UnrecognizedName,
     Other(u8),
 }
@@ -65,8 +67,10 @@ impl AlertDescription {
             50 => Self::DecodeError,
             70 => Self::ProtocolVersion,
             80 => Self::InternalError,
+            86 => Self::InappropriateFallback,
             90 => Self::UserCanceled,
             100 => Self::NoRenegotiation,
+            109 => Self::MissingExtension,
             112 => Self::UnrecognizedName,
             other => Self::Other(other),
         }
@@ -83,8 +87,10 @@ impl AlertDescription {
             Self::DecodeError => 50,
             Self::ProtocolVersion => 70,
             Self::InternalError => 80,
+            Self::InappropriateFallback => 86,
             Self::UserCanceled => 90,
             Self::NoRenegotiation => 100,
+            Self::MissingExtension => 109,
             Self::UnrecognizedName => 112,
             Self::Other(other) => other,
         }

@@ -17,6 +17,8 @@ pub struct ClientHello {
     pub groups: Vec<u16>,
     /// Early data follows, if the server takes it (RFC 8446 4.2.10).
     pub offers_early_data: bool,
+    /// An extension is not there that TLS 1.3 wants beside those that are (RFC 8446 9.2).
+    pub lacks_extension: bool,
 }
 
 /// What the first bytes of a connection are.
@@ -74,6 +76,7 @@ impl ClientHello {
             ..Self::default()
         };
         rest.vector8()?; // compression methods
+        let mut kinds = [false; 4];
         if rest.0.is_empty() {
             return Some(hello);
         }
@@ -81,6 +84,9 @@ impl ClientHello {
         while !extensions.0.is_empty() {
             let kind = extensions.number16()?;
             let content = extensions.vector16()?;
+            for (is_there, number) in kinds.iter_mut().zip(NEEDED) {
+                *is_there |= kind == number;
+            }
             match kind {
                 SERVER_NAME => hello.server_name = server_name(content),
                 SUPPORTED_GROUPS => {
@@ -96,6 +102,8 @@ impl ClientHello {
                 _ => {}
             }
         }
+        let [groups, shares, signatures, sessions] = kinds;
+        hello.lacks_extension = groups != shares || !(sessions || signatures && groups);
         Some(hello)
     }
 }
@@ -166,6 +174,9 @@ const EARLY_DATA: usize = 42;
 const ALPN: usize = 16;
 const SUPPORTED_VERSIONS: usize = 43;
 
+/// `supported_groups`, `key_share`, `signature_algorithms`, `pre_shared_key`: which of them go together says RFC 8446 9.2.
+const NEEDED: [usize; 4] = [SUPPORTED_GROUPS, 51, 13, 41];
+
 /// With a post-quantum key share a ClientHello has about 1800 bytes; certificates never stand in it.
 pub const HELLO_BYTES_MAX: usize = 16 * 1024;
 
@@ -223,6 +234,7 @@ mod tests {
             ciphers: vec![0x1301],
             alpn: vec![b"h2".to_vec().into_boxed_slice()],
             version: 0x0303,
+            lacks_extension: true,
             ..ClientHello::default()
         };
         assert_eq!(ClientHello::read(&bytes), Beginning::Hello(expected));

@@ -9,7 +9,10 @@ mod early;
 mod fault;
 /// Requests of a client before its handshake is over.
 mod offer;
+/// What peers are told then.
+mod refusal;
 
+use crate::alert::AlertDescription;
 use crate::cipher_names::cipher_name;
 use crate::client_hello::{Beginning, ClientHello, HELLO_BYTES_MAX};
 use crate::facts::{EarlyData, TlsFacts};
@@ -42,6 +45,8 @@ pub(crate) struct Handshake {
     /// Early data that was not taken yet.
     early: Vec<u8>,
     had_early: bool,
+    /// Our side has sealed records, or said that it does from now on.
+    is_sealing: bool,
     /// The client offered early data, and none was taken.
     lacks_early: bool,
     /// What our side sends with its first flight, as a client.
@@ -120,6 +125,7 @@ impl Handshake {
             received: 0,
             early: Vec::new(),
             had_early: false,
+            is_sealing: false,
             lacks_early: false,
             offer: None,
             record_bytes_max: PLAIN_BYTES_MAX,
@@ -153,7 +159,10 @@ impl Handshake {
             }
             let fed = if has_record { end } else { 0 };
             let record = rest.get_mut(..fed).unwrap_or_default();
+            let start = out.len();
             let (discarded, progress) = self.advance(record, out);
+            let flight = out.get(start..).unwrap_or_default();
+            self.is_sealing |= refusal::begins_sealing(flight);
             consumed += discarded;
             self.received += discarded;
             self.seen = fed - discarded;
@@ -165,7 +174,10 @@ impl Handshake {
                 Progress::Blocked if is_opening => return (consumed, Step::Read(HEADER_BYTES)),
                 Progress::Blocked => {}
                 Progress::Over => return (consumed, self.finish()),
-                Progress::Failed(fault) => return (consumed, Step::Failed(fault)),
+                Progress::Failed(fault) => {
+                    self.tell(&fault, start, out);
+                    return (consumed, Step::Failed(fault));
+                }
             }
         }
     }
@@ -177,10 +189,22 @@ impl Handshake {
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> Option<Step> {
-        if bytes.first().is_some_and(|first| *first != TLS_FIRST_BYTE) {
-            return Some(Step::Failed(Fault::NotTls));
+        match bytes.first() {
+            // A ClientHello of SSL 2 begins so (RFC 8446 D.5), and no text.
+            Some(128..) => return Some(self.refuse(AlertDescription::ProtocolVersion, out)),
+            Some(first) if *first != TLS_FIRST_BYTE => return Some(Step::Failed(Fault::NotTls)),
+            _ => {}
         }
-        let hello = match ClientHello::read(bytes) {
+        let read = ClientHello::read(bytes);
+        // What follows a whole message is rustls' to judge.
+        let looked_at = match read {
+            Beginning::Hello(_) => bytes.get(..HEADER_BYTES).unwrap_or_default(),
+            _ => bytes,
+        };
+        if let Some(description) = refusal::of_records(looked_at) {
+            return Some(self.refuse(description, out));
+        }
+        let hello = match read {
             Beginning::Incomplete(needed) if needed <= HELLO_BYTES_MAX + HEADER_BYTES => {
                 return Some(Step::Read(needed));
             }
@@ -200,6 +224,9 @@ impl Handshake {
                 return Some(Step::Failed(Fault::NoCertificate));
             }
         };
+        if let Some(description) = refusal::of_hello(&hello, context.has_tls13) {
+            return Some(self.refuse(description, out));
+        }
         let config = Arc::clone(&context.config);
         self.opened = Some((hello, context));
         match UnbufferedServerConnection::new(config) {
@@ -209,6 +236,24 @@ impl Handshake {
             }
             Err(error) => Some(Step::Failed(Fault::Protocol(error))),
         }
+    }
+
+    /// The alert for a fault for which rustls has none, while our side does not seal.
+    fn tell(&self, fault: &Fault, start: usize, out: &mut Vec<u8>) {
+        if let Fault::Protocol(error) = fault
+            && out.len() == start
+            && !self.is_sealing
+            && let Some(description) = refusal::of_error(error)
+        {
+            out.extend(refusal::record(description));
+        }
+    }
+
+    /// Ends with an alert in clear.
+    fn refuse(&mut self, description: AlertDescription, out: &mut Vec<u8>) -> Step {
+        out.extend(refusal::record(description));
+        self.role = Role::Over;
+        Step::Failed(Fault::FirstFlight(description))
     }
 
     fn advance(&mut self, record: &mut [u8], out: &mut Vec<u8>) -> (usize, Progress) {

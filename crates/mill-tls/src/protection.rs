@@ -68,14 +68,14 @@ impl Opener {
         body: &mut [u8],
     ) -> Result<Opened, AlertDescription> {
         let keys = &mut self.0;
+        if keys.layout == Layout::Tls13 && header.content_type != ContentType::ApplicationData {
+            return Err(AlertDescription::UnexpectedMessage);
+        }
         let start = keys.layout.explicit_nonce_bytes();
         let overhead = start + keys.layout.inner_type_bytes() + TAG_BYTES;
         let Some(len) = body.len().checked_sub(overhead) else {
             return Err(AlertDescription::BadRecordMac);
         };
-        if keys.layout == Layout::Tls13 && header.content_type != ContentType::ApplicationData {
-            return Err(AlertDescription::UnexpectedMessage);
-        }
         if keys.layout == Layout::Tls13 && body.len() > TLS13_BODY_BYTES_MAX {
             return Err(AlertDescription::RecordOverflow);
         }

@@ -40,6 +40,7 @@ pub struct ServerContext {
     pub(crate) config: Arc<ServerConfig>,
     client_check: Option<ClientCheck>,
     record_bytes_max: usize,
+    pub(crate) has_tls13: bool,
 }
 
 /// What a server is configured with.
@@ -105,8 +106,7 @@ impl ServerContext {
         config.alpn_protocols = alpn(true);
         Self {
             config: Arc::new(config),
-            client_check: self.client_check.clone(),
-            record_bytes_max: self.record_bytes_max,
+            ..self.clone()
         }
     }
 
@@ -136,12 +136,14 @@ impl ServerContext {
     /// The error is rustls' own words for settings that exclude each other.
     pub fn new(settings: ServerSettings<'_>, sessions: &Sessions) -> Result<Self, String> {
         let client_check = settings.client_check.clone();
+        let has_tls13 = settings.tls13;
         let record_bytes_max = settings.record_bytes_max.clamp(1, PLAIN_BYTES_MAX);
         let config = server_config(settings, sessions).map_err(|error| error.to_string())?;
         Ok(Self {
             config: Arc::new(config),
             client_check,
             record_bytes_max,
+            has_tls13,
         })
     }
 

@@ -43,9 +43,10 @@ impl<E: Engine> Connection<E> {
                 );
                 self.log_error(LogLevel::Error, text);
             }
-            Fault::NotTls | Fault::Rejected | Fault::Protocol(_) => self.log_info(format_args!(
-                "SSL_do_handshake() failed (SSL: {fault}) while SSL handshaking"
-            )),
+            Fault::NotTls | Fault::Rejected | Fault::FirstFlight(_) | Fault::Protocol(_) => self
+                .log_info(format_args!(
+                    "SSL_do_handshake() failed (SSL: {fault}) while SSL handshaking"
+                )),
         }
     }
 

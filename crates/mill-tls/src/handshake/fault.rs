@@ -12,6 +12,8 @@ pub enum Fault {
     Rejected,
     /// The certificate for this name has not come yet.
     NoCertificate,
+    /// A client's first flight was refused before rustls saw it, and the client was told this.
+    FirstFlight(AlertDescription),
     /// rustls' own words.
     Protocol(rustls::Error),
     /// The peer has ended the connection.
@@ -50,6 +52,9 @@ impl fmt::Display for Fault {
             Self::NotTls => formatter.write_str("http request"),
             Self::Rejected => formatter.write_str("handshake rejected"),
             Self::NoCertificate => formatter.write_str("the certificate has not been issued yet"),
+            Self::FirstFlight(description) => {
+                write!(formatter, "first flight refused: {description:?}")
+            }
             Self::Protocol(error) => write!(formatter, "{error}"),
             Self::Closed => formatter.write_str("peer closed connection in SSL handshake"),
             Self::Record(description) => write!(formatter, "{description:?}"),

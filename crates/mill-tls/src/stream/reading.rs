@@ -202,10 +202,12 @@ impl<S: Stream> TlsStream<S> {
         }
     }
 
-    /// Tells the peer why, and ends.
+    /// Tells the peer why, and ends; one that has ended itself is told nothing (RFC 8446 6.2).
     fn refuse(&self, description: AlertDescription) {
         self.worker.count(|counters| counters.records_refused += 1);
-        self.seal_message(ContentType::Alert, &Alert::fatal(description).emit());
+        if description != AlertDescription::CloseNotify {
+            self.seal_message(ContentType::Alert, &Alert::fatal(description).emit());
+        }
         *self.state.borrow_mut() = State::Failed(StreamError::Tls, Fault::Record(description));
     }
 }
@@ -242,7 +244,7 @@ impl Established {
         while !content.is_empty() {
             let (head, rest) = content
                 .split_first_chunk::<4>()
-                .ok_or(AlertDescription::DecodeError)?;
+                .ok_or(AlertDescription::UnexpectedMessage)?;
             let [kind, high, middle, low] = *head;
             let len = u32::from_be_bytes([0, high, middle, low]) as usize;
             let (body, rest) = rest

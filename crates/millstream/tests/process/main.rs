@@ -76,6 +76,8 @@ mod stapling;
 /// Connections that are passed on as they are.
 mod stream;
 mod tls;
+/// What clients that break rules are told.
+mod tls_alerts;
 
 /// Files on a disk that is slow, or does not answer.
 mod slow_disk;
