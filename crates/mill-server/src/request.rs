@@ -7,7 +7,7 @@
 mod connection_facts;
 
 /// Whether the client's certificate is revoked.
-pub(crate) mod revocation;
+mod revocation;
 
 /// The making of a request from a head, and the server that its host names.
 pub(crate) mod arrival;

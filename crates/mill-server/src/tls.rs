@@ -2,6 +2,8 @@
 
 /// Which server answers.
 pub(crate) mod choice;
+/// Whether certificates of clients are revoked.
+pub(crate) mod revocation;
 /// Certificates for status and metrics.
 pub mod served;
 /// Answers of OCSP.
@@ -9,7 +11,6 @@ mod stapling;
 
 use crate::acme::AcmeSite;
 use crate::local::Local;
-use crate::request::revocation::OcspAnswers;
 use crate::site::Site;
 use mill_config::Text;
 use mill_config::config::LogLevel;
@@ -28,6 +29,7 @@ use mill_tls::client_context::{ClientContext, ClientSettings};
 use mill_tls::server_check::Trusted;
 use mill_tls::server_context::{ServerContext, ServerSettings, Sessions, all_cipher_names};
 use mill_tls::tickets::TicketSecret;
+use revocation::OcspAnswers;
 use stapling::Staples;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -115,20 +115,6 @@ const fn later(name: &'static str, reason: &'static str) -> Directive {
     }
 }
 
-/// Not there yet, and a client could be let in that must not: refused.
-const fn refused(name: &'static str) -> Directive {
-    Directive {
-        name,
-        contexts: STREAM_LEVELS,
-        arity: Arity::AtLeast(1),
-        default: None,
-        doc: "Checks client certificates.",
-        repeats: true,
-        apply: Apply::NotYet("ngx_http_ssl_module"),
-        unread: None,
-    }
-}
-
 macro_rules! file {
     ($name:literal, $field:ident, $what:literal, $doc:literal) => {
         once(
@@ -406,7 +392,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "ssl_ocsp",
-        HTTP_SERVER,
+        LEVELS,
         Arity::Exactly(1),
         "off",
         Apply::With(|resolver, statement| {
@@ -418,7 +404,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "ssl_ocsp_responder",
-        HTTP_SERVER,
+        LEVELS,
         Arity::Exactly(1),
         "",
         Apply::With(|resolver, statement| {
@@ -430,7 +416,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
     once(
         "ssl_ocsp_cache",
-        HTTP_SERVER,
+        LEVELS,
         Arity::Exactly(1),
         "off",
         Apply::With(|resolver, statement| {
@@ -440,7 +426,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         }),
         "A zone of answers about the certificates of clients, shared by all workers.",
     ),
-    refused("ssl_ocsp"),
 ];
 
 /// The path of a file for secrets.

@@ -4,8 +4,9 @@ use super::SessionStatus;
 use super::session::Session;
 use crate::connection::Connection;
 use crate::local::Local;
+use crate::tls::revocation::{Asking, words};
 use mill_config::config::LogLevel;
-use mill_config::config::settings::VerifyClient;
+use mill_config::config::settings::{ClientOcsp, VerifyClient};
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_tls::client_check::Verified;
@@ -54,10 +55,11 @@ pub(super) async fn handshake<E: Engine>(
         }
     }
     session.facts = connection.facts(true);
-    match session.facts.tls.get() {
-        Some(facts) => check_certificate(session, facts, local),
-        None => Ok(()),
-    }
+    let Some(facts) = session.facts.tls.get() else {
+        return Ok(());
+    };
+    check_certificate(session, facts, local)?;
+    check_revocation(session, facts, local).await
 }
 
 fn fail<E: Engine>(fault: Fault, error: StreamError, session: &Session, local: &Local<E>) {
@@ -93,6 +95,30 @@ fn check_certificate<E: Engine>(
         _ => return Ok(()),
     };
     let line = format_args!("{line} while SSL handshaking");
+    session.log_error(LogLevel::Info, line, local);
+    Err(SessionStatus::INTERNAL)
+}
+
+/// `ssl_ocsp`. Without an answer the client is refused.
+async fn check_revocation<E: Engine>(
+    session: &Session,
+    facts: &TlsFacts,
+    local: &Local<E>,
+) -> Result<(), SessionStatus> {
+    let settings = &session.server.settings;
+    if settings.tls.ocsp == ClientOcsp::Off || facts.verified != Verified::Success {
+        return Ok(());
+    }
+    let asking = Asking {
+        site: &session.site,
+        settings: &settings.tls,
+        resolver: &settings.resolver,
+        log: &|level, line| session.log_error(level, line, local),
+    };
+    let Some(words) = words(asking.about(facts, local).await) else {
+        return Ok(());
+    };
+    let line = format_args!("client SSL certificate verify error: {words} while SSL handshaking");
     session.log_error(LogLevel::Info, line, local);
     Err(SessionStatus::INTERNAL)
 }

@@ -1,6 +1,6 @@
 //! What a handshake has agreed on, and the client's certificate.
 
-use crate::request::revocation;
+use crate::tls::revocation;
 use mill_config::config::ClientCertificatePart;
 use mill_http::date::DateTime;
 use mill_http::escape::{EscapeSet, escape_uri};

@@ -200,3 +200,40 @@ fn clients_are_let_in_only_if_their_issuer_says_that_the_certificate_is_good() {
         "{stderr}"
     );
 }
+
+/// What a session with this certificate is told.
+fn said_to(site: &Site, client: &str, address: SocketAddr) -> String {
+    let output = Command::new("openssl")
+        .args(["s_client", "-quiet", "-connect", &address.to_string()])
+        .args(["-cert", &format!("{client}.pem")])
+        .args(["-key", &format!("{client}.key")])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .current_dir(site.path(""))
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn sessions_of_stream_are_let_in_only_if_the_issuer_says_that_the_certificate_is_good() {
+    let (site, address, at) = (Site::new(), free_address(), free_address());
+    let responder = Responder::start(&site, at);
+    let server = format!(
+        "stream {{ server {{ listen {address} ssl; ssl_certificate good.example.pem;
+         ssl_certificate_key good.example.key; ssl_verify_client on; ssl_client_certificate ca.pem;
+         ssl_ocsp on; return \"$ssl_client_verify\"; }} }}"
+    );
+    site.configure(&server, "");
+    site.start();
+    assert_eq!(said_to(&site, "good.example", address), "SUCCESS");
+    assert_eq!(said_to(&site, "revoked.example", address), "");
+    site.wait_for_log(
+        "client SSL certificate verify error: certificate revoked while SSL handshaking",
+    );
+    drop(responder);
+    assert_eq!(said_to(&site, "good.example", address), "");
+    site.wait_for_log(
+        "client SSL certificate verify error: certificate status request failed while SSL handshaking",
+    );
+}
