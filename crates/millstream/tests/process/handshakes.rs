@@ -356,20 +356,29 @@ fn check_early_loads(address: SocketAddr, without: SocketAddr) {
         [20, 20, 19, 9, 0, 0],
     );
     fs::remove_file(&file).unwrap();
-    // What is answered 425 is sent again behind the handshake; a server that has seen its end meanwhile answers at once.
-    let late = counters(&format!("-c 1 -n 20 --tls-early {one} {url}late"));
-    let count = |name: &str| late[name].as_u64().unwrap();
-    assert_eq!(
-        (count("answered"), count("statuses_bad")),
-        (20, 0),
-        "{late}"
-    );
-    let again = count("early_too_early");
-    assert!(0 < again && again <= count("early_accepted"), "{late}");
+    check_answers_too_early(&format!("-c 1 -n 20 --tls-early {one} {url}late"));
     check_load(
         &format!("-n 10 --tls-early {one} https://{without}/"),
         [10, 10, 9, 0, 0, 0],
     );
+}
+
+/// What is answered 425 is sent again behind the handshake. A server that has seen the handshake's end when it comes to
+/// the request answers at once, which a whole load may meet, so that loads are run until one was told 425.
+fn check_answers_too_early(load: &str) {
+    let again = (0..20).find_map(|_| {
+        let late = counters(load);
+        let count = |name: &str| late[name].as_u64().unwrap();
+        assert_eq!(
+            (count("answered"), count("statuses_bad")),
+            (20, 0),
+            "{late}"
+        );
+        let again = count("early_too_early");
+        assert!(again <= count("early_accepted"), "{late}");
+        (again > 0).then_some(again)
+    });
+    assert!(again.is_some(), "no load was told 425: {load}");
 }
 
 #[test]
