@@ -59,7 +59,12 @@ pub(super) async fn handshake<E: Engine>(
         return Ok(());
     };
     check_certificate(session, facts, local)?;
-    check_revocation(session, facts, local).await
+    let settings = &session.server.settings.tls;
+    if settings.ocsp == ClientOcsp::Off || facts.verified != Verified::Success {
+        return Ok(());
+    }
+    // A box of its own: other sessions don't hold the memory of a question.
+    Box::pin(check_revocation(session, facts, local)).await
 }
 
 fn fail<E: Engine>(fault: Fault, error: StreamError, session: &Session, local: &Local<E>) {
@@ -106,9 +111,6 @@ async fn check_revocation<E: Engine>(
     local: &Local<E>,
 ) -> Result<(), SessionStatus> {
     let settings = &session.server.settings;
-    if settings.tls.ocsp == ClientOcsp::Off || facts.verified != Verified::Success {
-        return Ok(());
-    }
     let asking = Asking {
         site: &session.site,
         settings: &settings.tls,
