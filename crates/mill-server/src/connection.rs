@@ -36,7 +36,6 @@ use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::{Duration, Instant};
 use mill_tls::transport::{Transport, TransportOf};
-use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -87,11 +86,12 @@ pub fn serve<E: Engine>(
     listener: Rc<ListenerContext>,
     local: Rc<Local<E>>,
 ) -> impl Future<Output = ()> {
-    let stream = match listener.server_choice(|| stream.local()) {
+    let number = local.next_connection_number();
+    let stream = match listener.server_choice::<E>(&stream, number, &local) {
         None => Transport::Tcp(stream),
         Some(choice) => Transport::server(stream, choice, local.tls.clone()),
     };
-    let mut connection = Connection::new(stream, listener, local);
+    let mut connection = Connection::new(stream, number, listener, local);
     async move {
         if connection.listener.is_stream() {
             session::log_accepted(&connection);
@@ -162,10 +162,14 @@ fn carry<E: Engine>(mut connection: Connection<E>) -> impl Future<Output = ()> {
 }
 
 impl<E: Engine> Connection<E> {
-    fn new(stream: TransportOf<E>, listener: Rc<ListenerContext>, local: Rc<Local<E>>) -> Self {
+    fn new(
+        stream: TransportOf<E>,
+        number: u64,
+        listener: Rc<ListenerContext>,
+        local: Rc<Local<E>>,
+    ) -> Self {
         let started = local.scheduler.now();
         let deadline = started + listener.header_timeout();
-        let number = local.next_connection_number();
         let mut counters = local.counters.borrow_mut();
         counters.connections_accepted += 1;
         counters.connections_handled += 1;
@@ -418,17 +422,10 @@ impl<E: Engine> Connection<E> {
     }
 
     fn new_facts(&self, proxy_header: Option<Box<[u8]>>) -> Rc<ConnectionFacts> {
+        let peer = self.stream.peer();
         Rc::new(ConnectionFacts {
-            number: self.number,
-            listener: self.listener.id,
-            peer: self.stream.peer(),
-            reached: OnceCell::new(),
-            listening_at: self.listener.address.clone(),
             proxy_header,
-            tls: OnceCell::new(),
-            lacks_tls: Cell::new(false),
-            transport: Cell::new(None),
-            started: self.started,
+            ..ConnectionFacts::new(self.number, &self.listener, peer, self.started)
         })
     }
 }

@@ -1,16 +1,20 @@
 //! The listener that a connection was accepted by.
 
+use crate::local::Local;
+use crate::request::ConnectionFacts;
 use crate::site::Site;
-use crate::tls::choice::{OnlyServer, ServerOfName};
+use crate::tls::choice::{Awaited, OnlyServer, ServerOfName};
 use mill_config::config::settings::Http2Settings;
 use mill_config::config::{Http, ListenAddress, Listener, Server, StreamListener};
 use mill_http::h2::frame::ID_MAX;
 use mill_http::h2::settings::Settings;
 use mill_http::limits::{HeadRules, NameRules};
 use mill_runtime::address::Address;
+use mill_runtime::engine::Engine;
+use mill_runtime::stream::Stream;
 use mill_runtime::time::Duration;
 use mill_tls::server_context::ServerChoice;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -154,27 +158,44 @@ impl ListenerContext {
         self.http2_settings.get()
     }
 
-    /// How handshakes are answered on connections to this local address; `None` if they are in clear. `local` is called
-    /// only if some are not.
-    pub fn server_choice(&self, local: impl FnOnce() -> Address) -> Option<Rc<dyn ServerChoice>> {
+    /// How handshakes are answered on this connection, which has this number; `None` if it is in clear. Asks for its
+    /// addresses only if the answer depends on them.
+    pub fn server_choice<E: Engine>(
+        &self,
+        stream: &E::Stream,
+        number: u64,
+        local: &Rc<Local<E>>,
+    ) -> Option<Rc<dyn ServerChoice>> {
         if !self.ssl.get() {
             return None;
         }
         let site = self.site();
         let listener = self.listener.get();
-        let local = ip_of(&local()).map(|address| address.ip());
+        let address = stream.local();
+        let at = ip_of(&address).map(|address| address.ip());
+        let facts = site.tls.has_evaluated().then(|| ConnectionFacts {
+            reached: OnceCell::from(address),
+            ..ConnectionFacts::new(number, self, stream.peer(), local.scheduler.now())
+        });
+        let awaited = Awaited::new(local, facts, listener);
         if let Some(listener) = stream_listener(&site, listener) {
-            let host = listener.host_for(local);
+            let host = listener.host_for(at);
             let context = host.ssl.then(|| site.tls.of_stream(&host.server))??;
-            return Some(Rc::new(OnlyServer(context.clone())));
+            return Some(Rc::new(OnlyServer {
+                context: context.clone(),
+                server: Arc::clone(&host.server),
+                awaited,
+                site,
+            }));
         }
-        let hosts = http(&site)?.listeners.get(listener)?.hosts_for(local);
+        let hosts = http(&site)?.listeners.get(listener)?.hosts_for(at);
         let is_ssl = hosts.ssl;
         is_ssl.then(|| -> Rc<dyn ServerChoice> {
             Rc::new(ServerOfName {
                 site,
                 listener,
-                local,
+                local: at,
+                awaited,
             })
         })
     }

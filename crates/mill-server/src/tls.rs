@@ -2,6 +2,8 @@
 
 /// Which server answers.
 pub(crate) mod choice;
+/// Certificates that handshakes load.
+pub(crate) mod evaluated;
 /// Whether certificates of clients are revoked.
 pub(crate) mod revocation;
 /// Certificates for status and metrics.
@@ -12,6 +14,7 @@ mod stapling;
 use crate::acme::AcmeSite;
 use crate::local::Local;
 use crate::site::Site;
+use evaluated::EvaluatedCertificates;
 use mill_config::Text;
 use mill_config::config::LogLevel;
 use mill_config::config::acme::AcmeOrder;
@@ -44,7 +47,9 @@ pub struct TlsSite {
     /// To servers, by the address of the settings of locations that share them.
     clients: BTreeMap<usize, (Arc<PassTlsSettings>, ClientContext)>,
     /// Of servers of `stream`, by their index.
-    streams: Vec<Option<ServerContext>>,
+    streams: Vec<Option<StreamContext>>,
+    /// Some certificates are loaded by handshakes.
+    has_evaluated: bool,
     /// Goes on over reloads, so that sessions do.
     sessions: Sessions,
     /// Certificates that come while the server runs.
@@ -73,6 +78,7 @@ impl TlsSite {
             contexts: BTreeMap::new(),
             clients: BTreeMap::new(),
             streams: Vec::new(),
+            has_evaluated: false,
             sessions: previous.map_or_else(
                 || Sessions::new(secret.cloned()),
                 |previous| previous.sessions.clone(),
@@ -113,7 +119,10 @@ impl TlsSite {
             self.add(&settings.tls, None, &settings.resolver, previous)?;
             let known = self.contexts.get(&key_of(&settings.tls, None));
             let protocols = settings.stream.alpn.iter().map(|name| name.to_vec());
-            let context = known.map(|known| known.http1.with_protocols(protocols));
+            let context = known.map(|known| StreamContext {
+                context: known.http1.with_protocols(protocols),
+                evaluated: known.evaluated.clone(),
+            });
             self.streams.push(context);
         }
         for settings in config.stream.iter().flat_map(|stream| &stream.tls_passes) {
@@ -152,7 +161,10 @@ impl TlsSite {
         if is_without || self.contexts.contains_key(&place) {
             return Ok(());
         }
-        let mut http1 = self.context(settings, resolver, previous)?;
+        let certified = self.certified(settings, resolver, previous)?;
+        let evaluated = EvaluatedCertificates::new(settings, &certified);
+        self.has_evaluated |= evaluated.is_some();
+        let mut http1 = self.context(settings, certified)?;
         if let Some(slot) = &slot {
             http1 = http1.with_slot(slot);
         }
@@ -161,17 +173,19 @@ impl TlsSite {
             awaited: slot.filter(|_| settings.certificates.iter().all(TlsFile::is_of_acme)),
             http2: http1.with_http2(),
             http1,
+            evaluated,
         };
         self.contexts.insert(place, contexts);
         Ok(())
     }
 
-    fn context(
+    /// Loads the certificates whose names are text.
+    fn certified(
         &mut self,
         settings: &TlsSettings,
         resolver: &ResolverSettings,
         previous: Option<&Self>,
-    ) -> Result<ServerContext, Box<Diagnostic>> {
+    ) -> Result<Vec<Certified>, Box<Diagnostic>> {
         let pairs = settings.certificates.iter().enumerate();
         let pairs = pairs.map(|(at, certificate)| match settings.keys.get(at) {
             Some(key) => Ok((certificate, key)),
@@ -192,7 +206,8 @@ impl TlsSite {
                 );
                 return Err(refused(key, message));
             }
-            if certificate.is_of_acme() {
+            let is_evaluated = certificate.evaluated.is_some() || key.evaluated.is_some();
+            if certificate.is_of_acme() || is_evaluated {
                 continue;
             }
             let loaded = load(certificate, key, &settings.passwords)?;
@@ -207,6 +222,14 @@ impl TlsSite {
                 }
             });
         }
+        Ok(certified)
+    }
+
+    fn context(
+        &self,
+        settings: &TlsSettings,
+        certified: Vec<Certified>,
+    ) -> Result<ServerContext, Box<Diagnostic>> {
         let ciphers = all_ciphers(settings);
         let protocols = settings.bounds.within(settings.protocols)?;
         let ticket_keys = settings.session_ticket_keys.iter();
@@ -251,7 +274,7 @@ impl TlsSite {
     }
 
     /// What a server of `stream` answers handshakes with; `None` if it has no certificate.
-    pub(crate) fn of_stream(&self, server: &StreamServer) -> Option<&ServerContext> {
+    pub(crate) fn of_stream(&self, server: &StreamServer) -> Option<&StreamContext> {
         self.streams.get(server.index)?.as_ref()
     }
 
@@ -259,6 +282,11 @@ impl TlsSite {
     fn of(&self, server: &Server) -> Option<&Contexts> {
         self.contexts
             .get(&key_of(&server.location.tls, acme_order(server)))
+    }
+
+    /// Whether some certificates are loaded by handshakes.
+    pub(crate) const fn has_evaluated(&self) -> bool {
+        self.has_evaluated
     }
 
     /// Starts the tasks that fetch answers of OCSP.
@@ -463,6 +491,16 @@ struct Contexts {
     http1: ServerContext,
     /// Where HTTP/2 is offered as well.
     http2: ServerContext,
+    /// Certificates that are loaded for each handshake, if some are.
+    evaluated: Option<Arc<EvaluatedCertificates>>,
+}
+
+/// What the handshakes of a server of `stream` are answered with.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamContext {
+    context: ServerContext,
+    /// Certificates that are loaded for each handshake, if some are.
+    evaluated: Option<Arc<EvaluatedCertificates>>,
 }
 
 /// The servers of addresses with `ssl`.

@@ -29,8 +29,9 @@ use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
-pub use fault::Fault;
+pub use fault::{Absence, Fault};
 use offer::Offer;
 
 /// A handshake that is under way.
@@ -60,8 +61,8 @@ pub(crate) struct Handshake {
 
 /// A side of a handshake.
 enum Role {
-    /// A server that has not seen the ClientHello.
-    Choosing(Rc<dyn ServerChoice>),
+    /// A server that has not seen the ClientHello, or has seen it and is being chosen by it.
+    Choosing(Rc<dyn ServerChoice>, Option<ClientHello>),
     Server(Box<UnbufferedServerConnection>),
     Client(Box<UnbufferedClientConnection>),
     /// It has ended, or failed.
@@ -73,6 +74,8 @@ enum Role {
 pub(crate) enum Step {
     /// This many unread bytes, not counting those that were consumed now.
     Read(usize),
+    /// The ClientHello is there: [`Handshake::poll_choice`].
+    Choose,
     /// The dear part comes next: the exchange of keys, and a signature. Nothing was consumed.
     Admission,
     Established(Box<Secured>),
@@ -103,7 +106,7 @@ pub(crate) enum Updates {
 
 impl Handshake {
     pub(crate) fn server(choice: Rc<dyn ServerChoice>) -> Self {
-        Self::new(Role::Choosing(choice))
+        Self::new(Role::Choosing(choice, None))
     }
 
     pub(crate) fn client(config: Arc<rustls::ClientConfig>, name: ServerName<'static>) -> Self {
@@ -137,10 +140,8 @@ impl Handshake {
     /// Takes the unread bytes; returns how many are consumed, and what is needed next. What is to be sent is added to
     /// `out`, also behind a failure.
     pub(crate) fn on_bytes(&mut self, bytes: &mut [u8], out: &mut Vec<u8>) -> (usize, Step) {
-        if let Role::Choosing(choice) = &self.role {
-            let choice = Rc::clone(choice);
-            let step = self.choose(&*choice, bytes, out);
-            return (0, step.unwrap_or(Step::Admission));
+        if let Role::Choosing(..) = &self.role {
+            return (0, self.open(bytes, out));
         }
         let mut consumed = 0;
         loop {
@@ -182,17 +183,12 @@ impl Handshake {
         }
     }
 
-    /// Chooses how to answer by the ClientHello. `None`: chosen, go on.
-    fn choose(
-        &mut self,
-        choice: &dyn ServerChoice,
-        bytes: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Option<Step> {
+    /// Reads the ClientHello.
+    fn open(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Step {
         match bytes.first() {
             // A ClientHello of SSL 2 begins so (RFC 8446 D.5), and no text.
-            Some(128..) => return Some(self.refuse(AlertDescription::ProtocolVersion, out)),
-            Some(first) if *first != TLS_FIRST_BYTE => return Some(Step::Failed(Fault::NotTls)),
+            Some(128..) => return self.refuse(AlertDescription::ProtocolVersion, out),
+            Some(first) if *first != TLS_FIRST_BYTE => return Step::Failed(Fault::NotTls),
             _ => {}
         }
         let read = ClientHello::read(bytes);
@@ -202,26 +198,53 @@ impl Handshake {
             _ => bytes,
         };
         if let Some(description) = refusal::of_records(looked_at) {
-            return Some(self.refuse(description, out));
+            return self.refuse(description, out);
         }
         let hello = match read {
             Beginning::Incomplete(needed) if needed <= HELLO_BYTES_MAX + HEADER_BYTES => {
-                return Some(Step::Read(needed));
+                return Step::Read(needed);
             }
             Beginning::Hello(hello) => hello,
             Beginning::Incomplete(_) | Beginning::Unknown => ClientHello::default(),
         };
-        let context = match choice.choose(&hello) {
+        if let Role::Choosing(_, opened) = &mut self.role {
+            *opened = Some(hello);
+        }
+        Step::Choose
+    }
+
+    /// Chooses how to answer the ClientHello, once that is there; until then there is no poll. What is to be sent is added
+    /// to `out`.
+    pub(crate) fn poll_choice(&mut self, out: &mut Vec<u8>) -> Option<Poll<Step>> {
+        let Role::Choosing(choice, opened) = &mut self.role else {
+            return None;
+        };
+        let Poll::Ready(chosen) = choice.poll_choose(opened.as_ref()?) else {
+            return Some(Poll::Pending);
+        };
+        let hello = opened.take()?;
+        let step = self.take_choice(hello, chosen, out);
+        Some(Poll::Ready(step.unwrap_or(Step::Admission)))
+    }
+
+    /// `None`: go on.
+    fn take_choice(
+        &mut self,
+        hello: ClientHello,
+        choice: Choice,
+        out: &mut Vec<u8>,
+    ) -> Option<Step> {
+        let context = match choice {
             Choice::Take(context) => context,
             Choice::Reject => {
                 out.extend(UNRECOGNIZED_NAME);
                 self.role = Role::Over;
                 return Some(Step::Failed(Fault::Rejected));
             }
-            Choice::NoCertificate => {
+            Choice::NoCertificate(absence) => {
                 out.extend(INTERNAL_ERROR);
                 self.role = Role::Over;
-                return Some(Step::Failed(Fault::NoCertificate));
+                return Some(Step::Failed(Fault::NoCertificate(absence)));
             }
         };
         if let Some(description) = refusal::of_hello(&hello, context.has_tls13) {
@@ -289,7 +312,7 @@ impl Handshake {
                 }
                 (discarded, over_when(progress, connection))
             }
-            Role::Choosing(_) | Role::Over => (0, Progress::Failed(Fault::Closed)),
+            Role::Choosing(..) | Role::Over => (0, Progress::Failed(Fault::Closed)),
         }
     }
 
@@ -332,7 +355,7 @@ impl Handshake {
                 let version = version_of(kernel.protocol_version());
                 (facts, secrets, Updates::Client(kernel), version)
             }
-            Role::Choosing(_) | Role::Over => return Err(rustls::Error::HandshakeNotComplete),
+            Role::Choosing(..) | Role::Over => return Err(rustls::Error::HandshakeNotComplete),
         };
         self.add_opened(&mut facts);
         let (offered, unsent) = self.offer.take().map(Offer::end).unwrap_or_default();
@@ -487,7 +510,7 @@ fn next_record_end(bytes: &[u8], seen: usize) -> Result<usize, ()> {
 impl fmt::Debug for Handshake {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let role = match self.role {
-            Role::Choosing(_) => "a server that waits for the ClientHello",
+            Role::Choosing(..) => "a server that waits for the ClientHello",
             Role::Server(_) => "server",
             Role::Client(_) => "client",
             Role::Over => "over",

@@ -53,6 +53,8 @@ mod self_signed;
 pub mod server_check;
 /// Which settings answer a handshake.
 pub mod server_context;
+/// Names of servers.
+pub mod server_name;
 /// Sessions that the server keeps.
 mod session_cache;
 /// Algorithms of signatures.

@@ -6,6 +6,7 @@ use crate::cipher_names::cipher_name;
 use crate::client_check::{AnyCertificate, ClientCheck, Verified};
 use crate::client_hello::ClientHello;
 use crate::groups::group_name;
+use crate::handshake::Absence;
 use crate::key_log::KeyLog;
 use crate::record::PLAIN_BYTES_MAX;
 use crate::session_cache::{SessionCache, SessionZone};
@@ -17,10 +18,13 @@ use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 /// The server for a ClientHello: chosen for each handshake, before rustls sees it.
 pub trait ServerChoice: fmt::Debug {
-    fn choose(&self, hello: &ClientHello) -> Choice;
+    /// Pending while a certificate is being loaded: the task that waits for the connection is woken then, and asks again
+    /// with the same ClientHello.
+    fn poll_choose(&self, hello: &ClientHello) -> Poll<Choice>;
 }
 
 /// How a handshake is answered.
@@ -30,8 +34,8 @@ pub enum Choice {
     Take(ServerContext),
     /// By the alert `unrecognized_name`.
     Reject,
-    /// By the alert `internal_error`: the certificate has not come yet.
-    NoCertificate,
+    /// By the alert `internal_error`.
+    NoCertificate(Absence),
 }
 
 /// A server's settings as rustls takes them; shared by all workers.
@@ -114,6 +118,16 @@ impl ServerContext {
     pub fn with_protocols(&self, protocols: impl Iterator<Item = Vec<u8>>) -> Self {
         let mut config = ServerConfig::clone(&self.config);
         config.alpn_protocols = protocols.collect();
+        Self {
+            config: Arc::new(config),
+            ..self.clone()
+        }
+    }
+
+    /// The same with these certificates and no others: those that were loaded for one handshake.
+    pub fn with_certified(&self, certified: Vec<Certified>) -> Self {
+        let mut config = ServerConfig::clone(&self.config);
+        config.cert_resolver = Arc::new(Certificates(certified));
         Self {
             config: Arc::new(config),
             ..self.clone()

@@ -44,7 +44,8 @@ pub use rewrite::RewriteSettings;
 pub use scgi::ScgiSettings;
 pub use stream::StreamSettings;
 pub use tls::{
-    ClientOcsp, SessionZone, TlsBounds, TlsFile, TlsProtocols, TlsSettings, VerifyClient,
+    CertificateCache, ClientOcsp, EvaluatedName, SessionZone, TlsBounds, TlsFile, TlsProtocols,
+    TlsSettings, VerifyClient,
 };
 pub use uwsgi::UwsgiSettings;
 

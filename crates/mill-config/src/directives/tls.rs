@@ -1,5 +1,7 @@
 //! TLS to clients: `ssl_…`.
 
+/// Certificates that are kept.
+mod certificate_cache;
 /// Sets of ciphers.
 pub(crate) mod ciphers;
 /// What clients show of themselves.
@@ -24,8 +26,9 @@ use crate::directive::{
 };
 use std::time::Duration;
 
+pub use certificate_cache::CertificateCache;
 pub use clients::VerifyClient;
-pub use file::TlsFile;
+pub use file::{EvaluatedName, TlsFile};
 pub(crate) use file::{passwords, tls_file};
 pub use ocsp::ClientOcsp;
 pub(crate) use protocols::protocols;
@@ -39,6 +42,8 @@ group! {
         certificates: Vec<TlsFile> = Vec::new(),
         /// `ssl_certificate_key`, one for each certificate.
         keys: Vec<TlsFile> = Vec::new(),
+        /// `ssl_certificate_cache`: for names with variables.
+        certificate_cache: Option<CertificateCache> = None,
         /// The lines of `ssl_password_file`.
         passwords: Vec<Text> = Vec::new(),
         /// `ssl_protocols`.
@@ -138,24 +143,24 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         LEVELS,
         Arity::Exactly(1),
         Apply::With(|resolver, statement| {
-            let file = tls_file(resolver, statement, "certificate")?;
+            let file = file::certificate_file(resolver, statement, "certificate")?;
             let files = &mut resolver.level.settings.tls.certificates;
             files.get_or_insert_default().push(file);
             Ok(())
         }),
-        "The server's certificate and those that lead from it to a root, in PEM; may be repeated for other kinds of keys.",
+        "The server's certificate and those that lead from it to a root, in PEM; may be repeated for other kinds of keys, and may have variables.",
     ),
     many(
         "ssl_certificate_key",
         LEVELS,
         Arity::Exactly(1),
         Apply::With(|resolver, statement| {
-            let file = tls_file(resolver, statement, "certificate key")?;
+            let file = file::certificate_file(resolver, statement, "certificate key")?;
             let files = &mut resolver.level.settings.tls.keys;
             files.get_or_insert_default().push(file);
             Ok(())
         }),
-        "The private key of the certificate, in PEM.",
+        "The private key of the certificate, in PEM; may have variables.",
     ),
     once(
         "ssl_protocols",
@@ -361,9 +366,17 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Apply::Number(|s| &mut s.tls.verify_depth),
         "Certificates between a client's and a trusted one, at most.",
     ),
-    later(
+    once(
         "ssl_certificate_cache",
-        "certificates by variables are not there yet",
+        LEVELS,
+        Arity::Between(1, 3),
+        "off",
+        Apply::With(|resolver, statement| {
+            let cache = certificate_cache::certificate_cache(resolver, statement)?;
+            resolver.level.settings.tls.certificate_cache = Some(cache);
+            Ok(())
+        }),
+        "Certificates whose names have variables stay loaded: max= of them, inactive= for so long unused, valid= until their files are looked at again.",
     ),
     later(
         "ssl_dhparam",

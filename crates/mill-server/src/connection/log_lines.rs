@@ -4,7 +4,7 @@ use super::Connection;
 use mill_config::config::LogLevel;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::{Stream, StreamError};
-use mill_tls::handshake::Fault;
+use mill_tls::handshake::{Absence, Fault};
 use std::fmt;
 
 impl<E: Engine> Connection<E> {
@@ -37,16 +37,19 @@ impl<E: Engine> Connection<E> {
                 "SSL_read() failed (SSL: {fault}) while {}",
                 self.action()
             )),
-            Fault::NoCertificate => {
+            Fault::NoCertificate(Absence::Awaited) => {
                 let text = format_args!(
                     "cannot load certificate \"$acme_certificate\": {fault} while SSL handshaking"
                 );
                 self.log_error(LogLevel::Error, text);
             }
-            Fault::NotTls | Fault::Rejected | Fault::FirstFlight(_) | Fault::Protocol(_) => self
-                .log_info(format_args!(
-                    "SSL_do_handshake() failed (SSL: {fault}) while SSL handshaking"
-                )),
+            Fault::NotTls
+            | Fault::Rejected
+            | Fault::NoCertificate(Absence::Unloadable)
+            | Fault::FirstFlight(_)
+            | Fault::Protocol(_) => self.log_info(format_args!(
+                "SSL_do_handshake() failed (SSL: {fault}) while SSL handshaking"
+            )),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::request::{CaptureSet, ConnectionFacts, Message, Phase, Request, Sent}
 use crate::site::Site;
 use crate::zones;
 use mill_config::config::settings::VerifyClient;
-use mill_config::config::{LogLevel, ProbingLocation, Server, ServerName, VirtualHosts};
+use mill_config::config::{Captures, LogLevel, ProbingLocation, Server, ServerName, VirtualHosts};
 use mill_http::method::Method;
 use mill_http::refusal::emit_ignored_field;
 use mill_http::status::Status;
@@ -82,6 +82,24 @@ impl Request {
         request.read_target();
         request.location = Arc::clone(&place.location);
         request
+    }
+
+    /// What the names of certificates are evaluated for, before there is a request.
+    pub(crate) fn of_handshake<E: Engine>(
+        connection: Rc<ConnectionFacts>,
+        listener: usize,
+        server: &Arc<Server>,
+        site: &Arc<Site>,
+        local: &Local<E>,
+    ) -> Box<Self> {
+        let arrival = Arrival {
+            connection,
+            listener,
+            connection_requests: 0,
+            message: Message::default(),
+            pipelined: false,
+        };
+        Self::begin(arrival, server, site, local)
     }
 
     fn begin<E: Engine>(
@@ -168,16 +186,24 @@ impl Request {
             },
             host => Arc::clone(hosts.find(host, &mut captures)),
         };
+        let host = match captures.is_empty() {
+            true => Vec::new(),
+            false => self.host().into_owned(),
+        };
+        self.adopt_server(&server, &host, captures);
+    }
+
+    /// Is for this server from now on. `captures` are those of the pattern among its names that `host` matches, if one does.
+    pub(crate) fn adopt_server(&mut self, server: &Arc<Server>, host: &[u8], captures: Captures) {
         if !captures.is_empty() {
-            let host = self.host().into_owned();
             let decisive = server.names.iter().find_map(|name| match name {
-                ServerName::Pattern(pattern) if pattern.is_match(&host) => Some(pattern),
+                ServerName::Pattern(pattern) if pattern.is_match(host) => Some(pattern),
                 _ => None,
             });
-            self.keep_captures(decisive.map(|pattern| &**pattern), &host, captures);
+            self.keep_captures(decisive.map(|pattern| &**pattern), host, captures);
         }
         self.location = Arc::clone(&server.location);
-        self.server = server;
+        self.server = Arc::clone(server);
     }
 
     /// Path and arguments of the request line. A path that cannot be normalised stays empty. The server is not known

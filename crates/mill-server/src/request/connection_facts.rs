@@ -1,5 +1,6 @@
 //! What a request knows of its connection.
 
+use crate::listener_context::ListenerContext;
 use mill_runtime::address::Address;
 use mill_runtime::stream::TransportInfo;
 use mill_runtime::time::Instant;
@@ -9,7 +10,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 /// Facts about a connection that do not change.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ConnectionFacts {
     /// Unique within the server process: `$connection`.
     pub number: u64,
@@ -33,6 +34,27 @@ pub struct ConnectionFacts {
 }
 
 impl ConnectionFacts {
+    /// Of a connection that was just accepted.
+    pub(crate) fn new(
+        number: u64,
+        listener: &ListenerContext,
+        peer: Address,
+        started: Instant,
+    ) -> Self {
+        Self {
+            number,
+            listener: listener.id,
+            peer,
+            reached: OnceCell::new(),
+            listening_at: listener.address.clone(),
+            proxy_header: None,
+            tls: OnceCell::new(),
+            lacks_tls: Cell::new(false),
+            transport: Cell::new(None),
+            started,
+        }
+    }
+
     /// The address that the client has connected to. Where the listener has all addresses of the machine, and nothing in
     /// the configuration or the request asks which of them it was, the listener's.
     pub fn local(&self) -> &Address {

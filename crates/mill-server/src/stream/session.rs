@@ -73,8 +73,21 @@ impl Session {
             Address::Unix(_) => None,
         };
         let server = Arc::clone(&listener.host_for(local).server);
-        let mut session = Self {
-            values: vec![None; stream.user_variables.len()],
+        let mut session = Self::new(Arc::clone(&site), server, facts);
+        session.told_client = session.told();
+        Some(session)
+    }
+
+    /// Before anything is known of it but the connection.
+    pub(crate) fn new(
+        site: Arc<Site>,
+        server: Arc<StreamServer>,
+        facts: Rc<ConnectionFacts>,
+    ) -> Self {
+        let stream = site.config.stream.as_ref();
+        let variables = stream.map_or(0, |stream| stream.user_variables.len());
+        Self {
+            values: vec![None; variables],
             server,
             facts,
             told_client: None,
@@ -88,9 +101,7 @@ impl Session {
             depth: 0,
             captures: CaptureSet::default(),
             site,
-        };
-        session.told_client = session.told();
-        Some(session)
+        }
     }
 
     /// The client whose address rules, variables and logs use.

@@ -15,6 +15,7 @@ use mill_tls::worker::TlsWorker;
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
 use std::rc::Rc;
 use std::sync::LazyLock;
+use std::task::Poll;
 
 /// How clients speak TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +81,8 @@ pub(super) struct Certificate {
 struct Only(ServerContext);
 
 impl ServerChoice for Only {
-    fn choose(&self, _: &ClientHello) -> Choice {
-        Choice::Take(self.0.clone())
+    fn poll_choose(&self, _: &ClientHello) -> Poll<Choice> {
+        Poll::Ready(Choice::Take(self.0.clone()))
     }
 }
 

@@ -10,8 +10,8 @@ pub enum Fault {
     NotTls,
     /// The server wants no handshake for this name (`ssl_reject_handshake`).
     Rejected,
-    /// The certificate for this name has not come yet.
-    NoCertificate,
+    /// There is no certificate for this name.
+    NoCertificate(Absence),
     /// A client's first flight was refused before rustls saw it, and the client was told this.
     FirstFlight(AlertDescription),
     /// rustls' own words.
@@ -20,6 +20,15 @@ pub enum Fault {
     Closed,
     /// Behind the handshake: a record could not be opened or must not come, and the peer was told this.
     Record(AlertDescription),
+}
+
+/// Why there is no certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// Its authority has not issued it yet.
+    Awaited,
+    /// Its files could not be loaded when the handshake asked for them.
+    Unloadable,
 }
 
 impl Fault {
@@ -51,7 +60,10 @@ impl fmt::Display for Fault {
         match self {
             Self::NotTls => formatter.write_str("http request"),
             Self::Rejected => formatter.write_str("handshake rejected"),
-            Self::NoCertificate => formatter.write_str("the certificate has not been issued yet"),
+            Self::NoCertificate(Absence::Awaited) => {
+                formatter.write_str("the certificate has not been issued yet")
+            }
+            Self::NoCertificate(Absence::Unloadable) => formatter.write_str("cert cb error"),
             Self::FirstFlight(description) => {
                 write!(formatter, "first flight refused: {description:?}")
             }

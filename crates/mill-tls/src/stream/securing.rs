@@ -28,6 +28,9 @@ impl<S: Stream> TlsStream<S> {
 
     /// Goes on with the handshake by the bytes that it needs next.
     pub(super) fn poll_step(&self) -> Poll<()> {
+        if let Some(chosen) = self.poll_choice() {
+            return chosen;
+        }
         let needed = match &mut *self.state.borrow_mut() {
             State::Handshaking {
                 needed, admission, ..
@@ -52,11 +55,26 @@ impl<S: Stream> TlsStream<S> {
         Poll::Ready(())
     }
 
+    /// Goes on with the choice of how a ClientHello is answered; `None` if that is not what is due.
+    fn poll_choice(&self) -> Option<Poll<()>> {
+        let mut alert = Vec::new();
+        let polled = match self.state.borrow_mut().handshake() {
+            Some((handshake, _)) => handshake.poll_choice(&mut alert)?,
+            None => return None,
+        };
+        Some(polled.map(|step| {
+            if !alert.is_empty() {
+                self.stream.write(Payload::Copy(&alert));
+            }
+            self.follow(step);
+        }))
+    }
+
     fn take_step(&self) {
         let mut flight = self.worker.shared().flight.borrow_mut();
         flight.clear();
         let mut state = self.state.borrow_mut();
-        let Some((handshake, needed)) = state.handshake() else {
+        let Some((handshake, _)) = state.handshake() else {
             return;
         };
         let step = (self.stream).read(|bytes| handshake.on_bytes(bytes, &mut flight));
@@ -64,10 +82,18 @@ impl<S: Stream> TlsStream<S> {
         if !flight.is_empty() && !self.is_shut.get() {
             self.stream.write(Payload::Copy(&flight));
         }
-        drop(flight);
+        drop((flight, state));
+        self.follow(step);
+    }
+
+    fn follow(&self, step: Step) {
+        let mut state = self.state.borrow_mut();
         match step {
+            Step::Choose => {}
             Step::Read(more) => {
-                *needed = more;
+                if let Some((_, needed)) = state.handshake() {
+                    *needed = more;
+                }
                 state.take_early();
             }
             Step::Admission => {

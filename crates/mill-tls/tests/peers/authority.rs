@@ -15,6 +15,7 @@ use rustls::{
     SupportedCipherSuite, SupportedProtocolVersion,
 };
 use std::sync::Arc;
+use std::task::Poll;
 
 /// A certificate that signs itself, and its key, in PEM.
 fn certificate(is_rsa: bool) -> (String, String) {
@@ -149,11 +150,11 @@ pub(crate) fn suites() -> Vec<(SupportedCipherSuite, &'static SupportedProtocolV
 pub(crate) struct Only(pub(crate) ServerContext);
 
 impl ServerChoice for Only {
-    fn choose(&self, hello: &ClientHello) -> Choice {
+    fn poll_choose(&self, hello: &ClientHello) -> Poll<Choice> {
         if hello.server_name.as_deref() == Some("nobody.example") {
-            return Choice::Reject;
+            return Poll::Ready(Choice::Reject);
         }
-        Choice::Take(self.0.clone())
+        Poll::Ready(Choice::Take(self.0.clone()))
     }
 }
 

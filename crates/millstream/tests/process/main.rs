@@ -63,6 +63,7 @@ mod acme;
 
 /// `listen … ssl`, with curl and OpenSSL as clients.
 mod client_certificates;
+mod evaluated_certificates;
 mod grpc;
 mod grpc_health;
 mod handshakes;

@@ -15,7 +15,7 @@ use std::time::Duration;
 #[test]
 fn requests_are_answered_while_others_wait_for_a_disk() {
     for http in ["", "sendfile on;", "open_file_cache max=9;"] {
-        with_disk(http, Duration::ZERO, |disk, address| {
+        with_disk(http, "", Duration::ZERO, |disk, address| {
             let mut waiting: Vec<Client> = Vec::new();
             disk.set_answering(false);
             for path in ["/disk/0", "/disk/1", "/disk/absent", "/disk/"] {
@@ -49,7 +49,7 @@ fn requests_are_answered_while_others_wait_for_a_disk() {
 #[test]
 fn requests_are_answered_while_a_file_that_is_sent_waits_for_a_disk() {
     for http in ["", "sendfile on;"] {
-        with_disk(http, Duration::ZERO, |disk, address| {
+        with_disk(http, "", Duration::ZERO, |disk, address| {
             let mut waiting = Client::connect(address).unwrap();
             disk.set_reads_left(4);
             waiting.send(&request("/disk/0")).unwrap();
@@ -69,7 +69,7 @@ fn requests_are_answered_while_a_file_that_is_sent_waits_for_a_disk() {
 #[test]
 fn latency_of_requests_beside_a_slow_disk_is_shown() {
     for http in ["", "sendfile on;"] {
-        with_disk(http, Duration::from_millis(5), |_, address| {
+        with_disk(http, "", Duration::from_millis(5), |_, address| {
             let slow = std::thread::spawn(move || {
                 for number in 0..20 {
                     let mut client = Client::connect(address).unwrap();
@@ -96,8 +96,13 @@ fn latency_of_requests_beside_a_slow_disk_is_shown() {
     }
 }
 
-/// Runs a server with one worker, the disk at `/disk/`.
-fn with_disk(http: &str, delay: Duration, test: impl FnOnce(&Disk, SocketAddr) + Send) {
+/// Runs a server with one worker, the disk at `/disk/`, and these servers.
+pub(crate) fn with_disk(
+    http: &str,
+    servers: &str,
+    delay: Duration,
+    test: impl FnOnce(&Disk, SocketAddr) + Send,
+) {
     // A thread of its own has a mount namespace of its own.
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -109,7 +114,7 @@ fn with_disk(http: &str, delay: Duration, test: impl FnOnce(&Disk, SocketAddr) +
             let address = free_address();
             let server = format!(
                 "{http} autoindex_exact_size off; keepalive_requests 100000000;
-                 server {{ listen {address}; location /disk/ {{ autoindex on; }} }}"
+                 server {{ listen {address}; location /disk/ {{ autoindex on; }} }} {servers}"
             );
             site.configure("worker_processes 1;", &server);
             site.start();

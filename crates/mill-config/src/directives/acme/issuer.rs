@@ -326,6 +326,7 @@ fn system_authorities(resolver: &mut Resolver<'_>, statement: &Statement) -> App
     let file = TlsFile {
         name: Text::from(path),
         pem: Text::from(pem.as_slice()),
+        evaluated: None,
         position: Origin::of(statement, name).place(),
     };
     if let Some(draft) = open(resolver) {

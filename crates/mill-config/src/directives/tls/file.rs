@@ -1,8 +1,10 @@
 //! Files with certificates and keys, whose content goes into the configuration.
 
 use crate::Text;
+use crate::config::Template;
 use crate::diagnostic::{Diagnostic, SourcePosition};
 use crate::lexer::Statement;
+use crate::resolve::templates::has_variables;
 use crate::resolve::{Resolver, join};
 
 /// A file, mostly in PEM, and what stands in it.
@@ -10,13 +12,26 @@ use crate::resolve::{Resolver, join};
 pub struct TlsFile {
     /// As it was written: a path, or `data:` and the text itself.
     pub name: Text,
-    /// Its content.
+    /// Its content; empty if the name is evaluated.
     pub pem: Text,
+    /// For a name with variables, which each handshake evaluates.
+    pub evaluated: Option<EvaluatedName>,
     /// Where the configuration names it.
     pub position: SourcePosition,
 }
 
+/// A name with variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvaluatedName {
+    pub template: Template,
+    /// What paths are relative to; it ends in a slash.
+    pub folder: Text,
+}
+
 impl TlsFile {
+    /// What a name begins with that is the text itself.
+    pub const DATA: &[u8] = b"data:";
+
     /// The names of what `acme_certificate` gets, in the place of files.
     pub const ACME_CERTIFICATE: &str = "$acme_certificate";
     const ACME_KEY: &str = "$acme_certificate_key";
@@ -25,6 +40,44 @@ impl TlsFile {
     pub fn is_of_acme(&self) -> bool {
         *self.name == *Self::ACME_CERTIFICATE.as_bytes() || *self.name == *Self::ACME_KEY.as_bytes()
     }
+}
+
+impl EvaluatedName {
+    /// The path for a value.
+    pub fn path(&self, value: &[u8]) -> Text {
+        join(&self.folder, value)
+    }
+}
+
+/// A certificate or its key, whose name may have variables.
+pub(super) fn certificate_file(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    what: &str,
+) -> Result<TlsFile, Box<Diagnostic>> {
+    let word = statement.arg(1);
+    let of_acme = match statement.name().bytes.as_slice() {
+        b"ssl_certificate" => TlsFile::ACME_CERTIFICATE,
+        _ => TlsFile::ACME_KEY,
+    };
+    let is_of_acme = word.bytes == of_acme.as_bytes();
+    if !is_of_acme && !has_variables(&word.bytes) {
+        return tls_file(resolver, statement, what);
+    }
+    let evaluated = if is_of_acme {
+        None
+    } else {
+        Some(EvaluatedName {
+            template: resolver.template(&word.bytes, statement, word)?,
+            folder: resolver.options.conf_prefix(),
+        })
+    };
+    Ok(TlsFile {
+        name: Text::from(word.bytes.as_slice()),
+        pem: Text::default(),
+        evaluated,
+        position: resolver.emerg(statement, word, "").place,
+    })
 }
 
 pub(crate) fn tls_file(
@@ -38,28 +91,17 @@ pub(crate) fn tls_file(
         resolver.emerg(statement, word, message)
     };
     let position = resolver.emerg(statement, word, "").place;
-    if let Some(pem) = word.bytes.strip_prefix(b"data:") {
+    if let Some(pem) = word.bytes.strip_prefix(TlsFile::DATA) {
         return Ok(TlsFile {
-            name: Text::from(&b"data:"[..]),
+            name: Text::from(TlsFile::DATA),
             pem: Text::from(pem),
+            evaluated: None,
             position,
         });
     }
-    let of_acme = match statement.name().bytes.as_slice() {
-        b"ssl_certificate" => TlsFile::ACME_CERTIFICATE,
-        b"ssl_certificate_key" => TlsFile::ACME_KEY,
-        _ => "",
-    };
-    if !of_acme.is_empty() && word.bytes == of_acme.as_bytes() {
-        return Ok(TlsFile {
-            name: Text::from(of_acme),
-            pem: Text::default(),
-            position,
-        });
-    }
-    if word.bytes.contains(&b'$') {
+    if has_variables(&word.bytes) {
         return Err(failed(String::from(
-            "names with variables are not there yet; write a path, or $acme_certificate and $acme_certificate_key",
+            "a name with variables is evaluated in ssl_certificate and ssl_certificate_key only; write a path",
         )));
     }
     // Certificates and keys are relative to the folder of the configuration file, as with nginx.
@@ -73,6 +115,7 @@ pub(crate) fn tls_file(
     Ok(TlsFile {
         name: path,
         pem: Text::from(pem.as_slice()),
+        evaluated: None,
         position,
     })
 }

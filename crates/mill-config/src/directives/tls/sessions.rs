@@ -69,6 +69,7 @@ pub(super) fn ticket_key(resolver: &mut Resolver<'_>, statement: &Statement) -> 
     }
     Ok(TlsFile {
         pem: Text::from(content.as_slice()),
+        evaluated: None,
         position: resolver.emerg(statement, word, "").place,
         name: path,
     })

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 /// A mounted disk whose files `0`, `1`, … have `len` bytes each, the name's first letter.
-pub(super) struct Disk {
+pub(crate) struct Disk {
     shared: Arc<Shared>,
     path: PathBuf,
 }
@@ -37,7 +37,7 @@ struct Gate {
 impl Disk {
     /// Mounts one at `path`, in a mount namespace of the calling thread's own, which child processes inherit. `None`,
     /// with a message, without the rights or a kernel that supports it.
-    pub(super) fn mount(path: &Path, len: usize, delay: Duration) -> Option<Self> {
+    pub(crate) fn mount(path: &Path, len: usize, delay: Duration) -> Option<Self> {
         let mounted = namespace::leave_mounts()
             .map_err(|error| error.to_string())
             .and_then(|()| run(Command::new("mount").args(["--make-rprivate", "/"])))
@@ -86,7 +86,7 @@ impl Disk {
     }
 
     /// Opens or closes the gate.
-    pub(super) fn set_answering(&self, answers: bool) {
+    pub(crate) fn set_answering(&self, answers: bool) {
         let mut gate = self.shared.gate.lock().unwrap();
         (gate.is_open, gate.reads_left) = (answers, None);
         drop(gate);
@@ -94,12 +94,12 @@ impl Disk {
     }
 
     /// After so many reads it answers no more.
-    pub(super) fn set_reads_left(&self, reads: u32) {
+    pub(crate) fn set_reads_left(&self, reads: u32) {
         self.shared.gate.lock().unwrap().reads_left = Some(reads);
     }
 
     /// Waits until something waits for an answer.
-    pub(super) fn wait_until_asked(&self) {
+    pub(crate) fn wait_until_asked(&self) {
         let gate = self.shared.gate.lock().unwrap();
         let changed = &self.shared.changed;
         drop(changed.wait_while(gate, |gate| gate.waiting == 0).unwrap());
