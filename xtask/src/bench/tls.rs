@@ -1,4 +1,4 @@
-//! TLS and HTTP/2 in Millstream against nginx and h2o, in turn, on one machine: the server on one core, the client on the
+//! TLS and HTTP/2 in Millstream against nginx, HAProxy and h2o, in turn, on one machine: the server on one core, the client on the
 //! other. The recipe is `bench-tls.toml` of mill-lab.
 
 use super::recipe::Benchmark;
@@ -21,7 +21,7 @@ pub(super) const TLS: Benchmark = Benchmark {
 const USAGE: &str = "\
 Usage: cargo xtask bench tls [OPTION]...
 
-Measures TLS and HTTP/2: nginx, h2o and Millstream in turn, there and back, each block with a fresh process on the first
+Measures TLS and HTTP/2: nginx, h2o, HAProxy and Millstream in turn, there and back, each block with a fresh process on the first
 CPU and the client (millstream load, or h2load) on the second. The case over AF_XDP takes root and network namespaces.
 
   --case NAME      only this case; may be repeated

@@ -37,7 +37,8 @@ impl Site {
         self.directory.join(name)
     }
 
-    /// Writes the configuration: `main` outside all blocks, `http` in the http block.
+    /// Writes the configuration, with temporary files in the directory: nginx beside, which is started as root, gives the
+    /// folders of the system to another user. `main` outside all blocks, `http` in the http block.
     pub(crate) fn configure(&self, main: &str, http: &str) {
         let user = if account::is_super_user() {
             "user www-data;"
@@ -48,7 +49,8 @@ impl Site {
         let text = format!(
             "{user}\n{main}\npid {directory}/pid;\nerror_log {directory}/error.log info;\n\
              events {{ worker_connections 512; }}\n\
-             http {{\naccess_log {directory}/access.log;\nroot {directory};\n{http}\n}}\n"
+             http {{\naccess_log {directory}/access.log;\nroot {directory};\n\
+             client_body_temp_path {directory}/temporary-body;\nproxy_temp_path {directory}/temporary-proxy;\n{http}\n}}\n"
         );
         fs::write(self.path("nginx.conf"), text).unwrap();
     }
@@ -138,7 +140,8 @@ impl Site {
 
     /// All processes that were started with this directory, and their children.
     fn processes(&self) -> Vec<Pid> {
-        let name = self.directory.display().to_string();
+        // With the slash, or the first directory's name would begin the eleventh's.
+        let name = format!("{}/", self.directory.display());
         let all = all_processes();
         let mut ours: Vec<Pid> = all
             .iter()

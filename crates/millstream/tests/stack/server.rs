@@ -51,7 +51,8 @@ impl Site {
         let text = format!(
             "user www-data;\ndaemon off;\n{main}\npid {directory}/pid;\nerror_log {directory}/error.log info;\n\
              events {{ worker_connections {connections}; }}\n\
-             http {{\naccess_log off;\nroot {directory};\n{http}\n}}\n"
+             http {{\naccess_log off;\nroot {directory};\n\
+             client_body_temp_path {directory}/temporary-body;\nproxy_temp_path {directory}/temporary-proxy;\n{http}\n}}\n"
         );
         let path = self.path("nginx.conf");
         fs::write(&path, text).unwrap();
