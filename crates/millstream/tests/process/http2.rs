@@ -1,5 +1,7 @@
 //! HTTP/2, spoken with curl, nghttp and h2load.
 
+/// Header blocks beside another implementation.
+mod hpack;
 /// Windows that several answers share.
 mod windows;
 
