@@ -1,4 +1,4 @@
-//! No leftovers without an issue: what is to be done later has a number, or is done now.
+//! No leftovers: what is to be done later has the number of an issue, or is done now; a merge is whole.
 
 use super::{Tree, Violation};
 
@@ -6,12 +6,19 @@ use super::{Tree, Violation};
 const LATER: &str = concat!("TO", "DO");
 const MEND: &str = concat!("FIX", "ME");
 
+/// What git writes around the two sides of a conflict, each at the beginning of a line.
+const SIDES: [&str; 2] = [concat!("<<<<", "<<< "), concat!(">>>>", ">>> ")];
+
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (path, text) in tree.texts() {
         for (index, line) in text.lines().enumerate() {
             if words(line, MEND).next().is_some() {
                 let message = format!("{MEND}: mend it before the merge");
+                found.push(Violation::of_line(path, index + 1, message));
+            }
+            if SIDES.iter().any(|side| line.starts_with(side)) {
+                let message = String::from("a conflict of a merge: keep one side");
                 found.push(Violation::of_line(path, index + 1, message));
             }
             if words(line, LATER).any(|rest| !begins_with_issue(rest)) {
@@ -46,7 +53,7 @@ fn begins_with_issue(rest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{LATER, MEND, check};
+    use super::{LATER, MEND, SIDES, check};
     use crate::tidy::violation::found;
 
     #[test]
@@ -76,6 +83,17 @@ mod tests {
                 "{line}"
             );
         }
+    }
+
+    #[test]
+    fn both_sides_of_a_conflict_are_found_at_the_beginning_of_a_line() {
+        let [ours, theirs] = SIDES;
+        let text = format!("{ours}HEAD\na\n=======\nb\n{theirs}1234 (area: change)\n");
+        let expected =
+            ["a.md:1", "a.md:5"].map(|at| format!("{at}: a conflict of a merge: keep one side"));
+        assert_eq!(found(check, &[("a.md", &text)]), expected);
+        let quoted = format!("git writes {ours}HEAD\n");
+        assert!(found(check, &[("a.md", &quoted)]).is_empty());
     }
 
     #[test]
