@@ -10,6 +10,8 @@
 pub mod access;
 /// Certificates from authorities.
 pub mod acme;
+/// Caches of answers.
+pub mod cache_path;
 pub mod events;
 pub mod geo;
 pub mod header;
@@ -40,6 +42,7 @@ pub mod upstream;
 pub mod variable;
 
 pub use access::{AccessRule, Network};
+pub use cache_path::{CachePace, CachePath};
 pub use events::Events;
 pub use geo::GeoTable;
 pub use header::{AddedHeader, Expires};

@@ -7,6 +7,7 @@ pub(crate) mod access;
 pub(crate) mod acme;
 pub(crate) mod autoindex;
 pub(crate) mod block;
+pub(crate) mod caching;
 pub(crate) mod charset;
 pub(crate) mod client_body;
 pub(crate) mod client_header;
@@ -37,6 +38,7 @@ pub(crate) mod realip;
 pub(crate) mod resolver;
 pub(crate) mod rewrite;
 pub(crate) mod scgi;
+pub(crate) mod slice;
 pub(crate) mod split_clients;
 pub(crate) mod status_api;
 pub(crate) mod stream;
@@ -82,6 +84,7 @@ const TABLES: &[&[Directive]] = &[
     pass::table::PROXY_CONTENT,
     pass::table::PROXY_FIELDS,
     pass::cache::PROXY,
+    pass::cache::PROXY_HEAD,
     fastcgi::DIRECTIVES,
     pass::table::FASTCGI_CONNECTION,
     pass::table::FASTCGI_CONTENT,
@@ -99,6 +102,8 @@ const TABLES: &[&[Directive]] = &[
     pass::cache::SCGI,
     memcached::DIRECTIVES,
     pass::table::MEMCACHED_CONNECTION,
+    slice::DIRECTIVES,
+    caching::DIRECTIVES,
     http2::DIRECTIVES,
     tls::DIRECTIVES,
     acme::DIRECTIVES,

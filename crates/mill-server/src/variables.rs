@@ -228,6 +228,13 @@ fn plain<'a, E: Engine>(
         | Variable::ProxyProtocolTlv(_) => proxy_protocol::value(variable, connection)?.into(),
         // The answer's trailers are evaluated after everything else.
         Variable::SentTrailer(_) | Variable::Absent(_) => return None,
+        Variable::UpstreamCacheAge
+        | Variable::UpstreamCacheEtag
+        | Variable::UpstreamCacheKey
+        | Variable::UpstreamCacheLastModified
+        | Variable::UpstreamCacheStatus
+        | Variable::CacheDecision
+        | Variable::SliceRange => return None,
         Variable::FastcgiScriptName => fastcgi::script_name(request),
         Variable::FastcgiPathInfo => fastcgi::path_info(request).into(),
         Variable::UpstreamAddr

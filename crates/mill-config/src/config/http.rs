@@ -4,7 +4,7 @@ use crate::config::acme::AcmeIssuer;
 use crate::config::settings::PassTlsSettings;
 use std::sync::Arc;
 
-use super::{Listener, Location, LogFormat, Map, Server, Upstream};
+use super::{CachePath, Listener, Location, LogFormat, Map, PassProtocol, Server, Upstream};
 use crate::Text;
 
 /// Everything that serves HTTP.
@@ -26,6 +26,8 @@ pub struct Http {
     pub tls_passes: Vec<Arc<PassTlsSettings>>,
     /// Authorities for certificates.
     pub acme_issuers: Vec<Arc<AcmeIssuer>>,
+    /// Caches, by [`CachePath::index`].
+    pub cache_zones: Vec<Arc<CachePath>>,
     /// `map`s.
     pub maps: Vec<Map>,
     /// Variables that the configuration defines, by the index in [`super::Variable::User`].
@@ -49,6 +51,12 @@ impl Http {
         default_port: u16,
     ) -> Option<&Arc<Upstream>> {
         group_of(&self.upstreams, host, port, default_port)
+    }
+
+    /// The cache that an evaluated `…_cache` means.
+    pub fn cache_zone(&self, protocol: PassProtocol, name: &[u8]) -> Option<&Arc<CachePath>> {
+        let mut zones = self.cache_zones.iter();
+        zones.find(|cache| cache.protocol == protocol && *cache.zone == *name)
     }
 }
 

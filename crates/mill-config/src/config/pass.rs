@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::settings::{PassSettings, Settings};
+use super::settings::{CacheSettings, PassSettings, Settings};
 use super::{Template, Upstream, Variable};
 use crate::Text;
 
@@ -66,6 +66,17 @@ impl Settings {
             PassProtocol::Uwsgi => &self.uwsgi,
             PassProtocol::Scgi => &self.scgi,
             PassProtocol::Memcached => &self.memcached,
+        }
+    }
+
+    /// How answers of a protocol are cached; `memcached_pass` has no cache.
+    pub fn cache_settings(&self, protocol: PassProtocol) -> Option<&Arc<CacheSettings>> {
+        match protocol {
+            PassProtocol::Http => Some(&self.proxy_cache),
+            PassProtocol::Fastcgi => Some(&self.fastcgi_cache),
+            PassProtocol::Uwsgi => Some(&self.uwsgi_cache),
+            PassProtocol::Scgi => Some(&self.scgi_cache),
+            PassProtocol::Memcached => None,
         }
     }
 }

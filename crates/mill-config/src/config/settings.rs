@@ -9,15 +9,17 @@
 
 use std::sync::Arc;
 
-use crate::directives::pass::tls as pass_tls;
+use crate::directives::pass::{cache, tls as pass_tls};
 use crate::directives::{
-    access, autoindex, charset, client_body, client_header, connection, error_page, fastcgi, file,
-    gzip, header, http2, limit_rate, log, memcached, mime, open_file, pass, proxy, realip,
-    resolver, rewrite, scgi, stream, tls, uwsgi,
+    access, autoindex, caching, charset, client_body, client_header, connection, error_page,
+    fastcgi, file, gzip, header, http2, limit_rate, log, memcached, mime, open_file, pass, proxy,
+    realip, resolver, rewrite, scgi, slice, stream, tls, uwsgi,
 };
 
 pub use access::{AccessSettings, Satisfy};
 pub use autoindex::{AutoindexFormat, AutoindexSettings};
+pub use cache::{CacheSettings, CacheValid, PassCache};
+pub use caching::{CacheRules, CachingSettings};
 pub use charset::{Charset, CharsetSettings};
 pub use client_body::{ClientBodyFile, ClientBodySettings};
 pub use client_header::ClientHeaderSettings;
@@ -42,6 +44,7 @@ pub use realip::{RealIpHeader, RealIpSettings};
 pub use resolver::ResolverSettings;
 pub use rewrite::RewriteSettings;
 pub use scgi::ScgiSettings;
+pub use slice::SliceSettings;
 pub use stream::StreamSettings;
 pub use tls::{
     CertificateCache, ClientOcsp, EvaluatedName, SessionZone, TlsBounds, TlsFile, TlsProtocols,
@@ -154,6 +157,8 @@ settings! {
     /// What only `proxy_pass` has.
     proxy_http: proxy::ProxyHttpSettings,
     proxy_tls: pass_tls::PassTlsSettings,
+    /// `proxy_cache` and its like; a location with `grpc_pass` has none.
+    proxy_cache: cache::CacheSettings,
     /// `grpc_pass`; what a location with it has is in the place of `proxy`, `proxy_http` and `proxy_tls` there.
     grpc: pass::PassSettings,
     grpc_http: proxy::ProxyHttpSettings,
@@ -162,20 +167,27 @@ settings! {
     fastcgi: pass::PassSettings,
     /// What only `fastcgi_pass` has.
     fastcgi_params: fastcgi::FastcgiSettings,
+    fastcgi_cache: cache::CacheSettings,
     /// `uwsgi_…` that all protocols share.
     uwsgi: pass::PassSettings,
     /// What only `uwsgi_pass` has.
     uwsgi_params: uwsgi::UwsgiSettings,
     /// A location with `uwsgi_pass` has it in the place of `proxy_tls`.
     uwsgi_tls: pass_tls::PassTlsSettings,
+    uwsgi_cache: cache::CacheSettings,
     /// `scgi_…` that all protocols share.
     scgi: pass::PassSettings,
     /// What only `scgi_pass` has.
     scgi_params: scgi::ScgiSettings,
+    scgi_cache: cache::CacheSettings,
     /// `memcached_…` that all protocols share.
     memcached: pass::PassSettings,
     /// What only `memcached_pass` has.
     memcached_content: memcached::MemcachedSettings,
+    /// What caches of all protocols have in common.
+    caching: caching::CachingSettings,
+    /// Pieces of answers.
+    slice: slice::SliceSettings,
     /// Access and error logs.
     log: log::LogSettings,
     /// What only servers of `stream` have.

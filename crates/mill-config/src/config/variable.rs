@@ -188,6 +188,20 @@ pub enum Variable {
     UpstreamQueueTime,
     /// `$upstream_last_server_name`. Name of the server that was tried last, as in its `server`.
     UpstreamLastServerName,
+    /// `$upstream_cache_age`. Seconds since the answer that the cache gave was made or last found valid.
+    UpstreamCacheAge,
+    /// `$upstream_cache_etag`. Field ETag of the answer that is revalidated.
+    UpstreamCacheEtag,
+    /// `$upstream_cache_key`. The key of the request in its cache.
+    UpstreamCacheKey,
+    /// `$upstream_cache_last_modified`. Field Last-Modified of the answer that is revalidated.
+    UpstreamCacheLastModified,
+    /// `$upstream_cache_status`. `MISS`, `BYPASS`, `EXPIRED`, `STALE`, `UPDATING`, `REVALIDATED` or `HIT`.
+    UpstreamCacheStatus,
+    /// `$cache_decision`. Why the answer came from the cache or did not, and whether it is kept.
+    CacheDecision,
+    /// `$slice_range`. The piece of the answer that is asked for, as the field Range has it.
+    SliceRange,
     /// `$proxy_host`. Host and port in `proxy_pass`.
     ProxyHost,
     /// `$proxy_port`. Port in `proxy_pass`, or that of its scheme.
@@ -342,6 +356,7 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("binary_remote_addr", Variable::BinaryRemoteAddr),
     ("body_bytes_sent", Variable::BodyBytesSent),
     ("bytes_sent", Variable::BytesSent),
+    ("cache_decision", Variable::CacheDecision),
     ("connection", Variable::Connection),
     ("connection_requests", Variable::ConnectionRequests),
     ("connection_time", Variable::ConnectionTime),
@@ -408,6 +423,7 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("server_name", Variable::ServerName),
     ("server_port", Variable::ServerPort),
     ("server_protocol", Variable::ServerProtocol),
+    ("slice_range", Variable::SliceRange),
     ("ssl_alpn_protocol", Variable::SslAlpnProtocol),
     ("ssl_cipher", Variable::SslCipher),
     ("ssl_ciphers", Variable::SslCiphers),
@@ -482,6 +498,14 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("upstream_addr", Variable::UpstreamAddr),
     ("upstream_bytes_received", Variable::UpstreamBytesReceived),
     ("upstream_bytes_sent", Variable::UpstreamBytesSent),
+    ("upstream_cache_age", Variable::UpstreamCacheAge),
+    ("upstream_cache_etag", Variable::UpstreamCacheEtag),
+    ("upstream_cache_key", Variable::UpstreamCacheKey),
+    (
+        "upstream_cache_last_modified",
+        Variable::UpstreamCacheLastModified,
+    ),
+    ("upstream_cache_status", Variable::UpstreamCacheStatus),
     ("upstream_connect_time", Variable::UpstreamConnectTime),
     ("upstream_header_time", Variable::UpstreamHeaderTime),
     (
@@ -522,16 +546,11 @@ const ABSENT: &[&str] = &[
     "msie",
     "secure_link",
     "secure_link_expires",
-    "slice_range",
     "ssl_ech_outer_server_name",
     "ssl_ech_status",
     "uid_got",
     "uid_reset",
     "uid_set",
-    "upstream_cache_age",
-    "upstream_cache_etag",
-    "upstream_cache_last_modified",
-    "upstream_cache_status",
     "upstream_first_byte_time",
     "upstream_session_time",
 ];

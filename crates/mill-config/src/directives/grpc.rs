@@ -3,6 +3,8 @@
 //! What a location with it has is `proxy_pass` over HTTP/2 without buffers: its groups of settings take the place of that one's
 //! when the location is complete.
 
+use std::sync::Arc;
+
 use crate::config::settings::{HttpVersion, ProxyRedirect, Settings, SettingsDraft};
 use crate::directive::{ANY_LEVEL, Apply, Arity, Contexts, Directive, LOCATION, many, once};
 use crate::directives::pass::target;
@@ -42,4 +44,5 @@ pub(crate) fn apply(settings: &mut Settings) {
     settings.proxy = own.proxy.inherit(&settings.grpc);
     settings.proxy_http = own.proxy_http.inherit(&settings.grpc_http);
     settings.proxy_tls = settings.grpc_tls.clone();
+    settings.proxy_cache = Arc::default();
 }

@@ -2,6 +2,7 @@
 //! under five prefixes, and a group of settings for each.
 
 pub(crate) mod cache;
+pub(crate) mod cache_path;
 pub(crate) mod table;
 pub(crate) mod target;
 pub(crate) mod tls;
@@ -167,7 +168,7 @@ pub enum PassStore {
     Path(Template),
 }
 
-/// `…_next_upstream`: after which failures another server is tried.
+/// `…_next_upstream`: after which failures another server is tried; `…_cache_use_stale`: in which a stale answer serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextUpstream(pub(crate) u16);
 
@@ -180,10 +181,10 @@ impl NextUpstream {
     pub const INVALID_HEADER: Self = Self(1 << 2);
     /// Also requests whose method is not idempotent, once they were sent.
     pub const NON_IDEMPOTENT: Self = Self(1 << 3);
-    /// No other server is tried, whatever else is written.
+    /// None of them, whatever else is written.
     pub const OFF: Self = Self(1 << 4);
-    /// Relevant to caches alone.
-    pub(crate) const UPDATING: Self = Self(1 << 5);
+    /// The answer is being asked for already; it means nothing to `…_next_upstream`.
+    pub const UPDATING: Self = Self(1 << 5);
     /// Answers with these statuses, from bit 6.
     const STATUSES: [u16; 7] = [500, 502, 503, 504, 403, 404, 429];
     const DEFAULT: Self = Self(Self::ERROR.0 | Self::TIMEOUT.0);

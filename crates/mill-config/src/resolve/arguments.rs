@@ -1,6 +1,7 @@
 //! Reading the arguments of statements.
 
-use super::{Applied, Resolver, join};
+use super::draft::ClaimedPath;
+use super::{Applied, Resolver, join, place};
 use crate::lexer::{Statement, Word};
 use crate::{Text, value};
 
@@ -59,5 +60,30 @@ impl Resolver<'_> {
     /// A path joined to the prefix.
     pub(crate) fn full_name(&self, path: &[u8]) -> Text {
         join(&self.options.paths.prefix, path)
+    }
+
+    /// Notes a directory of temporary files or of a cache; a cache has its directory for itself.
+    pub(crate) fn claim_path(
+        &mut self,
+        statement: &Statement,
+        word: &Word,
+        path: &Text,
+        is_cache: bool,
+    ) -> Applied {
+        let known = self.http.iter().flat_map(|http| &http.paths);
+        let mut same = known.filter(|known| known.path == *path);
+        if let Some(known) = same.find(|known| known.is_cache || is_cache) {
+            let (shown, place) = (path.display(), &known.place);
+            let message = format!("the same path name \"{shown}\" used in {place} and");
+            return Err(self.emerg(statement, word, message));
+        }
+        if let Some(http) = &mut self.http {
+            http.paths.push(ClaimedPath {
+                path: path.clone(),
+                is_cache,
+                place: place(&statement.text, statement.line),
+            });
+        }
+        Ok(())
     }
 }

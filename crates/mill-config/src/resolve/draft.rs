@@ -20,6 +20,7 @@ use crate::directives::acme::issuer::IssuerDraft;
 use crate::directives::acme::order::OrderDraft;
 use crate::directives::health_check::HealthCheckDraft;
 use crate::directives::map::Table;
+use crate::directives::pass::cache_path::CacheDraft;
 use crate::directives::pass::target::PassDraft;
 use crate::directives::stream::StreamServerDraft;
 use crate::directives::upstream::zone::ZoneDraft;
@@ -65,6 +66,10 @@ pub(crate) struct HttpDraft {
     pub(crate) acme_issuers: Vec<IssuerDraft>,
     /// Zones of shared memory.
     pub(crate) zones: Vec<ZoneDraft>,
+    /// Caches, named or defined.
+    pub(crate) caches: Vec<CacheDraft>,
+    /// Directories of temporary files and of caches.
+    pub(crate) paths: Vec<ClaimedPath>,
     /// `limit_conn_zone`s.
     pub(crate) limit_zones: Vec<ConnectionZone>,
     /// Names of `status_zone`s.
@@ -154,6 +159,14 @@ impl LocationDraft {
         self.used.push(name);
         true
     }
+}
+
+/// A directory that a directive names.
+pub(crate) struct ClaimedPath {
+    pub(crate) path: Text,
+    /// For a cache, which shares it with nothing.
+    pub(crate) is_cache: bool,
+    pub(crate) place: SourcePosition,
 }
 
 /// A rewrite instruction whose `if` is not merged yet.

@@ -16,6 +16,7 @@ use crate::config::{
 use crate::diagnostic::{Diagnostic, SourcePosition};
 use crate::directives::acme::order;
 use crate::directives::health_check::HealthCheckDraft;
+use crate::directives::pass::cache_path;
 use crate::directives::pass::target::{PassDraft, PassTargetDraft};
 use crate::directives::upstream::zone;
 use crate::directives::{grpc, mime};
@@ -117,6 +118,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
     for draft in &mut drafts {
         servers.push(Arc::new(outer.finish_server(draft)?));
     }
+    let cache_zones = cache_path::finish(std::mem::take(&mut http.caches))?;
     passing::check(&servers, &http.end)?;
     let listeners = resolver.listeners(&http.addresses, &drafts, &servers)?;
     let user_variables = user_variables(&mut resolver.variables)?;
@@ -128,6 +130,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         tls_passes: tls_passes.take(),
         probing: probing::locations(&servers),
         acme_issuers,
+        cache_zones,
         servers,
         status_zones: http.status_zones,
         log_formats: http.log_formats,

@@ -220,6 +220,13 @@ fn is_of_client(variable: &Variable) -> bool {
             | Variable::UpstreamBytesSent
             | Variable::UpstreamQueueTime
             | Variable::UpstreamLastServerName
+            | Variable::UpstreamCacheAge
+            | Variable::UpstreamCacheEtag
+            | Variable::UpstreamCacheKey
+            | Variable::UpstreamCacheLastModified
+            | Variable::UpstreamCacheStatus
+            | Variable::CacheDecision
+            | Variable::SliceRange
             | Variable::ProxyHost
             | Variable::ProxyPort
             | Variable::ServerName

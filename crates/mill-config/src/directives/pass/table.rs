@@ -1,5 +1,7 @@
 //! The tables: one text, expanded for each prefix.
 
+use super::PassStore;
+use super::cache::PassCache;
 use super::value::{self, NEXT_OF_CGI, NEXT_OF_HTTP, NEXT_OF_MEMCACHED};
 use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Notice, many, once};
 
@@ -92,7 +94,7 @@ macro_rules! connection_table {
 
 /// Directives of all protocols but memcached's and gRPC's.
 macro_rules! content_table {
-    ($name:ident, $prefix:literal, $group:ident) => {
+    ($name:ident, $prefix:literal, $group:ident, $cache:ident) => {
         pub(crate) const $name: &[Directive] = &[
             one!(
                 concat!($prefix, "_buffering"),
@@ -173,7 +175,15 @@ macro_rules! content_table {
             one!(
                 concat!($prefix, "_store"),
                 "off",
-                read!($group.store = store),
+                Apply::With(|r, s| {
+                    let is_cached = r.level.settings.$cache.is_on();
+                    let store = value::store(r, s, is_cached.then_some($prefix))?;
+                    if store != PassStore::Off {
+                        r.level.settings.$cache.cache = Some(PassCache::Off);
+                    }
+                    r.level.settings.$group.store = Some(store);
+                    Ok(())
+                }),
                 "Keep answers as files: on, or a path."
             ),
             once(
@@ -307,10 +317,10 @@ connection_table!(
     NEXT_OF_HTTP,
     "error, timeout, invalid_header, non_idempotent, http_ and 500, 502, 503, 504, 403, 404 or 429"
 );
-content_table!(PROXY_CONTENT, "proxy", proxy);
-content_table!(FASTCGI_CONTENT, "fastcgi", fastcgi);
-content_table!(UWSGI_CONTENT, "uwsgi", uwsgi);
-content_table!(SCGI_CONTENT, "scgi", scgi);
+content_table!(PROXY_CONTENT, "proxy", proxy, proxy_cache);
+content_table!(FASTCGI_CONTENT, "fastcgi", fastcgi, fastcgi_cache);
+content_table!(UWSGI_CONTENT, "uwsgi", uwsgi, uwsgi_cache);
+content_table!(SCGI_CONTENT, "scgi", scgi, scgi_cache);
 field_table!(PROXY_FIELDS, "proxy", proxy);
 field_table!(FASTCGI_FIELDS, "fastcgi", fastcgi);
 field_table!(UWSGI_FIELDS, "uwsgi", uwsgi);

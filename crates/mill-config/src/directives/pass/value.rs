@@ -69,7 +69,7 @@ const IGNORED: &Bits = &[
 ];
 
 /// Adds the words of a statement to a set; a directive that is repeated in a block goes on with its set.
-fn bits(
+pub(super) fn bits(
     resolver: &mut Resolver<'_>,
     statement: &Statement,
     names: &Bits,
@@ -129,8 +129,9 @@ pub(crate) fn amount(resolver: &mut Resolver<'_>, statement: &Statement) -> Appl
 const LEVEL_DIGITS_MAX: u8 = 10;
 
 /// A directory, and the digits of its subdirectories.
-pub(crate) fn temp_path(resolver: &Resolver<'_>, statement: &Statement) -> Applied<TempPath> {
-    let path = &statement.arg(1).bytes;
+pub(crate) fn temp_path(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<TempPath> {
+    let word = statement.arg(1);
+    let path = &word.bytes;
     let path = resolver.full_name(path.strip_suffix(b"/").unwrap_or(path));
     let mut levels = [0_u8; 3];
     let mut left = LEVEL_DIGITS_MAX;
@@ -142,6 +143,7 @@ pub(crate) fn temp_path(resolver: &Resolver<'_>, statement: &Statement) -> Appli
         left -= digits;
         *place = digits;
     }
+    resolver.claim_path(statement, word, &path, false)?;
     Ok(TempPath { path, levels })
 }
 
@@ -188,8 +190,19 @@ pub(super) fn address_and_port(text: &[u8]) -> Option<SocketAddr> {
         .ok()
 }
 
-pub(super) fn store(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<PassStore> {
+/// `cached` is the prefix of a protocol whose answers this block caches.
+pub(super) fn store(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    cached: Option<&str>,
+) -> Applied<PassStore> {
     let word = statement.arg(1);
+    if let Some(prefix) = cached
+        && word.bytes != b"off"
+    {
+        let what = format!("is incompatible with \"{prefix}_cache\"");
+        return Err(resolver.refused(statement, &what));
+    }
     Ok(match word.bytes.as_slice() {
         b"off" => PassStore::Off,
         b"on" => PassStore::On,

@@ -1,7 +1,7 @@
 //! Zones of shared memory: names and sizes are checked as in nginx, memory is taken as needed.
 
 use crate::Text;
-use crate::config::UpstreamZone;
+use crate::config::{PassProtocol, UpstreamZone};
 use crate::lexer::{Statement, Word};
 use crate::resolve::draft::Origin;
 use crate::resolve::{Applied, Resolver};
@@ -28,6 +28,8 @@ pub(crate) enum Purpose {
     Sessions,
     /// `limit_conn_zone`.
     Connections,
+    /// `…_cache_path`.
+    Cache(PassProtocol),
 }
 
 pub(super) fn zone(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

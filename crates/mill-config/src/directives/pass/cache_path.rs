@@ -1,0 +1,249 @@
+//! `…_cache_path`, and names of caches, which may be used before they are defined.
+
+use std::sync::Arc;
+
+use crate::config::{CachePath, PassProtocol};
+use crate::directives::upstream::zone::{Purpose, declare};
+use crate::lexer::{Statement, Word};
+use crate::resolve::draft::Origin;
+use crate::resolve::{Applied, Resolver};
+use crate::{Text, value};
+
+/// The least size of a zone: two pages (nginx).
+const ZONE_BYTES_MIN: u64 = 2 * 4096;
+
+/// A cache that a directive has named or defined; its place in the list is its index.
+pub(crate) struct CacheDraft {
+    protocol: PassProtocol,
+    zone: Text,
+    /// Where it is named first.
+    origin: Origin,
+    path: Option<CachePath>,
+}
+
+/// A fault in a parameter.
+enum Fault {
+    /// There is no such parameter.
+    Unknown,
+    /// Its value, with this word about it before the parameter as a whole.
+    Invalid(String),
+}
+
+pub(super) fn cache_path(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    protocol: PassProtocol,
+) -> Applied {
+    let first = statement.arg(1);
+    let path = &first.bytes;
+    let path = resolver.full_name(path.strip_suffix(b"/").unwrap_or(path));
+    let mut draft = CachePath::new(protocol, path.clone());
+    let mut zone_word = None;
+    for word in statement.args().iter().skip(1) {
+        parameter(&mut draft, &word.bytes).map_err(|fault| {
+            let message = match fault {
+                Fault::Unknown => format!("invalid parameter \"{}\"", word.display()),
+                Fault::Invalid(what) => what.replace("{}", &word.display()),
+            };
+            resolver.emerg(statement, word, message)
+        })?;
+        if word.bytes.starts_with(b"keys_zone=") {
+            zone_word = Some(word);
+        }
+    }
+    let Some(zone_word) = zone_word.filter(|_| !draft.zone.is_empty()) else {
+        let name = statement.name();
+        let message = format!("\"{}\" must have \"keys_zone\" parameter", name.display());
+        return Err(resolver.emerg(statement, name, message));
+    };
+    resolver.claim_path(statement, first, &path, true)?;
+    define(resolver, statement, zone_word, draft)?;
+    note_unused(resolver, statement);
+    Ok(())
+}
+
+/// One parameter behind the path.
+fn parameter(draft: &mut CachePath, word: &[u8]) -> Result<(), Fault> {
+    let at = word.iter().position(|&byte| byte == b'=');
+    let (name, text) = word.split_at(at.ok_or(Fault::Unknown)?);
+    let text = text.get(1..).unwrap_or_default();
+    match name {
+        b"levels" => {
+            let fault = || Fault::Invalid(String::from("invalid \"levels\" \"{}\""));
+            draft.levels = levels(text).ok_or_else(fault)?;
+            Ok(())
+        }
+        b"keys_zone" => keys_zone(draft, text),
+        b"use_temp_path" => flag(&mut draft.use_temp_path, "use_temp_path", text),
+        b"purger" => flag(&mut draft.purger, "purger", text),
+        b"memory" => set(&mut draft.memory_bytes, "memory", value::offset(text)),
+        b"inactive" => set(&mut draft.inactive, "inactive", value::seconds(text)),
+        b"max_size" => {
+            let size = value::offset(text).map(Some);
+            set(&mut draft.max_size_bytes, "max_size", size)
+        }
+        b"min_free" => set(&mut draft.min_free_bytes, "min_free", value::offset(text)),
+        _ => pace(draft, name, text),
+    }
+}
+
+/// A parameter of a background task.
+fn pace(draft: &mut CachePath, name: &[u8], text: &[u8]) -> Result<(), Fault> {
+    let shown = String::from_utf8_lossy(name);
+    let (task, what) = shown.split_once('_').ok_or(Fault::Unknown)?;
+    let pace = match task {
+        "manager" => &mut draft.manager,
+        "loader" => &mut draft.loader,
+        "purger" => &mut draft.purger_pace,
+        _ => return Err(Fault::Unknown),
+    };
+    match what {
+        "files" => set(&mut pace.files, &shown, value::number(text)),
+        "sleep" => set(&mut pace.sleep, &shown, value::milliseconds(text)),
+        "threshold" => set(&mut pace.threshold, &shown, value::milliseconds(text)),
+        _ => Err(Fault::Unknown),
+    }
+}
+
+fn set<T>(place: &mut T, name: &str, value: Option<T>) -> Result<(), Fault> {
+    let fault = || Fault::Invalid(format!("invalid {name} value \"{{}}\""));
+    *place = value.ok_or_else(fault)?;
+    Ok(())
+}
+
+/// As in nginx, capitals are no flag here.
+fn flag(place: &mut bool, name: &str, text: &[u8]) -> Result<(), Fault> {
+    *place = match text {
+        b"on" => true,
+        b"off" => false,
+        _ => {
+            let about = "it must be \"on\" or \"off\"";
+            return Err(Fault::Invalid(format!(
+                "invalid {name} value \"{{}}\", {about}"
+            )));
+        }
+    };
+    Ok(())
+}
+
+/// Up to three numbers of digits, each 1 or 2.
+fn levels(text: &[u8]) -> Option<[u8; 3]> {
+    let mut levels = [0; 3];
+    let mut places = levels.iter_mut();
+    for digits in text.split(|&byte| byte == b':') {
+        *places.next()? = match digits {
+            b"1" => 1,
+            b"2" => 2,
+            _ => return None,
+        };
+    }
+    Some(levels)
+}
+
+/// A name, a colon and a size.
+fn keys_zone(draft: &mut CachePath, text: &[u8]) -> Result<(), Fault> {
+    let invalid = || Fault::Invalid(String::from("invalid keys zone size \"{}\""));
+    let colon = text.iter().position(|&byte| byte == b':');
+    let (name, size) = text.split_at(colon.ok_or_else(invalid)?);
+    let size = value::size(size.get(1..).unwrap_or_default()).ok_or_else(invalid)?;
+    if size < ZONE_BYTES_MIN {
+        let message = String::from("keys zone \"{}\" is too small");
+        return Err(Fault::Invalid(message));
+    }
+    draft.zone = Text::from(name);
+    draft.zone_bytes = size;
+    Ok(())
+}
+
+/// Puts a cache at the place of its name.
+fn define(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    word: &Word,
+    path: CachePath,
+) -> Applied {
+    let (zone, size) = (path.zone.clone(), path.zone_bytes);
+    let purpose = Purpose::Cache(path.protocol);
+    declare(resolver, statement, word, &zone, Some(size), purpose)?;
+    let index = index_of(resolver, statement, word, path.protocol, &zone);
+    let drafts = resolver.http.iter_mut().flat_map(|http| &mut http.caches);
+    if let Some(draft) = drafts.skip(index).next() {
+        if draft.path.is_some() {
+            let message = format!("duplicate zone \"{}\"", zone.display());
+            return Err(resolver.emerg(statement, word, message));
+        }
+        draft.path = Some(CachePath { index, ..path });
+    }
+    Ok(())
+}
+
+/// The index of the cache of a name, the first argument; whether it exists shows at the end of the block.
+pub(super) fn named(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    protocol: PassProtocol,
+    zone: &Text,
+) -> Applied<usize> {
+    let word = statement.arg(1);
+    let purpose = Purpose::Cache(protocol);
+    declare(resolver, statement, word, zone, None, purpose)?;
+    Ok(index_of(resolver, statement, word, protocol, zone))
+}
+
+fn index_of(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    word: &Word,
+    protocol: PassProtocol,
+    zone: &Text,
+) -> usize {
+    let Some(http) = &mut resolver.http else {
+        return 0;
+    };
+    // A zone has one purpose, so its name alone is enough.
+    if let Some(index) = http.caches.iter().position(|known| known.zone == *zone) {
+        return index;
+    }
+    http.caches.push(CacheDraft {
+        protocol,
+        zone: zone.clone(),
+        origin: Origin::of(statement, word),
+        path: None,
+    });
+    http.caches.len() - 1
+}
+
+/// Tells once for each cache what has no effect while answers are kept in memory alone.
+fn note_unused(resolver: &mut Resolver<'_>, statement: &Statement) {
+    let name = statement.name();
+    let has_effect = |word: &&Word| {
+        let effective = [&b"keys_zone="[..], b"inactive=", b"memory="];
+        effective.iter().any(|known| word.bytes.starts_with(known))
+    };
+    let unused = statement.args().iter().filter(|word| !has_effect(word));
+    let unused: Vec<String> = unused
+        .map(|word| format!("\"{}\"", word.display()))
+        .collect();
+    let message = format!(
+        "\"{}\" directive keeps answers in memory alone",
+        name.display()
+    );
+    let help = format!(
+        "without effect: {}; memory=SIZE is most bytes of content that are kept",
+        unused.join(", ")
+    );
+    resolver.notice(statement, name, message, &help);
+}
+
+/// The caches in the order of their indices; refuses a name that nothing defines.
+pub(crate) fn finish(drafts: Vec<CacheDraft>) -> Applied<Vec<Arc<CachePath>>> {
+    let finished = drafts.into_iter().map(|draft| match draft.path {
+        Some(path) => Ok(Arc::new(path)),
+        None => {
+            let (prefix, shown) = (draft.protocol.prefix(), draft.zone.display());
+            let message = format!("\"{prefix}_cache\" zone \"{shown}\" is unknown");
+            Err(draft.origin.error(message))
+        }
+    });
+    finished.collect()
+}
