@@ -14,6 +14,8 @@ extern crate alloc;
 pub mod accept_encoding;
 /// The authority of a request: host and port.
 pub mod authority;
+/// The rules of caching: RFC 9111, and nginx's.
+pub mod caching;
 /// Conditional requests: 304 and 412.
 pub mod conditional;
 /// Dates: IMF-fixdate, the three formats that are read, and the access log's two.

@@ -1,0 +1,22 @@
+//! The rules of HTTP caching as functions of what was said and when: RFC 9111 and what belongs to it, for a shared cache,
+//! and nginx's own rules beside.
+//!
+//! Field lines come in as pairs of name and value. Times are Unix seconds, durations are seconds. Nothing here stores a
+//! response; it says whether one may be stored, how long it is fresh, and what may be done with it.
+
+/// The syntax of `Cache-Control`.
+pub mod directive;
+/// Age and lifetime.
+pub mod freshness;
+/// How long nginx would keep a response.
+pub mod nginx_validity;
+/// What a request asks of caches.
+pub mod request_directives;
+/// What a response asks of caches.
+pub mod response_directives;
+/// Whether a stored response may be used.
+pub mod reuse;
+/// Which responses may be stored.
+pub mod storing;
+/// For which requests a stored response was made.
+pub mod vary;
