@@ -1,8 +1,7 @@
 //! What servers do with a connection, over any engine.
 
-use mill_runtime::payload::Payload;
+use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::{Stream, StreamError};
-use std::rc::Rc;
 
 /// Sends back what comes, until the peer finishes.
 pub async fn echo(stream: impl Stream) {
@@ -23,7 +22,7 @@ pub async fn echo_messages(stream: impl Stream) {
     while let Ok(Some(message)) = next_message(&stream).await {
         stream.write(Payload::Copy(b"<"));
         let len = message.len();
-        stream.write(Payload::Shared(Rc::from(message), 0..len));
+        stream.write(Payload::Shared(Shared::from(message), 0..len));
         stream.write(Payload::Copy(b">"));
     }
 }

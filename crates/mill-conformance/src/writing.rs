@@ -6,16 +6,18 @@ use crate::story::Story;
 use crate::{Around, Directory, End, Server, Testbed};
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{Files, Symlinks};
-use mill_runtime::payload::Payload;
+use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::{Stream, StreamError, WRITE_SOME_BYTES};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Ten megabytes in pieces of every kind and many sizes, and what they must become.
 async fn write_mixture<T: Testbed>(stream: &StreamOf<T>, files: &FilesOf<T>, path: &[u8]) -> u64 {
     let (file, metadata) = files.open(path, Symlinks::Follow).await.unwrap();
     let bytes = pattern(300_000);
-    let shared: Rc<[u8]> = Rc::from(bytes.as_slice());
+    let shared = Shared::from(bytes.as_slice());
+    let common = Shared::from(Arc::<[u8]>::from(bytes.as_slice()));
     let mut written = 0;
     let mut step = |payload: Payload<'_, _>| {
         written += payload.len();
@@ -23,11 +25,12 @@ async fn write_mixture<T: Testbed>(stream: &StreamOf<T>, files: &FilesOf<T>, pat
     };
     for round in 0..12 {
         step(Payload::Copy(&bytes[..17 * (round + 1)]));
-        step(Payload::Shared(Rc::clone(&shared), 100..200));
+        step(Payload::Shared(Shared::clone(&shared), 100..200));
         step(Payload::Copy(&bytes[..70_000]));
-        step(Payload::Shared(Rc::clone(&shared), 1..300_000));
+        step(Payload::Shared(Shared::clone(&shared), 1..300_000));
         for _ in 0..20 {
-            step(Payload::Shared(Rc::clone(&shared), 0..17_000));
+            step(Payload::Shared(Shared::clone(&shared), 0..17_000));
+            step(Payload::Shared(Shared::clone(&common), 1..17_001));
         }
         step(Payload::File {
             file: file.clone(),
@@ -53,6 +56,7 @@ fn mixture(file: &[u8]) -> Vec<u8> {
         all.extend_from_slice(&bytes[1..]);
         for _ in 0..20 {
             all.extend_from_slice(&bytes[..17_000]);
+            all.extend_from_slice(&bytes[1..17_001]);
         }
         all.extend_from_slice(&file[5..]);
         all.extend_from_slice(&file[..1]);
@@ -105,7 +109,7 @@ pub fn small_writes_leave_in_one_segment_even_when_the_task_waits_for_something_
     let mut server = Server::<T>::start(|stream, around| async move {
         stream.readable(1).await.unwrap();
         stream.write(Payload::Copy(b"one "));
-        stream.write(Payload::Shared(Rc::from(&b"and two"[..]), 3..7));
+        stream.write(Payload::Shared(Shared::from(&b"and two"[..]), 3..7));
         assert_eq!(stream.sent() + stream.queued(), 8);
         around.scheduler.sleep(Duration::from_secs(3600)).await;
     });
@@ -136,7 +140,7 @@ where
         async move {
             match kind {
                 "copy" => stream.write(Payload::Copy(&bytes)),
-                "shared" => stream.write(Payload::Shared(Rc::from(bytes), 0..500_000)),
+                "shared" => stream.write(Payload::Shared(Shared::from(bytes), 0..500_000)),
                 _ => {
                     let opened = around.engine.files().open(&path, Symlinks::Follow).await;
                     stream.write(Payload::File {
@@ -301,11 +305,11 @@ pub fn gathered_bytes_of_several_connections_do_not_mix<T: Testbed>() {
 }
 
 pub fn a_range_outside_its_bytes_breaks_the_stream_and_not_the_engine<T: Testbed>() {
-    let bytes: Rc<[u8]> = Rc::from(pattern(40_000));
+    let bytes = Shared::from(pattern(40_000));
     for range in [39_000..41_000, 0..50_000, 50_000..90_000] {
-        let bytes = Rc::clone(&bytes);
+        let bytes = Shared::clone(&bytes);
         let mut server = Server::<T>::start(move |stream, _| {
-            let (bytes, range) = (Rc::clone(&bytes), range.clone());
+            let (bytes, range) = (Shared::clone(&bytes), range.clone());
             async move {
                 stream.write(Payload::Shared(bytes, range));
                 assert_eq!(stream.drained(0).await, Err(StreamError::Truncated));

@@ -2,7 +2,6 @@
 
 use crate::random::Random;
 use mill_runtime::payload::{Payload, Shared};
-use std::rc::Rc;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -105,10 +104,10 @@ impl RequestSource {
     pub(crate) fn new(requests: Requests, (thread, threads): (u32, u32)) -> Self {
         let kind = match requests {
             Requests::Mix(mix) => match mix.as_slice() {
-                [(only, _)] => Kind::Always(Rc::from(&*only.bytes), only.batch),
+                [(only, _)] => Kind::Always(Shared::from(&*only.bytes), only.batch),
                 _ => Kind::Mix(
                     mix.into_iter()
-                        .map(|(one, weight)| (Rc::from(&*one.bytes), one.batch, weight))
+                        .map(|(one, weight)| (Shared::from(&*one.bytes), one.batch, weight))
                         .collect(),
                 ),
             },
@@ -155,7 +154,7 @@ impl RequestSource {
                 return Ok((batch, self.scratch.len() as u64));
             }
         };
-        write(Payload::Shared(Rc::clone(bytes), 0..bytes.len()));
+        write(Payload::Shared(Shared::clone(bytes), 0..bytes.len()));
         Ok((batch, bytes.len() as u64))
     }
 

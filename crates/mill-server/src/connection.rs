@@ -32,7 +32,7 @@ use cycle::Stage;
 use mill_acme::challenge::ALPN_PROTOCOL;
 use mill_config::config::settings::{ConnectionSettings, LingeringClose};
 use mill_runtime::engine::Engine;
-use mill_runtime::payload::Payload;
+use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::Stream;
 use mill_runtime::time::{Duration, Instant};
 use mill_tls::transport::{Transport, TransportOf};
@@ -355,7 +355,7 @@ impl<E: Engine> Connection<E> {
         .borrow();
         self.stream.write(Payload::Copy(&head));
         self.stream.write(Payload::Shared(
-            Rc::clone(&answer.body),
+            Shared::clone(&answer.body),
             0..answer.body.len(),
         ));
         (head.len() + answer.body.len()) as u64

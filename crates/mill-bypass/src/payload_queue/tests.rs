@@ -8,6 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use mill_runtime::files::{FileError, FileErrorKind};
+use mill_runtime::payload::Shared;
 use mill_tcp::random::Random;
 
 /// A file in memory that can be cut, and counts what is read.
@@ -80,7 +81,7 @@ fn check_against_the_model(seed: u64) {
     let mut random = Random::new(seed);
     let mut below = |bound: usize| usize::try_from(random.below(bound as u64)).unwrap();
     let bytes = pattern(300_000);
-    let (shared, file) = (Rc::<[u8]>::from(&bytes[..]), TestFile::new(bytes.clone()));
+    let (shared, file) = (Shared::from(&bytes[..]), TestFile::new(bytes.clone()));
     let pool = Pool::default();
     let file_bytes_max = [0, LARGE_BYTES, 3 * LARGE_BYTES, 1 << 30][below(4)];
     let (mut queue, mut model) = (Queue::default(), Vec::new());
@@ -96,7 +97,7 @@ fn check_against_the_model(seed: u64) {
                 model.extend_from_slice(&bytes[range.clone()]);
                 let payload = match below(3) {
                     0 => Payload::Copy(&bytes[range]),
-                    1 => Payload::Shared(Rc::clone(&shared), range),
+                    1 => Payload::Shared(Shared::clone(&shared), range),
                     _ => file.payload(from as u64, len as u64),
                 };
                 queue.push(payload, &pool, file_bytes_max).unwrap();
@@ -269,12 +270,12 @@ fn a_file_that_gets_shorter_later_is_an_error_when_it_is_read() {
 
 #[test]
 fn a_range_outside_its_bytes_is_an_error() {
-    let bytes = Rc::<[u8]>::from(&b"0123456789"[..]);
+    let bytes = Shared::from(&b"0123456789"[..]);
     let check = |range: core::ops::Range<usize>, expected: Result<(), StreamError>| {
         let mut queue = Queue::default();
         let pushed = push(
             &mut queue,
-            Payload::Shared(Rc::clone(&bytes), range.clone()),
+            Payload::Shared(Shared::clone(&bytes), range.clone()),
         );
         assert_eq!(pushed, expected, "{range:?}");
     };

@@ -8,9 +8,8 @@ use mill_conformance::content::pattern;
 use mill_conformance::story::Story;
 use mill_runtime::engine::{Engine, Orphans};
 use mill_runtime::files::{Files, Symlinks};
-use mill_runtime::payload::Payload;
+use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::{Stream, StreamError};
-use std::rc::Rc;
 use std::task::Poll;
 
 #[test]
@@ -24,7 +23,7 @@ fn a_response_that_fits_the_send_buffer_is_taken_before_it_has_left() {
             stream.read(|bytes| (bytes.len(), ()));
             let opened = around.engine.files().open(&path, Symlinks::Follow).await;
             stream.write(Payload::Copy(b"head"));
-            stream.write(Payload::Shared(Rc::from(pattern(30_000)), 0..30_000));
+            stream.write(Payload::Shared(Shared::from(pattern(30_000)), 0..30_000));
             stream.write(Payload::File {
                 file: opened.unwrap().0,
                 offset: 0,

@@ -7,7 +7,7 @@ use mill_conformance::content::{pattern, take_all};
 use mill_conformance::story::Story;
 use mill_engine::KernelStream;
 use mill_runtime::engine::{Accept, Engine, Events, Park};
-use mill_runtime::payload::Payload;
+use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::Stream;
 use mill_runtime::tasks::TaskId;
 use std::cell::{Cell, RefCell};
@@ -26,7 +26,10 @@ fn a_new_connection_inherits_nothing_from_the_slots_former_one() {
             teller.tell(bytes);
             // The rest is in the shared buffer; what follows is gathered or queued; then the stream closes.
             stream.write(Payload::Copy(b"gathered"));
-            stream.write(Payload::Shared(Rc::from(pattern(5_000_000)), 0..5_000_000));
+            stream.write(Payload::Shared(
+                Shared::from(pattern(5_000_000)),
+                0..5_000_000,
+            ));
         }
     });
     for text in ["one", "two", "six"] {

@@ -4,7 +4,6 @@ use super::head::Connection;
 use core::fmt::Write;
 use mill_runtime::payload::Shared;
 use std::ops::Range;
-use std::rc::Rc;
 
 /// How a responder misbehaves, for tests of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +76,7 @@ impl RenderedAnswers {
         } else {
             answer.bytes.len()
         };
-        (Rc::clone(&answer.bytes), 0..end)
+        (Shared::clone(&answer.bytes), 0..end)
     }
 }
 
@@ -85,7 +84,7 @@ impl Answer {
     fn new(content_bytes: usize, fault: Option<Fault>, field: &str) -> Self {
         if fault == Some(Fault::Garbage) {
             return Self {
-                bytes: Rc::from(GARBAGE),
+                bytes: Shared::from(GARBAGE),
                 head_bytes: GARBAGE.len(),
             };
         }
@@ -104,7 +103,7 @@ impl Answer {
         }
         Self {
             head_bytes: head_bytes.min(bytes.len()),
-            bytes: Rc::from(bytes),
+            bytes: Shared::from(bytes),
         }
     }
 }

@@ -5,9 +5,8 @@ use super::reader::{Read, Reader};
 use super::{Client, Problem, Talking, leave};
 use crate::content::{self, Hash};
 use crate::plan::Leave;
-use mill_runtime::payload::Payload;
+use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::Stream;
-use std::rc::Rc;
 
 impl Client {
     /// What is said before anything else: where it may leave with the SYN, no more than a server sends back that nothing
@@ -45,7 +44,7 @@ pub(super) async fn echo(talking: Talking<'_>, number: u32, len: usize) -> Resul
     let bytes = content::of(number, len);
     let first = client.first_of(bytes, usize::MAX);
     let stream = talking.connect(&client.addresses.echo, first).await?;
-    stream.write(Payload::Shared(Rc::from(bytes), first.len()..len));
+    stream.write(Payload::Shared(Shared::from(bytes), first.len()..len));
     stream.shutdown();
     let mut reader = Reader::new(&stream, &talking, limit(plan), 0);
     if reader.content(bytes).await? == Read::Enough {
