@@ -6,17 +6,27 @@
 
 /// The syntax of `Cache-Control`.
 pub mod directive;
-/// Age and lifetime.
-pub mod freshness;
-/// How long nginx would keep a response.
-pub mod nginx_validity;
 /// What a request asks of caches.
 pub mod request_directives;
 /// What a response asks of caches.
 pub mod response_directives;
-/// Whether a stored response may be used.
-pub mod reuse;
+/// Structured fields.
+mod structured;
+/// Directives for caches of one kind.
+pub mod targeted;
+
+/// Age and lifetime.
+pub mod freshness;
+/// How long nginx would keep a response.
+pub mod nginx_validity;
 /// Which responses may be stored.
 pub mod storing;
+/// Names under which responses are purged.
+pub mod tags;
 /// For which requests a stored response was made.
 pub mod vary;
+
+/// The member of `Cache-Status` that this cache adds.
+pub mod cache_status;
+/// Whether a stored response may be used.
+pub mod reuse;
