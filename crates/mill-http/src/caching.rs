@@ -19,6 +19,10 @@ pub mod targeted;
 pub mod freshness;
 /// How long nginx would keep a response.
 pub mod nginx_validity;
+/// Parts of a representation.
+pub mod partial;
+/// Which fields of a response are stored, and which a validation replaces.
+pub mod stored_fields;
 /// Which responses may be stored.
 pub mod storing;
 /// Names under which responses are purged.
@@ -28,5 +32,11 @@ pub mod vary;
 
 /// The member of `Cache-Status` that this cache adds.
 pub mod cache_status;
+/// What a request that changes something makes of stored responses.
+pub mod invalidation;
 /// Whether a stored response may be used.
 pub mod reuse;
+/// References to resources of the same origin.
+pub mod uri_reference;
+/// What to ask about stored responses, and which of them an answer concerns.
+pub mod validation;
