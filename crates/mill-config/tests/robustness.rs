@@ -39,6 +39,19 @@ http {
     location /m { set $memcached_key $uri; memcached_pass b; } location /api/ { millstream_api write=on; } } }
 "#;
 
+/// The same for caches.
+const CACHING: &str = r#"
+events { }
+http {
+  proxy_cache_path /c levels=1:2 use_temp_path=off keys_zone=c:1m inactive=1h max_size=1g min_free=1m memory=8m loader_sleep=1ms
+    manager_files=9 purger=on purger_threshold=5ms; cache_status "a b"; cache_tags Cache-Tag; cache_rules rfc9111;
+  server { listen 80; proxy_cache $arg_c; proxy_cache_valid 1m; proxy_cache_valid 404 any 5s; proxy_cache_methods POST;
+    location / { proxy_cache c; proxy_cache_key $host$uri; proxy_cache_use_stale error updating http_500; slice 1m;
+      proxy_cache_bypass $arg_a 0; proxy_no_cache $http_a; proxy_cache_purge $arg_p; proxy_cache_lock_age 1s; }
+    location /f { fastcgi_cache f; cache_targeted CDN-Cache-Control; cache_object_max 1g; proxy_store on; } }
+  fastcgi_cache_path /f keys_zone=f:8k; fastcgi_cache_key $request_uri; uwsgi_cache off; }
+"#;
+
 /// xorshift64*: the same sequence for the same seed everywhere.
 struct Random(u64);
 
@@ -116,7 +129,7 @@ fn corrupted_configurations_never_panic() {
     println!("seed {seed:#x}");
     let mut random = Random(seed);
     for round in 0..3000 {
-        let whole = [WHOLE, PASSING][round % 2];
+        let whole = [WHOLE, PASSING, CACHING][round % 3];
         let mut text = whole.as_bytes().to_vec();
         spoil(&mut text, &mut random);
         let source = Memory::new()
@@ -138,7 +151,7 @@ fn corrupted_configurations_never_panic() {
 
 #[test]
 fn every_beginning_of_a_configuration_is_answered() {
-    for whole in [WHOLE, PASSING] {
+    for whole in [WHOLE, PASSING, CACHING] {
         for len in 0..=whole.len() {
             let source = Memory::new()
                 .with("/etc/nginx/nginx.conf", &whole.as_bytes()[..len])

@@ -39,13 +39,14 @@ fn shared(a: &Settings, b: &Settings) -> String {
     compare!(http2 tls client_header client_body connection limit_rate access rewrite files);
     compare!(open_file autoindex error_page mime charset headers gzip);
     compare!(real_ip resolver proxy proxy_http proxy_tls grpc grpc_http grpc_tls fastcgi fastcgi_params uwsgi uwsgi_params uwsgi_tls scgi scgi_params);
+    compare!(proxy_cache fastcgi_cache uwsgi_cache scgi_cache caching slice);
     compare!(memcached memcached_content log stream);
     names.join(" ")
 }
 
 /// Everything.
 const ALL: &str = "http2 tls client_header client_body connection limit_rate access rewrite files open_file \
-                   autoindex error_page mime charset headers gzip real_ip resolver proxy proxy_http proxy_tls grpc grpc_http grpc_tls fastcgi fastcgi_params uwsgi uwsgi_params uwsgi_tls scgi scgi_params memcached memcached_content log stream";
+                   autoindex error_page mime charset headers gzip real_ip resolver proxy proxy_http proxy_tls grpc grpc_http grpc_tls fastcgi fastcgi_params uwsgi uwsgi_params uwsgi_tls scgi scgi_params proxy_cache fastcgi_cache uwsgi_cache scgi_cache caching slice memcached memcached_content log stream";
 
 fn all_but(groups: &str) -> String {
     let mine: Vec<&str> = groups.split(' ').collect();

@@ -119,6 +119,8 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         servers.push(Arc::new(outer.finish_server(draft)?));
     }
     let cache_zones = cache_path::finish(std::mem::take(&mut http.caches))?;
+    let missing = passing::missing_keys(&servers, &http.end);
+    resolver.remarks.extend(missing);
     passing::check(&servers, &http.end)?;
     let listeners = resolver.listeners(&http.addresses, &drafts, &servers)?;
     let user_variables = user_variables(&mut resolver.variables)?;

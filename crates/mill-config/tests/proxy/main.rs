@@ -1,5 +1,7 @@
 //! `proxy_pass` and its like: targets, settings, inheritance, and nginx's errors about them.
 
+mod cache_path;
+mod caching;
 mod client_address;
 mod gateway;
 mod settings;
@@ -38,6 +40,27 @@ pub(crate) fn location(config: &Config, path: &str) -> Arc<Location> {
     let server = &http(config).servers[0];
     let found = server.locations.find(path.as_bytes(), &mut Vec::new());
     found.unwrap_or(&server.location).clone()
+}
+
+/// Warnings and notices about an http block.
+pub(crate) fn remarks(http: &str) -> Vec<String> {
+    let source = Memory::new().with(PATH, format!("events {{}} http {{ {http} }}"));
+    match load(&source, &Options::default()) {
+        Ok(loaded) => loaded.remarks.iter().map(|remark| remark.line()).collect(),
+        Err(failure) => panic!("{}", failure.error.render("nginx")),
+    }
+}
+
+/// The advice in them.
+pub(crate) fn helps(http: &str) -> Vec<String> {
+    let source = Memory::new().with(PATH, format!("events {{}} http {{ {http} }}"));
+    match load(&source, &Options::default()) {
+        Ok(loaded) => {
+            let helps = loaded.remarks.into_iter().filter_map(|remark| remark.help);
+            helps.collect()
+        }
+        Err(failure) => panic!("{}", failure.error.render("nginx")),
+    }
 }
 
 /// The location `/` with these directives.

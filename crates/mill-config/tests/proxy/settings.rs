@@ -122,22 +122,6 @@ fn fields_are_hidden_unless_they_are_passed() {
 }
 
 #[test]
-fn without_a_cache_its_conditions_mean_nothing() {
-    located("proxy_cache off; proxy_cache_bypass $http_upgrade; proxy_no_cache $arg_a $arg_b;");
-    located("fastcgi_cache off; uwsgi_cache_bypass 1; scgi_no_cache 1;");
-    assert_eq!(
-        refused("server { proxy_cache zone; }"),
-        format!(
-            "[emerg] directive \"proxy_cache\" is known to nginx, but not to Millstream yet in {PATH}:1"
-        )
-    );
-    assert_eq!(
-        refused("server { proxy_no_cache $nosuch; }"),
-        format!("[emerg] unknown \"nosuch\" variable in {PATH}:1")
-    );
-}
-
-#[test]
 fn early_hints_are_passed_on_a_condition() {
     let location = located("early_hints $http_sec_fetch_mode 1; early_hints $arg_a;");
     assert_eq!(location.headers.early_hints.len(), 3);

@@ -21,12 +21,17 @@ pub(crate) struct CacheDraft {
     path: Option<CachePath>,
 }
 
-/// A fault in a parameter.
-enum Fault {
-    /// There is no such parameter.
-    Unknown,
-    /// Its value, with this word about it before the parameter as a whole.
-    Invalid(String),
+/// What is said of a faulty parameter: the texts before and behind it.
+struct Fault(String, &'static str);
+
+impl Fault {
+    fn new(before: &str) -> Self {
+        Self(String::from(before), "")
+    }
+
+    fn unknown() -> Self {
+        Self::new("invalid parameter")
+    }
 }
 
 pub(super) fn cache_path(
@@ -40,11 +45,8 @@ pub(super) fn cache_path(
     let mut draft = CachePath::new(protocol, path.clone());
     let mut zone_word = None;
     for word in statement.args().iter().skip(1) {
-        parameter(&mut draft, &word.bytes).map_err(|fault| {
-            let message = match fault {
-                Fault::Unknown => format!("invalid parameter \"{}\"", word.display()),
-                Fault::Invalid(what) => what.replace("{}", &word.display()),
-            };
+        parameter(&mut draft, &word.bytes).map_err(|Fault(before, after)| {
+            let message = format!("{before} \"{}\"{after}", word.display());
             resolver.emerg(statement, word, message)
         })?;
         if word.bytes.starts_with(b"keys_zone=") {
@@ -65,11 +67,11 @@ pub(super) fn cache_path(
 /// One parameter behind the path.
 fn parameter(draft: &mut CachePath, word: &[u8]) -> Result<(), Fault> {
     let at = word.iter().position(|&byte| byte == b'=');
-    let (name, text) = word.split_at(at.ok_or(Fault::Unknown)?);
+    let (name, text) = word.split_at(at.ok_or_else(Fault::unknown)?);
     let text = text.get(1..).unwrap_or_default();
     match name {
         b"levels" => {
-            let fault = || Fault::Invalid(String::from("invalid \"levels\" \"{}\""));
+            let fault = || Fault::new("invalid \"levels\"");
             draft.levels = levels(text).ok_or_else(fault)?;
             Ok(())
         }
@@ -90,23 +92,23 @@ fn parameter(draft: &mut CachePath, word: &[u8]) -> Result<(), Fault> {
 /// A parameter of a background task.
 fn pace(draft: &mut CachePath, name: &[u8], text: &[u8]) -> Result<(), Fault> {
     let shown = String::from_utf8_lossy(name);
-    let (task, what) = shown.split_once('_').ok_or(Fault::Unknown)?;
+    let (task, what) = shown.split_once('_').ok_or_else(Fault::unknown)?;
     let pace = match task {
         "manager" => &mut draft.manager,
         "loader" => &mut draft.loader,
         "purger" => &mut draft.purger_pace,
-        _ => return Err(Fault::Unknown),
+        _ => return Err(Fault::unknown()),
     };
     match what {
         "files" => set(&mut pace.files, &shown, value::number(text)),
         "sleep" => set(&mut pace.sleep, &shown, value::milliseconds(text)),
         "threshold" => set(&mut pace.threshold, &shown, value::milliseconds(text)),
-        _ => Err(Fault::Unknown),
+        _ => Err(Fault::unknown()),
     }
 }
 
 fn set<T>(place: &mut T, name: &str, value: Option<T>) -> Result<(), Fault> {
-    let fault = || Fault::Invalid(format!("invalid {name} value \"{{}}\""));
+    let fault = || Fault(format!("invalid {name} value"), "");
     *place = value.ok_or_else(fault)?;
     Ok(())
 }
@@ -117,18 +119,19 @@ fn flag(place: &mut bool, name: &str, text: &[u8]) -> Result<(), Fault> {
         b"on" => true,
         b"off" => false,
         _ => {
-            let about = "it must be \"on\" or \"off\"";
-            return Err(Fault::Invalid(format!(
-                "invalid {name} value \"{{}}\", {about}"
-            )));
+            let about = ", it must be \"on\" or \"off\"";
+            return Err(Fault(format!("invalid {name} value"), about));
         }
     };
     Ok(())
 }
 
-/// Up to three numbers of digits, each 1 or 2.
+/// Up to three numbers of digits, each 1 or 2; none at all is no subdirectory.
 fn levels(text: &[u8]) -> Option<[u8; 3]> {
     let mut levels = [0; 3];
+    if text.is_empty() {
+        return Some(levels);
+    }
     let mut places = levels.iter_mut();
     for digits in text.split(|&byte| byte == b':') {
         *places.next()? = match digits {
@@ -142,13 +145,13 @@ fn levels(text: &[u8]) -> Option<[u8; 3]> {
 
 /// A name, a colon and a size.
 fn keys_zone(draft: &mut CachePath, text: &[u8]) -> Result<(), Fault> {
-    let invalid = || Fault::Invalid(String::from("invalid keys zone size \"{}\""));
+    let invalid = || Fault::new("invalid keys zone size");
     let colon = text.iter().position(|&byte| byte == b':');
     let (name, size) = text.split_at(colon.ok_or_else(invalid)?);
     let size = value::size(size.get(1..).unwrap_or_default()).ok_or_else(invalid)?;
     if size < ZONE_BYTES_MIN {
-        let message = String::from("keys zone \"{}\" is too small");
-        return Err(Fault::Invalid(message));
+        let about = " is too small";
+        return Err(Fault(String::from("keys zone"), about));
     }
     draft.zone = Text::from(name);
     draft.zone_bytes = size;
@@ -166,8 +169,8 @@ fn define(
     let purpose = Purpose::Cache(path.protocol);
     declare(resolver, statement, word, &zone, Some(size), purpose)?;
     let index = index_of(resolver, statement, word, path.protocol, &zone);
-    let drafts = resolver.http.iter_mut().flat_map(|http| &mut http.caches);
-    if let Some(draft) = drafts.skip(index).next() {
+    let http = resolver.http.as_mut();
+    if let Some(draft) = http.and_then(|http| http.caches.get_mut(index)) {
         if draft.path.is_some() {
             let message = format!("duplicate zone \"{}\"", zone.display());
             return Err(resolver.emerg(statement, word, message));
