@@ -8,7 +8,7 @@ use crate::Text;
 /// `proxy_cache_path`, `fastcgi_cache_path`, `uwsgi_cache_path` or `scgi_cache_path`: one cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CachePath {
-    /// Its index in [`super::Http::cache_paths`].
+    /// Its index in [`super::Http::cache_zones`].
     pub index: usize,
     /// Whose directive it is: `…_cache` of other protocols does not find it.
     pub protocol: PassProtocol,

@@ -63,9 +63,9 @@ impl Draft {
 pub enum PassCache {
     /// Nowhere.
     Off,
-    /// In this one of [`crate::config::Http::cache_paths`], which is of the same protocol.
+    /// In this one of [`crate::config::Http::cache_zones`], which is of the same protocol.
     Zone(usize),
-    /// Evaluate, then [`crate::config::Http::cache_path`]; nothing or `off` is nowhere.
+    /// Evaluate, then [`crate::config::Http::cache_zone`]; nothing or `off` is nowhere.
     Evaluated(Template),
 }
 
