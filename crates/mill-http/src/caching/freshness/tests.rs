@@ -206,6 +206,28 @@ fn a_configured_lifetime_stands_between_what_is_said_and_what_is_guessed() {
 }
 
 #[test]
+fn a_targeted_field_puts_expires_aside() {
+    use crate::caching::targeted::targeted_directives;
+    let lines: [(&[u8], &[u8]); 3] = [
+        (b"Expires", IN_A_MINUTE.as_bytes()),
+        (b"Cache-Control", b"max-age=5"),
+        (b"CDN-Cache-Control", b"must-revalidate"),
+    ];
+    for (targets, expected) in [
+        (
+            &[b"cdn-cache-control".as_slice()][..],
+            (0, LifetimeSource::None),
+        ),
+        (&[], (5, LifetimeSource::MaxAge)),
+    ] {
+        let directives = targeted_directives(lines.into_iter(), targets);
+        let rules = LifetimeRules::default();
+        let found = Freshness::of_response(Status::OK, lines, &directives, TIMES, rules);
+        assert_eq!((found.lifetime, found.source), expected);
+    }
+}
+
+#[test]
 fn heuristics_are_for_the_statuses_of_the_rfc_only() {
     let found: Vec<u16> = (100..600)
         .filter(|code| is_heuristically_cacheable(Status(*code)))
