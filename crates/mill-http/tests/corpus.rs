@@ -1,5 +1,7 @@
 //! Replays the fuzz targets' corpora without nightly: fixed failures stay fixed.
 
+#[path = "../../../fuzz/properties/cache_fields.rs"]
+mod cache_fields;
 #[path = "../../../fuzz/properties/cgi_head.rs"]
 mod cgi_head;
 #[path = "../../../fuzz/properties/chunked_body.rs"]
@@ -52,4 +54,9 @@ fn header_blocks_of_the_corpus_hold() {
 #[test]
 fn answers_of_the_corpus_hold() {
     replay("h2_answers", h2_answers::check);
+}
+
+#[test]
+fn cache_fields_of_the_corpus_hold() {
+    replay("cache_fields", cache_fields::check);
 }
