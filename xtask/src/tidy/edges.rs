@@ -19,6 +19,8 @@ mill-multiplex: mill-runtime mill-http
 mill-bypass: mill-runtime mill-stack mill-tcp mill-wire
 mill-config:
 mill-metrics:
+# It stores bytes and metadata of any kind, and knows no HTTP.
+mill-cache:
 # Generic over the engine as the server is; what it is asked to do is configured. A server's answers are counted as those of
 # a `status_zone` are.
 mill-upstream: mill-runtime mill-http mill-config mill-metrics
@@ -36,7 +38,7 @@ mill-sim: mill-wire mill-runtime mill-stack mill-bypass
 # Tests only: servers, clients and the load generator over the stack in one simulated network.
 mill-simtest: mill-wire mill-tcp mill-sim mill-runtime mill-stack mill-bypass mill-server mill-config mill-metrics mill-load mill-multiplex mill-tls
 # It orders the certificates that it shows.
-mill-server: mill-runtime mill-tls mill-acme mill-multiplex mill-http mill-config mill-metrics mill-upstream
+mill-server: mill-runtime mill-tls mill-acme mill-multiplex mill-http mill-config mill-metrics mill-upstream mill-cache
 # Its status shows hosts, flows and the states of connections, in the types of stack and TCP, and servers in those of mill-upstream.
 mill-server-host: mill-sys mill-tcp mill-stack mill-device mill-engine mill-runtime mill-server mill-upstream mill-tls mill-config mill-metrics mill-status
 # `-Z` of ab is in OpenSSL's language of ciphers, as `ssl_ciphers` is.

@@ -1,0 +1,236 @@
+//! How objects come into the table and the queues, and how they leave.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use super::Zone;
+use crate::content::{Content, ContentReader, ContentWriter};
+use crate::eviction::Queues;
+use crate::figures::Departure;
+use crate::fill::{Arrival, Fill};
+use crate::filling::{Filling, Head};
+use crate::ledger::Reservation;
+use crate::lock::locked;
+use crate::object::{Object, Parts, Weigh};
+
+impl<M: Weigh> Zone<M> {
+    /// The head of an answer has come.
+    pub(crate) fn start(
+        self: Arc<Self>,
+        filling: &Arc<Filling<M>>,
+        arrival: Arrival<'_, M>,
+        replaces: impl Fn(&M) -> bool,
+    ) -> (Fill<M>, ContentReader) {
+        let length = arrival.length;
+        let mut reservation = Reservation::new(self.ledger.clone());
+        let most = self.limits.object_bytes.min(self.limits.bytes);
+        let limit = most.min(arrival.length_max);
+        // What the object counts beside its content counts among the fills until it is whole.
+        let meta = arrival.meta.heap_bytes() + size_of::<M>() + filling.key.len();
+        let fits = length.is_none_or(|length| length <= limit)
+            && reservation.extend(crate::OBJECT_OVERHEAD + meta as u64);
+        let (writer, reader) = ContentWriter::new(length, limit, reservation);
+        let object = self.make(filling, arrival, writer.content().clone());
+        let listed = if fits {
+            self.list_growing(filling, &object, replaces)
+        } else {
+            None
+        };
+        let head = match &listed {
+            Some(_) => Head::Stored(object.clone()),
+            None => {
+                self.count_pass();
+                self.tags.give_back(object.tag_rows());
+                writer.pass();
+                Head::NotStored
+            }
+        };
+        self.end_claim(filling, head);
+        let fill = Fill::new(self, object, writer, listed.unwrap_or_default());
+        (fill, reader)
+    }
+
+    fn make(
+        &self,
+        filling: &Filling<M>,
+        arrival: Arrival<'_, M>,
+        content: Arc<Content>,
+    ) -> Arc<Object<M>> {
+        let parts = Parts {
+            meta: arrival.meta,
+            content,
+            tags: self.tags.take(arrival.tags),
+            born: filling.born,
+            serial: self.next_serial.fetch_add(1, Relaxed),
+            now: arrival.now,
+        };
+        Arc::new(Object::new(filling.key(), parts))
+    }
+
+    /// Lists an object that grows, and returns the variants that it will replace; none if a purge concerns it.
+    fn list_growing(
+        &self,
+        filling: &Filling<M>,
+        object: &Arc<Object<M>>,
+        replaces: impl Fn(&M) -> bool,
+    ) -> Option<Vec<Arc<Object<M>>>> {
+        let mut gone = Vec::new();
+        let mut queues = locked(&self.queues);
+        if filling.is_purged.load(Acquire) || !self.outlives_purges(object) {
+            return None;
+        }
+        self.make_room(&mut queues, 0, 1, &mut gone);
+        if queues.count() >= self.limits.keys {
+            // All of them grow.
+            return None;
+        }
+        let mut table = locked(&self.shard(filling.hash).table);
+        let mut variants: Vec<_> = table.variants(filling.key()).cloned().collect();
+        queues.enter_growing(object.clone());
+        table.insert(object.clone());
+        drop(table);
+        object.set_listed(true);
+        variants.sort_unstable_by_key(|variant| variant.serial());
+        while variants.len() >= self.limits.variants {
+            let oldest = variants.remove(0);
+            self.unlist(&mut queues, &oldest, Departure::Replaced);
+            gone.push(oldest);
+        }
+        variants.retain(|variant| replaces(variant.meta()));
+        Some(variants)
+    }
+
+    /// The content is whole: counts it, and removes what it replaces. False if it was purged, or is too large in all.
+    pub(crate) fn complete(&self, object: &Arc<Object<M>>, replaced: &[Arc<Object<M>>]) -> bool {
+        let mut gone = Vec::new();
+        let mut queues = locked(&self.queues);
+        if !object.is_listed() {
+            return false;
+        }
+        if object.charge() + self.tags.bytes() > self.limits.bytes {
+            self.unlist(&mut queues, object, Departure::Unfinished);
+            return false;
+        }
+        for old in replaced {
+            self.unlist(&mut queues, old, Departure::Replaced);
+        }
+        self.make_room(&mut queues, object.charge(), 0, &mut gone);
+        queues.leave(object);
+        queues.enter_whole(object.clone());
+        self.counters.stored.fetch_add(1, Relaxed);
+        true
+    }
+
+    /// A stored object was validated.
+    pub(crate) fn refresh(
+        &self,
+        filling: &Arc<Filling<M>>,
+        old: &Arc<Object<M>>,
+        arrival: Arrival<'_, M>,
+    ) -> Arc<Object<M>> {
+        let object = self.make(filling, arrival, old.content().clone());
+        let mut gone = Vec::new();
+        let mut queues = locked(&self.queues);
+        let is_right = old.key() == object.key() && old.content().is_whole();
+        let is_purged = filling.is_purged.load(Acquire) || !self.outlives_purges(&object);
+        let fits = object.charge() + self.tags.bytes() <= self.limits.bytes;
+        if is_right && !is_purged && fits {
+            self.list_refreshed(&mut queues, old, &object, &mut gone);
+        } else {
+            self.tags.give_back(object.tag_rows());
+        }
+        drop(queues);
+        let is_listed = object.is_listed();
+        let head = if is_listed {
+            Head::Stored(object.clone())
+        } else {
+            Head::NotStored
+        };
+        self.end_claim(filling, head);
+        object
+    }
+
+    fn list_refreshed(
+        &self,
+        queues: &mut Queues<M>,
+        old: &Arc<Object<M>>,
+        object: &Arc<Object<M>>,
+        gone: &mut Vec<Arc<Object<M>>>,
+    ) {
+        if old.is_listed() && Queues::is_counted(old) {
+            let mut table = locked(&self.shard(old.hash()).table);
+            table.remove(old);
+            table.insert(object.clone());
+            drop(table);
+            queues.replace(old, object.clone());
+            old.set_listed(false);
+            object.set_listed(true);
+            self.tags.give_back(old.tag_rows());
+            self.counters.count(Departure::Replaced);
+            // The new metadata may be larger.
+            self.make_room(queues, 0, 0, gone);
+        } else if !old.is_listed() {
+            self.make_room(queues, object.charge(), 1, gone);
+            queues.enter_whole(object.clone());
+            locked(&self.shard(object.hash()).table).insert(object.clone());
+            object.set_listed(true);
+        } else {
+            // Whole, and not counted yet: its own fill is about to.
+            self.tags.give_back(object.tag_rows());
+            return;
+        }
+        self.counters.stored.fetch_add(1, Relaxed);
+    }
+
+    /// Evicts until there is room for so many bytes and objects more.
+    fn make_room(
+        &self,
+        queues: &mut Queues<M>,
+        bytes: u64,
+        objects: u64,
+        gone: &mut Vec<Arc<Object<M>>>,
+    ) {
+        while queues.bytes() + self.tags.bytes() + bytes > self.limits.bytes
+            || queues.count() + objects > self.limits.keys
+        {
+            let Some(victim) = queues.victim() else {
+                return;
+            };
+            self.unlist(queues, &victim, Departure::Capacity);
+            // Freed by the caller after the lock.
+            gone.push(victim);
+        }
+    }
+
+    /// Takes the object out, if it is in.
+    pub(super) fn unlist(
+        &self,
+        queues: &mut Queues<M>,
+        object: &Arc<Object<M>>,
+        departure: Departure,
+    ) {
+        if !object.is_listed() {
+            return;
+        }
+        object.set_listed(false);
+        queues.leave(object);
+        locked(&self.shard(object.hash()).table).remove(object);
+        self.tags.give_back(object.tag_rows());
+        self.counters.count(departure);
+    }
+
+    pub(super) fn remove_one(&self, object: &Arc<Object<M>>, departure: Departure) {
+        self.unlist(&mut locked(&self.queues), object, departure);
+    }
+
+    /// The content of a listed object failed, or is not to be stored.
+    pub(crate) fn abandon(&self, object: &Arc<Object<M>>) {
+        self.remove_one(object, Departure::Unfinished);
+    }
+
+    /// The claim has come to this; only its first end counts.
+    pub(crate) fn end_claim(&self, filling: &Arc<Filling<M>>, head: Head<M>) {
+        locked(&self.shard(filling.hash).table).end(filling);
+        filling.settle(head);
+    }
+}
