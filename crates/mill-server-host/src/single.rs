@@ -155,6 +155,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
                 // The panicking thread may have stopped waiting.
                 let _ = written.send(());
             }
+            Event::Ring { number } => self.worker_pool.ring(number),
             Event::Warning(level, what) => self.cycle.log.write(level, &what),
             Event::ThreadEnded { number } => {
                 let ended = self.worker_pool.on_ended(number, &self.cycle.log);

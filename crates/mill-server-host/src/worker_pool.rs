@@ -20,6 +20,7 @@ use mill_server::local::Environment;
 use mill_server::log::writer::WriterEnvironment;
 use mill_server::log::{LogFiles, LogSender, LogWriter};
 use mill_server::site::Site;
+use mill_server::wakes::Doorbell;
 use mill_server::worker::{Report, WorkerSetup};
 use mill_status::{Part, TableName};
 use mill_sys::{affinity, clock, local_time};
@@ -336,7 +337,23 @@ impl WorkerPool {
             reports: self.reports.clone(),
             logs,
             board: self.board.clone(),
+            doorbell: self.doorbell(number),
         }
+    }
+
+    /// A worker thread has no descriptor of the others' mailboxes: the control thread passes the ring on.
+    fn doorbell(&self, number: u32) -> Doorbell {
+        let events = self.events.clone();
+        Doorbell::new(move || {
+            // There is no receiver only when the process is exiting.
+            let _ = events.send(Event::Ring { number });
+        })
+    }
+
+    /// Ends the sleep of a thread.
+    pub(crate) fn ring(&self, number: u32) {
+        let thread = self.threads.iter().find(|thread| thread.number() == number);
+        thread.into_iter().for_each(WorkerThread::ring);
     }
 
     /// A number that no thread has. Numbers are reused as late as possible, so that the counts of ended threads stay

@@ -54,6 +54,10 @@ pub(crate) enum Event {
     ThreadEnded {
         number: u32,
     },
+    /// A worker thread has something for another one, which may sleep.
+    Ring {
+        number: u32,
+    },
     /// Something in a worker thread has failed; the rest goes on.
     Warning(LogLevel, String),
     /// A worker thread has panicked with this message, and waits until it is written.
@@ -248,6 +252,7 @@ impl Control {
                 // The panicking thread may have stopped waiting.
                 let _ = written.send(());
             }
+            Event::Ring { number } => self.worker_pool.ring(number),
             Event::Warning(level, what) => self.log.write(level, &what),
             Event::ThreadEnded { number } => self.worker_pool.on_ended(number, &self.log)?,
         }

@@ -206,6 +206,11 @@ impl WorkerThread {
         // An empty datagram: an order waits.
         passing::send(self.mailbox.as_fd(), &[], &[])
     }
+
+    /// Ends the sleep of its engine. A thread that has ended does not sleep.
+    pub(crate) fn ring(&self) {
+        let _ = passing::send(self.mailbox.as_fd(), &[], &[]);
+    }
 }
 
 /// The prefix of worker threads' names.

@@ -6,6 +6,8 @@
 
 /// What was read ahead of a slow client.
 pub mod awaited;
+/// What a cache keeps.
+pub(crate) mod cached;
 /// Compression while it is sent.
 mod gzip;
 /// Content that has arrived whole.

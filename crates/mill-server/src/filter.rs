@@ -1,7 +1,9 @@
 //! The filters that every answer passes before it is sent, in nginx's order.
 //!
-//! conditional (304, 412) → headers (`expires`, `add_header`) → charset → gzip → range (206, 416) → `add_trailer`.
+//! conditional (304, 412) → `Cache-Status` → headers (`expires`, `add_header`) → charset → gzip → range (206, 416) → `add_trailer`.
 
+/// `cache_status`.
+mod cache_status;
 /// `charset`.
 pub(crate) mod charset;
 /// Conditions of the request: 304 and 412.
@@ -34,6 +36,7 @@ pub fn apply<E: Engine>(
         carry_over(request, response);
     }
     conditional::apply(request, response)?;
+    cache_status::apply(request, response, local);
     headers::apply(request, response, local);
     charset::apply(request, response, local);
     gzip::apply(request, response, local);

@@ -191,7 +191,10 @@ impl HotAnswers {
         let Some(answer) = self.answers.get(&key) else {
             return (0, Looked::Missed);
         };
-        if !answer.freshness.is_fresh(now) {
+        let speaks_to_caches = head.has(KnownField::CacheControl) || head.has(KnownField::Pragma);
+        if !answer.freshness.is_fresh(now)
+            || (speaks_to_caches && answer.freshness.heeds_requests())
+        {
             return (0, Looked::Missed);
         }
         answer.freshness.count_use(now);

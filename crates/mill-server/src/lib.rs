@@ -29,6 +29,9 @@ pub mod local;
 /// The run of a worker thread: orders in, turns, reports out.
 pub mod worker;
 
+/// Waking tasks of a worker from other threads.
+pub mod wakes;
+
 /// The listener that a connection was accepted by.
 pub mod listener_context;
 
@@ -76,6 +79,9 @@ pub mod answer;
 
 /// `proxy_pass`.
 pub mod proxy;
+
+/// Answers of servers that are kept.
+pub(crate) mod cache;
 
 /// Connections that are passed on as they are.
 pub mod stream;

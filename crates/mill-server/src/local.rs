@@ -12,6 +12,7 @@ use crate::resolvers::WorkerResolvers;
 use crate::response::Response;
 use crate::site::Site;
 use crate::upstreams::WorkerUpstreams;
+use crate::wakes::{Doorbell, Wakes};
 use mill_http::date::imf_fixdate;
 use mill_http::status::Status;
 use mill_metrics::{Board, ServerCounters};
@@ -107,6 +108,8 @@ pub struct Local<E: Engine> {
     pub(crate) upstreams: WorkerUpstreams<E>,
     /// Buffers of all connections under TLS.
     pub(crate) tls: TlsWorker,
+    /// Its tasks that other threads wake.
+    pub(crate) wakes: Wakes,
     /// Names to addresses.
     pub(crate) resolvers: WorkerResolvers,
     /// Numbers that this worker has reserved and not used yet: the next one, and how many.
@@ -126,6 +129,8 @@ pub struct Shared {
     pub logs: LogSender,
     /// Where all workers publish their counters.
     pub board: Board,
+    /// How other threads end the sleep of its engine.
+    pub doorbell: Doorbell,
 }
 
 impl<E: DatagramEngine> Local<E> {
@@ -169,6 +174,7 @@ impl<E: DatagramEngine> Local<E> {
             index: shared.index,
             compressed: RefCell::default(),
             upstreams,
+            wakes: Wakes::new(shared.doorbell),
             resolvers,
             connection_numbers: Cell::new((0, 0)),
             temporary_number: Cell::new(u64::from(shared.index) * TEMPORARY_NUMBERS),

@@ -8,6 +8,9 @@
 //!
 //! All of it runs in the task of the client's connection: the events of both streams wake that.
 
+/// What is kept, and what is to be.
+pub(crate) mod caching;
+
 /// Where the request goes.
 mod target;
 
@@ -111,6 +114,7 @@ use crate::request::Request;
 use crate::upstreams::WorkerGroup;
 use answer::AnswerHead;
 use attempt::Attempt;
+use caching::{Caching, LookedUp, NoClient, Question};
 use connection::UpstreamConnection;
 use content::RequestContent;
 use fault::{Fault, Step};
@@ -141,11 +145,41 @@ pub(crate) async fn respond<X: Exchange>(
     let Some(pass) = request.location.pass.clone() else {
         return Answer::Declined;
     };
-    request.pure = false;
     let target = match target::evaluate(&pass, request, local) {
         Ok(target) => target,
         Err(status) => return Answer::Status(status),
     };
+    let caching = match caching::look_up(&target, exchange, request, local).await {
+        LookedUp::Answered(answer) => return answer,
+        LookedUp::Uncached => None,
+        LookedUp::Ask(caching) => Some(caching),
+    };
+    request.pure = false;
+    pass_on(target, caching, exchange, request, local).await
+}
+
+/// Has a server asked for what a cache has and is stale, without a client.
+async fn update<E: Engine>(caching: Box<Caching>, request: &mut Request, local: &Local<E>) {
+    if let Some(pass) = request.location.pass.clone()
+        && let Ok(target) = target::evaluate(&pass, request, local)
+    {
+        let mut exchange = NoClient::new();
+        // What is kept of the answer goes on by itself.
+        let answer = pass_on(target, Some(caching), &mut exchange, request, local).await;
+        if let Answer::Response(response) = answer {
+            response.content.release(local);
+        }
+    }
+}
+
+async fn pass_on<X: Exchange>(
+    target: Target,
+    caching: Option<Box<Caching>>,
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> AnswerOf<X::Engine> {
+    let pass = Arc::clone(&target.pass);
     let trace = Rc::clone(request.upstream.get_or_insert_with(|| local.take_trace()));
     trace.set_host(&target);
     let settings = settings_of(&request.location, pass.protocol);
@@ -160,6 +194,7 @@ pub(crate) async fn respond<X: Exchange>(
         Err(fault) => return without_server(fault, request, local),
     };
     let mut proxying = Proxying::new(settings, target, group, content, request, local);
+    proxying.caching = caching;
     let answer = proxying.run(exchange, request).await;
     proxying.set_cookie(request);
     match answer {
@@ -184,6 +219,8 @@ struct Proxying<'a, E: Engine> {
     scope: Option<Rc<Scope>>,
     /// `None`: connections are in clear.
     securing: Option<Securing>,
+    /// Its location has a cache.
+    caching: Option<Box<Caching>>,
     tried: Tried,
     /// The name of the request's session, or of the server that it is bound to (`sticky`); empty if there is none.
     session: Vec<u8>,
@@ -224,6 +261,7 @@ impl<'a, E: Engine> Proxying<'a, E> {
             trace,
             scope,
             securing,
+            caching: None,
             tried: Tried::default(),
             session: session::lookup(group.group.config(), request, local),
             named: None,
@@ -378,6 +416,9 @@ impl<E: Engine> Proxying<'_, E> {
 
     /// What of the method that is sent determines the answer's framing.
     fn kind(&self, request: &mut Request) -> RequestKind {
+        if self.question().is_some_and(|question| question.as_get) {
+            return RequestKind::Other;
+        }
         match self.target.pass.protocol {
             PassProtocol::Http => http::kind(request, self.local),
             _ => RequestKind::of(request.method),
@@ -387,6 +428,11 @@ impl<E: Engine> Proxying<'_, E> {
     /// The request is given up when its client leaves.
     fn needs_client(&self) -> bool {
         !self.settings.ignore_client_abort
+    }
+
+    /// What a server is asked for the cache.
+    fn question(&self) -> Option<&Question> {
+        self.caching.as_ref().map(|caching| &caching.question)
     }
 
     /// Appends the head of the request in the protocol of the location; returns what reads its answer's, and what the
@@ -400,11 +446,25 @@ impl<E: Engine> Proxying<'_, E> {
         let (protocol, framing) = (self.target.pass.protocol, self.content.framing(request));
         let (key, asked) = match protocol {
             PassProtocol::Http => {
-                let asked = http::emit_request(&self.target, framing, request, self.local, out);
+                let asked = http::emit_request(
+                    &self.target,
+                    framing,
+                    self.question(),
+                    request,
+                    self.local,
+                    out,
+                );
                 (0..0, asked)
             }
             _ => {
-                let key = gateway::emit_request(protocol, framing, request, self.local, out)?;
+                let key = gateway::emit_request(
+                    protocol,
+                    framing,
+                    self.question(),
+                    request,
+                    self.local,
+                    out,
+                )?;
                 (key, Asked::default())
             }
         };
@@ -420,6 +480,11 @@ impl<E: Engine> Proxying<'_, E> {
             self.trace.ended(Some(fault.status().0), 0, now);
             self.local
                 .log_error(Some(request), fault.level(), format_args!("{fault}"));
+        }
+        if let Some(caching) = &self.caching
+            && let Some(kept) = caching.stale_for_fault(fault, request, self.local)
+        {
+            return caching::serve_stale(&kept, &self.target, request, self.local);
         }
         without_server(fault, request, self.local)
     }

@@ -51,6 +51,7 @@ pub use sent::Sent;
 
 use crate::acme::challenges;
 use crate::answer::Answer;
+use crate::cache::note::CacheNote;
 use crate::delivery;
 use crate::error_page;
 use crate::exchange::Exchange;
@@ -160,6 +161,8 @@ pub struct Request {
     pub kept_content: Option<Box<dyn Any>>,
     /// What upstream servers did for it.
     pub upstream: Option<Rc<UpstreamTrace>>,
+    /// What a cache had to do with it.
+    pub(crate) cached: Option<Box<CacheNote>>,
     /// It is under way in the `status_zone` of its server.
     pub(crate) visit: Option<Visit>,
     /// Bytes of its content that were read and not discarded, with their framing.
@@ -367,7 +370,7 @@ pub struct Message {
 }
 
 /// Captures and the text they were taken from.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CaptureSet {
     pub subject: Vec<u8>,
     pub ranges: Vec<Option<Range<usize>>>,
@@ -389,6 +392,7 @@ impl Request {
         self.stored_content = None;
         self.kept_content = None;
         self.upstream = None;
+        self.cached = None;
         self.visit = None;
         self.sent.fields.clear();
     }

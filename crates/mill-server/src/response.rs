@@ -70,6 +70,8 @@ pub struct Response<File> {
     pub close: bool,
     /// An upstream server has answered: the request's conditions were its to evaluate.
     pub proxied: bool,
+    /// Unless a cache has it, which asks servers for all: conditions and ranges are ours to evaluate.
+    pub is_kept: bool,
 }
 
 /// A file in one of its states: a value made from it is valid as long as these are equal.
@@ -103,6 +105,7 @@ impl<File> Response<File> {
             streamed: false,
             close: false,
             proxied: false,
+            is_kept: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! One generation of the configuration, shared by all workers.
 
 use crate::api::baselines::Baselines;
+use crate::cache::CacheZones;
 use crate::resolvers::ResolverZones;
 use crate::stream::limit::ConnectionZones;
 use crate::tls::TlsSite;
@@ -33,6 +34,8 @@ pub struct Site {
     pub(crate) baselines: Arc<Baselines>,
     /// What was counted of servers and locations.
     pub zones: Zones,
+    /// Answers of servers that are kept.
+    pub(crate) caches: CacheZones,
 }
 
 impl Site {
@@ -70,6 +73,7 @@ impl Site {
             baselines: previous
                 .map_or_else(Arc::default, |previous| Arc::clone(&previous.baselines)),
             zones: Zones::new(&config, zones),
+            caches: CacheZones::following(previous.map(|previous| &previous.caches), &config),
             config,
             generation,
             mentions,

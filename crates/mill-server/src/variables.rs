@@ -39,6 +39,9 @@ mod tls;
 /// The answer.
 mod answer;
 
+/// What a cache had to do with the request.
+mod cache;
+
 /// Upstream servers.
 mod upstream;
 
@@ -233,8 +236,10 @@ fn plain<'a, E: Engine>(
         | Variable::UpstreamCacheKey
         | Variable::UpstreamCacheLastModified
         | Variable::UpstreamCacheStatus
-        | Variable::CacheDecision
-        | Variable::SliceRange => return None,
+        | Variable::CacheDecision => {
+            cache::value(variable, request, local.scheduler.wall_clock().seconds)?
+        }
+        Variable::SliceRange => return None,
         Variable::FastcgiScriptName => fastcgi::script_name(request),
         Variable::FastcgiPathInfo => fastcgi::path_info(request).into(),
         Variable::UpstreamAddr

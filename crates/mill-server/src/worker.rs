@@ -1,12 +1,14 @@
 //! The run of a worker thread: orders in, turns, reports out.
 
 use crate::acme;
+use crate::cache;
 use crate::connection;
 use crate::listener_context::{ListenerContext, address_of};
 use crate::local::{Environment, Local, Shared};
 use crate::log::{Errno, LogSender};
 use crate::site::Site;
 use crate::upstreams;
+use crate::wakes::Doorbell;
 use mill_config::config::{ListeningSocket, LogLevel, SocketKeepalive};
 use mill_metrics::Board;
 use mill_runtime::datagrams::DatagramEngine;
@@ -31,6 +33,8 @@ pub struct WorkerSetup {
     pub logs: LogSender,
     /// Where all workers publish their counters, this one at number `index`.
     pub board: Board,
+    /// How other threads end the sleep of its engine.
+    pub doorbell: Doorbell,
 }
 
 /// An order to a worker. Its sender also wakes the engine.
@@ -94,6 +98,7 @@ where
         reports,
         logs,
         board,
+        doorbell,
     } = setup;
     let mut run = first_site(&inbox).map(|(site, assigned)| {
         let (now, wall_clock) = engine.clock();
@@ -103,6 +108,7 @@ where
             environment,
             logs,
             board: board.clone(),
+            doorbell,
         };
         let local = Local::new(
             engine.clone(),
@@ -170,7 +176,7 @@ struct Run<E: Engine, F, Accepted> {
     following: Option<TaskId>,
     /// The task that keeps those which probe the site's servers.
     probing: Option<TaskId>,
-    /// The tasks that order the site's certificates, and fetch answers of OCSP.
+    /// The tasks that order the site's certificates, fetch answers of OCSP, and sweep its caches.
     issuing: Vec<TaskId>,
     /// The task that closes idle connections to upstream servers.
     sweeper: Option<TaskId>,
@@ -201,7 +207,9 @@ where
     /// Runs one turn; returns whether there was anything to do.
     fn turn(&mut self, inbox: &Receiver<Order>) -> bool {
         self.local.tls.begin_turn();
+        self.local.wakes.begin_turn();
         let turn = self.worker.turn();
+        self.local.wakes.pass_on(&self.local.scheduler);
         // Idle connections have seen the request to make room.
         self.local.ask_for_room(0);
         if turn.mail {
@@ -292,7 +300,7 @@ where
         }
     }
 
-    /// One worker follows the names of servers, probes these, and orders certificates, for all workers.
+    /// One worker follows the names of servers, probes these, orders certificates, and sweeps caches, for all workers.
     fn follow_servers(&mut self, site: &Arc<Site>) {
         for task in [self.following.take(), self.probing.take()]
             .into_iter()
@@ -307,6 +315,8 @@ where
             self.issuing = acme::start(&self.local, site);
             self.issuing
                 .extend(site.tls.start_stapling(&self.local, site));
+            self.issuing
+                .extend(cache::sweeping::start(&self.local, site));
         }
     }
 

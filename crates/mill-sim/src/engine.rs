@@ -12,6 +12,8 @@ use mill_runtime::stream::StreamError;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Instant, UnixTime};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// One worker's engine; clones are the same engine, the last one's end closes its listeners.
 #[derive(Clone, Debug)]
@@ -64,7 +66,14 @@ impl SimEngine {
 
     /// There is mail for this engine's worker.
     pub fn post_mail(&self) {
-        self.identity.net.borrow_mut().engines[self.identity.index].mail = true;
+        self.mail_poster()();
+    }
+
+    /// Does the same, from wherever it is called.
+    pub fn mail_poster(&self) -> impl Fn() + Send + Sync + use<> {
+        let net = self.identity.net.borrow();
+        let mail = Arc::clone(&net.engines[self.identity.index].mail);
+        move || mail.store(true, Ordering::Release)
     }
 }
 

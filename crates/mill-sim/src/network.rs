@@ -22,6 +22,8 @@ use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How the world's parts refer to it. Nothing of the test's or the server's runs while it is borrowed.
 pub(crate) type Net = Rc<RefCell<Network>>;
@@ -59,7 +61,7 @@ pub(crate) struct Network {
 #[derive(Debug)]
 pub(crate) struct EngineState {
     pub(crate) ready: Vec<TaskId>,
-    pub(crate) mail: bool,
+    pub(crate) mail: Arc<AtomicBool>,
     parking: Parking,
     /// Ends that were written to in this turn.
     pub(crate) unsettled: Vec<EndpointId>,
@@ -135,7 +137,7 @@ impl Network {
         let seed = self.random.next();
         self.engines.push(EngineState {
             ready: Vec::new(),
-            mail: false,
+            mail: Arc::default(),
             parking: Parking::Absent,
             unsettled: Vec::new(),
             streams: 0,
@@ -207,7 +209,7 @@ impl Network {
         self.packets.on_woken(engine);
         let state = &mut self.engines[engine];
         events.ready.append(&mut state.ready);
-        events.mail |= std::mem::take(&mut state.mail);
+        events.mail |= state.mail.swap(false, Ordering::AcqRel);
         state.parking = Parking::Running;
         true
     }
@@ -223,7 +225,7 @@ impl Network {
     fn has_events(&self, engine: usize) -> bool {
         let state = &self.engines[engine];
         !state.ready.is_empty()
-            || state.mail
+            || state.mail.load(Ordering::Acquire)
             || self.packets.concerns(engine)
             || self.acceptable(engine).next().is_some()
     }

@@ -8,7 +8,7 @@ use mill_config::{Memory, Options, load};
 use mill_metrics::Board;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Engine, Keepalive, ListenOptions};
-use mill_runtime::payload::Payload;
+use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::Duration;
@@ -16,11 +16,11 @@ use mill_runtime::worker::Worker;
 use mill_server::local::Environment;
 use mill_server::log::LogSender;
 use mill_server::site::Site;
+use mill_server::wakes::Doorbell;
 use mill_server::worker::{self, Assigned, Order, WorkerSetup};
 use mill_sim::files::SimFiles;
 use mill_sim::random::Random;
 use std::fmt;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -68,6 +68,7 @@ impl HttpServer {
             reports: reporter,
             logs: LogSender::memory(),
             board: board.clone(),
+            doorbell: Doorbell::silent(),
         };
         Self {
             turn: Box::new(worker::start(engine, setup)),
@@ -209,7 +210,7 @@ async fn hash(stream: &WorldStream) -> Result<(), StreamError> {
 async fn echo(stream: &WorldStream) -> Result<(), StreamError> {
     loop {
         let readable = stream.readable(1).await?;
-        let bytes: Rc<[u8]> = stream.read(|bytes| (bytes.len(), Rc::from(&*bytes)));
+        let bytes = stream.read(|bytes| (bytes.len(), Shared::from(&*bytes)));
         let len = bytes.len();
         stream.write(Payload::Shared(bytes, 0..len));
         stream.drained(ECHO_QUEUED_BYTES).await?;

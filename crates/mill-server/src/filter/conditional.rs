@@ -12,7 +12,7 @@ pub(super) fn apply<File>(
     request: &mut Request,
     response: &mut Response<File>,
 ) -> Result<(), Status> {
-    if response.status != Status::OK || response.proxied {
+    if response.status != Status::OK || (response.proxied && !response.is_kept) {
         return Ok(());
     }
     let conditions = Conditions::of(&request.message.head, &request.message.bytes);

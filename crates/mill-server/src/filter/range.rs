@@ -70,7 +70,15 @@ fn wanted<File>(
     let max = request.location.headers.max_ranges;
     let max = max.map(|max| usize::try_from(max).unwrap_or(usize::MAX));
     // What is awaited comes once, in its order: nginx gives one range of it too.
-    let max = if response.proxied { Some(1) } else { max };
+    let is_awaited = matches!(
+        response.content.origin(),
+        Origin::Source(_) | Origin::Held(_)
+    );
+    let max = if response.proxied && is_awaited {
+        Some(1)
+    } else {
+        max
+    };
     parse_ranges(range.of(bytes), len, max, ranges)
 }
 
@@ -90,8 +98,10 @@ fn cut<File: Clone>(
         if let Origin::Source(_) | Origin::Held(_) = response.content.origin() {
             response.content.cut_source(*range);
         } else {
-            let part = part(&response.content, *range);
-            response.content = part.map_or_else(Content::absent, Content::part);
+            response.content = match single(parts(&response.content, *range)) {
+                Ok(part) => Content::part(part),
+                Err(parts) => Content::parts(parts),
+            };
         }
         return;
     }
@@ -106,7 +116,7 @@ fn cut<File: Clone>(
         let mut head = Vec::new();
         multipart.emit_part_head(*range, &mut head);
         parts.push(in_memory(head));
-        parts.extend(part(&response.content, *range));
+        parts.extend(self::parts(&response.content, *range));
     }
     let mut end = Vec::new();
     multipart.emit_end(&mut end);
@@ -117,9 +127,41 @@ fn cut<File: Clone>(
     response.content_type = Some(value.into());
 }
 
-/// A range of bytes or of a file; `None` of content without ranges.
-fn part<File: Clone>(content: &Content<File>, range: ByteRange) -> Option<Part<File>> {
-    match content.only_part()? {
+/// A range of the content, which is in one part or, of a cache, in several; nothing of content without ranges.
+fn parts<File: Clone>(content: &Content<File>, range: ByteRange) -> Vec<Part<File>> {
+    let Origin::Parts(all) = content.origin() else {
+        let part = content.only_part();
+        return part
+            .and_then(|part| cut_part(part, range))
+            .into_iter()
+            .collect();
+    };
+    let (mut start, mut found) = (0, Vec::new());
+    for part in all {
+        let end = start + part.len();
+        let of_part = ByteRange {
+            start: range.start.clamp(start, end) - start,
+            end: range.end.clamp(start, end) - start,
+        };
+        found.extend(cut_part(part, of_part).filter(|part| !part.is_empty()));
+        start = end;
+    }
+    found
+}
+
+fn single<File>(mut parts: Vec<Part<File>>) -> Result<Part<File>, Vec<Part<File>>> {
+    match (parts.pop(), parts.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (last, _) => {
+            parts.extend(last);
+            Err(parts)
+        }
+    }
+}
+
+/// A range of bytes or of a file.
+fn cut_part<File: Clone>(part: &Part<File>, range: ByteRange) -> Option<Part<File>> {
+    match part {
         Part::Bytes(bytes, whole) => {
             let start = whole
                 .start

@@ -1,11 +1,14 @@
 //! One file as it was found, and how long that is valid.
 
+use crate::cache::{Kept, StoredAnswer};
 use crate::log::{Errno, Text};
+use mill_cache::Zone;
 use mill_runtime::files::{FileError, FileKind, Metadata};
-use mill_runtime::time::{Instant, UnixTime};
+use mill_runtime::time::{Duration, Instant, UnixTime};
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The result of a look-up.
 #[derive(Debug)]
@@ -22,9 +25,17 @@ pub struct OpenFile<F> {
 /// made from it share one of these, so that a check costs two loads and three comparisons.
 #[derive(Clone, Debug)]
 pub struct Freshness {
-    state: Rc<State>,
+    of: Of,
     /// A value made from the file is true until then (`Expires`).
     until: Instant,
+}
+
+/// What a value is made from.
+#[derive(Clone, Debug)]
+enum Of {
+    File(Rc<State>),
+    /// An answer that a cache keeps.
+    Kept(Rc<KeptState>),
 }
 
 #[derive(Debug)]
@@ -35,6 +46,19 @@ struct State {
     replaced: Cell<bool>,
     uses: Cell<u64>,
     accessed: Cell<Instant>,
+}
+
+/// An answer in its zone.
+#[derive(Debug)]
+struct KeptState {
+    kept: Arc<Kept>,
+    zone: Arc<Zone<StoredAnswer>>,
+    /// Of the zone's purges, the last one that it has outlived.
+    generation: u64,
+    /// Requests with `Cache-Control` or `Pragma` are to be looked at.
+    heeds_requests: bool,
+    /// The time of the last use that the zone knows of.
+    told: Cell<Instant>,
 }
 
 impl<F> OpenFile<F> {
@@ -78,8 +102,36 @@ impl Freshness {
             uses: Cell::new(uses),
             accessed: Cell::new(now),
         });
-        let until = Instant::FAR;
-        Self { state, until }
+        Self {
+            of: Of::File(state),
+            until: Instant::FAR,
+        }
+    }
+
+    /// Of a value made from an answer that is kept: true until then, as long as its zone has it.
+    pub(crate) fn kept(
+        kept: Arc<Kept>,
+        zone: Arc<Zone<StoredAnswer>>,
+        until: Instant,
+        heeds_requests: bool,
+    ) -> Self {
+        let generation = zone.generation();
+        let state = KeptState {
+            kept,
+            zone,
+            generation,
+            heeds_requests,
+            told: Cell::new(Instant::from_nanos(0)),
+        };
+        Self {
+            of: Of::Kept(Rc::new(state)),
+            until,
+        }
+    }
+
+    /// Whether a request that says something to caches may want another answer.
+    pub(crate) fn heeds_requests(&self) -> bool {
+        matches!(&self.of, Of::Kept(state) if state.heeds_requests)
     }
 
     /// Limits the validity to `instant`.
@@ -89,37 +141,73 @@ impl Freshness {
 
     /// The file counts as unchanged, according to `open_file_cache_valid`.
     pub fn is_fresh(&self, now: Instant) -> bool {
-        now < self.state.valid_until.get() && !self.state.replaced.get() && now < self.until
+        now < self.until
+            && match &self.of {
+                Of::File(state) => now < state.valid_until.get() && !state.replaced.get(),
+                Of::Kept(state) => {
+                    state.kept.is_current() && state.zone.generation() == state.generation
+                }
+            }
     }
 
     /// Counts a use, also one without a look-up, so that the entry is not removed as inactive.
     pub fn count_use(&self, now: Instant) {
-        self.state.uses.set(self.state.uses.get() + 1);
-        self.state.accessed.set(now);
+        match &self.of {
+            Of::File(state) => {
+                state.uses.set(state.uses.get() + 1);
+                state.accessed.set(now);
+            }
+            // The zone is told once a second: its counter is all workers'.
+            Of::Kept(state) => {
+                if now >= state.told.get() + KEPT_USE_INTERVAL {
+                    state.told.set(now);
+                    state.kept.used(Duration::from_nanos(now.as_nanos()));
+                }
+            }
+        }
     }
 
     /// Whether both belong to the same entry.
     pub fn is_same(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.state, &other.state)
+        match (&self.of, &other.of) {
+            (Of::File(one), Of::File(another)) => Rc::ptr_eq(one, another),
+            (Of::Kept(one), Of::Kept(another)) => Rc::ptr_eq(one, another),
+            _ => false,
+        }
     }
 
     pub(crate) fn uses(&self) -> u64 {
-        self.state.uses.get()
+        self.of_file().map_or(0, |state| state.uses.get())
     }
 
     pub(crate) fn accessed(&self) -> Instant {
-        self.state.accessed.get()
+        self.of_file()
+            .map_or(Instant::FAR, |state| state.accessed.get())
     }
 
     pub(crate) fn set_valid_until(&self, instant: Instant) {
-        self.state.valid_until.set(instant);
+        if let Some(state) = self.of_file() {
+            state.valid_until.set(instant);
+        }
     }
 
     /// Invalidates all values made from the file.
     pub(crate) fn replace(&self) {
-        self.state.replaced.set(true);
+        if let Some(state) = self.of_file() {
+            state.replaced.set(true);
+        }
+    }
+
+    fn of_file(&self) -> Option<&State> {
+        match &self.of {
+            Of::File(state) => Some(state),
+            Of::Kept(_) => None,
+        }
     }
 }
+
+/// How often a zone is told that a kept answer is used.
+const KEPT_USE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The metadata of a failure.
 const NOTHING: Metadata = Metadata {

@@ -23,6 +23,13 @@ pub(super) struct AnswerHead {
     pub(super) bytes: Rc<Vec<u8>>,
 }
 
+/// The head alone: of an answer that has come, or of one that is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeadParts<'a> {
+    pub(super) head: &'a ResponseHead,
+    pub(super) bytes: &'a Rc<Vec<u8>>,
+}
+
 /// What the answer says to us, and not to the client.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Accel {
@@ -37,6 +44,23 @@ pub(super) struct Accel {
 }
 
 impl AnswerHead {
+    pub(super) const fn parts(&self) -> HeadParts<'_> {
+        HeadParts {
+            head: &self.head,
+            bytes: &self.bytes,
+        }
+    }
+
+    /// The value of `Content-Length`, where the head alone is sent: to a HEAD, or with 304.
+    pub(super) fn announced_length(&self, fields: &[Field]) -> Option<u64> {
+        let mut fields = fields.iter();
+        let field = fields.find(|field| field.known == KnownField::ContentLength)?;
+        let value = field.value.of(&self.bytes);
+        std::str::from_utf8(value).ok()?.parse().ok()
+    }
+}
+
+impl HeadParts<'_> {
     /// The answer without its content, and what the server tells us.
     pub(super) fn respond<E: Engine>(
         &self,
@@ -50,7 +74,7 @@ impl AnswerHead {
         response.proxied = true;
         response.ranges = settings.force_ranges;
         // nginx passes the phrase on.
-        let reason = self.head.reason(&self.bytes);
+        let reason = self.head.reason(self.bytes);
         let usual = response.status.reason().unwrap_or_default();
         if !reason.is_empty() && reason != usual.as_bytes() {
             response.reason = Some(FieldText::copy(reason));
@@ -59,11 +83,11 @@ impl AnswerHead {
         response.fields.reserve(fields.len());
         let mut names_fields = false;
         for field in fields {
-            let value = field.value.of(&self.bytes);
+            let value = field.value.of(self.bytes);
             if field.known.bit() & ACCEL != 0 {
                 accel.read(settings, field.known, value);
             }
-            if is_hidden(field, &self.bytes, settings, protocol) {
+            if is_hidden(field, self.bytes, settings, protocol) {
                 continue;
             }
             match field.known {
@@ -108,19 +132,11 @@ impl AnswerHead {
             _ => false,
         };
         let mut lists = fields.iter().filter(|f| f.known == KnownField::Connection);
-        !is_kept && lists.any(|list| http::has_option(list.value.of(&self.bytes), name))
+        !is_kept && lists.any(|list| http::has_option(list.value.of(self.bytes), name))
     }
 
     fn text(&self, part: Span) -> FieldText {
-        FieldText::part(&self.bytes, part)
-    }
-
-    /// The value of `Content-Length`, where the head alone is sent: to a HEAD, or with 304.
-    pub(super) fn announced_length(&self, fields: &[Field]) -> Option<u64> {
-        let mut fields = fields.iter();
-        let field = fields.find(|field| field.known == KnownField::ContentLength)?;
-        let value = field.value.of(&self.bytes);
-        std::str::from_utf8(value).ok()?.parse().ok()
+        FieldText::part(self.bytes, part)
     }
 }
 

@@ -273,7 +273,7 @@ pub(crate) const fn number(error: StreamError) -> i32 {
 pub(crate) const HANDSHAKING: &str = "SSL handshaking to upstream";
 
 /// nginx's status for a client that closed its connection before its answer; it is only logged.
-pub(super) const CLIENT_CLOSED_REQUEST: Status = Status(499);
+pub(in crate::proxy) const CLIENT_CLOSED_REQUEST: Status = Status(499);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! FastCGI, uwsgi, SCGI and memcached towards an upstream server: the request's spelling.
 
+use super::caching::Question;
 use super::fault::Fault;
 use super::http::ContentFraming;
 use crate::local::Local;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 pub(super) fn emit_request<E: Engine>(
     protocol: PassProtocol,
     framing: ContentFraming,
+    question: Option<&Question>,
     request: &mut Request,
     local: &Local<E>,
     out: &mut Vec<u8>,
@@ -26,7 +28,7 @@ pub(super) fn emit_request<E: Engine>(
         return emit_lookup(request, local, out);
     }
     let mut params = local.take_buffer();
-    let emitted = emit_params(protocol, request, local, &mut params)
+    let emitted = emit_params(protocol, question, request, local, &mut params)
         .and_then(|()| emit_head(protocol, framing, &params, request, local, out));
     local.put_buffer(params);
     emitted.map(|()| 0..0)
@@ -70,6 +72,7 @@ fn emit_head<E: Engine>(
 /// The parameters of directives, then the client's fields that none of them names.
 fn emit_params<E: Engine>(
     protocol: PassProtocol,
+    question: Option<&Question>,
     request: &mut Request,
     local: &Local<E>,
     out: &mut Vec<u8>,
@@ -92,7 +95,14 @@ fn emit_params<E: Engine>(
     }
     local.put_buffer(value);
     if location.pass_settings(protocol).pass_request_headers {
-        emit_fields(protocol, params, request, out).map_err(|nul| refuse(&nul, request, local))?;
+        let emitted = emit_fields(protocol, params, question, request, out);
+        emitted.map_err(|nul| refuse(&nul, request, local))?;
+    }
+    if let Some(question) = question {
+        question.emit_conditions(|name, value| {
+            // A validator was a field's value, which has no NUL.
+            let _ = emit_param(protocol, ParamName::Field(name), value, out);
+        });
     }
     Ok(())
 }
@@ -100,11 +110,14 @@ fn emit_params<E: Engine>(
 fn emit_fields(
     protocol: PassProtocol,
     params: &[PassParam],
+    question: Option<&Question>,
     request: &Request,
     out: &mut Vec<u8>,
 ) -> Result<(), scgi::HasNul> {
     let message = &request.message;
-    for field in message.head.fields.iter().filter(|field| !field.ignored) {
+    let is_hidden = |known| question.is_some_and(|question| question.hides(known));
+    let fields = message.head.fields.iter();
+    for field in fields.filter(|field| !field.ignored && !is_hidden(field.known)) {
         let name = ParamName::Field(field.name.of(&message.bytes));
         if !params.iter().any(|param| name.is(&param.name)) {
             emit_param(protocol, name, field.value.of(&message.bytes), out)?;

@@ -3,6 +3,7 @@
 //! A request is spelled anew from what was understood of it, never passed on as the bytes that came: so the server behind
 //! cannot read it in another way.
 
+use super::caching::Question;
 use super::target::Target;
 use super::trailers;
 use crate::local::Local;
@@ -50,20 +51,24 @@ pub(super) struct Asked {
 pub(super) fn emit_request<E: Engine>(
     target: &Target,
     framing: ContentFraming,
+    question: Option<&Question>,
     request: &mut Request,
     local: &Local<E>,
     out: &mut Vec<u8>,
 ) -> Asked {
     let location = Arc::clone(&request.location);
     let (pass, http) = (&*location.proxy, &*location.proxy_http);
-    emit_request_line(target, http, request, local, out);
+    emit_request_line(target, http, question, request, local, out);
     let asked = emit_set_fields(target, http, request, local, out);
     emit_framing(framing, out);
     if http.http_version == HttpVersion::Http2 && trailers::are_asked_for(request) {
         emit_field(b"TE", b"trailers", out);
     }
     if pass.pass_request_headers {
-        emit_client_fields(http, request, out);
+        emit_client_fields(http, question, request, out);
+    }
+    if let Some(question) = question {
+        question.emit_conditions(|name, value| emit_field(name, value, out));
     }
     out.extend_from_slice(b"\r\n");
     asked
@@ -89,11 +94,13 @@ pub(super) fn kind<E: Engine>(request: &mut Request, local: &Local<E>) -> Reques
 fn emit_request_line<E: Engine>(
     target: &Target,
     http: &ProxyHttpSettings,
+    question: Option<&Question>,
     request: &mut Request,
     local: &Local<E>,
     out: &mut Vec<u8>,
 ) {
     match method(request, local) {
+        None if question.is_some_and(|question| question.as_get) => out.extend_from_slice(b"GET"),
         Some(method) => out.extend_from_slice(&method),
         None => out.extend_from_slice(request.method_name()),
     }
@@ -234,7 +241,12 @@ fn emit_framing(framing: ContentFraming, out: &mut Vec<u8>) {
 
 /// The client's fields, but for those that are set here and those that concern one connection only, which may be named
 /// by `Connection` (RFC 9110 7.6.1).
-fn emit_client_fields(http: &ProxyHttpSettings, request: &Request, out: &mut Vec<u8>) {
+fn emit_client_fields(
+    http: &ProxyHttpSettings,
+    question: Option<&Question>,
+    request: &Request,
+    out: &mut Vec<u8>,
+) {
     let message = &request.message;
     let values = message.head.fields.iter();
     let values = values.filter(|field| field.known == KnownField::Connection);
@@ -245,6 +257,7 @@ fn emit_client_fields(http: &ProxyHttpSettings, request: &Request, out: &mut Vec
         let name = field.name.of(&message.bytes);
         let is_passed = !field.ignored
             && OF_CONNECTION & field.known.bit() == 0
+            && !question.is_some_and(|question| question.hides(field.known))
             && (field.kind == NameKind::Plain || !resembles_framing(name))
             && !set.has(name);
         let is_named = || values.clone().any(|value| has_option(value, name));

@@ -1,19 +1,23 @@
 //! The server's answer, made ours: intercepted, redirected, a tunnel, or a response whose content is awaited.
 
+use super::caching::{self, Filling, Verdict};
 use super::connection::UpstreamConnection;
 use super::read_pace::ReadPace;
 use super::source::UpstreamContent;
 use super::store::FileCopy;
 use super::{Answered, Proxying, redirected, rewriting, trailers};
 use crate::answer::Answer;
+use crate::cache::{Kept, StoredAnswer};
 use crate::content::Content;
 use crate::content::awaited::{Awaited, Room};
+use crate::content::cached::CachedContent;
 use crate::content::held::Held;
 use crate::content::source::Source;
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, FileOf};
 use crate::request::Request;
 use crate::static_file::media_type;
+use mill_cache::{ContentReader, Fill};
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::{Charset, PassStore};
 use mill_config::config::{Expires, Location};
@@ -24,10 +28,13 @@ use mill_runtime::engine::Engine;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// The content of an answer that is kept: its writing end, and a reader from its beginning.
+type Opened = (Fill<StoredAnswer>, ContentReader);
+
 impl<E: Engine> Proxying<'_, E> {
     /// Makes the answer ours.
     pub(super) fn answer<X: Exchange<Engine = E>>(
-        &self,
+        &mut self,
         answered: Answered<E>,
         exchange: &mut X,
         request: &mut Request,
@@ -42,13 +49,28 @@ impl<E: Engine> Proxying<'_, E> {
         connection.binding = self.learn(connection.selected().peer(), request);
         let location = Arc::clone(&request.location);
         let status = head.head.status;
+        let verdict = match &mut self.caching {
+            Some(caching) => caching.judge(
+                &head,
+                &self.trace.fields(),
+                &self.settings,
+                request,
+                self.local,
+            ),
+            None => Verdict::Pass,
+        };
+        if let Verdict::Instead(kept) = verdict {
+            self.trace.ended(None, connection.sent(), now);
+            self.leave(connection, head.body.is_complete());
+            return self.answer_instead(&kept, status, request);
+        }
         if self.target.pass.protocol == PassProtocol::Memcached && status == 404 {
             // The page is ours. Nothing follows on the connection.
             self.trace.ended(None, connection.sent(), now);
             connection.release(now);
             return Answer::Status(Status::NOT_FOUND);
         }
-        let (mut response, accel) = head.respond(
+        let (mut response, accel) = head.parts().respond(
             &self.trace.fields(),
             &self.settings,
             self.target.pass.protocol,
@@ -84,7 +106,8 @@ impl<E: Engine> Proxying<'_, E> {
             exchange.upgrade(connection, self.settings.read_timeout);
             return Answer::Response(response);
         }
-        let is_head = request.method == Method::Head;
+        let as_get = self.question().is_some_and(|question| question.as_get);
+        let is_head = request.method == Method::Head && !as_get;
         let len = match head.head.framing {
             Framing::None if is_head => head.announced_length(&self.trace.fields()),
             // `proxy_method HEAD`: what the client asked for has content, and none comes.
@@ -127,9 +150,72 @@ impl<E: Engine> Proxying<'_, E> {
             if !has_content {
                 content.leave(self.settings.buffer_size);
             }
-            response.content = self.content(content, has_content, accel.buffering);
+            response.content = match self.keep(verdict, len, request) {
+                Some(stored) => self.kept_content(content, has_content, stored, len),
+                None => self.content(content, has_content, accel.buffering),
+            };
+        }
+        if self.caching.is_some() {
+            caching::offer_ranges(&mut response, request);
         }
         Answer::Response(response)
+    }
+
+    /// What is kept goes to the client in the place of an answer with this status.
+    fn answer_instead(&self, kept: &Arc<Kept>, status: u16, request: &mut Request) -> AnswerOf<E> {
+        if Status(status) == Status::NOT_MODIFIED {
+            caching::note_renewed(request);
+            return caching::serve_kept(kept, &self.target, request, self.local);
+        }
+        caching::serve_stale(kept, &self.target, request, self.local)
+    }
+
+    /// Opens the answer in the zone, if it is to be kept.
+    fn keep(
+        &mut self,
+        verdict: Verdict,
+        len: Option<u64>,
+        request: &mut Request,
+    ) -> Option<Opened> {
+        let Verdict::Keep(stored, tags) = verdict else {
+            return None;
+        };
+        let caching = self.caching.as_mut()?;
+        caching.store(*stored, &tags, len, request, self.local)
+    }
+
+    /// Content that goes into the zone, as the client gets it: from its server if all of it is here, else from the zone.
+    fn kept_content(
+        &self,
+        mut source: UpstreamContent<E>,
+        has_content: bool,
+        (mut fill, reader): Opened,
+        len: Option<u64>,
+    ) -> Content<FileOf<E>> {
+        let has_length = len.is_some();
+        let mut arrived = self.local.take_buffer();
+        let taken = match has_content {
+            true => source.take_arrived(&mut arrived),
+            false => Ok(true),
+        };
+        fill.append(&arrived);
+        match taken {
+            Ok(true) => {
+                // If the zone does not want it, the client gets it all the same.
+                let _ = fill.finish();
+                return Content::held(Held::new(arrived, has_length));
+            }
+            Ok(false) => {
+                self.local.put_buffer(arrived);
+                let content = CachedContent::new(reader, len, self.local);
+                Filling::start(source, fill, self.local);
+                content.into_content(&self.settings)
+            }
+            Err(failed) => {
+                let room = Room::of(Arc::clone(&self.settings), Some(false));
+                Content::source(Box::new(Awaited::new(source, room, arrived, Some(failed))))
+            }
+        }
     }
 
     /// Whether something looks at the date of `Last-Modified`, which goes to the client as it came.

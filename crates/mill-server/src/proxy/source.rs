@@ -19,6 +19,7 @@ use mill_http::range::ByteRange;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::{Stream, StreamError};
+use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant};
 use std::fmt;
 use std::rc::Rc;
@@ -108,6 +109,13 @@ impl<E: Engine> UpstreamContent<E> {
             return copy.publish();
         }
         self.copy = Some(copy);
+    }
+
+    /// This task reads it from now on.
+    pub(super) fn set_task(&self, task: TaskId) {
+        if let Some(connection) = &self.connection {
+            connection.stream().set_task(task);
+        }
     }
 
     /// Closes the connection, unless there is no content that might come: none of it is wanted.

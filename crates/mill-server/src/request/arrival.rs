@@ -84,6 +84,33 @@ impl Request {
         request
     }
 
+    /// The same request, where it is, for a server to be asked without its client.
+    pub(crate) fn without_client<E: Engine>(&self, local: &Local<E>) -> Box<Self> {
+        let arrival = Arrival {
+            connection: Rc::clone(&self.connection),
+            listener: 0,
+            connection_requests: self.connection_requests,
+            message: Message {
+                bytes: self.message.bytes.clone(),
+                head: self.message.head.clone(),
+            },
+            pipelined: false,
+        };
+        let mut own = Self::begin(arrival, &self.server, &self.site, local);
+        own.told_client.clone_from(&self.told_client);
+        own.location = Arc::clone(&self.location);
+        own.method = self.method;
+        own.uri.clone_from(&self.uri);
+        own.args.clone_from(&self.args);
+        own.captures = self.captures.clone();
+        own.variables.clone_from(&self.variables);
+        own.overrides.clone_from(&self.overrides);
+        own.internal = self.internal;
+        own.uri_is_as_sent = self.uri_is_as_sent;
+        own.valid_location = self.valid_location;
+        own
+    }
+
     /// What the names of certificates are evaluated for, before there is a request.
     pub(crate) fn of_handshake<E: Engine>(
         connection: Rc<ConnectionFacts>,
@@ -160,6 +187,7 @@ impl Request {
             content_taken: false,
             kept_content: None,
             upstream: None,
+            cached: None,
             visit: None,
             content_received: Cell::new(0),
             sent: Sent::default(),

@@ -18,14 +18,25 @@
 //!
 //! Handlers and filters add their own: missing index files, conditions, ranges, `expires`.
 
+use crate::cache::note::CacheOutcome;
 use crate::request::Request;
 use mill_config::config::Variable;
 
 /// Marks the request as impure if the variable depends on more than an answer's key.
 pub fn taint(variable: &Variable, request: &mut Request) {
-    if !is_pure(variable) {
+    if !is_pure(variable) && !is_of_hit(variable, request) {
         request.pure = false;
     }
+}
+
+/// Whether it says of an answer from a cache only that it is one: it is the same again.
+fn is_of_hit(variable: &Variable, request: &Request) -> bool {
+    let says = matches!(
+        variable,
+        Variable::UpstreamCacheStatus | Variable::UpstreamCacheKey
+    );
+    let note = request.cached.as_ref();
+    says && note.is_some_and(|note| note.outcome == CacheOutcome::Hit)
 }
 
 /// Whether a variable has the same value for every request with the same key and configuration. A user variable counts

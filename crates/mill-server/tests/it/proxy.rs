@@ -12,6 +12,8 @@ mod asked;
 mod binding;
 /// Servers that break off, are slow, or are all gone.
 mod broken;
+/// Answers that are kept.
+mod caching;
 /// What logs and variables tell of an answer.
 mod counted;
 /// What the log tells at level debug.

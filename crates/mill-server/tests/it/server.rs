@@ -6,6 +6,7 @@ use mill_metrics::{Board, ServerCounters};
 use mill_server::local::{Environment, Shared};
 use mill_server::log::LogSender;
 use mill_server::site::Site;
+use mill_server::wakes::Doorbell;
 use mill_server::worker::{self, Assigned, Order, Report, WorkerSetup};
 use mill_sim::client::Client;
 use mill_sim::engine::SimEngine;
@@ -90,6 +91,7 @@ pub(crate) fn shared() -> Shared {
         },
         logs: LogSender::memory(),
         board: Board::in_memory(1),
+        doorbell: Doorbell::silent(),
     }
 }
 
@@ -145,6 +147,7 @@ impl Server {
             reports: reporter,
             logs: self.logs.clone(),
             board: self.board.clone(),
+            doorbell: Doorbell::new(engine.mail_poster()),
         };
         let turn = Box::new(worker::start(engine.clone(), setup));
         RunningWorker {

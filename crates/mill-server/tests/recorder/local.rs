@@ -12,6 +12,7 @@ use mill_server::local::{Environment, Local, Shared};
 use mill_server::log::LogSender;
 use mill_server::request::{self, Arrival, ConnectionFacts, Message, Request};
 use mill_server::site::Site;
+use mill_server::wakes::Doorbell;
 use mill_sim::engine::SimEngine;
 use mill_sim::world::World;
 use std::cell::{Cell, OnceCell};
@@ -49,6 +50,7 @@ pub(crate) fn start(
         },
         logs: logs.clone(),
         board: Board::in_memory(1),
+        doorbell: Doorbell::silent(),
     };
     let scheduler = Scheduler::new(now, wall_clock);
     let site = Arc::new(Site::new(config, 1));

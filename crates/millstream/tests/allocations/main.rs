@@ -12,6 +12,7 @@ use mill_runtime::address::Address;
 use mill_server::local::Environment;
 use mill_server::log::LogSender;
 use mill_server::site::Site;
+use mill_server::wakes::Doorbell;
 use mill_server::worker::{self, Assigned, Order, WorkerSetup};
 use mill_sys::allocation::{CountingAllocator, allocations};
 use mill_sys::passing;
@@ -146,6 +147,7 @@ fn start(engine: KernelEngine, text: &str) -> impl FnMut() -> bool + use<> {
             reports,
             logs: LogSender::memory(),
             board: Board::in_memory(1),
+            doorbell: Doorbell::silent(),
         },
     );
     move || {

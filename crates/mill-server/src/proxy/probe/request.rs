@@ -113,12 +113,12 @@ impl<E: Engine> Probe<E> {
                 true => ContentFraming::Length(content.len() as u64),
                 false => ContentFraming::None,
             };
-            closes = http::emit_request(&target, framing, request, &self.local, out).close;
+            closes = http::emit_request(&target, framing, None, request, &self.local, out).close;
             out.extend_from_slice(&content);
             kind = http::kind(request, &self.local);
         } else {
             let none = ContentFraming::None;
-            key = gateway::emit_request(protocol, none, request, &self.local, out)?;
+            key = gateway::emit_request(protocol, none, None, request, &self.local, out)?;
         }
         let key = out.get(key).unwrap_or_default();
         Ok((HeadScan::new(protocol, kind, location, key), closes))

@@ -1,0 +1,111 @@
+//! Answers of servers that are kept: a zone for each `…_cache_path`, which all workers share.
+//!
+//! What a request does with them is in `proxy/caching.rs`; here is what they are, and where.
+
+/// One answer as it is kept.
+mod stored;
+
+/// What a request and a cache had to do with each other.
+pub(crate) mod note;
+
+/// Removing what is old.
+pub(crate) mod sweeping;
+
+/// How often keys that are not kept were asked for.
+mod uses;
+
+pub(crate) use stored::{StoredAnswer, field_lines};
+
+use crate::local::Local;
+use mill_cache::{Limits, Object, Seed, Zone};
+use mill_config::config::{CachePath, Config};
+use mill_runtime::engine::Engine;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use uses::Uses;
+
+/// An answer in its zone.
+pub(crate) type Kept = Object<StoredAnswer>;
+
+/// The zones of a configuration, by [`CachePath::index`].
+#[derive(Debug, Default)]
+pub(crate) struct CacheZones(Vec<Arc<CacheZone>>);
+
+/// One zone. It outlives configurations as long as each of them has it in the same size.
+#[derive(Debug)]
+pub(crate) struct CacheZone {
+    config: Arc<CachePath>,
+    /// Made by the first worker that uses it, which draws its seed.
+    store: OnceLock<Arc<Zone<StoredAnswer>>>,
+    pub(crate) uses: Uses,
+}
+
+impl CacheZones {
+    /// Those of `config`; what `previous` has kept in a zone of the same name and size stays.
+    pub(crate) fn following(previous: Option<&Self>, config: &Config) -> Self {
+        let configured = config.http.iter().flat_map(|http| &http.cache_zones);
+        let zones = configured.map(|wanted| {
+            let mut known = previous.iter().flat_map(|previous| &previous.0);
+            let same = known.find(|zone| zone.serves(wanted));
+            same.map_or_else(|| Arc::new(CacheZone::new(wanted)), Arc::clone)
+        });
+        Self(zones.collect())
+    }
+
+    pub(crate) fn zone(&self, index: usize) -> Option<&Arc<CacheZone>> {
+        self.0.get(index)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<CacheZone>> {
+        self.0.iter()
+    }
+}
+
+impl CacheZone {
+    fn new(config: &Arc<CachePath>) -> Self {
+        Self {
+            config: Arc::clone(config),
+            store: OnceLock::new(),
+            uses: Uses::default(),
+        }
+    }
+
+    fn serves(&self, wanted: &CachePath) -> bool {
+        let known = &*self.config;
+        (known.protocol, &known.zone) == (wanted.protocol, &wanted.zone)
+            && known.zone_bytes == wanted.zone_bytes
+            && known.memory_bytes == wanted.memory_bytes
+            && known.inactive == wanted.inactive
+    }
+
+    /// What it holds; made at the first use.
+    pub(crate) fn store<E: Engine>(&self, local: &Local<E>) -> &Arc<Zone<StoredAnswer>> {
+        let seed = || Seed([local.engine.random(), local.engine.random()]);
+        self.store.get_or_init(|| Zone::new(self.limits(), seed()))
+    }
+
+    /// The same, if a request has used it.
+    pub(crate) fn known(&self) -> Option<&Arc<Zone<StoredAnswer>>> {
+        self.store.get()
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            bytes: self.config.memory_bytes,
+            keys: self.config.zone_bytes / KEY_BYTES,
+            // Its own limit, `cache_object_max`, is the request's.
+            object_bytes: self.config.memory_bytes / 2,
+            filling_bytes: self.config.memory_bytes,
+            inactive: self.config.inactive,
+            ..Limits::default()
+        }
+    }
+}
+
+/// The time of zones: that of the worker's turn.
+pub(crate) fn now<E: Engine>(local: &Local<E>) -> Duration {
+    Duration::from_nanos(local.scheduler.now().as_nanos())
+}
+
+/// Bytes of `keys_zone` for a key: nginx says that a megabyte has room for about 8000.
+const KEY_BYTES: u64 = 128;

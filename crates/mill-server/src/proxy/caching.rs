@@ -1,0 +1,135 @@
+//! `…_cache`: a request is answered with what is kept, or its answer is kept.
+//!
+//! The way: `look_up` (the zone and the key; an answer that is kept, `serve`; or what a server is to be asked, and
+//! by which request) → the tries of `proxy`, whose answer is looked at in `keep` (not modified, a fault that something stale is
+//! better than, or a new answer) → `fill`, which brings the content into the zone, from where the client reads it.
+//! `update` asks for what is stale behind the back of a client, `purge` removes.
+
+/// What brings content into a zone.
+mod fill;
+
+/// What becomes of a server's answer.
+mod keep;
+
+/// What is kept for a request.
+mod look_up;
+
+/// Removing.
+mod purge;
+
+/// The answer made of what is kept.
+mod serve;
+
+/// Asking without a client.
+mod update;
+
+pub(super) use fill::Filling;
+pub(super) use keep::Verdict;
+pub(super) use look_up::{LookedUp, look_up};
+pub(super) use serve::{answer as serve_kept, offer_ranges};
+pub(super) use update::NoClient;
+
+use super::target::Target;
+use crate::cache::note::{CacheNote, CacheOutcome};
+use crate::cache::{Kept, StoredAnswer};
+use crate::local::{AnswerOf, Local};
+use crate::request::Request;
+use mill_cache::FillTicket;
+use mill_config::config::settings::{CacheRules, CacheSettings};
+use mill_http::caching::reuse::StaleReuse;
+use mill_http::field::KnownField;
+use mill_runtime::engine::Engine;
+use std::sync::Arc;
+
+/// A request that goes to a server although its location has a cache.
+#[derive(Debug)]
+pub(super) struct Caching {
+    settings: Arc<CacheSettings>,
+    rules: CacheRules,
+    /// The right to keep the answer; without it the answer is only passed on.
+    ticket: Option<FillTicket<StoredAnswer>>,
+    /// What is kept and stale, and what it may still be used for.
+    stale: Option<(Arc<Kept>, Option<StaleReuse>)>,
+    /// Unix seconds when the server was asked.
+    asked_at: i64,
+    /// What the server is asked.
+    pub(super) question: Question,
+}
+
+/// How the question to a server differs from what the client has asked, so that its answer can be kept.
+#[derive(Debug, Default)]
+pub(super) struct Question {
+    /// GET in the place of HEAD.
+    pub(super) as_get: bool,
+    /// Conditions and ranges are the client's: the server is asked for all.
+    pub(super) is_whole: bool,
+    /// Is what we have still valid? (RFC 9110 13.1.2, 13.1.3)
+    pub(super) etag: Option<Box<[u8]>>,
+    pub(super) last_modified: Option<Box<[u8]>>,
+}
+
+impl Question {
+    /// Whether the client's field of this kind is left out.
+    pub(super) const fn hides(&self, known: KnownField) -> bool {
+        self.is_whole && CONDITIONS & known.bit() != 0
+    }
+
+    /// Passes the fields on that ask whether what we have is still valid.
+    pub(super) fn emit_conditions(&self, mut emit: impl FnMut(&[u8], &[u8])) {
+        if let Some(etag) = &self.etag {
+            emit(b"If-None-Match", etag);
+        }
+        if let Some(date) = &self.last_modified {
+            emit(b"If-Modified-Since", date);
+        }
+    }
+
+    /// Whether 304 would be an answer to us.
+    pub(super) const fn is_conditional(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
+}
+
+impl Caching {
+    /// Another one keeps this answer, or none.
+    fn give_up_ticket(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            ticket.not_stored();
+        }
+    }
+}
+
+/// nginx: fields that are not passed on where there is a cache.
+const CONDITIONS: u64 = KnownField::IfMatch.bit()
+    | KnownField::IfModifiedSince.bit()
+    | KnownField::IfNoneMatch.bit()
+    | KnownField::IfRange.bit()
+    | KnownField::IfUnmodifiedSince.bit()
+    | KnownField::Range.bit();
+
+/// Notes what became of a request.
+fn note(request: &mut Request, change: impl FnOnce(&mut CacheNote)) {
+    if let Some(note) = &mut request.cached {
+        change(note);
+    }
+}
+
+/// A server has said that what is kept is still valid.
+pub(super) fn note_renewed(request: &mut Request) {
+    set_outcome(request, CacheOutcome::Revalidated);
+}
+
+/// Answers with something stale, for servers have failed.
+pub(super) fn serve_stale<E: Engine>(
+    kept: &Arc<Kept>,
+    target: &Target,
+    request: &mut Request,
+    local: &Local<E>,
+) -> AnswerOf<E> {
+    set_outcome(request, CacheOutcome::Stale);
+    serve::answer(kept, target, request, local)
+}
+
+fn set_outcome(request: &mut Request, outcome: CacheOutcome) {
+    note(request, |note| note.outcome = outcome);
+}

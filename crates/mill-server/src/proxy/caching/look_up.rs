@@ -1,0 +1,420 @@
+//! What is kept for a request, and else which request asks a server.
+
+use super::super::target::Target;
+use super::{Caching, Question, purge, serve, update};
+use crate::answer::Answer;
+use crate::cache::note::{CacheNote, CacheOutcome};
+use crate::cache::{self, CacheZone, Kept, StoredAnswer, field_lines};
+use crate::exchange::Exchange;
+use crate::local::{AnswerOf, Local};
+use crate::proxy::fault::CLIENT_CLOSED_REQUEST;
+use crate::proxy::http::emit_uri;
+use crate::request::Request;
+use crate::variables;
+use mill_cache::{Claim, FillTicket, Head, Waiting};
+use mill_config::config::pass::PassProtocol;
+use mill_config::config::settings::{CacheRules, CacheSettings, NextUpstream, PassCache};
+use mill_config::config::{LogLevel, Template};
+use mill_http::caching::request_directives::RequestDirectives;
+use mill_http::caching::reuse::{ForwardReason, Reuse, ReuseRules, StaleReuse, may_reuse};
+use mill_http::field::KnownField;
+use mill_http::method::Method;
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use mill_runtime::time::Instant;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// The result of a look-up.
+pub(in crate::proxy) enum LookedUp<E: Engine> {
+    /// The location has no cache for such requests.
+    Uncached,
+    Answered(AnswerOf<E>),
+    /// A server is to be asked.
+    Ask(Box<Caching>),
+}
+
+/// Answers the request from its location's cache, or says how a server is to be asked.
+pub(in crate::proxy) async fn look_up<X: Exchange>(
+    target: &Target,
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> LookedUp<X::Engine> {
+    let Some(mut looking) = Looking::begin(target, request, local) else {
+        return LookedUp::Uncached;
+    };
+    if let Some(answer) = purge::answer(&looking, request, local) {
+        return LookedUp::Answered(answer);
+    }
+    if !looking.settings.takes_method(request.method_name()) {
+        return LookedUp::Uncached;
+    }
+    let (zone, key) = (Arc::clone(&looking.zone), looking.key.clone());
+    request.cached = Some(Box::new(CacheNote::new(zone, key)));
+    if is_any_true(&looking.settings.bypass.clone(), request, local)
+        || looking.is_far_range(request)
+    {
+        return looking.bypass(request, local);
+    }
+    match looking.find(target, exchange, request, local).await {
+        Some(answer) => LookedUp::Answered(answer),
+        None => LookedUp::Ask(looking.into_caching(request, local)),
+    }
+}
+
+/// A look-up under way.
+pub(super) struct Looking {
+    pub(super) zone: Arc<CacheZone>,
+    pub(super) settings: Arc<CacheSettings>,
+    pub(super) rules: CacheRules,
+    pub(super) key: Vec<u8>,
+    directives: RequestDirectives,
+    ticket: Option<FillTicket<StoredAnswer>>,
+    stale: Option<(Arc<Kept>, Option<StaleReuse>)>,
+}
+
+/// What is to be done with an answer that is kept.
+enum Judgement {
+    /// It answers, or nothing does.
+    Now(CacheOutcome),
+    Unavailable,
+    /// It answers, and is asked for anew behind it.
+    WhileUpdating(StaleReuse),
+    /// A server is asked.
+    Ask(ForwardReason, Option<StaleReuse>),
+}
+
+impl Looking {
+    fn begin<E: Engine>(target: &Target, request: &mut Request, local: &Local<E>) -> Option<Self> {
+        let location = Arc::clone(&request.location);
+        let protocol = target.pass.protocol;
+        let settings = location.cache_settings(protocol)?;
+        let index = match &settings.cache {
+            PassCache::Off => return None,
+            PassCache::Zone(index) => *index,
+            PassCache::Evaluated(template) => {
+                let name = variables::evaluate(template, request, local);
+                if matches!(name.as_slice(), b"" | b"off") {
+                    return None;
+                }
+                let http = request.site.config.http.as_ref();
+                let zone = http.and_then(|http| http.cache_zone(protocol, &name));
+                let Some(zone) = zone else {
+                    let text = format_args!("cache \"{}\" not found", crate::log::Text(&name));
+                    local.log_error(Some(request), LogLevel::Error, text);
+                    return None;
+                };
+                zone.index
+            }
+        };
+        let zone = Arc::clone(request.site.caches.zone(index)?);
+        let key = match &settings.key {
+            Some(template) => variables::evaluate(template, request, local),
+            None if protocol == PassProtocol::Http => default_key(target, request),
+            None => Vec::new(),
+        };
+        Some(Self {
+            zone,
+            rules: location.caching.rules,
+            settings: Arc::clone(settings),
+            key,
+            directives: RequestDirectives::of_fields(field_lines(request)),
+            ticket: None,
+            stale: None,
+        })
+    }
+
+    fn follows_rfc(&self) -> bool {
+        self.rules == CacheRules::Rfc9111
+    }
+
+    /// `…_cache_max_range_offset`.
+    fn is_far_range(&self, request: &Request) -> bool {
+        let message = &request.message;
+        let range = message.head.value(KnownField::Range);
+        let Some(range) = range.map(|range| range.of(&message.bytes)) else {
+            return false;
+        };
+        let first = range.strip_prefix(b"bytes=").and_then(|ranges| {
+            let digits = ranges.split(|byte| !byte.is_ascii_digit()).next()?;
+            std::str::from_utf8(digits).ok()?.parse::<u64>().ok()
+        });
+        first.is_some_and(|first| first >= self.settings.max_range_offset)
+    }
+
+    /// The answer comes from a server, whatever is kept, and takes its place.
+    fn bypass<E: Engine>(mut self, request: &mut Request, local: &Local<E>) -> LookedUp<E> {
+        super::note(request, |note| {
+            note.outcome = CacheOutcome::Bypass;
+            note.forwarded = Some(ForwardReason::Bypass);
+        });
+        if !self.is_far_range(request)
+            && let Claim::Fill(ticket) = self.claim(local)
+        {
+            self.ticket = Some(ticket);
+        }
+        LookedUp::Ask(self.into_caching(request, local))
+    }
+
+    fn claim<E: Engine>(&self, local: &Local<E>) -> Claim<StoredAnswer> {
+        let store = self.zone.store(local);
+        match store.key(&self.key) {
+            Ok(key) => store.claim(key, cache::now(local)),
+            Err(_) => Claim::Pass,
+        }
+    }
+
+    fn kept<E: Engine>(&self, request: &Request, local: &Local<E>) -> Option<Arc<Kept>> {
+        let store = self.zone.store(local);
+        let key = store.key(&self.key).ok()?;
+        store.look_up(key, cache::now(local), |stored| stored.fits(request))
+    }
+
+    /// An answer that is kept, perhaps after waiting for it; `None` where a server is to be asked.
+    async fn find<X: Exchange>(
+        &mut self,
+        target: &Target,
+        exchange: &mut X,
+        request: &mut Request,
+        local: &Local<X::Engine>,
+    ) -> Option<AnswerOf<X::Engine>> {
+        let waits = self.settings.lock || self.follows_rfc();
+        let begun = local.scheduler.now();
+        loop {
+            self.stale = None;
+            if let Some(kept) = self.kept(request, local) {
+                super::note(request, |note| note.found = Some(Arc::clone(&kept)));
+                match self.judge(&kept, local) {
+                    Judgement::Now(outcome) => {
+                        super::set_outcome(request, outcome);
+                        return Some(serve::answer(&kept, target, request, local));
+                    }
+                    Judgement::Unavailable => return Some(unavailable(request)),
+                    Judgement::WhileUpdating(reuse) => {
+                        if let Some(answer) =
+                            self.serve_while_updating(&kept, reuse, target, request, local)
+                        {
+                            return Some(answer);
+                        }
+                        return None;
+                    }
+                    Judgement::Ask(reason, reuse) => {
+                        super::note(request, |note| {
+                            note.outcome = CacheOutcome::Expired;
+                            note.forwarded = Some(reason);
+                        });
+                        self.stale = Some((kept, reuse));
+                    }
+                }
+            } else {
+                super::note(request, |note| {
+                    note.forwarded = Some(ForwardReason::UriMiss)
+                });
+                if self.follows_rfc() && self.directives.only_if_cached {
+                    return Some(unavailable(request));
+                }
+                if !self.zone.uses.reach(&self.key, self.settings.min_uses) {
+                    return None;
+                }
+            }
+            let waiting = match self.claim(local) {
+                Claim::Fill(ticket) => {
+                    self.ticket = Some(ticket);
+                    return None;
+                }
+                Claim::Wait(waiting) if waits => waiting,
+                Claim::Wait(_) | Claim::Pass => return None,
+            };
+            match self.wait(waiting, begun, exchange, local).await {
+                Waited::Stored(kept) if kept.meta().fits(request) => {
+                    // It was made for a request that waited with this one, however short it is fresh.
+                    super::note(request, |note| {
+                        note.outcome = CacheOutcome::Hit;
+                        note.is_collapsed = true;
+                        note.found = Some(Arc::clone(&kept));
+                    });
+                    request.pure = false;
+                    return Some(serve::answer(&kept, target, request, local));
+                }
+                Waited::Again => {}
+                Waited::Stored(_) | Waited::Alone => return None,
+                Waited::ClientGone => {
+                    request.sent.status = CLIENT_CLOSED_REQUEST.0;
+                    return Some(Answer::Close);
+                }
+            }
+        }
+    }
+
+    fn judge<E: Engine>(&self, kept: &Kept, local: &Local<E>) -> Judgement {
+        let is_nginx = !self.follows_rfc();
+        let use_stale = self.settings.use_stale;
+        let rules = ReuseRules {
+            ignores_request_directives: is_nginx,
+            ignores_must_revalidate: is_nginx,
+            uses_stale_while_revalidating: use_stale.contains(NextUpstream::UPDATING),
+            uses_stale_on_error: use_stale != NextUpstream::OFF,
+        };
+        let now = local.scheduler.wall_clock().seconds;
+        let reuse = may_reuse(&kept.meta().freshness, &self.directives, now, rules);
+        if kept.is_invalidated() {
+            return Judgement::Ask(ForwardReason::Stale, None);
+        }
+        match reuse {
+            Reuse::Fresh { .. } => Judgement::Now(CacheOutcome::Hit),
+            Reuse::Stale(stale) if stale.may_serve => Judgement::Now(CacheOutcome::Stale),
+            Reuse::Stale(stale) if stale.may_serve_while_revalidating => {
+                Judgement::WhileUpdating(stale)
+            }
+            Reuse::Stale(stale) => Judgement::Ask(ForwardReason::Stale, Some(stale)),
+            Reuse::Validate { reason, .. } => Judgement::Ask(reason, None),
+            Reuse::Unavailable => Judgement::Unavailable,
+        }
+    }
+
+    /// Something stale, while one request asks for its successor. `None`: this is the one.
+    fn serve_while_updating<E: Engine>(
+        &mut self,
+        kept: &Arc<Kept>,
+        reuse: StaleReuse,
+        target: &Target,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Option<AnswerOf<E>> {
+        let ticket = match self.claim(local) {
+            Claim::Fill(ticket) => ticket,
+            Claim::Wait(_) | Claim::Pass => {
+                super::set_outcome(request, CacheOutcome::Updating);
+                return Some(serve::answer(kept, target, request, local));
+            }
+        };
+        self.stale = Some((Arc::clone(kept), Some(reuse)));
+        self.ticket = Some(ticket);
+        if self.settings.background_update || self.follows_rfc() {
+            update::start(self, request, local);
+            super::set_outcome(request, CacheOutcome::Stale);
+            return Some(serve::answer(kept, target, request, local));
+        }
+        super::note(request, |note| {
+            note.outcome = CacheOutcome::Expired;
+            note.forwarded = Some(ForwardReason::Stale);
+        });
+        None
+    }
+
+    /// Waits for the answer to another request, as long as `…_cache_lock_timeout` and `…_cache_lock_age` say.
+    async fn wait<X: Exchange>(
+        &self,
+        mut waiting: Waiting<StoredAnswer>,
+        begun: Instant,
+        exchange: &mut X,
+        local: &Local<X::Engine>,
+    ) -> Waited {
+        let scheduler = &local.scheduler;
+        let waker = local.wakes.waker(scheduler.current());
+        let asked_for = cache::now(local).saturating_sub(waiting.since());
+        let age_left = self.settings.lock_age.saturating_sub(asked_for);
+        let now = scheduler.now();
+        let deadline = (begun + self.settings.lock_timeout).min(now + age_left);
+        poll_fn(|_| {
+            if let Poll::Ready(head) = waiting.poll_head(&waker) {
+                return Poll::Ready(match head {
+                    Head::Stored(kept) => Waited::Stored(kept),
+                    Head::NotStored => Waited::Alone,
+                    Head::Failed => Waited::Again,
+                });
+            }
+            if exchange.is_abandoned() {
+                return Poll::Ready(Waited::ClientGone);
+            }
+            scheduler.poll_deadline(deadline).map(|_| Waited::Alone)
+        })
+        .await
+    }
+
+    /// How a server is asked.
+    pub(super) fn into_caching<E: Engine>(
+        mut self,
+        request: &Request,
+        local: &Local<E>,
+    ) -> Box<Caching> {
+        let is_head = request.method == Method::Head;
+        let as_get = is_head && self.settings.convert_head && self.ticket.is_some();
+        if is_head && !as_get {
+            // The answer to a HEAD has nothing to keep.
+            self.ticket = None;
+        }
+        let mut question = Question {
+            as_get,
+            is_whole: !self.is_far_range(request),
+            ..Question::default()
+        };
+        if let Some((kept, _)) = &self.stale
+            && (self.settings.revalidate || self.follows_rfc())
+            && self.ticket.is_some()
+        {
+            let field = |known| kept.meta().field(known).map(Box::from);
+            question.etag = field(KnownField::ETag);
+            question.last_modified = field(KnownField::LastModified);
+        }
+        Box::new(Caching {
+            settings: self.settings,
+            rules: self.rules,
+            ticket: self.ticket,
+            stale: self.stale,
+            asked_at: local.scheduler.wall_clock().seconds,
+            question,
+        })
+    }
+
+    /// What is stale, with the right to replace it, for a request of our own.
+    pub(super) fn take_update(&mut self) -> Option<Self> {
+        Some(Self {
+            zone: Arc::clone(&self.zone),
+            settings: Arc::clone(&self.settings),
+            rules: self.rules,
+            key: self.key.clone(),
+            directives: RequestDirectives::default(),
+            ticket: Some(self.ticket.take()?),
+            stale: self.stale.take(),
+        })
+    }
+}
+
+/// The result of waiting.
+enum Waited {
+    Stored(Arc<Kept>),
+    /// The one that was waited for is gone: another one takes its place.
+    Again,
+    /// The request goes on by itself, and its answer is not kept.
+    Alone,
+    ClientGone,
+}
+
+/// RFC 9111 5.2.1.7.
+fn unavailable<File>(request: &mut Request) -> Answer<File> {
+    super::note(request, |note| note.is_unavailable = true);
+    Answer::Status(Status::GATEWAY_TIMEOUT)
+}
+
+/// nginx's default for `proxy_pass`: the server that is asked, and what it is asked.
+fn default_key(target: &Target, request: &Request) -> Vec<u8> {
+    let scheme: &[u8] = if target.tls { b"https://" } else { b"http://" };
+    let mut key = [scheme, target.host()].concat();
+    emit_uri(target, request, &mut key);
+    key
+}
+
+/// Whether one of the conditions is neither empty nor `0`.
+pub(super) fn is_any_true<E: Engine>(
+    conditions: &[Template],
+    request: &mut Request,
+    local: &Local<E>,
+) -> bool {
+    conditions.iter().any(|condition| {
+        let value = variables::evaluate(condition, request, local);
+        !matches!(value.as_slice(), b"" | b"0")
+    })
+}

@@ -1,0 +1,119 @@
+//! Answers that come while others wait for them.
+
+use super::super::origin::{Act, send};
+use super::{ALL, Cached, content, field};
+use crate::proxy::get;
+use std::time::Duration;
+
+const LOCKED: &str =
+    "location / { proxy_pass http://app; proxy_cache_valid 10s; proxy_cache_lock on; }";
+
+/// A large answer that comes in two parts, a second apart.
+fn slowly(len: usize) -> Vec<Act> {
+    let half = "x".repeat(len / 2);
+    vec![
+        send(&format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {len}\r\n\r\n{half}"
+        )),
+        Act::Wait(Duration::from_secs(1)),
+        send(&half),
+    ]
+}
+
+#[test]
+fn all_that_wait_for_one_answer_get_it_while_it_comes_and_the_origin_is_asked_once() {
+    for workers in [1, 2] {
+        let mut cached = Cached::with_workers(workers, LOCKED, |_, _| slowly(600_000));
+        let clients: Vec<_> = (0..8)
+            .map(|_| {
+                let client = cached.server.connect();
+                client.send(get("/a"));
+                client
+            })
+            .collect();
+        let elapsed = cached.server.world.elapsed() + Duration::from_millis(500);
+        cached.server.run_to(elapsed);
+        for client in &clients {
+            let len = client.received().len();
+            assert!(len > 300_000, "{len} bytes before the second part has come");
+        }
+        cached.pass(2);
+        for client in &clients {
+            let answer = String::from_utf8_lossy(&client.received()).into_owned();
+            assert_eq!(content(&answer).len(), 600_000);
+        }
+        assert_eq!(cached.asked(), 1, "{workers} workers");
+    }
+}
+
+#[test]
+fn an_answer_is_kept_although_the_client_that_asked_for_it_has_gone() {
+    let mut cached = Cached::new(ALL, |_, _| slowly(600_000));
+    let client = cached.server.connect();
+    client.send(get("/a"));
+    let elapsed = cached.server.world.elapsed() + Duration::from_millis(500);
+    cached.server.run_to(elapsed);
+    client.reset();
+    cached.pass(2);
+    assert_eq!(cached.outcome("/a"), "HIT");
+    assert_eq!(cached.asked(), 1);
+}
+
+#[test]
+fn an_answer_that_is_cut_is_cut_for_all_and_kept_for_none() {
+    let mut cached = Cached::new(LOCKED, |number, _| match number {
+        0 => vec![
+            send(&format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: 600000\r\n\r\n{}",
+                "x".repeat(300_000)
+            )),
+            Act::Wait(Duration::from_secs(1)),
+            Act::Reset,
+        ],
+        _ => slowly(600_000),
+    });
+    let clients: Vec<_> = (0..3)
+        .map(|_| {
+            let client = cached.server.connect();
+            client.send(get("/a"));
+            client
+        })
+        .collect();
+    cached.pass(3);
+    for client in &clients {
+        assert!(client.received().len() < 600_000);
+        assert!(client.is_closed(), "the client sees that it is cut");
+    }
+    let answer = {
+        let client = cached.server.connect();
+        client.send(get("/a"));
+        cached.pass(3);
+        String::from_utf8_lossy(&client.received()).into_owned()
+    };
+    assert_eq!(
+        (field(&answer, "X-Cache"), content(&answer).len()),
+        ("MISS", 600_000)
+    );
+}
+
+#[test]
+fn a_request_that_waits_longer_than_the_lock_allows_asks_alone() {
+    let directives = "location / { proxy_pass http://app; proxy_cache_valid 10s; proxy_cache_lock on; proxy_cache_lock_timeout 1s; }";
+    let mut cached = Cached::new(directives, |number, _| {
+        let wait = Duration::from_secs(if number == 0 { 3 } else { 0 });
+        vec![Act::Wait(wait), super::super::origin::ok("x")]
+    });
+    let clients: Vec<_> = (0..2)
+        .map(|_| {
+            let client = cached.server.connect();
+            client.send(get("/a"));
+            client
+        })
+        .collect();
+    cached.pass(2);
+    assert_eq!(clients[0].received(), b"");
+    assert!(clients[1].received().ends_with(b"x"));
+    cached.pass(2);
+    assert!(clients[0].received().ends_with(b"x"));
+    assert_eq!(cached.asked(), 2);
+}
