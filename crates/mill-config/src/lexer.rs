@@ -120,6 +120,15 @@ impl Lexer {
         }
     }
 
+    /// A place in a text whose statements come from somewhere else.
+    pub(crate) fn at(text: Arc<SourceText>, position: usize, line: u32) -> Self {
+        Self {
+            text,
+            position,
+            line,
+        }
+    }
+
     /// Offset of the next byte.
     pub fn position(&self) -> usize {
         self.position

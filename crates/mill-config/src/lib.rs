@@ -1,4 +1,4 @@
-//! nginx's configuration language: text in, a typed [`Config`] and diagnostics out.
+//! nginx's configuration language: text in, a typed [`Config`] and diagnostics out. Tempesta FW's is translated to it.
 //!
 //! Text comes through a [`Source`], so that the same code reads files in the master, replays
 //! what the master read in the worker process, and reads literals in tests. Nothing here does
@@ -44,6 +44,9 @@ pub mod directives;
 
 /// Statements to drafts, drafts to the configuration.
 mod resolve;
+
+/// Tempesta FW's language.
+pub mod tempesta;
 
 /// A configuration, typed and merged.
 pub mod config;

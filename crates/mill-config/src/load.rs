@@ -17,6 +17,8 @@ pub struct Options {
     pub hostname: Vec<u8>,
     /// Whether the process runs with super-user privileges: without them `user` gets a warning.
     pub is_privileged: bool,
+    /// The file is in Tempesta FW's language; else the file itself decides ([`crate::tempesta::sign`]).
+    pub is_tempesta: bool,
 }
 
 /// Default paths, in nginx those of its build: relative ones are joined to the prefix.
@@ -53,6 +55,7 @@ impl Default for Options {
             globals: Vec::new(),
             hostname: b"localhost".to_vec(),
             is_privileged: true,
+            is_tempesta: false,
         }
     }
 }

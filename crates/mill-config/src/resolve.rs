@@ -11,6 +11,7 @@ mod recoding;
 mod semicolon;
 mod streams;
 pub(crate) mod templates;
+mod translated;
 pub(crate) mod unsupported;
 pub(crate) mod upstreams;
 pub(crate) mod variables;
@@ -71,6 +72,8 @@ pub(crate) struct Resolver<'a> {
     pub(crate) remarks: Vec<Diagnostic>,
     /// Unsupported features, which refuse the configuration once all of it has been parsed.
     pub(crate) unsupported: Unsupported,
+    /// Statements that are taken in the place of a text's, with the place of the last one in `lexer`.
+    written: Option<std::vec::IntoIter<Token>>,
     lexer: Lexer,
     include_depth: usize,
     block_depth: usize,
@@ -105,6 +108,7 @@ impl<'a> Resolver<'a> {
             variables: VariableTable::new(shadows),
             remarks: Vec::new(),
             unsupported: Unsupported::default(),
+            written: None,
             lexer: Lexer::new(text),
             include_depth: 0,
             block_depth: 0,
@@ -116,7 +120,7 @@ impl<'a> Resolver<'a> {
         let path = self.options.conf_file();
         let parsed = self
             .statements(Extent::File)
-            .and_then(|()| self.file(&path, None));
+            .and_then(|()| self.main_file(&path));
         let shadows = self.variables.late_shadows();
         let resolved = match (parsed, self.unsupported.diagnostic()) {
             (Ok(()), None) => finish::finish(&mut self),
@@ -133,7 +137,13 @@ impl<'a> Resolver<'a> {
 
     /// Parses a file in place; `from` is the statement that includes it.
     pub(crate) fn file(&mut self, path: &[u8], from: Option<&Statement>) -> Applied {
-        let bytes = self.source.read(path).map_err(|error| {
+        let bytes = self.content(path, from)?;
+        self.text(path, bytes, from)
+    }
+
+    /// Reads a file.
+    fn content(&self, path: &[u8], from: Option<&Statement>) -> Applied<Vec<u8>> {
+        self.source.read(path).map_err(|error| {
             let shown = String::from_utf8_lossy(path);
             let message = format!("open() \"{shown}\" failed ({}: {})", error.code, error.text);
             match from {
@@ -144,7 +154,11 @@ impl<'a> Resolver<'a> {
                     SourcePosition::None,
                 )),
             }
-        })?;
+        })
+    }
+
+    /// Parses the content of a file.
+    fn text(&mut self, path: &[u8], bytes: Vec<u8>, from: Option<&Statement>) -> Applied {
         if self.include_depth >= INCLUDE_DEPTH_MAX {
             let message = format!("more than {INCLUDE_DEPTH_MAX} files include each other");
             return Err(match from {
@@ -205,6 +219,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn next_token(&mut self) -> Applied<Token> {
+        if self.written.is_some() {
+            return Ok(self.next_written());
+        }
         let token = self.lexer.next_token();
         token.map_err(|error| self.lex_error(&error))
     }

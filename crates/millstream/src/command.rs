@@ -107,6 +107,7 @@ pub(crate) fn launch_of(form: Form, options: &Options) -> Launch {
             globals: options.globals.clone().unwrap_or_default(),
             hostname: hostname(),
             is_privileged: account::is_super_user(),
+            is_tempesta: false,
         },
         texts: Texts::Files,
         early_log,

@@ -180,7 +180,7 @@ pub(crate) enum Step {
 }
 
 /// The place of a value, for errors that are found later.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Origin {
     pub(crate) text: Arc<SourceText>,
     pub(crate) span: Range<usize>,

@@ -10,7 +10,7 @@ use crate::resolve::{Resolver, place, snippet};
 impl Resolver<'_> {
     /// The index of the word that begins a line and looks like the next directive.
     pub(crate) fn swallowed(&self, words: &[Word], text: &SourceText) -> Option<usize> {
-        if self.entry_handler.is_some() {
+        if self.entry_handler.is_some() || self.written.is_some() {
             return None;
         }
         let is_next = |word: &Word| {

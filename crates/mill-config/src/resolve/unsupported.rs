@@ -27,10 +27,22 @@ struct Uses {
 }
 
 /// The unsupported features of a configuration, in the order of the text.
-#[derive(Default)]
 pub(crate) struct Unsupported {
+    /// What has them.
+    pub(crate) language: &'static str,
     uses: Vec<Uses>,
 }
+
+impl Default for Unsupported {
+    fn default() -> Self {
+        Self {
+            language: NGINX,
+            uses: Vec::new(),
+        }
+    }
+}
+
+const NGINX: &str = "nginx";
 
 impl Unsupported {
     /// The error that refuses the configuration, if it uses any.
@@ -40,7 +52,7 @@ impl Unsupported {
         let mut error =
             Diagnostic::new(LogLevel::Emerg, "", crate::diagnostic::SourcePosition::None);
         first.first.show_in(&mut error);
-        let known = "known to nginx, but not to Millstream yet";
+        let known = format!("known to {}, but not to Millstream yet", self.language);
         if let [only] = self.uses.as_slice() {
             let often = match count {
                 1 => String::new(),
@@ -55,11 +67,29 @@ impl Unsupported {
             "{kinds} directives or parameters are {known}; they stand {count} times, first"
         );
         error.details = self.list();
-        error.help = Some(String::from(
-            "none of this is ignored: remove it, or leave this configuration to nginx; docs/directives.md lists what \
-             there is",
+        let list = match self.language {
+            NGINX => "directives.md",
+            _ => "tempesta.md",
+        };
+        error.help = Some(format!(
+            "none of this is ignored: remove it, or leave this configuration to {}; docs/{list} lists what there is",
+            self.language
         ));
         Some(Box::new(error))
+    }
+
+    /// Records a use.
+    pub(crate) fn add(&mut self, feature: Feature, first: Origin) {
+        let mut known = self.uses.iter_mut();
+        if let Some(uses) = known.find(|uses| uses.feature.label == feature.label) {
+            uses.count += 1;
+            return;
+        }
+        self.uses.push(Uses {
+            feature,
+            count: 1,
+            first,
+        });
     }
 
     /// A line for each feature, as a table.
@@ -95,19 +125,7 @@ impl Uses {
 impl Resolver<'_> {
     /// Records a use of an unsupported feature; the configuration is refused at its end.
     pub(crate) fn not_yet(&mut self, feature: Feature, statement: &Statement, word: &Word) {
-        let known = &mut self.unsupported.uses;
-        if let Some(uses) = known
-            .iter_mut()
-            .find(|uses| uses.feature.label == feature.label)
-        {
-            uses.count += 1;
-            return;
-        }
-        known.push(Uses {
-            feature,
-            count: 1,
-            first: Origin::of(statement, word),
-        });
+        self.unsupported.add(feature, Origin::of(statement, word));
     }
 
     /// The same for a directive, with the block that it may open.

@@ -1,0 +1,201 @@
+//! What is not there yet is refused with all of it listed; what has no meaning here is a notice.
+
+use super::{resolved, said};
+use mill_config::config::LogLevel;
+
+/// The error about one thing that is not there yet.
+fn check_not_yet(text: &str, label: &str) {
+    let said = said(text);
+    let last = said
+        .last()
+        .unwrap_or_else(|| panic!("nothing said of {text}"));
+    let expected = format!("\"{label}\" is known to Tempesta FW, but not to Millstream yet");
+    assert_eq!(last.message, expected, "{text}");
+    let help = last.help.as_deref().unwrap_or_default();
+    assert!(help.contains("docs/tempesta.md"), "{help}");
+}
+
+/// A text that is taken, with one notice.
+fn check_notice(text: &str, message: &str) {
+    let said = said(text);
+    let said: Vec<(LogLevel, &str)> = said
+        .iter()
+        .map(|remark| (remark.level, remark.message.as_str()))
+        .collect();
+    assert_eq!(said, [(LogLevel::Notice, message)], "{text}");
+}
+
+#[test]
+fn what_is_not_there_yet_is_refused() {
+    for (text, label) in [
+        ("whitelist_mark 1 2;", "whitelist_mark"),
+        (
+            "tft storage_size=2M { hash deadbeef12345678 10 1000; }",
+            "tft",
+        ),
+        ("tfh { hash 1 0 0; }", "tfh"),
+        ("http_uri_brange 0x2f 0x61-0x7a;", "http_uri_brange"),
+        ("http_post_validate;", "http_post_validate"),
+        (
+            "http_allow_empty_body_content_type false;",
+            "http_allow_empty_body_content_type false",
+        ),
+        (
+            "ctrl_frame_rate_multiplier 2;",
+            "ctrl_frame_rate_multiplier",
+        ),
+        (
+            "window_update_frame_rate_multiplier 2;",
+            "window_update_frame_rate_multiplier",
+        ),
+        ("client_ws_timeout 10;", "client_ws_timeout"),
+        (
+            "access_log mmap logger_config=/etc/tempesta/tfw_logger.json;",
+            "access_log mmap",
+        ),
+        ("access_log dmesg;", "access_log dmesg"),
+        ("mmap_log_buffer_size 2M;", "mmap_log_buffer_size"),
+        ("tls_tickets secret=abc;", "tls_tickets secret="),
+        ("server_failover_http 404 300 10;", "server_failover_http"),
+        (
+            "health_check a { timeout 1; resp_crc32 auto; }",
+            "resp_crc32",
+        ),
+        ("block_action error drop;", "block_action error drop"),
+        ("response_body 200 /a;", "response_body below 300"),
+        ("cache_methods GET PROPFIND;", "cache_methods PROPFIND"),
+        (
+            "cache_control_ignore no-cache;",
+            "cache_control_ignore of some directives",
+        ),
+        ("sticky { cookie enforce; }", "cookie enforce"),
+        (
+            "sticky { cookie; js_challenge delay_min=1 delay_range=2 /a.html; }",
+            "js_challenge",
+        ),
+        ("frang_limits { ip_block on; }", "frang_limits ip_block"),
+        (
+            "frang_limits { request_rate 20 5; }",
+            "frang_limits request_rate",
+        ),
+        (
+            "frang_limits { http_methods get post; }",
+            "frang_limits http_methods",
+        ),
+        (
+            "frang_limits { http_strict_host_checking; }",
+            "frang_limits http_strict_host_checking",
+        ),
+        (
+            "frang_limits { http_trailer_split_allowed false; }",
+            "frang_limits http_trailer_split_allowed",
+        ),
+    ] {
+        check_not_yet(text, label);
+    }
+}
+
+#[test]
+fn a_limit_that_is_none_is_no_limit() {
+    for words in [
+        "request_rate 0",
+        "request_burst 0",
+        "ip_block off",
+        "http_uri_len 0",
+        "http_ct_required false",
+        "http_method_override_allowed true",
+        "concurrent_tcp_connections 0",
+    ] {
+        let text = format!("frang_limits {{ {words}; }}");
+        assert!(said(&text).is_empty(), "{text}: {:?}", said(&text));
+    }
+}
+
+#[test]
+fn all_of_it_is_listed_at_once() {
+    let text = "block_action attack drop;\nfrang_limits {\n  request_rate 200;\n  request_burst 25;\n}\n\
+                vhost v {\n  proxy_pass g;\n}\n";
+    // An error that is no matter of support comes last, after the list.
+    let shown: Vec<String> = said(text)
+        .iter()
+        .map(|one| one.render("millstream"))
+        .collect();
+    assert_eq!(
+        shown.concat(),
+        "millstream: [emerg] 2 directives or parameters are known to Tempesta FW, but not to Millstream yet; \
+         they stand 2 times, first in /etc/tempesta/tempesta_fw.conf:3\n\
+         \x20 3 |   request_rate 200;\n\
+         \x20   |   ^^^^^^^^^^^^\n\
+         \x20 frang_limits request_rate   1 time,  first in /etc/tempesta/tempesta_fw.conf:3  limits\n\
+         \x20 frang_limits request_burst  1 time,  first in /etc/tempesta/tempesta_fw.conf:4  limits\n\
+         help: none of this is ignored: remove it, or leave this configuration to Tempesta FW; docs/tempesta.md \
+         lists what there is\n\
+         millstream: [emerg] srv_group \"g\" is not found in /etc/tempesta/tempesta_fw.conf:7\n\
+         \x20 7 |   proxy_pass g;\n\
+         \x20   |              ^\n\
+         help: groups are written before vhosts, and these before http_chain\n"
+    );
+}
+
+#[test]
+fn what_has_no_meaning_here_is_a_notice() {
+    for (text, name) in [
+        ("cache_db /opt/tempesta/db/cache.tdb;", "cache_db"),
+        ("client_db /a;", "client_db"),
+        ("sessions_db /a;", "sessions_db"),
+        ("filter_db \"/a b\";", "filter_db"),
+        ("client_tbl_size 16M;", "client_tbl_size"),
+        ("client_lru_size 8000;", "client_lru_size"),
+        ("client_mem 500M 1G;", "client_mem"),
+        ("grace_shutdown_time 5;", "grace_shutdown_time"),
+        ("health_stat 400 5*;", "health_stat"),
+        ("health_stat_server 200;", "health_stat_server"),
+        ("apm_stats window=300 scale=5;", "apm_stats"),
+        ("sticky { secret abc; }", "secret"),
+        ("block_action error reply nolog;", "nolog"),
+    ] {
+        check_notice(text, &format!("\"{name}\" has no effect"));
+    }
+}
+
+#[test]
+fn what_differs_is_said() {
+    check_notice(
+        "sched ratio dynamic percentile 99;",
+        "servers are balanced by \"average\", not by \"percentile\"",
+    );
+    check_notice(
+        "sticky { cookie; sticky_sessions; }",
+        "a session whose server fails goes to another one",
+    );
+    let text = "server 10.0.0.1; cache 0; http_chain { hdr X-A == *b -> default; }";
+    let said = said(text);
+    assert_eq!(said.len(), 1);
+    assert_eq!(said[0].level, LogLevel::Warn);
+    assert_eq!(
+        said[0].message,
+        "\"*b\" is compared as a whole, without its *"
+    );
+}
+
+#[test]
+fn the_example_of_the_distribution_is_refused_for_its_limits_alone() {
+    // As etc/tempesta_fw.conf: its comments are left out.
+    let text = "listen 80;
+        block_action error reply;
+        block_action attack drop;
+        keepalive_timeout 30;
+        srv_group srv_grp_1 { server 127.0.0.1:8080 conns_n=64; }
+        vhost main { proxy_pass srv_grp_1; }
+        http_chain { -> main; }";
+    assert!(resolved(text).is_ok());
+    let limits = "frang_limits { request_rate 200; request_burst 25; tcp_connection_rate 100;
+        tcp_connection_burst 10; concurrent_tcp_connections 500; http_methods head post put get delete; }";
+    let failure = resolved(&format!("{limits} {text}")).unwrap_err();
+    assert_eq!(
+        failure.error.details.len(),
+        6,
+        "{:?}",
+        failure.error.details
+    );
+}
