@@ -23,14 +23,16 @@ use mill_device::attachment::Attachment;
 use mill_device::specification::Specification;
 use mill_stack::polling::Polling;
 use mill_sys::clock;
+use mill_sys::descriptor;
 use mill_sys::process::Pid;
 use mill_sys::rlimit::Resource;
 use mill_sys::signal::{Signal, SignalDescriptor};
 use mill_sys::title::Title;
 use mill_tls::tickets::TicketSecret;
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// What the command line and the name of the program specify.
 #[derive(Clone, Debug)]
@@ -77,6 +79,8 @@ pub enum Task {
     },
     /// `-s`.
     Send(Signal),
+    /// Ends the server that runs, if there is one, waits for its end, and serves.
+    Restart,
 }
 
 /// Carries out the task. Returns in the calling process; in forked ones too, when they end.
@@ -91,7 +95,14 @@ pub fn run(launch: &Launch, task: &Task) -> ExitCode {
     let result = match task {
         Task::Serve => serve(launch, (inherited, upgrade_channel, secret), title, log),
         Task::Test { dump, quiet } => test(launch, *dump, *quiet, &log),
-        Task::Send(signal) => send(launch, *signal, &log),
+        Task::Send(signal) => send(launch, *signal, &log).map(|_| ExitCode::SUCCESS),
+        Task::Restart => {
+            // Without one that runs the log says so, and this is a start.
+            if let Ok(pid) = send(launch, Signal::Terminate, &log) {
+                wait_for_end(pid);
+            }
+            serve(launch, (inherited, upgrade_channel, secret), title, log)
+        }
     };
     result.unwrap_or(ExitCode::FAILURE)
 }
@@ -122,8 +133,18 @@ fn early_log(launch: &Launch) -> ProcessLog {
     }
 }
 
+/// Longest wait for the end of the server that is replaced; then its addresses are tried all the same.
+const END_WAIT: Duration = Duration::from_secs(30);
+
+fn wait_for_end(pid: Pid) {
+    // Without a descriptor it has ended already.
+    if let Ok(process) = pid.descriptor() {
+        let _ = descriptor::wait_readable(&[process.as_fd()], Some(END_WAIT));
+    }
+}
+
 /// `-s`: finds the master by its pid file.
-fn send(launch: &Launch, signal: Signal, log: &ProcessLog) -> Result<ExitCode, Failed> {
+fn send(launch: &Launch, signal: Signal, log: &ProcessLog) -> Result<Pid, Failed> {
     // Notices were shown when the configuration was tested; a signal does not repeat them.
     let (config, _) = cycle::read(launch, LogLevel::Warn, log)?;
     log.write(LogLevel::Notice, "signal process started");
@@ -154,7 +175,7 @@ fn send(launch: &Launch, signal: Signal, log: &ProcessLog) -> Result<ExitCode, F
         );
         fail(LogLevel::Alert, what)
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(pid)
 }
 
 /// `-t`, `-T`: whether it would start.

@@ -27,16 +27,22 @@ pub(crate) enum Form {
 
 /// `nginx …`.
 pub(crate) fn nginx(arguments: &[Vec<u8>]) -> ExitCode {
-    run(Form::Nginx, arguments, None, None)
+    run(Form::Nginx, arguments, Beside::default())
+}
+
+/// What a command line says beside nginx's options.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    pub(crate) stack: Option<Specification>,
+    pub(crate) polling: Option<Polling>,
+    /// The configuration is in Tempesta FW's language.
+    pub(crate) is_tempesta: bool,
+    /// The server that runs is replaced.
+    pub(crate) restarts: bool,
 }
 
 /// Carries out nginx's options, also on a stack of our own.
-pub(crate) fn run(
-    form: Form,
-    arguments: &[Vec<u8>],
-    stack: Option<Specification>,
-    polling: Option<Polling>,
-) -> ExitCode {
+pub(crate) fn run(form: Form, arguments: &[Vec<u8>], beside: Beside) -> ExitCode {
     let options = match options::parse(arguments) {
         Ok(options) => options,
         Err(refused) => return refuse(form, &refused),
@@ -55,9 +61,14 @@ pub(crate) fn run(
         }
     }
     let mut launch = launch_of(form, &options);
-    launch.stack = stack;
-    launch.polling = polling;
-    launch::run(&launch, &task_of(&options))
+    launch.stack = beside.stack;
+    launch.polling = beside.polling;
+    launch.options.is_tempesta = beside.is_tempesta;
+    let task = match task_of(&options) {
+        Task::Serve if beside.restarts => Task::Restart,
+        task => task,
+    };
+    launch::run(&launch, &task)
 }
 
 /// A launch by options alone; no configuration is read.

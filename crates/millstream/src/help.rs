@@ -17,7 +17,7 @@ pub(crate) const WORDS: &[&[u8]] = &[b"help", b"--help", b"-h", b"-?"];
 
 /// What the first argument may be.
 const COMMANDS: &[&str] = &[
-    "serve", "wrk", "wrk2", "ab", "h2load", "load", "lab", "status", "help",
+    "serve", "tempesta", "wrk", "wrk2", "ab", "h2load", "load", "lab", "status", "help",
 ];
 
 /// The text after `nginx version: `. Scripts take the number after `nginx/`, as distributions write theirs:
@@ -121,6 +121,8 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
   millstream serve [DIRECTORY] [--port N]   serve a directory to this machine, without any configuration
   millstream serve --listen '*'             the same to other machines
   millstream serve -c FILE                  serve what an nginx.conf says
+  millstream serve --tempesta FILE          serve what a configuration of Tempesta FW says
+  millstream tempesta --start               the same by the verbs of its service script; --help lists them
   millstream serve … --stack tap:ms0,address=10.77.0.2/24,host=10.77.0.1/24
                                             the same on a TCP/IP stack of our own; serve --help lists its options
   millstream serve -h                       all options, which are nginx's
@@ -150,6 +152,8 @@ const SERVE_DIRECTORY_USAGE: &str = "       millstream serve [DIRECTORY] [--port
              --listen ADDRESS[:PORT]  an address to serve at instead; * is all of them, for other machines too
              --dot-files              also what is called .NAME, which is else not there (404); no listing shows it
              symbolic links are followed, wherever they lead
+       millstream serve --tempesta FILE [OPTIONS]
+             serve what a configuration of Tempesta FW says; -c takes such a file as well where its first words show it
        millstream serve … --stack tap:NAME,address=ADDRESS/LEN,host=ADDRESS/LEN[,…] [--pcap FILE]
              the same on a TCP/IP stack of our own as well; millstream serve --help lists its options
 ";

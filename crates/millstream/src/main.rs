@@ -28,6 +28,9 @@ mod lab;
 /// `millstream status`.
 mod status;
 
+/// `--tempesta`, and the verbs of Tempesta FW's service script.
+mod tempesta;
+
 /// The terminal.
 mod screen;
 
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == b"serve" => serve::run(rest),
         Some((first, rest)) if first == b"lab" => lab::run(rest),
         Some((first, rest)) if first == b"status" => status::run(rest),
+        Some((first, rest)) if first == b"tempesta" => tempesta::run(rest),
         Some((first, _)) if first == b"--version" || first == b"-v" => help::show_version(),
         Some((first, _)) if first == b"-V" => help::show_configure(),
         Some((first, _)) if !help::WORDS.contains(&first.as_slice()) => help::unknown(first),

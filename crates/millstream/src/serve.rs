@@ -6,10 +6,11 @@ mod directory;
 /// The addresses and URLs of a served directory.
 mod reach;
 
-use crate::command::{self, Form};
+use crate::command::{self, Beside, Form};
 use crate::help;
 use crate::options::Options;
 use crate::stack::{self, Taken};
+use crate::tempesta;
 use directory::{Directory, Refused};
 use mill_config::source::Memory;
 use mill_device::specification::Specification;
@@ -36,12 +37,24 @@ pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
         Ok(taken) => taken,
         Err(message) => return refuse(&message),
     };
+    let (is_tempesta, rest) = match tempesta::take(rest) {
+        Ok(taken) => taken,
+        Err(message) => return refuse(&message),
+    };
     let arguments = rest.as_slice();
     let one_dash = |argument: &&Vec<u8>| argument.starts_with(b"-") && !argument.starts_with(b"--");
     if let Some(option) = arguments.iter().find(one_dash) {
         return match mixed(arguments, option) {
             Some(message) => refuse(&message),
-            None => command::run(Form::Serve, arguments, stack, polling),
+            None => {
+                let beside = Beside {
+                    stack,
+                    polling,
+                    is_tempesta,
+                    restarts: false,
+                };
+                command::run(Form::Serve, arguments, beside)
+            }
         };
     }
     if polling.is_some() {

@@ -290,3 +290,45 @@ fn a_test_lists_all_that_is_not_here_yet_and_fails_as_in_nginx() {
     let failed = format!("nginx: configuration file {} test failed\n", conf.display());
     assert!(stderr.ends_with(&failed), "{stderr}");
 }
+
+#[test]
+fn a_configuration_of_tempesta_is_tested_in_its_own_language() {
+    let site = Site::new();
+    let conf = site.path("tempesta.conf");
+    let text = format!(
+        "listen {};\nsrv_group g {{ server 127.0.0.1:1; }}\ncache 0;\n\
+         vhost v {{ proxy_pass g; }}\nhttp_chain {{ -> v; }}\n",
+        free_address()
+    );
+    std::fs::write(&conf, &text).unwrap();
+    let conf = conf.to_str().unwrap();
+    let good = format!(
+        "millstream: the configuration file {conf} syntax is ok\n\
+         millstream: configuration file {conf} test is successful\n"
+    );
+    let output = millstream(&["serve", "-t", "--tempesta", conf]);
+    assert_eq!(text_of(&output), (true, good));
+    let output = millstream(&["serve", "-t", "-c", conf]);
+    let said = format!(
+        "\"srv_group\" is a directive of Tempesta FW: the configuration is read in its language in {conf}:2"
+    );
+    let (success, stderr) = text_of(&output);
+    assert!(success && stderr.contains(&said), "{stderr}");
+    std::fs::write(conf, text.replace("-> v", "-> w")).unwrap();
+    let (success, stderr) = text_of(&millstream(&["serve", "-t", "--tempesta", conf]));
+    let said = format!(
+        "neither an http_chain nor a vhost \"w\" is found in {conf}:5\n  5 | http_chain {{ -> w; }}\n"
+    );
+    assert!(!success && stderr.contains(&said), "{stderr}");
+    assert!(millstream(&["tempesta", "--load"]).status.success());
+    let (success, stderr) = text_of(&millstream(&["tempesta", "--run"]));
+    assert!(
+        !success && stderr.contains("unknown verb \"--run\""),
+        "{stderr}"
+    );
+}
+
+/// Whether it succeeded, and what it wrote to standard error.
+fn text_of(output: &Output) -> (bool, String) {
+    (output.status.success(), text(&output.stderr))
+}
