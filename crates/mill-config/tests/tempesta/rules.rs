@@ -258,3 +258,17 @@ fn locations_are_asked_in_their_order() {
         }",
     );
 }
+
+#[test]
+fn rules_that_need_no_map_are_no_depth() {
+    let marks: String = (1..1999)
+        .map(|number| format!("mark != {number} -> mark = {number}; "))
+        .collect();
+    check(
+        &chain(&format!("{marks} -> a;")),
+        "location / {",
+        "location / {
+            proxy_pass http://a;
+        }",
+    );
+}
