@@ -1,4 +1,4 @@
-//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`, `proxy`, `tls`), one line each in `LIST` and in `run`.
+//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`, `proxy`, `cache`, `tls`), one line each in `LIST` and in `run`.
 //! Modules that several of them use are beside them.
 
 /// The content that is served.
@@ -14,6 +14,8 @@ mod recipe;
 
 /// Millstream over AF_XDP and memif, against nginx and against raw frames.
 mod bypass;
+/// Millstream as a cache, against nginx, Varnish and HAProxy.
+mod cache;
 /// The least work that a server on kernel sockets can do, as a reference.
 mod floor;
 /// Our load generator beside wrk, ab and h2load.
@@ -46,6 +48,8 @@ Measurements:
            (cargo xtask bench bypass --help)
   proxy    Millstream as a proxy against nginx, HAProxy and a plain relay: CPU time a request, system calls, allocations
            (cargo xtask bench proxy --help)
+  cache    Millstream as a cache against nginx, Varnish and HAProxy: CPU time a hit, system calls
+           (cargo xtask bench cache --help)
   stack    our own TCP/IP stack in memory: nanoseconds a segment and a connection, bytes an idle one
            (cargo xtask bench stack --help)
   tls      TLS and HTTP/2 against nginx and h2o: CPU time a handshake and a request
@@ -63,6 +67,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             ExitCode::SUCCESS
         }
         ["bypass", options @ ..] => recipe::run(root, &bypass::BYPASS, options),
+        ["cache", options @ ..] => recipe::run(root, &cache::CACHE, options),
         ["load", options @ ..] => recipe::run(root, &load::LOAD, options),
         ["proxy", options @ ..] => recipe::run(root, &proxy::PROXY, options),
         ["tls", options @ ..] => recipe::run(root, &tls::TLS, options),
