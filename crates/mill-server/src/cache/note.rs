@@ -47,6 +47,8 @@ pub(crate) struct CacheNote {
     pub(crate) key: Vec<u8>,
     /// The answer that was found, whatever became of it.
     pub(crate) found: Option<Arc<Kept>>,
+    /// The zone's purges before it was looked for.
+    pub(crate) generation: u64,
     /// Why a server was asked.
     pub(crate) forwarded: Option<ForwardReason>,
     /// The request wants no server asked (`only-if-cached`), and nothing is kept that may be used.
@@ -85,6 +87,7 @@ impl CacheNote {
             outcome: CacheOutcome::Miss,
             key,
             found: None,
+            generation: 0,
             forwarded: None,
             is_unavailable: false,
             is_collapsed: false,

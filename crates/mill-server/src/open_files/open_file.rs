@@ -108,14 +108,14 @@ impl Freshness {
         }
     }
 
-    /// Of a value made from an answer that is kept: true until then, as long as its zone has it.
+    /// Of a value made from an answer that is kept: true until then, as long as its zone has it. The number is that of the
+    /// zone's purges before the answer was looked for.
     pub(crate) fn kept(
         kept: Arc<Kept>,
-        zone: Arc<Zone<StoredAnswer>>,
+        (zone, generation): (Arc<Zone<StoredAnswer>>, u64),
         until: Instant,
         heeds_requests: bool,
     ) -> Self {
-        let generation = zone.generation();
         let state = KeptState {
             kept,
             zone,

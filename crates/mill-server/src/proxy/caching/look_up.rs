@@ -166,10 +166,17 @@ impl Looking {
         }
     }
 
-    fn kept<E: Engine>(&self, request: &Request, local: &Local<E>) -> Option<Arc<Kept>> {
+    fn kept<E: Engine>(&self, request: &mut Request, local: &Local<E>) -> Option<Arc<Kept>> {
         let store = self.zone.store(local);
         let key = store.key(&self.key).ok()?;
-        store.look_up(key, cache::now(local), |stored| stored.fits(request))
+        // A purge by another worker that comes behind this makes what is kept ready of the answer look old.
+        let generation = store.generation();
+        let kept = store.look_up(key, cache::now(local), |stored| stored.fits(request))?;
+        super::note(request, |note| {
+            note.found = Some(Arc::clone(&kept));
+            note.generation = generation;
+        });
+        Some(kept)
     }
 
     /// An answer that is kept, perhaps after waiting for it; `None` where a server is to be asked.
@@ -185,7 +192,6 @@ impl Looking {
         loop {
             self.stale = None;
             if let Some(kept) = self.kept(request, local) {
-                super::note(request, |note| note.found = Some(Arc::clone(&kept)));
                 match self.judge(&kept, local) {
                     Judgement::Now(outcome) => {
                         super::set_outcome(request, outcome);

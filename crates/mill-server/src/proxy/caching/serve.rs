@@ -112,10 +112,12 @@ fn tell_age<E: Engine>(response: &mut crate::local::ResponseOf<E>, kept: &Kept, 
 fn depend_on<E: Engine>(kept: &Arc<Kept>, is_rfc: bool, request: &mut Request, local: &Local<E>) {
     let note = request.cached.as_ref();
     let hit = note.filter(|note| note.outcome == CacheOutcome::Hit && !kept.meta().varies());
-    let Some(store) = hit.and_then(|note| note.zone.known()).cloned() else {
+    let found = hit.and_then(|note| Some((note.zone.known()?, note.generation)));
+    let Some((store, generation)) = found else {
         request.pure = false;
         return;
     };
+    let store = Arc::clone(store);
     let wall_clock = local.scheduler.wall_clock();
     let ttl = kept.meta().freshness.ttl(wall_clock.seconds);
     let mut fresh_for = Duration::from_secs(ttl.max(0).cast_unsigned());
@@ -124,7 +126,7 @@ fn depend_on<E: Engine>(kept: &Arc<Kept>, is_rfc: bool, request: &mut Request, l
         fresh_for = Duration::from_nanos(u64::from(1_000_000_000 - wall_clock.nanos));
     }
     let until = local.scheduler.now() + fresh_for;
-    let freshness = Freshness::kept(Arc::clone(kept), store, until, is_rfc);
+    let freshness = Freshness::kept(Arc::clone(kept), (store, generation), until, is_rfc);
     request.depend_on(Some(&freshness));
 }
 
