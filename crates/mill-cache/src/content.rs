@@ -12,6 +12,7 @@ mod writer;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::limits::JOINED_BYTES_MAX;
 use crate::lock::locked;
 use growing::{Growing, Stage};
 pub use reader::ContentReader;
@@ -148,7 +149,12 @@ impl Content {
 }
 
 impl Whole {
+    /// What is not too long is joined: a reader that gets all of it at once hands it over at once.
     fn of(mut chunks: Vec<Chunk>, len: u64) -> Self {
+        if chunks.len() > 1 && len <= JOINED_BYTES_MAX {
+            let parts: Vec<&[u8]> = chunks.iter().map(|chunk| &*chunk.bytes).collect();
+            return Self::One(parts.concat().into());
+        }
         match (chunks.pop(), chunks.is_empty()) {
             (None, _) => Self::One(Arc::from([])),
             (Some(only), true) => Self::One(only.bytes),

@@ -40,8 +40,8 @@ pub use fill::{Arrival, Fill, FillTicket};
 pub use filling::{Head, Waiting};
 pub use key::{Key, KeyTooLong, Seed};
 pub use limits::{
-    CHUNK_BYTES, EXACT_BYTES_MAX, KEY_BYTES_MAX, Limits, PENDING_PURGES_MAX, TAG_BYTES_MAX,
-    TAGS_MAX, WINDOW_BYTES,
+    CHUNK_BYTES, EXACT_BYTES_MAX, JOINED_BYTES_MAX, KEY_BYTES_MAX, Limits, PENDING_PURGES_MAX,
+    TAG_BYTES_MAX, TAGS_MAX, WINDOW_BYTES,
 };
 pub use object::{OBJECT_OVERHEAD, Object, Weigh};
 pub use purge::{KeyPredicate, PurgeMode, TooManyPurges};

@@ -18,6 +18,10 @@ pub const CHUNK_BYTES: usize = 64 * 1024;
 /// Content of a known length up to this many bytes is one allocation of exactly that size.
 pub const EXACT_BYTES_MAX: u64 = 256 * 1024;
 
+/// Whole content up to this many bytes is put into one allocation, so that it leaves in one call: a copy when it becomes
+/// whole saves a call for each chunk at each hit.
+pub const JOINED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 /// Bytes that content which is not stored may be ahead of its slowest reader.
 pub const WINDOW_BYTES: u64 = 1024 * 1024;
 
