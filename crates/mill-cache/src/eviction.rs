@@ -97,6 +97,11 @@ impl<M> Queues<M> {
         self.lists.iter().map(|list| list.count).sum()
     }
 
+    /// Objects that grow.
+    pub(crate) fn growing(&self) -> u64 {
+        self.lists[QueueKind::Growing as usize].count
+    }
+
     /// The charges of all whole objects.
     pub(crate) fn bytes(&self) -> u64 {
         self.lists.iter().map(|list| list.bytes).sum()

@@ -19,6 +19,7 @@ pub(crate) struct Counters {
     pub(crate) stored: AtomicU64,
     pub(crate) waited: AtomicU64,
     pub(crate) passes: AtomicU64,
+    pub(crate) purges: AtomicU64,
 }
 
 impl Counters {
@@ -36,6 +37,8 @@ impl Counters {
 pub struct Figures {
     /// Objects, also those that are being filled.
     pub objects: u64,
+    /// Those of them that are being filled.
+    pub growing: u64,
     /// What whole objects and tags count in the budget.
     pub bytes: u64,
     /// What fills under way count in theirs.
@@ -52,6 +55,10 @@ pub struct Figures {
     pub waited: u64,
     /// Requests and fills that went on without being stored, because of a limit.
     pub passes: u64,
+    /// Purges, of whatever kind.
+    pub purges: u64,
+    /// Purges by a predicate that the sweep has not carried out yet.
+    pub pending_purges: u64,
     /// Objects that left because there was no room.
     pub evicted: u64,
     /// Objects that were not used for the time of `inactive`.

@@ -99,6 +99,11 @@ impl Pending {
             })
     }
 
+    /// Purges by predicate that are not carried out.
+    pub(crate) fn matching(&self) -> usize {
+        self.matching.len()
+    }
+
     /// Purges up to this one are carried out.
     pub(crate) fn settle(&mut self, purge: u64) {
         self.matching.retain(|matching| matching.purge > purge);

@@ -160,12 +160,14 @@ impl<M: Weigh> Zone<M> {
     pub fn figures(&self) -> Figures {
         let departed = |departure| self.counters.departed(departure);
         let sum = |count: fn(&Shard<M>) -> u64| self.shards.iter().map(count).sum();
-        let (objects, bytes) = {
+        let (objects, growing, bytes) = {
             let queues = locked(&self.queues);
-            (queues.count(), queues.bytes() + self.tags.bytes())
+            let bytes = queues.bytes() + self.tags.bytes();
+            (queues.count(), queues.growing(), bytes)
         };
         Figures {
             objects,
+            growing,
             bytes,
             filling_bytes: self.ledger.reserved(),
             claims: sum(|shard| locked(&shard.table).claims() as u64),
@@ -174,6 +176,8 @@ impl<M: Weigh> Zone<M> {
             stored: self.counters.stored.load(Relaxed),
             waited: self.counters.waited.load(Relaxed),
             passes: self.counters.passes.load(Relaxed),
+            purges: self.counters.purges.load(Relaxed),
+            pending_purges: self.pending_purges(),
             evicted: departed(Departure::Capacity),
             inactive: departed(Departure::Inactive),
             purged: departed(Departure::Purged),

@@ -18,6 +18,9 @@ mod servers;
 /// What resolvers have counted.
 mod resolvers;
 
+/// Caches.
+mod caches;
+
 /// Servers and locations with a `status_zone`.
 mod zones;
 
@@ -143,11 +146,10 @@ fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result
         ["ssl"] => Found::object(general::ssl()),
         ["workers"] => Found::whole(general::workers(request, local)),
         ["workers", id] => Found::object(general::worker(id, request, local)?),
-        ["slabs"] | ["http", "caches" | "keyvals" | "limit_conns" | "limit_reqs"] => {
+        ["slabs"] | ["http", "keyvals" | "limit_conns" | "limit_reqs"] => {
             Found::collection(json!({}))
         }
         ["slabs", _] => return Err(ApiError::SLAB_NOT_FOUND),
-        ["http", "caches", _] => return Err(ApiError::CACHE_NOT_FOUND),
         ["http", "keyvals", _] => return Err(ApiError::KEYVAL_NOT_FOUND),
         ["http", "limit_conns", _] => return Err(ApiError::LIMIT_CONN_NOT_FOUND),
         ["http", "limit_reqs", _] => return Err(ApiError::LIMIT_REQ_NOT_FOUND),
@@ -176,6 +178,8 @@ fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result
         }
         ["http", "server_zones", rest @ ..] => of_zones(Kind::Servers, rest, request)?,
         ["http", "location_zones", rest @ ..] => of_zones(Kind::Locations, rest, request)?,
+        ["http", "caches"] => Found::collection(caches::all(&request.site.caches)),
+        ["http", "caches", name] => Found::object(caches::one(name, &request.site.caches)?),
         ["resolvers"] => Found::collection(resolvers::all(&request.site.resolver_zones)),
         ["resolvers", name] => Found::object(resolvers::one(name, &request.site.resolver_zones)?),
         _ => return Err(ApiError::PATH_NOT_FOUND),

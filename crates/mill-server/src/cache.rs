@@ -5,6 +5,9 @@
 /// One answer as it is kept.
 mod stored;
 
+/// What is counted of requests.
+pub(crate) mod counts;
+
 /// What a request and a cache had to do with each other.
 pub(crate) mod note;
 
@@ -14,10 +17,13 @@ pub(crate) mod sweeping;
 /// How often keys that are not kept were asked for.
 mod uses;
 
+pub use counts::OutcomeFigures;
+pub use note::CacheOutcome;
 pub(crate) use stored::{StoredAnswer, field_lines};
 
 use crate::local::Local;
-use mill_cache::{Limits, Object, Seed, Zone};
+use counts::CacheCounts;
+use mill_cache::{Figures, Limits, Object, Seed, Zone};
 use mill_config::config::{CachePath, Config};
 use mill_runtime::engine::Engine;
 use std::sync::{Arc, OnceLock};
@@ -29,15 +35,28 @@ pub(crate) type Kept = Object<StoredAnswer>;
 
 /// The zones of a configuration, by [`CachePath::index`].
 #[derive(Debug, Default)]
-pub(crate) struct CacheZones(Vec<Arc<CacheZone>>);
+pub struct CacheZones(Vec<Arc<CacheZone>>);
 
 /// One zone. It outlives configurations as long as each of them has it in the same size.
 #[derive(Debug)]
-pub(crate) struct CacheZone {
+pub struct CacheZone {
     config: Arc<CachePath>,
     /// Made by the first worker that uses it, which draws its seed.
     store: OnceLock<Arc<Zone<StoredAnswer>>>,
     pub(crate) uses: Uses,
+    /// Two workers whose numbers are this far apart share counters.
+    parts: [OnceLock<Arc<CacheCounts>>; PARTS],
+}
+
+const PARTS: usize = 64;
+
+/// What is told of a zone.
+#[derive(Clone, Debug, Default)]
+pub struct CacheFigures {
+    /// By [`CacheOutcome`].
+    pub outcomes: [OutcomeFigures; CacheOutcome::ALL.len()],
+    /// What it holds, and what became of that.
+    pub store: Figures,
 }
 
 impl CacheZones {
@@ -56,7 +75,8 @@ impl CacheZones {
         self.0.get(index)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<CacheZone>> {
+    /// In the order of their directives.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<CacheZone>> {
         self.0.iter()
     }
 }
@@ -67,7 +87,50 @@ impl CacheZone {
             config: Arc::clone(config),
             store: OnceLock::new(),
             uses: Uses::default(),
+            parts: [const { OnceLock::new() }; PARTS],
         }
+    }
+
+    /// Its directive.
+    pub fn config(&self) -> &CachePath {
+        &self.config
+    }
+
+    /// Most objects that it keeps.
+    pub fn objects_max(&self) -> u64 {
+        self.limits().keys
+    }
+
+    /// What all workers have counted, and what it holds; takes each of the store's locks once.
+    pub fn figures(&self) -> CacheFigures {
+        let mut outcomes = [OutcomeFigures::default(); CacheOutcome::ALL.len()];
+        let parts = self.parts.iter().filter_map(OnceLock::get);
+        parts.for_each(|part| part.add_to(&mut outcomes));
+        let store = self.known().map(|store| store.figures());
+        CacheFigures {
+            outcomes,
+            store: store.unwrap_or_default(),
+        }
+    }
+
+    /// The `count` objects that take the most memory: the bytes of their keys, and how much they take. Looks at all
+    /// objects, a thousand at a time.
+    pub fn largest(&self, count: usize) -> Vec<(Box<[u8]>, u64)> {
+        let largest = self.known().map(|store| store.largest(count));
+        let objects = largest.unwrap_or_default().into_iter();
+        objects
+            .map(|object| (object.key().into(), object.charge()))
+            .collect()
+    }
+
+    /// What was counted of requests begins anew; what it holds stays.
+    pub(crate) fn reset(&self) {
+        let parts = self.parts.iter().filter_map(OnceLock::get);
+        parts.for_each(|part| part.reset());
+    }
+
+    fn part(&self, worker: u32) -> &Arc<CacheCounts> {
+        self.parts[worker as usize % PARTS].get_or_init(Arc::default)
     }
 
     fn serves(&self, wanted: &CachePath) -> bool {
@@ -99,6 +162,13 @@ impl CacheZone {
             inactive: self.config.inactive,
             ..Limits::default()
         }
+    }
+}
+
+impl CacheFigures {
+    /// Requests for which the look-up had this outcome.
+    pub const fn of(&self, outcome: CacheOutcome) -> &OutcomeFigures {
+        &self.outcomes[outcome as usize]
     }
 }
 

@@ -81,7 +81,7 @@ pub mod answer;
 pub mod proxy;
 
 /// Answers of servers that are kept.
-pub(crate) mod cache;
+pub mod cache;
 
 /// Connections that are passed on as they are.
 pub mod stream;

@@ -12,6 +12,9 @@ mod certificates;
 /// Zones.
 mod zones;
 
+/// Caches.
+mod caches;
+
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
@@ -35,6 +38,7 @@ pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<Fil
     upstreams::render(&site.upstreams, &upstreams::HTTP, now, &mut text);
     upstreams::render(&site.stream_upstreams, &upstreams::STREAM, now, &mut text);
     zones::render(&site.zones, &mut text);
+    caches::render(&site.caches, &mut text);
     certificates::render(site, &mut text);
     Answer::Response(Box::new(Response::with_bytes(
         Status::OK,

@@ -35,7 +35,7 @@ pub struct Site {
     /// What was counted of servers and locations.
     pub zones: Zones,
     /// Answers of servers that are kept.
-    pub(crate) caches: CacheZones,
+    pub caches: CacheZones,
 }
 
 impl Site {

@@ -1,4 +1,4 @@
-//! `status_zone`: requests, counted by server and by location for all workers.
+//! `status_zone`: requests, counted by server and by location for all workers; and those that caches count.
 //!
 //! Each worker has counters of its own, which are added up when they are read: counting takes no lock, and allocates at a
 //! worker's first request of a zone only.
@@ -6,6 +6,7 @@
 /// What one worker counts of a zone.
 pub mod counts;
 
+use crate::cache::counts::CountedInCache;
 use crate::local::Local;
 use crate::request::Request;
 use counts::{Done, ZoneCounts, ZoneFigures};
@@ -172,7 +173,8 @@ pub(crate) fn begin<E: Engine>(request: &mut Request, local: &Local<E>) {
 /// A request is over: it counts for its server, and for the location where it has ended.
 #[inline]
 pub(crate) fn end<E: Engine>(request: &mut Request, local: &Local<E>) {
-    if request.visit.is_some() || request.location.status_zone.is_some() {
+    let is_in_zone = request.visit.is_some() || request.location.status_zone.is_some();
+    if is_in_zone || request.cached.is_some() {
         Counted::new(request, local).end(0, local);
     }
 }
@@ -182,6 +184,7 @@ pub(crate) fn end<E: Engine>(request: &mut Request, local: &Local<E>) {
 pub(crate) struct Counted {
     server: Option<Visit>,
     location: Option<Arc<ZoneCounts>>,
+    cache: Option<CountedInCache>,
     status: u16,
     received_bytes: u64,
     sent_bytes: u64,
@@ -192,7 +195,8 @@ impl Counted {
     /// `None` if no zone counts it.
     pub(crate) fn of<E: Engine>(request: &mut Request, local: &Local<E>) -> Option<Box<Self>> {
         let counted = Self::new(request, local);
-        let is_in_zone = counted.server.is_some() || counted.location.is_some();
+        let is_in_zone =
+            counted.server.is_some() || counted.location.is_some() || counted.cache.is_some();
         is_in_zone.then(|| Box::new(counted))
     }
 
@@ -200,6 +204,7 @@ impl Counted {
         let location = location_zone(request);
         Self {
             location: location.map(|zone| Arc::clone(zone.part(local.index()))),
+            cache: CountedInCache::of(request, local.index()),
             server: request.visit.take(),
             status: request.sent.status,
             received_bytes: request.received_bytes(),
@@ -222,6 +227,9 @@ impl Counted {
         if let Some(counts) = self.location {
             counts.count_whole(&done);
         }
+        if let Some(cache) = self.cache {
+            cache.count(done.sent_bytes);
+        }
     }
 }
 
@@ -239,6 +247,7 @@ fn location_zone(request: &Request) -> Option<&Arc<Zone>> {
 pub(crate) struct HotZones {
     server: Option<Arc<ZoneCounts>>,
     location: Option<Arc<ZoneCounts>>,
+    cache: Option<CountedInCache>,
 }
 
 impl HotZones {
@@ -248,6 +257,7 @@ impl HotZones {
         Self {
             server: visit.and_then(|visit| visit.0.clone()),
             location: location.map(|zone| Arc::clone(zone.part(local.index()))),
+            cache: CountedInCache::of(request, local.index()),
         }
     }
 
@@ -261,6 +271,9 @@ impl HotZones {
                 sent_bytes,
                 took: Duration::ZERO,
             });
+        }
+        if let Some(cache) = &self.cache {
+            cache.count(sent_bytes);
         }
     }
 }

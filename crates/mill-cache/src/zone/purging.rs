@@ -13,6 +13,7 @@ use crate::purge::{KeyPredicate, Pending, PurgeMode, TooManyPurges};
 impl<M: Weigh> Zone<M> {
     /// Purges all variants of one key, and what a fill under way brings. Returns how many objects there were.
     pub fn purge_key(&self, key: Key<'_>, mode: PurgeMode) -> usize {
+        self.counters.purges.fetch_add(1, Relaxed);
         let mut queues = locked(&self.queues);
         let table = locked(&self.shard(key.hash()).table);
         let variants: Vec<_> = table.variants(key).cloned().collect();
@@ -55,11 +56,17 @@ impl<M: Weigh> Zone<M> {
 
     /// Notes a purge under the next number, which is seen only when the note is there.
     fn purge_many<T>(&self, note: impl FnOnce(&mut Pending, u64) -> T) -> T {
+        self.counters.purges.fetch_add(1, Relaxed);
         let mut pending = self.pending.write().unwrap_or_else(PoisonError::into_inner);
         let purge = self.last_purge.load(Relaxed) + 1;
         let noted = note(&mut pending, purge);
         self.last_purge.store(purge, Release);
         noted
+    }
+
+    pub(super) fn pending_purges(&self) -> u64 {
+        let pending = self.pending.read().unwrap_or_else(PoisonError::into_inner);
+        pending.matching() as u64
     }
 
     /// Whether the object is not removed by the purges that it was not checked against; it is invalidated if they say so.

@@ -2,7 +2,7 @@
 
 use super::error::ApiError;
 use super::zones::Kind;
-use super::{general, resolvers, upstreams};
+use super::{caches, general, resolvers, upstreams};
 use crate::local::Local;
 use crate::request::Request;
 use mill_runtime::engine::Engine;
@@ -28,6 +28,7 @@ pub(super) fn reset<E: Engine>(
         }
         ["http", "server_zones", name] => return Some(Kind::Servers.reset(name, &site.zones)),
         ["http", "location_zones", name] => return Some(Kind::Locations.reset(name, &site.zones)),
+        ["http", "caches", name] => return Some(caches::reset(name, &site.caches)),
         _ => return None,
     }
     Some(Ok(()))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// nginx's word for what became of the look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CacheOutcome {
+pub enum CacheOutcome {
     Miss,
     Bypass,
     Expired,
@@ -18,7 +18,19 @@ pub(crate) enum CacheOutcome {
 }
 
 impl CacheOutcome {
-    pub(crate) const fn word(self) -> &'static str {
+    /// In the order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::Miss,
+        Self::Bypass,
+        Self::Expired,
+        Self::Stale,
+        Self::Updating,
+        Self::Revalidated,
+        Self::Hit,
+    ];
+
+    /// nginx's word.
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Miss => "MISS",
             Self::Bypass => "BYPASS",
@@ -31,7 +43,7 @@ impl CacheOutcome {
     }
 
     /// Whether the answer is one that was kept.
-    pub(crate) const fn is_of_cache(self) -> bool {
+    pub const fn is_of_cache(self) -> bool {
         matches!(
             self,
             Self::Stale | Self::Updating | Self::Revalidated | Self::Hit

@@ -6,6 +6,8 @@ mod filling;
 mod rules;
 /// What is stale.
 mod stale;
+/// What is told of caches.
+mod told;
 
 use super::origin::{self, Act, Seen, ok, send};
 use super::{ORIGIN, content, get};
