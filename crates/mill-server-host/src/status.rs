@@ -40,6 +40,9 @@ pub(crate) mod upstreams;
 /// Certificates of servers.
 pub(crate) mod certificates;
 
+/// Caches of answers.
+pub(crate) mod caches;
+
 /// Servers and locations with a `status_zone`.
 pub(crate) mod zones;
 

@@ -30,6 +30,7 @@ pub enum TableName {
     Timers,
     Upstreams,
     Zones,
+    Caches,
     Certificates,
 }
 

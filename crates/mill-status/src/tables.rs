@@ -32,6 +32,9 @@ pub struct Part {
     /// As `upstreams`, those of all workers together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<Zone>,
+    /// As `upstreams`, those of all workers together; always there, whatever was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<Cache>,
     /// As `upstreams`, those of all workers together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<Certificate>,
@@ -154,6 +157,82 @@ pub struct Zone {
     /// Until the end of answers; `None` before the first answer.
     pub p50_us: Option<u64>,
     pub p99_us: Option<u64>,
+}
+
+/// A cache of answers: one `…_cache_path`. Counts of requests are since the last reset through the API, the others since
+/// the cache was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    pub name: String,
+    /// Whose directive it is: `proxy`, `fastcgi`, …
+    pub protocol: String,
+    /// Objects, also those that are being filled, and their limit.
+    pub objects: u64,
+    pub objects_max: u64,
+    /// Bytes of whole objects, and their limit.
+    pub bytes: u64,
+    pub bytes_max: u64,
+    /// Answers to requests, by what became of the look-up.
+    pub hit: CacheAnswers,
+    pub stale: CacheAnswers,
+    pub updating: CacheAnswers,
+    pub revalidated: CacheAnswers,
+    pub miss: CacheAnswers,
+    pub expired: CacheAnswers,
+    pub bypass: CacheAnswers,
+    /// Fills under way, and their bytes.
+    pub filling: u64,
+    pub filling_bytes: u64,
+    /// Objects that became whole, or were validated.
+    pub filled: u64,
+    /// Requests that found their answer being filled by another one.
+    pub collapsed: u64,
+    /// Requests and fills that went on without being stored, because of a limit.
+    pub passes: u64,
+    /// Purges, and those by the beginning of a key whose objects are not all removed yet.
+    pub purges: u64,
+    pub purges_pending: u64,
+    /// Objects that left: for want of room, unused for too long, purged, replaced by newer ones, never whole.
+    pub left_room: u64,
+    pub left_inactive: u64,
+    pub left_purged: u64,
+    pub left_replaced: u64,
+    pub left_unfinished: u64,
+    /// The objects that take the most memory, if the table was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub largest: Vec<CacheObject>,
+}
+
+/// Answers to requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheAnswers {
+    pub responses: u64,
+    /// Bytes of heads and content that clients were sent.
+    pub bytes: u64,
+}
+
+/// An object in a cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheObject {
+    /// Its key; bytes that are no visible ASCII are escaped, and a long one is cut.
+    pub key: String,
+    /// What it takes of the cache's limit.
+    pub bytes: u64,
+}
+
+impl Cache {
+    /// Answers that were kept ones.
+    pub const fn hits(&self) -> u64 {
+        self.hit.responses
+            + self.stale.responses
+            + self.updating.responses
+            + self.revalidated.responses
+    }
+
+    /// Answers that a server gave although they were looked for: without those that bypass the cache.
+    pub const fn misses(&self) -> u64 {
+        self.miss.responses + self.expired.responses
+    }
 }
 
 /// A certificate that servers show.

@@ -18,11 +18,15 @@ mod rates;
 /// Numbers with their units.
 pub mod number;
 
+/// Caches of answers.
+mod caches;
+
 /// Certificates of servers.
 mod certificates;
 /// What was counted under a `status_zone`.
 mod zones;
 
+pub use caches::caches;
 pub use certificates::certificates;
 pub use overview::{line, overview};
 pub use rates::rates;

@@ -74,6 +74,7 @@ fn tables(engine: &CombinedEngine, request: &Request, into: &mut Part) {
             TableName::Connections
             | TableName::Upstreams
             | TableName::Zones
+            | TableName::Caches
             | TableName::Certificates => {}
             TableName::Listeners => {
                 let rows = engine.with_host(|host| host.listening().map(listener).collect());

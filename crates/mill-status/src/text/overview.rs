@@ -1,5 +1,6 @@
 //! The default view: the server, its workers, and sums.
 
+use super::caches;
 use super::columns::{Columns, Side};
 use super::number::{bytes, float, percent, uptime};
 use crate::document::{Figures, Status, Total, Worker};
@@ -34,6 +35,9 @@ pub fn overview(status: &Status) -> String {
     text.push_str(&workers(status));
     text.push('\n');
     text.push_str(&sums(&status.total));
+    for cache in status.parts.iter().flat_map(|part| &part.caches) {
+        entry(&mut text, "cache", &caches::line(cache));
+    }
     text
 }
 

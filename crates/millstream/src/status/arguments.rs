@@ -43,11 +43,12 @@ pub(super) enum View {
     Options,
     Upstreams,
     Zones,
+    Cache,
     Certificates,
 }
 
 impl View {
-    pub(super) const ALL: [(&'static str, Self); 12] = [
+    pub(super) const ALL: [(&'static str, Self); 13] = [
         ("connections", Self::Connections),
         ("listeners", Self::Listeners),
         ("neighbors", Self::Neighbors),
@@ -59,6 +60,7 @@ impl View {
         ("options", Self::Options),
         ("upstreams", Self::Upstreams),
         ("zones", Self::Zones),
+        ("cache", Self::Cache),
         ("certificates", Self::Certificates),
     ];
 
@@ -73,6 +75,7 @@ impl View {
             Self::Timers => Some(TableName::Timers),
             Self::Upstreams => Some(TableName::Upstreams),
             Self::Zones => Some(TableName::Zones),
+            Self::Cache => Some(TableName::Caches),
             Self::Certificates => Some(TableName::Certificates),
             Self::Drops | Self::Counters | Self::Options => None,
         }
@@ -316,6 +319,7 @@ file, its device (af_xdp:eth0) or interface (eth0).
   --neighbors     Ethernet addresses                           --routes     where packets go
   --options       options in force and their origin            --upstreams  servers that requests are passed to
   --zones         what each status_zone counted                --certificates  of servers, with the days left
+  --cache         caches: hit ratio, answers by outcome, fills, evictions, purges, the largest objects
   --all           all of these
 
   --limit N           rows of a table, of each worker (1000)
@@ -352,7 +356,7 @@ mod tests {
             &[View::Drops, View::Rings],
         );
         assert_eq!(parse("--all").unwrap().views.len(), View::ALL.len());
-        assert_eq!(parse("--all").unwrap().request().tables.len(), 9);
+        assert_eq!(parse("--all").unwrap().request().tables.len(), 10);
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub(super) fn views(status: &Status, wanted: &[View]) -> String {
             View::Options => tables::options(status),
             View::Upstreams => text::upstreams(status),
             View::Zones => text::zones(status),
+            View::Cache => text::caches(status),
             View::Certificates => text::certificates(status),
         };
         format!("\n{table}")
