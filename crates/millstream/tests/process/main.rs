@@ -26,6 +26,9 @@ mod load;
 /// Sockets from one configuration to the next.
 mod listeners;
 
+/// A cache of several workers, and its status.
+mod caching;
+
 /// Output and exit codes.
 mod command_line;
 
