@@ -114,9 +114,12 @@ fn note(request: &mut Request, change: impl FnOnce(&mut CacheNote)) {
     }
 }
 
-/// A server has said that what is kept is still valid.
-pub(super) fn note_renewed(request: &mut Request) {
-    set_outcome(request, CacheOutcome::Revalidated);
+/// A server has said that what is kept is still valid: this is how it is kept on.
+pub(super) fn note_renewed(kept: &Arc<Kept>, request: &mut Request) {
+    note(request, |note| {
+        note.outcome = CacheOutcome::Revalidated;
+        note.found = Some(Arc::clone(kept));
+    });
 }
 
 /// Answers with something stale, for servers have failed.

@@ -164,7 +164,7 @@ impl<E: Engine> Proxying<'_, E> {
     /// What is kept goes to the client in the place of an answer with this status.
     fn answer_instead(&self, kept: &Arc<Kept>, status: u16, request: &mut Request) -> AnswerOf<E> {
         if Status(status) == Status::NOT_MODIFIED {
-            caching::note_renewed(request);
+            caching::note_renewed(kept, request);
             return caching::serve_kept(kept, &self.target, request, self.local);
         }
         caching::serve_stale(kept, &self.target, request, self.local)

@@ -1,7 +1,7 @@
 //! What is counted of caches, and told by the API and for Prometheus.
 
-use super::super::origin::{Act, ok};
-use super::{Cached, content, with};
+use super::super::origin::{Act, ok, send};
+use super::{Cached, content, field, with};
 use crate::proxy::get;
 use serde_json::{Value, json};
 
@@ -128,4 +128,21 @@ fn a_client_that_goes_before_its_answer_counts_nothing() {
     client.reset();
     cached.pass(5);
     assert_eq!(responses(&cache(&mut cached)), []);
+}
+
+#[test]
+fn what_a_server_has_validated_tells_how_long_it_is_fresh_from_now_on() {
+    let directives =
+        "cache_rules rfc9111; cache_status mill; location / { proxy_pass http://app; }";
+    let mut cached = Cached::new(directives, |number, _| {
+        vec![match number {
+            0 => with("ETag: \"a\"\r\nCache-Control: max-age=5\r\n", "x"),
+            _ => send("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=9\r\n\r\n"),
+        }]
+    });
+    cached.outcome("/a");
+    cached.pass(7);
+    let answer = cached.ask(&get("/a"));
+    let expected = ("mill;fwd=stale;fwd-status=304;ttl=9", "x");
+    assert_eq!((field(&answer, "Cache-Status"), content(&answer)), expected);
 }
