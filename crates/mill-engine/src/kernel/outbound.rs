@@ -11,6 +11,8 @@ use std::ops::Range;
 pub(super) struct Outbound {
     chunks: VecDeque<Chunk>,
     len: u64,
+    /// Memory of a copy that was sent, for the next one.
+    spare: Vec<u8>,
 }
 
 /// A piece of a response, shrinking from its front.
@@ -90,7 +92,8 @@ impl Outbound {
             self.len += bytes.len() as u64;
             return;
         }
-        self.push(Chunk::Owned(bytes.to_vec(), 0));
+        let copy = self.copy(bytes);
+        self.push(copy);
     }
 
     pub(super) fn front(&self) -> Option<&Chunk> {
@@ -101,8 +104,16 @@ impl Outbound {
     pub(super) fn push_front_copy(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.len += bytes.len() as u64;
-            self.chunks.push_front(Chunk::Owned(bytes.to_vec(), 0));
+            let copy = self.copy(bytes);
+            self.chunks.push_front(copy);
         }
+    }
+
+    fn copy(&mut self, bytes: &[u8]) -> Chunk {
+        let mut memory = std::mem::take(&mut self.spare);
+        memory.clear();
+        memory.extend_from_slice(bytes);
+        Chunk::Owned(memory, 0)
     }
 
     /// The memory at the front, as pieces: their number, and whether more follows them.
@@ -129,7 +140,11 @@ impl Outbound {
                 return;
             }
             count -= len;
-            self.chunks.pop_front();
+            if let Some(Chunk::Owned(memory, _)) = self.chunks.pop_front()
+                && memory.capacity() <= SPARE_COPY_MAX
+            {
+                self.spare = memory;
+            }
         }
     }
 }
@@ -139,6 +154,9 @@ pub(super) const PIECES: usize = 16;
 
 /// Pieces for which a kept queue may have room: four times those of a usual response.
 const SPARE_CAPACITY_MAX: usize = 16;
+
+/// Bytes of a copy whose memory is kept for reuse: the head of a usual response, whose content follows it from elsewhere.
+const SPARE_COPY_MAX: usize = 1024;
 
 /// A copied piece grows up to this size, in bytes.
 const COPY_MAX: usize = 64 * 1024;
@@ -152,6 +170,20 @@ mod tests {
             .iter()
             .flat_map(|piece| piece.iter().copied())
             .collect()
+    }
+
+    #[test]
+    fn the_memory_of_a_short_copy_serves_for_the_next_one() {
+        for (len, is_kept) in [(100, true), (SPARE_COPY_MAX + 1, false)] {
+            let mut outbound = Outbound::default();
+            outbound.push_front_copy(&vec![b'a'; len]);
+            outbound.advance(len as u64);
+            assert_eq!(outbound.spare.capacity() > 0, is_kept, "{len}");
+            outbound.push_front_copy(b"head");
+            let mut pieces = [IoSlice::new(&[]); PIECES];
+            let (count, _) = outbound.memory(&mut pieces);
+            assert_eq!(joined(&pieces[..count]), b"head");
+        }
     }
 
     #[test]

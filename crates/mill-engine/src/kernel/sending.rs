@@ -278,7 +278,7 @@ const SENT_AT_ONCE_MIN: usize = 32 * 1024;
 const SHARED_COPY_MAX: usize = 16 * 1024;
 
 /// Emptied queues that are kept: this many connections may wait for slow clients without an allocation each, at about
-/// 200 bytes a queue.
+/// 200 bytes a queue, and 1 KiB at most for the head of a response.
 const SPARE_QUEUES_MAX: usize = 1024;
 
 #[cfg(test)]
