@@ -5,6 +5,9 @@
 /// What a tunnel holds.
 mod tunnels;
 
+/// Answers that a cache keeps.
+mod cached;
+
 use mill_config::{Memory, Options, load};
 use mill_engine::{KernelEngine, KernelOptions, offer};
 use mill_metrics::Board;
@@ -67,12 +70,17 @@ fn ask(address: SocketAddr, request: &[u8], end: &[u8], round: &AtomicU32) {
     // The end of the connection wakes the worker.
 }
 
-/// The allocations of each round while a proxy with these directives passes `request` on, and `answer` back; both end
+/// The allocations of each round while a proxy with these directives, in its location and in `http`, passes `request` on, and `answer` back; both end
 /// with what is behind them here.
-fn allocations_of(directives: &str, request: (&[u8], &[u8]), answer: (&[u8], &[u8])) -> Vec<u64> {
+fn allocations_of(
+    http: &str,
+    directives: &str,
+    request: (&[u8], &[u8]),
+    answer: (&[u8], &[u8]),
+) -> Vec<u64> {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let behind = origin.local_addr().unwrap();
-    let (mut turn, address) = start_proxy("access_log off;", directives, behind);
+    let (mut turn, address) = start_proxy(http, directives, behind);
     let round = AtomicU32::new(0);
     let mut counted = Vec::new();
     thread::scope(|scope| {
@@ -95,14 +103,14 @@ fn allocations_of(directives: &str, request: (&[u8], &[u8]), answer: (&[u8], &[u
 
 /// A worker that passes requests on to `behind`, and where it listens.
 fn start_proxy(
-    logs: &str,
+    http: &str,
     directives: &str,
     behind: SocketAddr,
 ) -> (impl FnMut() -> bool + use<>, SocketAddr) {
     let front = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = front.local_addr().unwrap();
     let text = format!(
-        "events {{ }} http {{ {logs} keepalive_requests 1000000; upstream app {{ server {behind}; keepalive 4; }}
+        "events {{ }} http {{ {http} keepalive_requests 1000000; upstream app {{ server {behind}; keepalive 4; }}
             server {{ listen {address}; location / {{ proxy_pass http://app; proxy_http_version 1.1; {directives} }} }} }}"
     );
     let (mailbox, inside) = passing::pair().unwrap();
@@ -168,7 +176,7 @@ fn check(directives: &str, answer: &str, end: &str) {
 
 #[track_caller]
 fn check_request(directives: &str, request: (&[u8], &[u8]), answer: (&[u8], &[u8])) {
-    let counted = allocations_of(directives, request, answer);
+    let counted = allocations_of("access_log off;", directives, request, answer);
     let least = counted.iter().min();
     assert_eq!(
         least,
