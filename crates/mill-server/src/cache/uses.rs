@@ -1,6 +1,6 @@
 //! How often keys that are not kept were asked for: `…_cache_min_uses`.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 /// Counts by the key's hash. When there are too many it begins anew: a key that is asked for often is soon there again.

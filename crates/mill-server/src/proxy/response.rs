@@ -203,7 +203,7 @@ impl<E: Engine> Proxying<'_, E> {
             Ok(true) => {
                 // If the zone does not want it, the client gets it all the same.
                 let _ = fill.finish();
-                return Content::held(Held::new(arrived, has_length));
+                Content::held(Held::new(arrived, has_length))
             }
             Ok(false) => {
                 self.local.put_buffer(arrived);

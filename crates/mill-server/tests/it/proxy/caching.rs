@@ -51,7 +51,7 @@ impl Cached {
     /// The answer to a request on a connection of its own.
     fn ask(&mut self, request: &str) -> String {
         let client = self.server.connect();
-        client.send(request.to_owned());
+        client.send(request);
         self.server.run();
         String::from_utf8_lossy(&client.received()).into_owned()
     }
@@ -240,7 +240,7 @@ fn a_purge_is_in_effect_at_once_also_for_answers_that_workers_keep() {
         vec![with(&format!("Surrogate-Key: {tags}\r\n"), "x")]
     });
     let paths = ["/a/1", "/a/2", "/b/1"];
-    let mut fill = |cached: &mut Cached| {
+    let fill = |cached: &mut Cached| {
         for path in paths {
             cached.outcome(path);
             for _ in 0..3 {

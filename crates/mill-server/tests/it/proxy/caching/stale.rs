@@ -15,7 +15,8 @@ fn cached(directives: &str, script: impl Fn(usize, &str) -> Vec<Act> + 'static) 
 fn something_stale_serves_where_use_stale_names_the_failure() {
     let fails = || vec![send("HTTP/1.1 503 Busy\r\nContent-Length: 1\r\n\r\nb")];
     let closes = || vec![Act::Close];
-    let failures: [(&str, fn() -> Vec<Act>, &str); 5] = [
+    type Answer = fn() -> Vec<Act>;
+    let failures: [(&str, Answer, &str); 5] = [
         ("", fails, "EXPIRED b"),
         ("proxy_cache_use_stale http_503;", fails, "STALE x"),
         ("proxy_cache_use_stale http_500;", fails, "EXPIRED b"),
