@@ -1,7 +1,7 @@
 //! Waking tasks of a worker from other threads: what one worker brings (an answer that several wait for) concerns tasks
 //! of others.
 //!
-//! A task leaves a [`Waker`] where it waits. What wakes it, on any thread, puts its number into the list of its
+//! A task leaves a `Waker` where it waits. What wakes it, on any thread, puts its number into the list of its
 //! worker, which looks there at the end of each turn; if the worker may be asleep, its doorbell is rung, once for all
 //! that is in the list.
 
