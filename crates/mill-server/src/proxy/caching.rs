@@ -8,6 +8,9 @@
 /// What brings content into a zone.
 mod fill;
 
+/// What a change makes useless.
+pub(super) mod invalidate;
+
 /// What becomes of a server's answer.
 mod keep;
 
@@ -31,7 +34,7 @@ pub(super) use update::NoClient;
 
 use super::target::Target;
 use crate::cache::note::{CacheNote, CacheOutcome};
-use crate::cache::{Kept, StoredAnswer};
+use crate::cache::{CacheZone, Kept, StoredAnswer};
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
 use mill_cache::FillTicket;
@@ -44,6 +47,7 @@ use std::sync::Arc;
 /// A request that goes to a server although its location has a cache.
 #[derive(Debug)]
 pub(super) struct Caching {
+    zone: Arc<CacheZone>,
     settings: Arc<CacheSettings>,
     rules: CacheRules,
     /// The right to keep the answer; without it the answer is only passed on.

@@ -49,6 +49,10 @@ impl<E: Engine> Proxying<'_, E> {
         connection.binding = self.learn(connection.selected().peer(), request);
         let location = Arc::clone(&request.location);
         let status = head.head.status;
+        {
+            let said = (status, &*self.trace.fields(), head.bytes.as_slice());
+            caching::invalidate::by_answer(&self.target, said, request, self.local);
+        }
         let verdict = match &mut self.caching {
             Some(caching) => caching.judge(
                 &head,

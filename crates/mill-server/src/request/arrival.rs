@@ -9,6 +9,10 @@ use crate::site::Site;
 use crate::zones;
 use mill_config::config::settings::VerifyClient;
 use mill_config::config::{Captures, LogLevel, ProbingLocation, Server, ServerName, VirtualHosts};
+use mill_http::field::KnownField;
+use mill_http::h1::parse::{Parsed, parse_request};
+use mill_http::head::RequestHead;
+use mill_http::limits::HeadRules;
 use mill_http::method::Method;
 use mill_http::refusal::emit_ignored_field;
 use mill_http::status::Status;
@@ -109,6 +113,31 @@ impl Request {
         own.uri_is_as_sent = self.uri_is_as_sent;
         own.valid_location = self.valid_location;
         own
+    }
+
+    /// A GET of another target of the same host, for the keys of what is kept; `None` if that is no target.
+    pub(crate) fn for_target<E: Engine>(
+        &self,
+        target: &[u8],
+        local: &Local<E>,
+    ) -> Option<Box<Self>> {
+        let known = &self.message;
+        let host = known.head.value(KnownField::Host);
+        let host = host.map_or(&[][..], |host| host.of(&known.bytes));
+        let bytes = [b"GET ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n\r\n"].concat();
+        let mut head = RequestHead::default();
+        let Parsed::Complete { .. } = parse_request(&bytes, &mut head, &HeadRules::default())
+        else {
+            return None;
+        };
+        let mut other = self.without_client(local);
+        other.method = head.method;
+        other.message = Message { bytes, head };
+        other.uri.clear();
+        other.args.clear();
+        other.uri_is_as_sent = true;
+        other.read_target();
+        (!other.path_is_invalid).then_some(other)
     }
 
     /// What the names of certificates are evaluated for, before there is a request.

@@ -8,7 +8,7 @@ use crate::cache::{self, Kept, StoredAnswer};
 use crate::local::Local;
 use crate::proxy::caching::look_up::is_any_true;
 use crate::request::Request;
-use mill_cache::{Arrival, ContentReader, Fill};
+use mill_cache::{Arrival, ContentReader, Fill, PurgeMode};
 use mill_config::config::settings::{
     CacheRules, IgnoredFields as Ignored, NextUpstream, PassSettings,
 };
@@ -171,17 +171,34 @@ impl Caching {
         }
         let directives = directives_of(said, request);
         let freshness = self.rfc_freshness(status, said.lines(), &directives, now);
-        let request_directives = RequestDirectives::of_fields(cache::field_lines(request));
+        self.rfc_may_store(&directives, &freshness, &vary, request)
+            .map_err(Unstored::By)?;
+        let filter = StoredFields::of_response(said.lines(), &directives);
+        let lines = said.lines().filter(|(name, _)| filter.keeps(name));
+        Ok(StoredAnswer::new(
+            *said.head, said.bytes, lines, freshness, vary, request,
+        ))
+    }
+
+    /// RFC 9111 3.
+    fn rfc_may_store(
+        &self,
+        directives: &ResponseDirectives,
+        freshness: &Freshness,
+        vary: &Vary,
+        request: &Request,
+    ) -> Result<(), WhyNotStored> {
+        let asked = RequestDirectives::of_fields(cache::field_lines(request));
         may_store(
             &RequestFacts {
                 method: request.method,
-                directives: &request_directives,
+                directives: &asked,
                 has_authorization: request.message.head.has(KnownField::Authorization),
             },
             &ResponseFacts {
-                directives: &directives,
-                freshness: &freshness,
-                vary: &vary,
+                directives,
+                freshness,
+                vary,
                 is_single_range: false,
             },
             StoringRules {
@@ -190,12 +207,6 @@ impl Caching {
                 ignores_request_directives: false,
             },
         )
-        .map_err(Unstored::By)?;
-        let filter = StoredFields::of_response(said.lines(), &directives);
-        let lines = said.lines().filter(|(name, _)| filter.keeps(name));
-        Ok(StoredAnswer::new(
-            *said.head, said.bytes, lines, freshness, vary, request,
-        ))
     }
 
     fn vary(&self, said: &Said<'_>, settings: &PassSettings) -> Vary {
@@ -284,6 +295,14 @@ impl Caching {
             let directives = ResponseDirectives::of_fields(lines.iter().copied());
             let freshness = self.rfc_freshness(status, lines.iter().copied(), &directives, now);
             let vary = Vary::of_fields(lines.iter().copied());
+            let may_stay = self.rfc_may_store(&directives, &freshness, &vary, request);
+            if may_stay.is_err() {
+                // It answers this request, which has validated it, and no other.
+                self.forget(kept);
+                let kept = Arc::clone(kept);
+                self.give_up_ticket();
+                return Some(kept);
+            }
             let lines = lines.iter().copied();
             StoredAnswer::new(old.head, &old.bytes, lines, freshness, vary, request)
         };
@@ -297,6 +316,15 @@ impl Caching {
             now: cache::now(local),
         };
         Some(ticket.refresh(kept, arrival))
+    }
+
+    /// Takes all that is kept for the key of an answer away.
+    fn forget(&self, kept: &Kept) {
+        if let Some(store) = self.zone.known()
+            && let Ok(key) = store.key(kept.key())
+        {
+            store.purge_key(key, PurgeMode::Remove);
+        }
     }
 
     /// What the fields of a 304 themselves say, in nginx's way.

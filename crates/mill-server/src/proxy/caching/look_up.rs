@@ -87,7 +87,11 @@ enum Judgement {
 }
 
 impl Looking {
-    fn begin<E: Engine>(target: &Target, request: &mut Request, local: &Local<E>) -> Option<Self> {
+    pub(super) fn begin<E: Engine>(
+        target: &Target,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Option<Self> {
         let location = Arc::clone(&request.location);
         let protocol = target.pass.protocol;
         let settings = location.cache_settings(protocol)?;
@@ -366,6 +370,7 @@ impl Looking {
             question.last_modified = field(KnownField::LastModified);
         }
         Box::new(Caching {
+            zone: self.zone,
             settings: self.settings,
             rules: self.rules,
             ticket: self.ticket,
