@@ -95,6 +95,12 @@ impl Question {
 }
 
 impl Caching {
+    /// What was said to be kept is not: it is no answer to a client.
+    pub(super) fn keep_nothing(&mut self, request: &mut Request) {
+        note(request, |note| note.storing = None);
+        self.give_up_ticket();
+    }
+
     /// Another one keeps this answer, or none.
     fn give_up_ticket(&mut self) {
         if let Some(ticket) = self.ticket.take() {

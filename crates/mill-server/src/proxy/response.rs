@@ -82,6 +82,7 @@ impl<E: Engine> Proxying<'_, E> {
             self.local,
         );
         if self.settings.intercept_errors && status >= 300 && has_error_page(status, &location) {
+            self.keep_nothing(request);
             self.trace.ended(None, connection.sent(), now);
             if status == 401 {
                 let mut asked = response.fields;
@@ -99,6 +100,7 @@ impl<E: Engine> Proxying<'_, E> {
             _ => {}
         }
         if let Some(target) = accel.redirect {
+            self.keep_nothing(request);
             self.leave(connection, head.body.is_complete());
             return redirected::follow(target, accel.charset, *response, request);
         }
@@ -107,6 +109,7 @@ impl<E: Engine> Proxying<'_, E> {
         }
         response.charset = accel.charset;
         if response.status == Status::SWITCHING_PROTOCOLS {
+            self.keep_nothing(request);
             exchange.upgrade(connection, self.settings.read_timeout);
             return Answer::Response(response);
         }
@@ -158,6 +161,9 @@ impl<E: Engine> Proxying<'_, E> {
                 Some(stored) => self.kept_content(content, has_content, stored, len),
                 None => self.content(content, has_content, accel.buffering),
             };
+        } else if let Some((fill, _)) = self.keep(verdict, Some(0), request) {
+            // Nothing follows; it is kept with what its head says.
+            let _ = fill.finish();
         }
         if self.caching.is_some() {
             caching::offer_ranges(&mut response, request);
@@ -172,6 +178,13 @@ impl<E: Engine> Proxying<'_, E> {
             return caching::serve_kept(kept, &self.target, request, self.local);
         }
         caching::serve_stale(kept, &self.target, request, self.local)
+    }
+
+    /// The answer is ours alone to follow, or its page is: those that wait for it ask by themselves.
+    fn keep_nothing(&mut self, request: &mut Request) {
+        if let Some(caching) = &mut self.caching {
+            caching.keep_nothing(request);
+        }
     }
 
     /// Opens the answer in the zone, if it is to be kept.

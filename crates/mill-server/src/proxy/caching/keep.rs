@@ -83,6 +83,8 @@ impl Caching {
         }
         let stored = match self.ticket {
             None => return Verdict::Pass,
+            // It answers a condition that was not ours.
+            Some(_) if status == Status::NOT_MODIFIED.0 => Err(Unstored::By(WhyNotStored::Status)),
             Some(_) if is_any_true(&self.settings.no_cache.clone(), request, local) => {
                 Err(Unstored::Refused)
             }

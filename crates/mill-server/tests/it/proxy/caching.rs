@@ -302,6 +302,57 @@ fn only_the_methods_that_are_named_are_answered_from_the_cache() {
 }
 
 #[test]
+fn an_answer_without_content_is_kept_with_its_head() {
+    let directives = "location / { proxy_pass http://app; proxy_cache_valid 204 301 10s; }";
+    for (status, fields) in [
+        ("204 No Content", ""),
+        ("301 Moved", "Location: /x\r\nContent-Length: 0\r\n"),
+    ] {
+        let mut cached = Cached::new(directives, move |_, _| {
+            vec![send(&format!(
+                "HTTP/1.1 {status}\r\n{fields}X-Own: y\r\n\r\n"
+            ))]
+        });
+        for expected in ["MISS", "HIT", "HIT"] {
+            let answer = cached.ask(&get("/a"));
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}")),
+                "{answer}"
+            );
+            assert_eq!(
+                (field(&answer, "X-Cache"), field(&answer, "X-Own")),
+                (expected, "y")
+            );
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_leads_elsewhere_keeps_no_request_waiting_for_another() {
+    let directives =
+        "location / { proxy_pass http://app; proxy_cache_valid 10s; proxy_cache_lock on; }
+         location /b.txt { root /site; proxy_cache off; }";
+    let mut cached = Cached::new(directives, |_, _| {
+        vec![
+            Act::Wait(Duration::from_secs(1)),
+            send("HTTP/1.1 200 OK\r\nX-Accel-Redirect: /b.txt\r\nContent-Length: 0\r\n\r\n"),
+        ]
+    });
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let client = cached.server.connect();
+            client.send(get("/a"));
+            client
+        })
+        .collect();
+    // One asks, the others ask together behind it.
+    cached.pass(3);
+    for client in clients {
+        assert!(client.received().ends_with(b"file b\n"));
+    }
+}
+
+#[test]
 fn the_log_says_why_an_answer_was_no_hit() {
     let mut cached = Cached::new(ALL, |_, request| {
         let fields = if request.contains("/p") {
