@@ -440,3 +440,29 @@ fn the_largest_come_first() {
     assert_eq!(keys, [b"b", b"c"]);
     assert_eq!(content_of(&largest[0]), vec![7; 300_000]);
 }
+
+#[test]
+fn fills_and_purges_under_way_are_told_until_they_are_done() {
+    let zone = zone(|_| {});
+    let told = || {
+        let figures = zone.figures();
+        let fills = (figures.claims, figures.growing);
+        (fills, (figures.purges, figures.pending_purges))
+    };
+    let ticket = claim(&zone, "a");
+    assert_eq!(told(), ((1, 0), (0, 0)));
+    let (mut fill, _reader) = begin(ticket, "", &[], Some(1));
+    assert_eq!(told(), ((0, 1), (0, 0)));
+    fill.append(b"x");
+    fill.finish().unwrap();
+    assert_eq!(told(), ((0, 0), (0, 0)));
+    zone.purge_key(zone.key(b"b").unwrap(), PurgeMode::Remove);
+    zone.purge_tag(b"c", PurgeMode::Remove);
+    zone.purge_matching(Box::new(|key| key == b"a"), PurgeMode::Remove)
+        .unwrap();
+    assert_eq!(told(), ((0, 0), (3, 1)));
+    for _ in 0..2 {
+        zone.expire(Duration::ZERO, 100);
+    }
+    assert_eq!(told(), ((0, 0), (3, 0)));
+}
