@@ -75,6 +75,15 @@ pub(super) struct Looking {
     stale: Option<(Arc<Kept>, Option<StaleReuse>)>,
 }
 
+/// What one look has found.
+enum Looked<E: Engine> {
+    Answered(AnswerOf<E>),
+    /// A server is asked, by this request.
+    Decided,
+    /// A server is asked, by one request of those that look for the same.
+    Missing,
+}
+
 /// What is to be done with an answer that is kept.
 enum Judgement {
     /// It answers, or nothing does.
@@ -194,40 +203,10 @@ impl Looking {
         let waits = self.settings.lock || self.follows_rfc();
         let begun = local.scheduler.now();
         loop {
-            self.stale = None;
-            if let Some(kept) = self.kept(request, local) {
-                match self.judge(&kept, local) {
-                    Judgement::Now(outcome) => {
-                        super::set_outcome(request, outcome);
-                        return Some(serve::answer(&kept, target, request, local));
-                    }
-                    Judgement::Unavailable => return Some(unavailable(request)),
-                    Judgement::WhileUpdating(reuse) => {
-                        if let Some(answer) =
-                            self.serve_while_updating(&kept, reuse, target, request, local)
-                        {
-                            return Some(answer);
-                        }
-                        return None;
-                    }
-                    Judgement::Ask(reason, reuse) => {
-                        super::note(request, |note| {
-                            note.outcome = CacheOutcome::Expired;
-                            note.forwarded = Some(reason);
-                        });
-                        self.stale = Some((kept, reuse));
-                    }
-                }
-            } else {
-                super::note(request, |note| {
-                    note.forwarded = Some(ForwardReason::UriMiss)
-                });
-                if self.follows_rfc() && self.directives.only_if_cached {
-                    return Some(unavailable(request));
-                }
-                if !self.zone.uses.reach(&self.key, self.settings.min_uses) {
-                    return None;
-                }
+            match self.look(target, request, local) {
+                Looked::Answered(answer) => return Some(answer),
+                Looked::Decided => return None,
+                Looked::Missing => {}
             }
             let waiting = match self.claim(local) {
                 Claim::Fill(ticket) => {
@@ -239,14 +218,7 @@ impl Looking {
             };
             match self.wait(waiting, begun, exchange, local).await {
                 Waited::Stored(kept) if kept.meta().fits(request) => {
-                    // It was made for a request that waited with this one, however short it is fresh.
-                    super::note(request, |note| {
-                        note.outcome = CacheOutcome::Hit;
-                        note.is_collapsed = true;
-                        note.found = Some(Arc::clone(&kept));
-                    });
-                    request.pure = false;
-                    return Some(serve::answer(&kept, target, request, local));
+                    return Some(answer_collapsed(&kept, target, request, local));
                 }
                 Waited::Again => {}
                 Waited::Stored(_) | Waited::Alone => return None,
@@ -255,6 +227,50 @@ impl Looking {
                     return Some(Answer::Close);
                 }
             }
+        }
+    }
+
+    /// Looks at what is kept, once.
+    fn look<E: Engine>(
+        &mut self,
+        target: &Target,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Looked<E> {
+        self.stale = None;
+        let Some(kept) = self.kept(request, local) else {
+            return self.miss(request);
+        };
+        match self.judge(&kept, local) {
+            Judgement::Now(outcome) => {
+                super::set_outcome(request, outcome);
+                Looked::Answered(serve::answer(&kept, target, request, local))
+            }
+            Judgement::Unavailable => Looked::Answered(unavailable(request)),
+            Judgement::WhileUpdating(reuse) => self
+                .serve_while_updating(&kept, reuse, target, request, local)
+                .map_or(Looked::Decided, Looked::Answered),
+            Judgement::Ask(reason, reuse) => {
+                super::note(request, |note| {
+                    note.outcome = CacheOutcome::Expired;
+                    note.forwarded = Some(reason);
+                });
+                self.stale = Some((kept, reuse));
+                Looked::Missing
+            }
+        }
+    }
+
+    fn miss<E: Engine>(&self, request: &mut Request) -> Looked<E> {
+        super::note(request, |note| {
+            note.forwarded = Some(ForwardReason::UriMiss);
+        });
+        if self.follows_rfc() && self.directives.only_if_cached {
+            return Looked::Answered(unavailable(request));
+        }
+        match self.zone.uses.reach(&self.key, self.settings.min_uses) {
+            true => Looked::Missing,
+            false => Looked::Decided,
         }
     }
 
@@ -402,6 +418,22 @@ enum Waited {
     /// The request goes on by itself, and its answer is not kept.
     Alone,
     ClientGone,
+}
+
+/// Answers with what another request has brought: it was made for one that waited with this one, however short it is fresh.
+fn answer_collapsed<E: Engine>(
+    kept: &Arc<Kept>,
+    target: &Target,
+    request: &mut Request,
+    local: &Local<E>,
+) -> AnswerOf<E> {
+    super::note(request, |note| {
+        note.outcome = CacheOutcome::Hit;
+        note.is_collapsed = true;
+        note.found = Some(Arc::clone(kept));
+    });
+    request.pure = false;
+    serve::answer(kept, target, request, local)
 }
 
 /// RFC 9111 5.2.1.7.

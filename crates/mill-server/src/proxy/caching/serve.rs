@@ -1,8 +1,8 @@
 //! The answer made of what is kept.
 
 use super::super::answer::HeadParts;
-use super::super::rewriting;
 use super::super::target::Target;
+use super::super::{rewriting, settings_of};
 use crate::answer::Answer;
 use crate::cache::Kept;
 use crate::cache::note::CacheOutcome;
@@ -28,7 +28,7 @@ pub(in crate::proxy) fn answer<E: Engine>(
     local: &Local<E>,
 ) -> AnswerOf<E> {
     let protocol = target.pass.protocol;
-    let settings = Arc::clone(pass_settings(request, protocol));
+    let settings = settings_of(&request.location, protocol);
     let stored = kept.meta();
     let trace = Rc::clone(request.upstream.get_or_insert_with(|| local.take_trace()));
     trace.set_host(target);
@@ -128,15 +128,4 @@ fn depend_on<E: Engine>(kept: &Arc<Kept>, is_rfc: bool, request: &mut Request, l
     let until = local.scheduler.now() + fresh_for;
     let freshness = Freshness::kept(Arc::clone(kept), (store, generation), until, is_rfc);
     request.depend_on(Some(&freshness));
-}
-
-fn pass_settings(request: &Request, protocol: PassProtocol) -> &Arc<PassSettings> {
-    let location = &request.location;
-    match protocol {
-        PassProtocol::Http => &location.proxy,
-        PassProtocol::Fastcgi => &location.fastcgi,
-        PassProtocol::Uwsgi => &location.uwsgi,
-        PassProtocol::Scgi => &location.scgi,
-        PassProtocol::Memcached => &location.memcached,
-    }
 }
