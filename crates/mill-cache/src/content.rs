@@ -7,6 +7,8 @@
 
 mod growing;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::ops::Range;
@@ -50,7 +52,7 @@ struct Many {
 }
 
 /// A part of the content that is full.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Chunk {
     start: u64,
     bytes: Arc<[u8]>,
@@ -152,8 +154,7 @@ impl Whole {
     /// What is not too long is joined: a reader that gets all of it at once hands it over at once.
     fn of(mut chunks: Vec<Chunk>, len: u64) -> Self {
         if chunks.len() > 1 && len <= JOINED_BYTES_MAX {
-            let parts: Vec<&[u8]> = chunks.iter().map(|chunk| &*chunk.bytes).collect();
-            return Self::One(parts.concat().into());
+            return Self::One(joined(&chunks));
         }
         match (chunks.pop(), chunks.is_empty()) {
             (None, _) => Self::One(Arc::from([])),
@@ -178,6 +179,19 @@ impl Whole {
             }
         }
     }
+}
+
+/// The bytes of all chunks, copied once.
+fn joined(chunks: &[Chunk]) -> Arc<[u8]> {
+    let len = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+    let mut all: Arc<[u8]> = std::iter::repeat_n(0, len).collect();
+    let mut rest = Arc::get_mut(&mut all).expect("no other handle of it was made yet");
+    for chunk in chunks {
+        let (place, after) = rest.split_at_mut(chunk.bytes.len());
+        place.copy_from_slice(&chunk.bytes);
+        rest = after;
+    }
+    all
 }
 
 /// At most `most` of `bytes`, which begin at `start` of the content, from `offset`.

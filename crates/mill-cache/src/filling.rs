@@ -133,9 +133,11 @@ impl<M> Waiting<M> {
         if let Some(head) = &progress.head {
             return Poll::Ready(head.clone());
         }
-        if let Some(Some(waiter)) = progress.waiters.get_mut(self.number) {
-            waiter.waker = Some(waker.clone());
-        }
+        let waiter = progress.waiters.get_mut(self.number);
+        let stale = waiter.and_then(|waiter| waiter.as_mut()?.waker.replace(waker.clone()));
+        drop(progress);
+        // That may run code of the caller, which must not find the lock taken.
+        drop(stale);
         Poll::Pending
     }
 }
@@ -143,9 +145,9 @@ impl<M> Waiting<M> {
 impl<M> Drop for Waiting<M> {
     fn drop(&mut self) {
         let mut progress = locked(&self.filling.progress);
-        if let Some(place) = progress.waiters.get_mut(self.number) {
-            *place = None;
-        }
+        let waiter = progress.waiters.get_mut(self.number).and_then(Option::take);
         progress.waiting -= 1;
+        drop(progress);
+        drop(waiter);
     }
 }

@@ -50,12 +50,28 @@ struct ReaderPlace {
 /// What to do after the lock was given back.
 #[derive(Debug, Default)]
 #[must_use]
-pub(super) struct Wakes(Vec<Waker>);
+pub(super) struct Wakes {
+    due: Vec<Waker>,
+    /// Only to be dropped: that may run code of the caller, which must not find the lock taken.
+    stale: Option<Waker>,
+}
 
 impl Wakes {
     pub(super) fn wake(self) {
-        self.0.into_iter().for_each(Waker::wake);
+        drop(self.stale);
+        self.due.into_iter().for_each(Waker::wake);
     }
+}
+
+/// What content to which nothing will be added has come to.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// All of it was kept: its chunks, of which the last is as long as what it holds, and its length.
+    Stored(Vec<Chunk>, u64),
+    /// A passing stream was complete.
+    Passed,
+    /// It is not as long as announced.
+    Failed,
 }
 
 impl Growing {
@@ -80,6 +96,11 @@ impl Growing {
 
     pub(super) fn stage(&self) -> Stage {
         self.stage
+    }
+
+    #[cfg(test)]
+    pub(super) fn chunk_count(&self) -> usize {
+        self.chunks.len()
     }
 
     pub(super) fn has_readers(&self) -> bool {
@@ -155,30 +176,29 @@ impl Growing {
         }
     }
 
-    /// All chunks, the last one cut to what was written; none if the length is not the announced one.
-    pub(super) fn take_whole(&mut self) -> Option<(Vec<Chunk>, u64)> {
-        if self.length.is_some_and(|length| length != self.written) {
-            return None;
+    /// Nothing will be added. What was stored stays here for its readers until the caller has made it whole.
+    pub(super) fn end(&mut self) -> Ending {
+        if self.length.is_some_and(|length| length != self.written) || self.stage == Stage::Failed {
+            self.fail();
+            return Ending::Failed;
         }
-        let mut chunks: Vec<Chunk> = self.chunks.drain(..).collect();
-        if let Some(open) = self.open.take() {
+        if self.stage == Stage::Storing {
+            return Ending::Stored(self.all_chunks(), self.written);
+        }
+        self.stage = Stage::Ended;
+        Ending::Passed
+    }
+
+    /// All chunks, the last one cut to what was written.
+    fn all_chunks(&self) -> Vec<Chunk> {
+        let mut chunks: Vec<Chunk> = self.chunks.iter().cloned().collect();
+        if let Some(open) = &self.open {
             let used = place(self.written - open.start);
             let bytes = Arc::from(open.bytes.get(..used).unwrap_or_default());
             let start = open.start;
             chunks.push(Chunk { start, bytes });
         }
-        Some((chunks, self.written))
-    }
-
-    /// A passing stream is complete; false if it is not as long as announced.
-    pub(super) fn end(&mut self) -> bool {
-        let is_right = self.length.is_none_or(|length| length == self.written);
-        self.stage = if is_right {
-            Stage::Ended
-        } else {
-            Stage::Failed
-        };
-        is_right
+        chunks
     }
 
     pub(super) fn fail(&mut self) {
@@ -189,11 +209,13 @@ impl Growing {
     }
 
     /// Whether a passing stream's writer is a window ahead; then `waker` is woken once it is not.
-    pub(super) fn is_ahead(&mut self, waker: &Waker) -> bool {
+    pub(super) fn is_ahead(&mut self, waker: &Waker) -> (bool, Wakes) {
         let slowest = self.slowest().unwrap_or(self.written);
         let is_ahead = self.stage == Stage::Passing && self.written - slowest >= WINDOW_BYTES;
-        self.writer = is_ahead.then(|| waker.clone());
-        is_ahead
+        let new = is_ahead.then(|| waker.clone());
+        let stale = std::mem::replace(&mut self.writer, new);
+        let due = Vec::new();
+        (is_ahead, Wakes { due, stale })
     }
 
     fn slowest(&self) -> Option<u64> {
@@ -230,10 +252,10 @@ impl Growing {
 
     /// The reader is gone; a writer that waited for it, or has no reader any more, is woken.
     pub(super) fn dismiss(&mut self, number: usize) -> Wakes {
-        if let Some(place) = self.readers.get_mut(number) {
-            *place = None;
-        }
-        self.after_progress()
+        let place = self.readers.get_mut(number).and_then(Option::take);
+        let mut wakes = self.after_progress();
+        wakes.stale = place.and_then(|place| place.waker);
+        wakes
     }
 
     /// What the reader gets next, at most `most` bytes, which then count as read.
@@ -252,15 +274,24 @@ impl Growing {
             Piece::Bytes(_, range) => range.len() as u64,
             _ => 0,
         };
+        // Others may be slower, and then nothing changes: with many readers of one stream, few have to look at all of them.
+        let may_be_slowest = self
+            .chunks
+            .front()
+            .is_some_and(|first| position < first.end())
+            || self.writer.is_some();
+        let mut stale = None;
         if let Some(Some(place)) = self.readers.get_mut(number) {
             place.position += read;
-            place.waker = matches!(piece, Piece::Pending).then(|| waker.clone());
+            let new = matches!(piece, Piece::Pending).then(|| waker.clone());
+            stale = std::mem::replace(&mut place.waker, new);
         }
-        let wakes = if read > 0 {
+        let mut wakes = if read > 0 && may_be_slowest {
             self.after_progress()
         } else {
             Wakes::default()
         };
+        wakes.stale = stale;
         (piece, wakes)
     }
 
@@ -272,7 +303,8 @@ impl Growing {
         let slowest = self.slowest().unwrap_or(self.written);
         let has_room = self.written - slowest < WINDOW_BYTES;
         let writer = if has_room { self.writer.take() } else { None };
-        Wakes(writer.into_iter().collect())
+        let due = writer.into_iter().collect();
+        Wakes { due, stale: None }
     }
 
     fn bytes_at(&self, offset: u64, most: usize) -> Piece {
@@ -295,7 +327,8 @@ impl Growing {
     /// The wakers of all readers that wait.
     pub(super) fn wake_readers(&mut self) -> Wakes {
         let readers = self.readers.iter_mut().flatten();
-        Wakes(readers.filter_map(|reader| reader.waker.take()).collect())
+        let due = readers.filter_map(|reader| reader.waker.take()).collect();
+        Wakes { due, stale: None }
     }
 }
 

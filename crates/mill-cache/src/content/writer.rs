@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::growing::{Growing, Stage, Wakes};
+use super::growing::{Ending, Growing, Stage, Wakes};
 use super::{Content, ContentReader, Whole};
 use crate::ledger::Reservation;
 use crate::lock::locked;
@@ -93,14 +93,13 @@ impl ContentWriter {
     }
 
     pub(crate) fn poll_room(&self, waker: &Waker) -> Room {
-        let room = self.with(|inner| {
-            let room = match (inner.stage(), inner.has_readers()) {
-                (Stage::Storing, _) => Room::Ready,
-                (_, false) => Room::Unread,
-                _ if inner.is_ahead(waker) => Room::Full,
-                _ => Room::Ready,
-            };
-            (room, Wakes::default())
+        let room = self.with(|inner| match (inner.stage(), inner.has_readers()) {
+            (Stage::Storing, _) => (Room::Ready, Wakes::default()),
+            (_, false) => (Room::Unread, Wakes::default()),
+            _ => match inner.is_ahead(waker) {
+                (true, wakes) => (Room::Full, wakes),
+                (false, wakes) => (Room::Ready, wakes),
+            },
         });
         room.unwrap_or(Room::Unread)
     }
@@ -108,34 +107,29 @@ impl ContentWriter {
     /// Nothing will be added. Content that was stored is whole from now on, and told so (`true`).
     pub(crate) fn finish(&mut self) -> Result<bool, LengthMismatch> {
         self.is_done = true;
+        let ending = self.with(|inner| match inner.end() {
+            stored @ Ending::Stored(..) => (stored, Wakes::default()),
+            other => (other, inner.wake_readers()),
+        });
+        match ending {
+            Some(Ending::Stored(chunks, len)) => {
+                // Megabytes may be copied here: without the lock, so that readers go on.
+                self.make_whole(Whole::of(chunks, len));
+                Ok(true)
+            }
+            Some(Ending::Passed) => Ok(false),
+            Some(Ending::Failed) | None => Err(LengthMismatch),
+        }
+    }
+
+    fn make_whole(&self, whole: Whole) {
         let mut growing = locked(&self.content.growing);
-        let Some(inner) = growing.as_mut() else {
-            return Err(LengthMismatch);
-        };
-        let is_stored = inner.stage() == Stage::Storing;
-        let is_right = if !is_stored {
-            inner.end()
-        } else if let Some((chunks, len)) = inner.take_whole() {
-            let set = self.content.whole.set(Whole::of(chunks, len));
-            debug_assert!(set.is_ok(), "a content becomes whole once");
-            true
-        } else {
-            inner.fail();
-            false
-        };
-        let wakes = inner.wake_readers();
-        let finished = if is_stored && is_right {
-            growing.take()
-        } else {
-            None
-        };
+        let set = self.content.whole.set(whole);
+        debug_assert!(set.is_ok(), "a content becomes whole once");
+        let mut finished = growing.take();
         drop(growing);
-        drop(finished);
-        wakes.wake();
-        if is_right {
-            Ok(is_stored)
-        } else {
-            Err(LengthMismatch)
+        if let Some(inner) = &mut finished {
+            inner.wake_readers().wake();
         }
     }
 
