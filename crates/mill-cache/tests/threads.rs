@@ -2,7 +2,7 @@
 //! purge is undone, nothing that waits is forgotten, and the sums are right at the end.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
@@ -79,7 +79,7 @@ struct World {
     zone: Arc<Zone<Meta>>,
     fills: AtomicU64,
     /// Of each key, the number that the next fill had when the key was last purged: older ones must not be found.
-    purged: Mutex<HashMap<u64, u64>>,
+    purged: Mutex<BTreeMap<u64, u64>>,
 }
 
 impl World {

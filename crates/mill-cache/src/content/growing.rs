@@ -201,11 +201,19 @@ impl Growing {
         chunks
     }
 
+    /// What has come is still given to those that read it: a client is to get all that its server has sent.
     pub(super) fn fail(&mut self) {
         self.stage = Stage::Failed;
-        self.chunks.clear();
-        self.open = None;
-        self.reservation.clear();
+        self.forget_failed();
+    }
+
+    /// Drops what has failed once nothing reads it.
+    fn forget_failed(&mut self) {
+        if self.stage == Stage::Failed && !self.has_readers() {
+            self.chunks.clear();
+            self.open = None;
+            self.reservation.clear();
+        }
     }
 
     /// Whether a passing stream's writer is a window ahead; then `waker` is woken once it is not.
@@ -253,6 +261,7 @@ impl Growing {
     /// The reader is gone; a writer that waited for it, or has no reader any more, is woken.
     pub(super) fn dismiss(&mut self, number: usize) -> Wakes {
         let place = self.readers.get_mut(number).and_then(Option::take);
+        self.forget_failed();
         let mut wakes = self.after_progress();
         wakes.stale = place.and_then(|place| place.waker);
         wakes
@@ -265,8 +274,8 @@ impl Growing {
         };
         let position = position.position;
         let piece = match self.stage {
-            Stage::Failed => Piece::Failed,
             _ if position < self.written => self.bytes_at(position, most),
+            Stage::Failed => Piece::Failed,
             Stage::Ended => Piece::End,
             Stage::Storing | Stage::Passing => Piece::Pending,
         };

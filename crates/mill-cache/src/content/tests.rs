@@ -252,7 +252,9 @@ fn content_of_another_length_than_announced_fails() {
             let last = drain(&mut started.reader, 9, &waker).1;
             assert_eq!(last == Last::End, is_right);
             assert_eq!(last == Last::Failed, !is_right);
-            assert_eq!(started.ledger.reserved(), 0);
+            let Started { reader, ledger, .. } = started;
+            drop(reader);
+            assert_eq!(ledger.reserved(), 0);
         }
     }
 }
@@ -274,8 +276,29 @@ fn a_writer_that_is_dropped_fails_its_readers_and_frees_the_bytes() {
         assert_eq!(wakes.count(), 1);
         assert_eq!(drain(&mut reader, 9, &waker), (vec![], Last::Failed));
         assert!(content.reader(0).is_none() && !content.is_whole());
+        drop(reader);
         assert_eq!(ledger.reserved(), 0);
     }
+}
+
+#[test]
+fn a_reader_of_failed_content_is_still_given_all_that_has_come() {
+    let started = start(None, 1 << 20);
+    let (_, waker) = waker();
+    started.writer.append(&pattern(100_000));
+    let Started {
+        writer,
+        mut reader,
+        ledger,
+    } = started;
+    drop(writer);
+    assert!(ledger.reserved() > 0);
+    assert_eq!(
+        drain(&mut reader, 9, &waker),
+        (pattern(100_000), Last::Failed)
+    );
+    drop(reader);
+    assert_eq!(ledger.reserved(), 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Policies, each as simple as its description, and none of them fast.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Clone, Copy)]
 pub(crate) enum Policy {
@@ -49,8 +49,8 @@ impl Policy {
 fn s3_fifo(keys: &[u64], capacity: usize) -> usize {
     let small_max = capacity / 10;
     let (mut small, mut main) = (VecDeque::new(), VecDeque::new());
-    let (mut ghost, mut ghosts) = (VecDeque::new(), HashSet::new());
-    let mut uses: HashMap<u64, u8> = HashMap::new();
+    let (mut ghost, mut ghosts) = (VecDeque::new(), BTreeSet::new());
+    let mut uses: BTreeMap<u64, u8> = BTreeMap::new();
     let mut hits = 0;
     for key in keys {
         if let Some(count) = uses.get_mut(key) {
@@ -97,7 +97,7 @@ fn s3_fifo(keys: &[u64], capacity: usize) -> usize {
 }
 
 fn lru(keys: &[u64], capacity: usize) -> usize {
-    let mut last_use: HashMap<u64, usize> = HashMap::new();
+    let mut last_use: BTreeMap<u64, usize> = BTreeMap::new();
     let mut by_use: BTreeMap<usize, u64> = BTreeMap::new();
     let mut hits = 0;
     for (time, key) in keys.iter().enumerate() {
@@ -117,7 +117,7 @@ fn lru(keys: &[u64], capacity: usize) -> usize {
 
 /// `rounds` are how often a use may save an object.
 fn clock(keys: &[u64], capacity: usize, rounds: u8) -> usize {
-    let mut uses: HashMap<u64, u8> = HashMap::new();
+    let mut uses: BTreeMap<u64, u8> = BTreeMap::new();
     let mut queue = VecDeque::new();
     let mut hits = 0;
     for key in keys {
@@ -146,7 +146,7 @@ fn clock(keys: &[u64], capacity: usize, rounds: u8) -> usize {
 
 fn belady(keys: &[u64], capacity: usize) -> usize {
     let mut next_use = vec![usize::MAX; keys.len()];
-    let mut seen = HashMap::new();
+    let mut seen = BTreeMap::new();
     for (time, key) in keys.iter().enumerate().rev() {
         if let Some(later) = seen.insert(*key, time) {
             next_use[time] = later;
@@ -154,7 +154,7 @@ fn belady(keys: &[u64], capacity: usize) -> usize {
     }
     // What is kept, by its next use.
     let mut kept: BTreeSet<(usize, u64)> = BTreeSet::new();
-    let mut due: HashMap<u64, usize> = HashMap::new();
+    let mut due: BTreeMap<u64, usize> = BTreeMap::new();
     let mut hits = 0;
     for (time, key) in keys.iter().enumerate() {
         if let Some(now) = due.remove(key) {

@@ -99,6 +99,7 @@ subjects! {
     repeated
     charset
     proxy_requests
+    caching
     proxy_answers
     proxy_faults
     proxy_groups

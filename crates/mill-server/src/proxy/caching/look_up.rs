@@ -53,9 +53,7 @@ pub(in crate::proxy) async fn look_up<X: Exchange>(
     }
     let (zone, key) = (Arc::clone(&looking.zone), looking.key.clone());
     request.cached = Some(Box::new(CacheNote::new(zone, key)));
-    if is_any_true(&looking.settings.bypass.clone(), request, local)
-        || looking.is_far_range(request)
-    {
+    if is_any_true(&looking.settings.bypass.clone(), request, local) {
         return looking.bypass(request, local);
     }
     match looking.find(target, exchange, request, local).await {
@@ -73,6 +71,8 @@ pub(super) struct Looking {
     directives: RequestDirectives,
     ticket: Option<FillTicket<StoredAnswer>>,
     stale: Option<(Arc<Kept>, Option<StaleReuse>)>,
+    /// Nothing is kept, and the range that is asked for begins too far behind: it is passed on, and its answer not kept.
+    passes_range: bool,
 }
 
 /// What one look has found.
@@ -136,6 +136,7 @@ impl Looking {
             directives: RequestDirectives::of_fields(field_lines(request)),
             ticket: None,
             stale: None,
+            passes_range: false,
         })
     }
 
@@ -163,9 +164,7 @@ impl Looking {
             note.outcome = CacheOutcome::Bypass;
             note.forwarded = Some(ForwardReason::Bypass);
         });
-        if !self.is_far_range(request)
-            && let Claim::Fill(ticket) = self.claim(local)
-        {
+        if let Claim::Fill(ticket) = self.claim(local) {
             self.ticket = Some(ticket);
         }
         LookedUp::Ask(self.into_caching(request, local))
@@ -261,14 +260,16 @@ impl Looking {
         }
     }
 
-    fn miss<E: Engine>(&self, request: &mut Request) -> Looked<E> {
+    fn miss<E: Engine>(&mut self, request: &mut Request) -> Looked<E> {
         super::note(request, |note| {
             note.forwarded = Some(ForwardReason::UriMiss);
         });
         if self.follows_rfc() && self.directives.only_if_cached {
             return Looked::Answered(unavailable(request));
         }
-        match self.zone.uses.reach(&self.key, self.settings.min_uses) {
+        self.passes_range = self.is_far_range(request);
+        let is_kept = !self.passes_range && self.zone.uses.reach(&self.key, self.settings.min_uses);
+        match is_kept {
             true => Looked::Missing,
             false => Looked::Decided,
         }
@@ -374,7 +375,7 @@ impl Looking {
         }
         let mut question = Question {
             as_get,
-            is_whole: !self.is_far_range(request),
+            is_whole: !self.passes_range,
             ..Question::default()
         };
         if let Some((kept, _)) = &self.stale
@@ -406,6 +407,7 @@ impl Looking {
             directives: RequestDirectives::default(),
             ticket: Some(self.ticket.take()?),
             stale: self.stale.take(),
+            passes_range: false,
         })
     }
 }
