@@ -8,6 +8,8 @@
 //! and any object may take the room of any other. Nodes lie in a slab, linked by index.
 
 mod ghost;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,6 +23,10 @@ pub(crate) const INDEX_BYTES: u64 = 18 + 14 + 18;
 
 /// Uses at the end of the small queue that lead to the main queue.
 const USES_TO_MAIN: u8 = 2;
+
+/// Objects that one eviction looks at; the last of them goes. Without a bound, the first eviction after a time without any
+/// would go three times through all objects, with the lock.
+const LOOKS_MAX: usize = 256;
 
 /// The small queue's part of the budget is one of so many.
 const SMALL_PART: u64 = 10;
@@ -179,7 +185,9 @@ impl<M> Queues<M> {
     /// The object that goes next, which is still in its queue; the hash of one that was used little is kept. None if there
     /// is no whole object.
     pub(crate) fn victim(&mut self) -> Option<Arc<Object<M>>> {
+        let mut looks = 0;
         loop {
+            looks += 1;
             let small = self.lists[QueueKind::Small as usize];
             let main_count = self.lists[QueueKind::Main as usize].count;
             let small_is_due = small.bytes >= self.limit_bytes / SMALL_PART;
@@ -196,7 +204,7 @@ impl<M> Queues<M> {
                 self.ghost.put(object.hash(), room - room / SMALL_PART);
                 return Some(object);
             }
-            if kind == QueueKind::Main && uses == 0 {
+            if kind == QueueKind::Main && uses == 0 || looks == LOOKS_MAX {
                 return Some(object);
             }
             if kind == QueueKind::Main {
