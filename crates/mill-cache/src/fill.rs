@@ -1,6 +1,6 @@
 //! The filler's end of a fill: the claim until the head is known, then the content.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -58,7 +58,8 @@ impl<M: Weigh> FillTicket<M> {
     }
 
     /// The stored object was validated (304): a new object with this metadata and the same content takes its place, and
-    /// is given to the waiters. It is stored unless a purge or a limit forbids; the caller may use it in any case.
+    /// is given to the waiters. It is stored unless a purge or a limit forbids, or the old one is not stored any more; the
+    /// caller may use it in any case.
     /// [`Arrival::length`] has no meaning here.
     pub fn refresh(self, old: &Arc<Object<M>>, arrival: Arrival<'_, M>) -> Arc<Object<M>> {
         self.zone.refresh(&self.filling, old, arrival)
@@ -83,8 +84,8 @@ pub struct Fill<M: Weigh> {
     zone: Arc<Zone<M>>,
     object: Arc<Object<M>>,
     writer: ContentWriter,
-    /// The variants that go when it is whole.
-    replaced: Vec<Arc<Object<M>>>,
+    /// The variants that go when it is whole; what is evicted before then must not be held until then.
+    replaced: Vec<Weak<Object<M>>>,
     is_storing: bool,
 }
 
@@ -93,14 +94,15 @@ impl<M: Weigh> Fill<M> {
         zone: Arc<Zone<M>>,
         object: Arc<Object<M>>,
         writer: ContentWriter,
-        replaced: Vec<Arc<Object<M>>>,
+        replaced: Option<Vec<Weak<Object<M>>>>,
     ) -> Self {
-        let is_storing = object.is_listed();
+        // Not what the object says now: a purge in between is found at the next bytes, as any later one.
+        let is_storing = replaced.is_some();
         Self {
             zone,
             object,
             writer,
-            replaced,
+            replaced: replaced.unwrap_or_default(),
             is_storing,
         }
     }

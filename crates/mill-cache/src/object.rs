@@ -165,12 +165,12 @@ impl<M> Object<M> {
     }
 
     pub(crate) fn born(&self) -> u64 {
-        self.born.load(Relaxed)
+        self.born.load(Acquire)
     }
 
-    /// It is not concerned by purges up to this one.
+    /// It is not concerned by purges up to this one, or was invalidated by them: what sees this sees that.
     pub(crate) fn outlived(&self, purge: u64) {
-        self.born.fetch_max(purge, Relaxed);
+        self.born.fetch_max(purge, Release);
     }
 
     pub(crate) fn is_listed(&self) -> bool {
@@ -189,7 +189,8 @@ impl<M> Object<M> {
         self.state.fetch_or(INVALIDATED, Release);
     }
 
-    /// Counts a use, also one without a look-up, so that what is used much stays. Concurrent uses may count as one, which changes nothing of note for an eviction.
+    /// Counts a use, also one without a look-up, so that what is used much stays. Concurrent uses may count as one, which
+    /// changes nothing of note for an eviction.
     pub fn used(&self, now: Duration) {
         let uses = self.uses.load(Relaxed);
         if uses < USES_MAX {

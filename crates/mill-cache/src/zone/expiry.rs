@@ -76,10 +76,10 @@ impl<M: Weigh> Zone<M> {
             return 0;
         }
         let mut queues = locked(&self.queues);
-        for (object, departure) in &departures {
-            self.unlist(&mut queues, object, *departure);
-        }
-        departures.len()
+        departures
+            .iter()
+            .filter(|(object, departure)| self.unlist(&mut queues, object, *departure))
+            .count()
     }
 
     fn departure(&self, object: &Object<M>, now: Duration) -> Option<Departure> {
@@ -115,7 +115,8 @@ impl<M: Weigh> Zone<M> {
             let objects = (place..end).filter_map(|at| queues.at(at).cloned());
             largest.extend(objects);
             drop(queues);
-            largest.sort_by_key(|object| std::cmp::Reverse(object.charge()));
+            // Once for each: what becomes whole meanwhile changes its charge.
+            largest.sort_by_cached_key(|object| std::cmp::Reverse(object.charge()));
             largest.truncate(count);
             place = end;
         }

@@ -1,7 +1,7 @@
 //! How objects come into the table and the queues, and how they leave.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::{Arc, Weak};
 
 use super::Zone;
 use crate::content::{Content, ContentReader, ContentWriter};
@@ -27,9 +27,11 @@ impl<M: Weigh> Zone<M> {
         let limit = most.min(arrival.length_max);
         // What the object counts beside its content counts among the fills until it is whole.
         let meta = arrival.meta.heap_bytes() + size_of::<M>() + filling.key.len();
-        let fits = length.is_none_or(|length| length <= limit)
-            && reservation.extend(crate::OBJECT_OVERHEAD + meta as u64);
+        let own = crate::OBJECT_OVERHEAD + meta as u64;
+        let fits = length.is_none_or(|length| length <= limit) && reservation.extend(own);
         let (writer, reader) = ContentWriter::new(length, limit, reservation);
+        let tags = if fits { arrival.tags } else { &[] };
+        let arrival = Arrival { tags, ..arrival };
         let object = self.make(filling, arrival, writer.content().clone());
         let listed = if fits {
             self.list_growing(filling, &object, replaces)
@@ -46,8 +48,7 @@ impl<M: Weigh> Zone<M> {
             }
         };
         self.end_claim(filling, head);
-        let fill = Fill::new(self, object, writer, listed.unwrap_or_default());
-        (fill, reader)
+        (Fill::new(self, object, writer, listed), reader)
     }
 
     fn make(
@@ -70,24 +71,25 @@ impl<M: Weigh> Zone<M> {
     /// Lists an object that grows, and returns the variants that it will replace; none if a purge concerns it.
     fn list_growing(
         &self,
-        filling: &Filling<M>,
+        filling: &Arc<Filling<M>>,
         object: &Arc<Object<M>>,
         replaces: impl Fn(&M) -> bool,
-    ) -> Option<Vec<Arc<Object<M>>>> {
+    ) -> Option<Vec<Weak<Object<M>>>> {
         let mut gone = Vec::new();
         let mut queues = locked(&self.queues);
-        if filling.is_purged.load(Acquire) || !self.outlives_purges(object) {
-            return None;
-        }
         self.make_room(&mut queues, 0, 1, &mut gone);
         if queues.count() >= self.limits.keys {
             // All of them grow.
             return None;
         }
         let mut table = locked(&self.shard(filling.hash).table);
+        if !self.may_list(filling, object) {
+            return None;
+        }
         let mut variants: Vec<_> = table.variants(filling.key()).cloned().collect();
         queues.enter_growing(object.clone());
         table.insert(object.clone());
+        table.end(filling);
         drop(table);
         object.set_listed(true);
         variants.sort_unstable_by_key(|variant| variant.serial());
@@ -97,22 +99,36 @@ impl<M: Weigh> Zone<M> {
             gone.push(oldest);
         }
         variants.retain(|variant| replaces(variant.meta()));
-        Some(variants)
+        let replaced = variants.iter().map(Arc::downgrade).collect();
+        gone.append(&mut variants);
+        Some(replaced)
+    }
+
+    /// Whether no purge concerns what the claim has brought. Asked under the lock of its shard, under which the claim ends
+    /// too: a request that comes after a purge finds either no claim to join, or one that sees the purge here.
+    fn may_list(&self, filling: &Filling<M>, object: &Object<M>) -> bool {
+        !filling.is_purged.load(Acquire) && self.outlives_purges(object)
     }
 
     /// The content is whole: counts it, and removes what it replaces. False if it was purged, or is too large in all.
-    pub(crate) fn complete(&self, object: &Arc<Object<M>>, replaced: &[Arc<Object<M>>]) -> bool {
+    pub(crate) fn complete(&self, object: &Arc<Object<M>>, replaced: &[Weak<Object<M>>]) -> bool {
         let mut gone = Vec::new();
         let mut queues = locked(&self.queues);
         if !object.is_listed() {
+            return false;
+        }
+        if !self.outlives_purges(object) {
+            // Not left to the sweep: what is told to be stored may be sent without a look-up.
+            self.unlist(&mut queues, object, Departure::Purged);
             return false;
         }
         if object.charge() + self.tags.bytes() > self.limits.bytes {
             self.unlist(&mut queues, object, Departure::Unfinished);
             return false;
         }
-        for old in replaced {
-            self.unlist(&mut queues, old, Departure::Replaced);
+        for old in replaced.iter().filter_map(Weak::upgrade) {
+            self.unlist(&mut queues, &old, Departure::Replaced);
+            gone.push(old);
         }
         self.make_room(&mut queues, object.charge(), 0, &mut gone);
         queues.leave(object);
@@ -132,16 +148,18 @@ impl<M: Weigh> Zone<M> {
         let mut gone = Vec::new();
         let mut queues = locked(&self.queues);
         let is_right = old.key() == object.key() && old.content().is_whole();
-        let is_purged = filling.is_purged.load(Acquire) || !self.outlives_purges(&object);
         let fits = object.charge() + self.tags.bytes() <= self.limits.bytes;
-        if is_right && !is_purged && fits {
-            self.list_refreshed(&mut queues, old, &object, &mut gone);
+        if is_right && fits && self.list_refreshed(&mut queues, filling, old, &object) {
+            self.tags.give_back(old.tag_rows());
+            self.counters.count(Departure::Replaced);
+            self.counters.stored.fetch_add(1, Relaxed);
+            // The new metadata may be larger.
+            self.make_room(&mut queues, 0, 0, &mut gone);
         } else {
             self.tags.give_back(object.tag_rows());
         }
         drop(queues);
-        let is_listed = object.is_listed();
-        let head = if is_listed {
+        let head = if object.is_listed() {
             Head::Stored(object.clone())
         } else {
             Head::NotStored
@@ -150,36 +168,31 @@ impl<M: Weigh> Zone<M> {
         object
     }
 
+    /// Puts the object where the old one is; false if a purge concerns either of them, or the old one is gone, also by a
+    /// purge of which nothing is known any more, or its own fill is about to count it.
     fn list_refreshed(
         &self,
         queues: &mut Queues<M>,
+        filling: &Arc<Filling<M>>,
         old: &Arc<Object<M>>,
         object: &Arc<Object<M>>,
-        gone: &mut Vec<Arc<Object<M>>>,
-    ) {
-        if old.is_listed() && Queues::is_counted(old) {
-            let mut table = locked(&self.shard(old.hash()).table);
-            table.remove(old);
-            table.insert(object.clone());
-            drop(table);
-            queues.replace(old, object.clone());
-            old.set_listed(false);
-            object.set_listed(true);
-            self.tags.give_back(old.tag_rows());
-            self.counters.count(Departure::Replaced);
-            // The new metadata may be larger.
-            self.make_room(queues, 0, 0, gone);
-        } else if !old.is_listed() {
-            self.make_room(queues, object.charge(), 1, gone);
-            queues.enter_whole(object.clone());
-            locked(&self.shard(object.hash()).table).insert(object.clone());
-            object.set_listed(true);
-        } else {
-            // Whole, and not counted yet: its own fill is about to.
-            self.tags.give_back(object.tag_rows());
-            return;
+    ) -> bool {
+        let mut table = locked(&self.shard(filling.hash).table);
+        let is_there = table
+            .variants(filling.key())
+            .any(|variant| Arc::ptr_eq(variant, old))
+            && Queues::is_counted(old);
+        if !is_there || !self.outlives_purges(old) || !self.may_list(filling, object) {
+            return false;
         }
-        self.counters.stored.fetch_add(1, Relaxed);
+        table.remove(old);
+        table.insert(object.clone());
+        table.end(filling);
+        drop(table);
+        queues.replace(old, object.clone());
+        old.set_listed(false);
+        object.set_listed(true);
+        true
     }
 
     /// Evicts until there is room for so many bytes and objects more.
@@ -202,21 +215,22 @@ impl<M: Weigh> Zone<M> {
         }
     }
 
-    /// Takes the object out, if it is in.
+    /// Takes the object out, and returns true, if it is in.
     pub(super) fn unlist(
         &self,
         queues: &mut Queues<M>,
         object: &Arc<Object<M>>,
         departure: Departure,
-    ) {
+    ) -> bool {
         if !object.is_listed() {
-            return;
+            return false;
         }
         object.set_listed(false);
         queues.leave(object);
         locked(&self.shard(object.hash()).table).remove(object);
         self.tags.give_back(object.tag_rows());
         self.counters.count(departure);
+        true
     }
 
     pub(super) fn remove_one(&self, object: &Arc<Object<M>>, departure: Departure) {

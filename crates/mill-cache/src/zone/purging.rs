@@ -14,16 +14,20 @@ impl<M: Weigh> Zone<M> {
     /// Purges all variants of one key, and what a fill under way brings. Returns how many objects there were.
     pub fn purge_key(&self, key: Key<'_>, mode: PurgeMode) -> usize {
         self.counters.purges.fetch_add(1, Relaxed);
+        // Freed after the locks.
+        let variants: Vec<_>;
         let mut queues = locked(&self.queues);
         let table = locked(&self.shard(key.hash()).table);
-        let variants: Vec<_> = table.variants(key).cloned().collect();
+        variants = table.variants(key).cloned().collect();
         if let Some(filling) = table.filling(key) {
             filling.is_purged.store(true, Release);
         }
         drop(table);
         for object in &variants {
             match mode {
-                PurgeMode::Remove => self.unlist(&mut queues, object, Departure::Purged),
+                PurgeMode::Remove => {
+                    self.unlist(&mut queues, object, Departure::Purged);
+                }
                 PurgeMode::Invalidate => object.invalidate(),
             }
         }
