@@ -13,7 +13,8 @@
 //! What always holds:
 //! - An object is given out only for the key whose bytes it was stored with.
 //! - The charges of whole objects ([`Object::charge`]) and tags are never more than [`Limits::bytes`], but for the tags of
-//!   objects that grow; fills are counted apart, and never more than [`Limits::filling_bytes`].
+//!   objects that grow and up to 1024 that only a purge has named; fills are counted apart, with their tags, and never
+//!   more than [`Limits::filling_bytes`].
 //! - After a purge has returned, no look-up gives what was claimed before it.
 //! - The end of a fill, also by dropping its handle, wakes all that wait for it.
 #![forbid(unsafe_code)]

@@ -25,8 +25,12 @@ pub const JOINED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Bytes that content which is not stored may be ahead of its slowest reader.
 pub const WINDOW_BYTES: u64 = 1024 * 1024;
 
-/// Purges by a predicate that may wait for the sweep at once; one more sweeps before it returns.
+/// Purges by a predicate that may wait for the sweep at once; one more is refused.
 pub const PENDING_PURGES_MAX: usize = 64;
+
+/// Tags without objects of which a purge is kept for fills whose head has not come yet; after one more, what such fills
+/// bring is not stored if it has tags.
+pub(crate) const NOTED_TAGS_MAX: usize = 1024;
 
 /// What a zone may hold.
 #[derive(Clone, Debug)]

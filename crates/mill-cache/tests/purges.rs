@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use mill_cache::{Appended, Arrival, Claim, FillTicket, Limits, Object, PurgeMode, Seed, Zone};
+use mill_cache::{
+    Appended, Arrival, Claim, FillTicket, Limits, Object, PurgeMode, Seed, TAG_BYTES_MAX, TAGS_MAX,
+    Zone,
+};
 
 type TestZone = Arc<Zone<()>>;
 
@@ -162,6 +165,84 @@ fn what_a_fill_will_replace_is_freed_when_it_goes_before() {
     assert!(content.upgrade().is_some());
     zone.expire(NOW + Duration::from_secs(3600), 100);
     assert!(content.upgrade().is_none());
+}
+
+#[test]
+fn tags_of_fills_under_way_count_among_the_fills() {
+    let names: Vec<Vec<u8>> = (0..TAGS_MAX)
+        .map(|n| vec![u8::try_from(n).unwrap(); TAG_BYTES_MAX])
+        .collect();
+    let tags: Vec<&[u8]> = names.iter().map(|name| &name[..]).collect();
+    for (filling_bytes, is_stored) in [(100_000, false), (200_000, true)] {
+        let zone = zone(|limits| limits.filling_bytes = filling_bytes);
+        let (fill, reader) = claim(&zone, "a").start(arrival(&tags), |()| true);
+        assert_eq!(fill.is_storing(), is_stored);
+        let figures = zone.figures();
+        assert_eq!(figures.bytes > 0, is_stored);
+        assert_eq!(figures.filling_bytes > 131_072, is_stored);
+        drop((fill, reader));
+        assert_eq!((zone.figures().bytes, zone.figures().filling_bytes), (0, 0));
+    }
+}
+
+#[test]
+fn purges_of_ever_new_tags_keep_a_bounded_number_of_them() {
+    for (tags, claimed_before, is_stored) in [
+        (&[&b"t4000"[..]][..], true, false),
+        (&[b"other"], true, false),
+        (&[], true, true),
+        (&[b"t4000"], false, true),
+    ] {
+        let zone = zone(|_| {});
+        let early = claim(&zone, "a");
+        for number in 0..5000 {
+            zone.purge_tag(format!("t{number}").as_bytes(), PurgeMode::Remove);
+        }
+        let bytes = zone.figures().bytes;
+        assert!((1..1024 * 150).contains(&bytes), "{bytes}");
+        let ticket = if claimed_before {
+            early
+        } else {
+            drop(early);
+            claim(&zone, "a")
+        };
+        let stored = fill(ticket, tags, b"abc");
+        assert_eq!(stored.is_some(), is_stored, "{tags:?} {claimed_before}");
+        assert_eq!(find(&zone, "a").is_some(), is_stored);
+        zone.purge_all(PurgeMode::Remove);
+        sweep(&zone);
+        assert_eq!(zone.figures().bytes, 0);
+    }
+}
+
+#[test]
+fn tags_that_lost_their_objects_to_purges_are_bounded_too() {
+    let zone = zone(|_| {});
+    let early = claim(&zone, "early");
+    for number in 0..3000 {
+        let tag = format!("t{number}");
+        fill(claim(&zone, "a"), &[tag.as_bytes()], b"abc").unwrap();
+        assert_eq!(zone.purge_tag(tag.as_bytes(), PurgeMode::Remove), 1);
+        assert!(find(&zone, "a").is_none());
+    }
+    let bytes = zone.figures().bytes;
+    assert!((1..1024 * 150).contains(&bytes), "{bytes}");
+    assert!(fill(early, &[b"t2999"], b"abc").is_none());
+    sweep(&zone);
+    assert_eq!(zone.figures().bytes, 0);
+}
+
+#[test]
+fn after_a_sweep_there_is_room_for_other_tags() {
+    let zone = zone(|_| {});
+    for round in 0..3 {
+        let ticket = claim(&zone, "a");
+        for number in 0..1000 {
+            zone.purge_tag(format!("t{round}-{number}").as_bytes(), PurgeMode::Remove);
+        }
+        assert!(fill(ticket, &[b"other"], b"abc").is_some(), "{round}");
+        sweep(&zone);
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::filling::{Filling, Head};
 use crate::ledger::Reservation;
 use crate::lock::locked;
 use crate::object::{Object, Parts, Weigh};
+use crate::tag::TagTable;
 
 impl<M: Weigh> Zone<M> {
     /// The head of an answer has come.
@@ -27,7 +28,7 @@ impl<M: Weigh> Zone<M> {
         let limit = most.min(arrival.length_max);
         // What the object counts beside its content counts among the fills until it is whole.
         let meta = arrival.meta.heap_bytes() + size_of::<M>() + filling.key.len();
-        let own = crate::OBJECT_OVERHEAD + meta as u64;
+        let own = crate::OBJECT_OVERHEAD + meta as u64 + TagTable::bytes_of(arrival.tags);
         let fits = length.is_none_or(|length| length <= limit) && reservation.extend(own);
         let (writer, reader) = ContentWriter::new(length, limit, reservation);
         let tags = if fits { arrival.tags } else { &[] };
@@ -107,7 +108,9 @@ impl<M: Weigh> Zone<M> {
     /// Whether no purge concerns what the claim has brought. Asked under the lock of its shard, under which the claim ends
     /// too: a request that comes after a purge finds either no claim to join, or one that sees the purge here.
     fn may_list(&self, filling: &Filling<M>, object: &Object<M>) -> bool {
-        !filling.is_purged.load(Acquire) && self.outlives_purges(object)
+        !filling.is_purged.load(Acquire)
+            && !self.tags.missed_purge(object.tag_rows(), filling.born)
+            && self.outlives_purges(object)
     }
 
     /// The content is whole: counts it, and removes what it replaces. False if it was purged, or is too large in all.
