@@ -86,6 +86,14 @@ impl Content {
         }
     }
 
+    /// Content that is there.
+    pub(crate) fn whole(bytes: Arc<[u8]>) -> Self {
+        Self {
+            whole: OnceLock::from(Whole::One(bytes)),
+            growing: Mutex::new(None),
+        }
+    }
+
     /// The length once all is there.
     pub fn len(&self) -> Option<u64> {
         match self.whole.get()? {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::content::{Appended, ContentReader, ContentWriter, LengthMismatch, Room};
 use crate::filling::{Filling, Head};
 use crate::object::{Object, Weigh};
-use crate::zone::Zone;
+use crate::zone::{Restored, Zone};
 
 /// The claim on the fill of a key. Exactly one of its methods ends it; dropped, it has failed. All waiters are woken.
 #[derive(Debug)]
@@ -63,6 +63,12 @@ impl<M: Weigh> FillTicket<M> {
     /// [`Arrival::length`] has no meaning here.
     pub fn refresh(self, old: &Arc<Object<M>>, arrival: Arrival<'_, M>) -> Arc<Object<M>> {
         self.zone.refresh(&self.filling, old, arrival)
+    }
+
+    /// The object was read from a disk: it is found from now on, and those that wait look again. False if it is not stored,
+    /// because a purge since the claim or a limit forbids it.
+    pub fn restore(self, restored: Restored<'_, M>) -> bool {
+        self.zone.restore(&self.filling, restored)
     }
 
     /// The answer is not to be stored.

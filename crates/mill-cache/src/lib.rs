@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod content; // bytes that may still arrive, their readers and their writer
+pub mod disk; // objects on disk: names, format, index
 mod eviction; // which object goes: S3-FIFO
 mod figures; // what is told of a zone
 mod fill; // the filler's end of a fill
@@ -46,4 +47,4 @@ pub use limits::{
 };
 pub use object::{OBJECT_OVERHEAD, Object, Weigh};
 pub use purge::{KeyPredicate, PurgeMode, TooManyPurges};
-pub use zone::{Claim, Zone};
+pub use zone::{Claim, Restored, Zone};

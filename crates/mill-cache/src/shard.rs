@@ -46,6 +46,12 @@ impl<M> Table<M> {
         same_hash.filter(move |object| key.is(object.hash(), object.key()))
     }
 
+    /// All objects whose keys have this hash.
+    pub(crate) fn of_hash(&self, hash: u64) -> impl Iterator<Item = &Arc<Object<M>>> {
+        let same = self.objects.iter_hash(hash);
+        same.filter(move |object| object.hash() == hash)
+    }
+
     pub(crate) fn insert(&mut self, object: Arc<Object<M>>) {
         self.objects
             .insert_unique(object.hash(), object, |object| object.hash());

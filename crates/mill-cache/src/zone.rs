@@ -5,6 +5,7 @@
 mod expiry;
 mod listing;
 mod purging;
+mod restoring;
 
 use std::sync::atomic::{
     AtomicU64,
@@ -26,6 +27,7 @@ use crate::purge::Pending;
 use crate::shard::{SHARDS, Shard};
 use crate::tag::TagTable;
 use expiry::Sweep;
+pub use restoring::Restored;
 
 /// The store of one zone, in an [`Arc`] that all workers have. Times are durations since one moment of the caller's choice.
 #[derive(Debug)]

@@ -107,7 +107,7 @@ impl<M: Weigh> Zone<M> {
 
     /// Whether no purge concerns what the claim has brought. Asked under the lock of its shard, under which the claim ends
     /// too: a request that comes after a purge finds either no claim to join, or one that sees the purge here.
-    fn may_list(&self, filling: &Filling<M>, object: &Object<M>) -> bool {
+    pub(super) fn may_list(&self, filling: &Filling<M>, object: &Object<M>) -> bool {
         !filling.is_purged.load(Acquire)
             && !self.tags.missed_purge(object.tag_rows(), filling.born)
             && self.outlives_purges(object)
@@ -199,7 +199,7 @@ impl<M: Weigh> Zone<M> {
     }
 
     /// Evicts until there is room for so many bytes and objects more.
-    fn make_room(
+    pub(super) fn make_room(
         &self,
         queues: &mut Queues<M>,
         bytes: u64,
