@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::content::{Appended, ContentReader, ContentWriter, LengthMismatch, Room};
 use crate::filling::{Filling, Head};
+use crate::ledger::Reservation;
 use crate::object::{Object, Weigh};
 use crate::zone::{Restored, Zone};
 
@@ -14,6 +15,8 @@ use crate::zone::{Restored, Zone};
 pub struct FillTicket<M: Weigh> {
     zone: Arc<Zone<M>>,
     filling: Arc<Filling<M>>,
+    /// What is read from a disk, until it is stored.
+    reservation: Option<Reservation>,
 }
 
 /// What is known of an answer when its head is.
@@ -33,7 +36,11 @@ pub struct Arrival<'a, M> {
 
 impl<M: Weigh> FillTicket<M> {
     pub(crate) fn new(zone: Arc<Zone<M>>, filling: Arc<Filling<M>>) -> Self {
-        Self { zone, filling }
+        Self {
+            zone,
+            filling,
+            reservation: None,
+        }
     }
 
     /// The bytes of the claimed key.
@@ -63,6 +70,13 @@ impl<M: Weigh> FillTicket<M> {
     /// [`Arrival::length`] has no meaning here.
     pub fn refresh(self, old: &Arc<Object<M>>, arrival: Arrival<'_, M>) -> Arc<Object<M>> {
         self.zone.refresh(&self.filling, old, arrival)
+    }
+
+    /// Counts so many bytes among those that are being filled, until the ticket is used; false if the limit forbids it.
+    pub fn reserve(&mut self, bytes: u64) -> bool {
+        let zone = &self.zone;
+        let reservation = self.reservation.get_or_insert_with(|| zone.reservation());
+        reservation.extend(bytes)
     }
 
     /// The object was read from a disk: it is found from now on, and those that wait look again. False if it is not stored,

@@ -8,7 +8,8 @@
 //!
 //! Temporary files are made and written by the worker: writes go to the page cache. They wait for the disk where the
 //! kernel has too many unwritten pages already, as with nginx without `aio_write`. What is done with a written one
-//! (`Files::publish`) is done by a helper thread: it may be copied to another file system.
+//! (`Files::publish`) is done by a helper thread: it may be copied to another file system. So is what is written and removed
+//! as a whole (`Files::store`, `Files::discard`).
 //!
 //! Where the kernel cannot tell whether a path or a file is in memory (before Linux 5.12, in some sandboxes, on overlayfs),
 //! the worker waits, as nginx's does. A file system that is neither in memory nor able to tell (FUSE, for one)
@@ -24,14 +25,16 @@ mod pool;
 mod publishing;
 /// How the files of each file system are read.
 mod reading;
+/// A file that is written, named and removed as a whole.
+mod storing;
 /// From a path to an open file.
 mod walk;
 
 use error::{failed, is_cold};
 use mill_bypass::FileBytes;
 use mill_runtime::files::{
-    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Publication, Symlinks,
-    Visibility,
+    DirectoryEntry, FileError, FileErrorKind, FilePiece, Files, Metadata, PoolLimits, Publication,
+    StoredPath, Symlinks, Visibility,
 };
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
@@ -313,6 +316,29 @@ impl Files for KernelFiles {
 
     fn remove(&self, path: &[u8]) -> Result<(), FileError> {
         std::fs::remove_file(OsStr::from_bytes(path)).map_err(failed("unlink()"))
+    }
+
+    async fn store(
+        &self,
+        stored: &StoredPath<'_>,
+        pieces: Vec<FilePiece>,
+    ) -> Result<(), FileError> {
+        let (temporary, path) = (stored.temporary.to_vec(), stored.path.to_vec());
+        let levels = stored.levels;
+        let call = move || {
+            let stored = StoredPath {
+                temporary: &temporary,
+                path: &path,
+                levels,
+            };
+            storing::store(&stored, &pieces)
+        };
+        self.perform(call).await
+    }
+
+    async fn discard(&self, path: &[u8]) -> Result<(), FileError> {
+        let path = path.to_vec();
+        self.perform(move || storing::discard(&path)).await
     }
 }
 

@@ -3,8 +3,10 @@
 use crate::scheduler::Scheduler;
 use crate::time::UnixTime;
 use alloc::rc::Rc;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::Future;
+use core::ops::Range;
 
 /// Files to serve, and temporary ones. Paths are bytes without NUL, absolute. Reading may have to wait for a disk, so
 /// each call that reads is a future: other tasks run meanwhile. It is resolved at its first poll where nothing has to be
@@ -86,7 +88,38 @@ pub trait Files: 'static {
 
     /// Takes a file out of its directory.
     fn remove(&self, path: &[u8]) -> Result<(), FileError>;
+
+    /// Makes a file of `pieces` under its temporary path, and gives it its own one, in the place of what is there, once it
+    /// is whole: what is at `stored.path` is whole at any time, as long as the system does not crash. One call for all of
+    /// it, so that where there are helper threads one of them does it, and no task waits until the system has room for what
+    /// is written.
+    ///
+    /// # Errors
+    /// If a call fails; the temporary file is gone then, if it can be removed.
+    fn store(
+        &self,
+        stored: &StoredPath<'_>,
+        pieces: Vec<FilePiece>,
+    ) -> impl Future<Output = Result<(), FileError>>;
+
+    /// As [`remove`](Self::remove), where the task can wait.
+    fn discard(&self, path: &[u8]) -> impl Future<Output = Result<(), FileError>>;
 }
+
+/// Where [`Files::store`] puts a file: both paths in one file system.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredPath<'a> {
+    /// Its path while it is written, which no other file has.
+    pub temporary: &'a [u8],
+    /// Its path once it is whole.
+    pub path: &'a [u8],
+    /// How many of the lowest directories above each are made if they are missing. Only the user of the process may use
+    /// them, and the file.
+    pub levels: usize,
+}
+
+/// A part of bytes that threads may share.
+pub type FilePiece = (Arc<[u8]>, Range<usize>);
 
 /// What a file is like once it is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use crate::engine::{
     Listening, Park,
 };
 use crate::files::{
-    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Publication, Symlinks,
-    Visibility,
+    DirectoryEntry, FileError, FileErrorKind, FilePiece, Files, Metadata, PoolLimits, Publication,
+    StoredPath, Symlinks, Visibility,
 };
 use crate::payload::Payload;
 use crate::scheduler::Scheduler;
@@ -283,6 +283,14 @@ impl Files for NoFiles {
     }
 
     fn remove(&self, _: &[u8]) -> Result<(), FileError> {
+        Err(NOT_FOUND)
+    }
+
+    async fn store(&self, _: &StoredPath<'_>, _: Vec<FilePiece>) -> Result<(), FileError> {
+        Err(NOT_FOUND)
+    }
+
+    async fn discard(&self, _: &[u8]) -> Result<(), FileError> {
         Err(NOT_FOUND)
     }
 }

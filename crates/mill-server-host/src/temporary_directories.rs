@@ -1,4 +1,4 @@
-//! The directories of temporary files and of what acme issuers keep, which workers may not be allowed to make.
+//! The directories of temporary files, of caches and of what acme issuers keep, which workers may not be allowed to make.
 
 use crate::locations;
 use mill_config::config::{Config, Location, PassProtocol};
@@ -39,6 +39,9 @@ fn paths(config: &Config) -> BTreeSet<&[u8]> {
         };
         paths.insert(&*settings.temp_path.path);
     });
+    let caches = config.http.iter().flat_map(|http| &http.cache_zones);
+    let folders = caches.filter(|cache| cache.on_disk);
+    paths.extend(folders.map(|cache| &*cache.path));
     let issuers = config.http.iter().flat_map(|http| &http.acme_issuers);
     paths.extend(issuers.filter_map(|issuer| issuer.state_path.as_deref()));
     paths

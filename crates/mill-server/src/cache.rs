@@ -8,6 +8,9 @@ mod stored;
 /// What is counted of requests.
 pub(crate) mod counts;
 
+/// Its folder.
+pub(crate) mod disk;
+
 /// What a request and a cache had to do with each other.
 pub(crate) mod note;
 
@@ -18,11 +21,13 @@ pub(crate) mod sweeping;
 mod uses;
 
 pub use counts::OutcomeFigures;
+pub use disk::DiskReport;
 pub use note::CacheOutcome;
 pub(crate) use stored::{StoredAnswer, field_lines};
 
 use crate::local::Local;
 use counts::CacheCounts;
+use disk::Disk;
 use mill_cache::{Figures, Limits, Object, Seed, Zone};
 use mill_config::config::{CachePath, Config};
 use mill_runtime::engine::Engine;
@@ -43,6 +48,8 @@ pub struct CacheZone {
     config: Arc<CachePath>,
     /// Made by the first worker that uses it, which draws its seed.
     store: OnceLock<Arc<Zone<StoredAnswer>>>,
+    /// What is behind it; likewise.
+    disk: OnceLock<Disk>,
     pub(crate) uses: Uses,
     /// Two workers whose numbers are this far apart share counters.
     parts: [OnceLock<Arc<CacheCounts>>; PARTS],
@@ -57,6 +64,8 @@ pub struct CacheFigures {
     pub outcomes: [OutcomeFigures; CacheOutcome::ALL.len()],
     /// What it holds, and what became of that.
     pub store: Figures,
+    /// The same of its folder, if it has one.
+    pub disk: Option<DiskReport>,
 }
 
 impl CacheZones {
@@ -86,6 +95,7 @@ impl CacheZone {
         Self {
             config: Arc::clone(config),
             store: OnceLock::new(),
+            disk: OnceLock::new(),
             uses: Uses::default(),
             parts: [const { OnceLock::new() }; PARTS],
         }
@@ -110,6 +120,7 @@ impl CacheZone {
         CacheFigures {
             outcomes,
             store: store.unwrap_or_default(),
+            disk: self.disk.get().map(Disk::report),
         }
     }
 
@@ -139,6 +150,9 @@ impl CacheZone {
             && known.zone_bytes == wanted.zone_bytes
             && known.memory_bytes == wanted.memory_bytes
             && known.inactive == wanted.inactive
+            && (known.on_disk, &known.path, known.levels)
+                == (wanted.on_disk, &wanted.path, wanted.levels)
+            && known.max_size_bytes == wanted.max_size_bytes
     }
 
     /// What it holds; made at the first use.
@@ -150,6 +164,22 @@ impl CacheZone {
     /// The same, if a request has used it.
     pub(crate) fn known(&self) -> Option<&Arc<Zone<StoredAnswer>>> {
         self.store.get()
+    }
+
+    /// Its folder, unless it has none (`disk=off`); made at the first use.
+    pub(crate) fn disk<E: Engine>(&self, local: &Local<E>) -> Option<&Disk> {
+        if !self.config.on_disk {
+            return None;
+        }
+        let made = || Disk::new(&self.config, self.objects_max(), local);
+        Some(self.disk.get_or_init(made))
+    }
+
+    /// An object is whole: its folder takes it.
+    pub(crate) fn stored<E: Engine>(&self, kept: &Arc<Kept>, local: &Local<E>) {
+        if let Some(disk) = self.disk(local) {
+            disk.offer(kept);
+        }
     }
 
     fn limits(&self) -> Limits {

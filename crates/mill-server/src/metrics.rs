@@ -13,6 +13,7 @@ mod certificates;
 mod zones;
 
 /// Caches.
+mod cache_folders;
 mod caches;
 
 use crate::answer::Answer;
@@ -39,6 +40,7 @@ pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<Fil
     upstreams::render(&site.stream_upstreams, &upstreams::STREAM, now, &mut text);
     zones::render(&site.zones, &mut text);
     caches::render(&site.caches, &mut text);
+    cache_folders::render(&site.caches, &mut text);
     certificates::render(site, &mut text);
     Answer::Response(Box::new(Response::with_bytes(
         Status::OK,

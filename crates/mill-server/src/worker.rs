@@ -132,6 +132,7 @@ where
             following: None,
             probing: None,
             issuing: Vec::new(),
+            keepers: Vec::new(),
             sweeper: None,
             limit_logged_at: 0,
             drain_until: None,
@@ -178,6 +179,8 @@ struct Run<E: Engine, F, Accepted> {
     probing: Option<TaskId>,
     /// The tasks that order the site's certificates, fetch answers of OCSP, and sweep its caches.
     issuing: Vec<TaskId>,
+    /// The tasks of caches' folders, which outlive configurations.
+    keepers: Vec<TaskId>,
     /// The task that closes idle connections to upstream servers.
     sweeper: Option<TaskId>,
     /// The second in which the log last reported that the maximum of connections is reached.
@@ -295,7 +298,8 @@ where
             self.probing.take(),
             self.sweeper.take(),
         ];
-        for task in tasks.into_iter().flatten().chain(self.issuing.drain(..)) {
+        let lists = self.issuing.drain(..).chain(self.keepers.drain(..));
+        for task in tasks.into_iter().flatten().chain(lists) {
             self.local.scheduler.end(task);
         }
     }
@@ -317,6 +321,9 @@ where
                 .extend(site.tls.start_stapling(&self.local, site));
             self.issuing
                 .extend(cache::sweeping::start(&self.local, site));
+            let zones = site.caches.iter();
+            self.keepers
+                .extend(zones.flat_map(|zone| cache::disk::start(zone, &self.local)));
         }
     }
 

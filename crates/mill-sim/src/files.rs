@@ -9,8 +9,8 @@ use crate::agenda::Event;
 use crate::network::Net;
 use mill_bypass::FileBytes;
 use mill_runtime::files::{
-    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Publication, Symlinks,
-    Visibility,
+    DirectoryEntry, FileError, FileErrorKind, FilePiece, Files, Metadata, PoolLimits, Publication,
+    StoredPath, Symlinks, Visibility,
 };
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::StreamError;
@@ -55,6 +55,7 @@ pub struct FileCalls {
     pub create: usize,
     pub write_at: usize,
     pub remove: usize,
+    pub store: usize,
 }
 
 /// An open file: whatever becomes of its path, it is this file.
@@ -385,6 +386,22 @@ impl Files for SimFiles {
 
     fn remove(&self, path: &[u8]) -> Result<(), FileError> {
         self.count(|calls| calls.remove += 1);
+        self.remove_file(path)
+    }
+
+    async fn store(
+        &self,
+        stored: &StoredPath<'_>,
+        pieces: Vec<FilePiece>,
+    ) -> Result<(), FileError> {
+        self.count(|calls| calls.store += 1);
+        self.wait().await?;
+        self.store_file(stored, &pieces)
+    }
+
+    async fn discard(&self, path: &[u8]) -> Result<(), FileError> {
+        self.count(|calls| calls.remove += 1);
+        self.wait().await?;
         self.remove_file(path)
     }
 }

@@ -198,9 +198,40 @@ pub struct Cache {
     pub left_purged: u64,
     pub left_replaced: u64,
     pub left_unfinished: u64,
+    /// Its folder, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<CacheDisk>,
     /// The objects that take the most memory, if the table was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub largest: Vec<CacheObject>,
+}
+
+/// The folder of a cache. Counts are since the cache was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheDisk {
+    /// Files and the bytes that they take; `bytes_max` is absent without `max_size`.
+    pub files: u64,
+    pub bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_max: Option<u64>,
+    /// The files of earlier processes are not all known yet.
+    pub cold: bool,
+    /// Objects that were written, and bytes of their files; objects that wait for it.
+    pub written: u64,
+    pub written_bytes: u64,
+    pub queued: u64,
+    /// Objects that were read back into memory.
+    pub restored: u64,
+    /// Objects that were not written, because too many waited or one was too large; that could not be written or read.
+    pub skipped: u64,
+    pub failed: u64,
+    /// Files that did not match their checksums.
+    pub damaged: u64,
+    /// Files that left for want of room, and because nothing asked for them.
+    pub left_room: u64,
+    pub left_inactive: u64,
+    /// Purges that are in effect, and kept until no file is left that they concern.
+    pub purges: u64,
 }
 
 /// Answers to requests.

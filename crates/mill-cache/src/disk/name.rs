@@ -27,7 +27,7 @@ pub fn variant(names: &[u8], values: &[u8]) -> u64 {
     (names << 32) | (siphash(SEED, values) & u64::from(u32::MAX))
 }
 
-/// Collisions may be prepared by who knows it, and make objects displace one another: nothing else, since a file is used
+/// Collisions may be prepared with it, and make objects displace one another: nothing else, since a file is used
 /// for the key that it has. The index has a seed of its own.
 const SEED: [u64; 2] = [0x6d69_6c6c_7374_7265, 0x616d_2063_6163_6865];
 

@@ -126,6 +126,11 @@ impl DiskPurges {
         self.numbers.last().copied().unwrap_or(0)
     }
 
+    /// Whether one with this number is noted.
+    pub fn has(&self, number: u64) -> bool {
+        self.numbers.contains(&number)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.numbers.len()

@@ -7,6 +7,7 @@ use super::Zone;
 use crate::content::Content;
 use crate::filling::{Filling, Head};
 use crate::key::Key;
+use crate::ledger::Reservation;
 use crate::lock::locked;
 use crate::object::{Object, Parts, Weigh};
 
@@ -71,6 +72,10 @@ impl<M: Weigh> Zone<M> {
         drop(table);
         object.set_listed(true);
         true
+    }
+
+    pub(crate) fn reservation(&self) -> Reservation {
+        Reservation::new(self.ledger.clone())
     }
 
     /// Whether a look-up would find this object: purges that are done have not concerned it.

@@ -22,6 +22,8 @@ pub struct CachePath {
     pub inactive: Duration,
     /// The directory; an absolute path without a slash at its end.
     pub path: Text,
+    /// `disk=off`, Millstream's own: nothing is kept in the directory.
+    pub on_disk: bool,
     /// `levels=`: how many hexadecimal digits name a subdirectory, level by level; zeros are unused.
     pub levels: [u8; 3],
     /// `use_temp_path=`: files are written in the directory of `…_temp_path` first.
@@ -79,6 +81,7 @@ impl CachePath {
             memory_bytes: Self::MEMORY_BYTES,
             inactive: Self::INACTIVE,
             path,
+            on_disk: true,
             levels: [0; 3],
             use_temp_path: true,
             max_size_bytes: None,

@@ -32,7 +32,7 @@ fn a_cache_has_the_defaults_of_nginx_and_256_mib_of_memory() {
     assert_eq!(cache.memory_bytes, 256 << 20);
     assert_eq!(cache.inactive, Duration::from_secs(600));
     assert_eq!(cache.levels, [0; 3]);
-    assert!(cache.use_temp_path && !cache.purger);
+    assert!(cache.on_disk && cache.use_temp_path && !cache.purger);
     assert_eq!((cache.max_size_bytes, cache.min_free_bytes), (None, 0));
     assert_eq!(cache.manager, pace(100, 50, 200));
     assert_eq!(cache.loader, pace(100, 50, 200));
@@ -42,7 +42,7 @@ fn a_cache_has_the_defaults_of_nginx_and_256_mib_of_memory() {
 #[test]
 fn each_parameter_is_read_in_any_order() {
     let cache = only(
-        "uwsgi_cache_path /c max_size=1g levels=1:2:2 min_free=2m inactive=1M use_temp_path=off memory=2g \
+        "uwsgi_cache_path /c max_size=1g levels=1:2:2 min_free=2m inactive=1M use_temp_path=off memory=2g disk=off \
          manager_files=1 manager_sleep=2ms manager_threshold=3ms loader_files=4 loader_sleep=5ms loader_threshold=6ms \
          purger=on purger_files=7 purger_sleep=8ms purger_threshold=9s keys_zone=two:1m;",
     );
@@ -54,6 +54,7 @@ fn each_parameter_is_read_in_any_order() {
         memory_bytes: 2 << 30,
         inactive: Duration::from_secs(30 * 86400),
         path: "/c".into(),
+        on_disk: false,
         levels: [1, 2, 2],
         use_temp_path: false,
         max_size_bytes: Some(1 << 30),
@@ -107,7 +108,7 @@ fn faults_in_parameters_are_told_in_the_words_of_nginx() {
     ] {
         check(levels, &format!("invalid \"levels\" \"{levels}\""));
     }
-    for name in ["use_temp_path", "purger"] {
+    for name in ["use_temp_path", "purger", "disk"] {
         check(
             &format!("{name}=On"),
             &format!("invalid {name} value \"{name}=On\", it must be \"on\" or \"off\""),
@@ -231,25 +232,26 @@ fn a_name_by_variables_finds_caches_of_its_protocol() {
 
 #[test]
 fn what_has_no_effect_is_told_once_for_each_cache() {
-    let notice = format!(
-        "[notice] \"proxy_cache_path\" directive keeps answers in memory alone in {PATH}:1"
-    );
-    let check = |parameters: &str, unused: &str| {
+    let memory = "\"proxy_cache_path\" directive keeps answers in memory alone";
+    let some = "some parameters of \"proxy_cache_path\" have no effect";
+    let check = |parameters: &str, notice: &str, unused: &str| {
         let text = format!("proxy_cache_path /c {parameters};");
-        assert_eq!(remarks(&text), [notice.as_str()], "{text}");
-        let help = crate::helps(&text);
-        assert_eq!(
-            help,
-            [format!(
-                "without effect: {unused}; memory=SIZE is most bytes of content that are kept"
-            )]
-        );
+        assert_eq!(remarks(&text), [format!("[notice] {notice} in {PATH}:1")]);
+        assert_eq!(crate::helps(&text), [format!("without effect: {unused}")]);
     };
-    check("keys_zone=z:1m inactive=1h memory=1m", "\"/c\"");
+    check("keys_zone=z:1m memory=1m disk=off", memory, "\"/c\"");
     check(
-        "levels=1:2 keys_zone=z:1m max_size=1g",
+        "levels=1:2 keys_zone=z:1m max_size=1g disk=off",
+        memory,
         "\"/c\", \"levels=1:2\", \"max_size=1g\"",
     );
+    check(
+        "keys_zone=z:1m min_free=1g purger=on",
+        some,
+        "\"min_free=1g\", \"purger=on\"",
+    );
+    let all = "levels=1:2 keys_zone=z:1m max_size=1g inactive=1h loader_files=9 loader_sleep=1s";
+    assert!(remarks(&format!("proxy_cache_path /c {all};")).is_empty());
 }
 
 #[test]

@@ -412,7 +412,7 @@ fn files_stand_for_pages_of_errors() {
 fn the_cache_is_one_zone_in_memory() {
     let text = "cache 1; cache_size 32M; cache_ttl 60; server 10.0.0.1; cache_fulfill * *;";
     for line in [
-        "proxy_cache_path /var/cache/millstream/tempesta keys_zone=tempesta:2097152 memory=33554432 inactive=365d;",
+        "proxy_cache_path /var/cache/millstream/tempesta keys_zone=tempesta:2097152 memory=33554432 inactive=365d disk=off;",
         "proxy_cache_key $host$request_uri;",
         "proxy_cache_valid 200 203 204 300 301 404 405 410 414 501 60s;",
         "proxy_cache tempesta;",

@@ -121,7 +121,7 @@ fn create_named(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Makes the directories above `path` that are missing, the `levels` lowest at most.
-fn create_directories(path: &Path, levels: usize) -> io::Result<()> {
+pub(super) fn create_directories(path: &Path, levels: usize) -> io::Result<()> {
     let above: Vec<&Path> = path.ancestors().skip(1).take(levels).collect();
     for directory in above.into_iter().rev() {
         match DirBuilder::new().mode(0o700).create(directory) {

@@ -1,5 +1,9 @@
 //! How old a stored response is and how long it is fresh: RFC 9111 4.2, RFC 5861.
 
+mod encoding;
+
+pub use encoding::FRESHNESS_BYTES;
+
 use super::directive::{DELTA_SECONDS_MAX, parse_delta_seconds};
 use super::nginx_validity::NginxValidity;
 use super::response_directives::ResponseDirectives;

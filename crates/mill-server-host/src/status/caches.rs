@@ -1,8 +1,8 @@
 //! The table of caches. All workers share them: no worker thread is asked.
 
-use mill_server::cache::{CacheFigures, CacheOutcome, CacheZone};
+use mill_server::cache::{CacheFigures, CacheOutcome, CacheZone, DiskReport};
 use mill_server::site::Site;
-use mill_status::tables::{Cache, CacheAnswers, CacheObject};
+use mill_status::tables::{Cache, CacheAnswers, CacheDisk, CacheObject};
 
 /// Each cache; with its largest objects, which costs a look at all, if they are wanted.
 pub(crate) fn rows(site: &Site, with_largest: bool) -> Vec<Cache> {
@@ -49,7 +49,27 @@ fn row(zone: &CacheZone, largest: usize) -> Cache {
         left_purged: store.purged,
         left_replaced: store.replaced,
         left_unfinished: store.unfinished,
+        disk: figures.disk.as_ref().map(disk),
         largest: largest.collect(),
+    }
+}
+
+fn disk(report: &DiskReport) -> CacheDisk {
+    CacheDisk {
+        files: report.index.files,
+        bytes: report.index.bytes,
+        bytes_max: Some(report.bytes_max).filter(|bytes| *bytes != u64::MAX),
+        cold: !report.is_loaded,
+        written: report.written,
+        written_bytes: report.written_bytes,
+        queued: report.queued,
+        restored: report.restored,
+        skipped: report.skipped,
+        failed: report.failed,
+        damaged: report.damaged,
+        left_room: report.index.evicted,
+        left_inactive: report.index.inactive,
+        purges: report.purges,
     }
 }
 

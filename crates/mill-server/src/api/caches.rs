@@ -1,7 +1,7 @@
 //! What caches hold, and what they were to requests.
 
 use super::error::ApiError;
-use crate::cache::{CacheFigures, CacheOutcome, CacheZone, CacheZones};
+use crate::cache::{CacheFigures, CacheOutcome, CacheZone, CacheZones, DiskReport};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -35,13 +35,33 @@ fn document(zone: &CacheZone) -> Value {
     let mut document = json!({
         "size": figures.store.bytes,
         "max_size": zone.config().memory_bytes,
-        // Nothing is loaded from a disk.
-        "cold": false,
+        "cold": figures.disk.is_some_and(|disk| !disk.is_loaded),
     });
+    if let Some(disk) = &figures.disk {
+        document["disk"] = on_disk(disk);
+    }
     for outcome in CacheOutcome::ALL {
         document[outcome.word().to_lowercase()] = answers(outcome, &figures);
     }
     document
+}
+
+/// Ours: NGINX Plus has `size` and `max_size` for its files, which are all that it has.
+fn on_disk(disk: &DiskReport) -> Value {
+    json!({
+        "files": disk.index.files,
+        "size": disk.index.bytes,
+        "max_size": Some(disk.bytes_max).filter(|bytes| *bytes != u64::MAX),
+        "written": { "responses": disk.written, "bytes": disk.written_bytes },
+        "queued": disk.queued,
+        "restored": disk.restored,
+        "skipped": disk.skipped,
+        "failed": disk.failed,
+        "damaged": disk.damaged,
+        "evicted": disk.index.evicted,
+        "inactive": disk.index.inactive,
+        "purges": disk.purges,
+    })
 }
 
 fn answers(outcome: CacheOutcome, figures: &CacheFigures) -> Value {

@@ -1,7 +1,7 @@
 //! An answer as it is kept: its head as the server sent it, how long it is fresh, and for which requests it was made.
 
 use crate::request::Request;
-use mill_cache::Weigh;
+use mill_cache::{Weigh, disk};
 use mill_http::caching::freshness::Freshness;
 use mill_http::caching::vary::Vary;
 use mill_http::field::{Field, KnownField, NameKind};
@@ -23,7 +23,46 @@ pub(crate) struct StoredAnswer {
     vary_key: Box<[u8]>,
 }
 
+/// All of a [`StoredAnswer`], as it comes from a disk.
+pub(super) struct StoredParts {
+    pub(super) head: ResponseHead,
+    pub(super) bytes: Box<[u8]>,
+    pub(super) fields: Box<[Field]>,
+    pub(super) freshness: Freshness,
+    pub(super) vary: Vary,
+    pub(super) vary_key: Box<[u8]>,
+}
+
 impl StoredAnswer {
+    /// Of what another process has made.
+    pub(super) fn of_parts(parts: StoredParts) -> Self {
+        Self {
+            head: parts.head,
+            bytes: parts.bytes,
+            fields: parts.fields,
+            freshness: parts.freshness,
+            vary: parts.vary,
+            vary_key: parts.vary_key,
+        }
+    }
+
+    /// For which requests it was made: by which fields it varies, and what its request had in them.
+    pub(super) fn vary(&self) -> (&Vary, &[u8]) {
+        (&self.vary, &self.vary_key)
+    }
+
+    /// The same in a number, for the name of its file.
+    pub(super) fn variant(&self) -> u64 {
+        disk::variant(&names(&self.vary), &self.vary_key)
+    }
+
+    /// The variant of the answer to this request that varies by the same fields.
+    pub(super) fn variant_for(&self, request: &Request) -> u64 {
+        let mut key = Vec::new();
+        self.vary.emit_key(field_lines(request), &mut key);
+        disk::variant(&names(&self.vary), &key)
+    }
+
     /// Of an answer to `request`, with the head of these bytes and these field lines.
     pub(crate) fn new<'a>(
         head: ResponseHead,
@@ -68,6 +107,20 @@ impl StoredAnswer {
         let mut fields = self.fields.iter();
         let field = fields.find(|field| field.known == known)?;
         Some(field.value.of(&self.bytes))
+    }
+}
+
+/// The names of fields, each behind a line feed, which is in none.
+fn names(vary: &Vary) -> Vec<u8> {
+    match vary {
+        Vary::None => Vec::new(),
+        Vary::Any => b"*".to_vec(),
+        Vary::Names(names) => names
+            .iter()
+            .flat_map(|name| [b"\n", &**name])
+            .flatten()
+            .copied()
+            .collect(),
     }
 }
 

@@ -26,7 +26,7 @@ mod serve;
 /// Asking without a client.
 mod update;
 
-pub(super) use fill::Filling;
+pub(super) use fill::{Filling, ZoneFill};
 pub(super) use keep::Verdict;
 pub(super) use look_up::{LookedUp, look_up};
 pub(super) use serve::{answer as serve_kept, offer_ranges};

@@ -1,13 +1,13 @@
 //! The server's answer, made ours: intercepted, redirected, a tunnel, or a response whose content is awaited.
 
-use super::caching::{self, Filling, Verdict};
+use super::caching::{self, Filling, Verdict, ZoneFill};
 use super::connection::UpstreamConnection;
 use super::read_pace::ReadPace;
 use super::source::UpstreamContent;
 use super::store::FileCopy;
 use super::{Answered, Proxying, redirected, rewriting, trailers};
 use crate::answer::Answer;
-use crate::cache::{Kept, StoredAnswer};
+use crate::cache::Kept;
 use crate::content::Content;
 use crate::content::awaited::{Awaited, Room};
 use crate::content::cached::CachedContent;
@@ -17,7 +17,7 @@ use crate::exchange::Exchange;
 use crate::local::{AnswerOf, FileOf};
 use crate::request::Request;
 use crate::static_file::media_type;
-use mill_cache::{ContentReader, Fill};
+use mill_cache::ContentReader;
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::{Charset, PassStore};
 use mill_config::config::{Expires, Location};
@@ -29,7 +29,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The content of an answer that is kept: its writing end, and a reader from its beginning.
-type Opened = (Fill<StoredAnswer>, ContentReader);
+type Opened = (ZoneFill, ContentReader);
 
 impl<E: Engine> Proxying<'_, E> {
     /// Makes the answer ours.
@@ -163,7 +163,7 @@ impl<E: Engine> Proxying<'_, E> {
             };
         } else if let Some((fill, _)) = self.keep(verdict, Some(0), request) {
             // Nothing follows; it is kept with what its head says.
-            let _ = fill.finish();
+            fill.finish(self.local);
         }
         if self.caching.is_some() {
             caching::offer_ranges(&mut response, request);
@@ -219,7 +219,7 @@ impl<E: Engine> Proxying<'_, E> {
         match taken {
             Ok(true) => {
                 // If the zone does not want it, the client gets it all the same.
-                let _ = fill.finish();
+                fill.finish(self.local);
                 Content::held(Held::new(arrived, has_length))
             }
             Ok(false) => {

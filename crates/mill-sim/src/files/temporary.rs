@@ -2,7 +2,7 @@
 
 use super::tree::{Content, Node};
 use super::{EBADF, EEXIST, EMFILE, ENOENT, ENOSPC, ENOTDIR, SimFile, SimFiles, error};
-use mill_runtime::files::{FileError, Symlinks, Visibility};
+use mill_runtime::files::{FileError, FilePiece, StoredPath, Symlinks, Visibility};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -156,6 +156,28 @@ impl SimFiles {
         tree.remove(text(from));
         tree.put(text(to), content, self.now());
         Ok(())
+    }
+
+    /// A file that fails, for the disk is full, is removed.
+    pub(super) fn store_file(
+        &self,
+        stored: &StoredPath<'_>,
+        pieces: &[FilePiece],
+    ) -> Result<(), FileError> {
+        self.check_directories(
+            str::from_utf8(stored.path).expect("the path of a test is text"),
+            stored.levels,
+        )?;
+        let file = self.create_file(stored.temporary, stored.levels, Visibility::Named)?;
+        let mut at = 0;
+        for (bytes, range) in pieces {
+            if let Err(failed) = self.write_file(&file, at, &bytes[range.clone()]) {
+                self.remove_file(stored.temporary)?;
+                return Err(failed);
+            }
+            at += range.len() as u64;
+        }
+        self.rename_file(stored.temporary, stored.path)
     }
 
     pub(super) fn remove_file(&self, path: &[u8]) -> Result<(), FileError> {

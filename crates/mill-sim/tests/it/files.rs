@@ -238,6 +238,7 @@ fn calls_are_counted() {
         create: 1,
         write_at: 1,
         remove: 1,
+        store: 0,
     };
     assert_eq!(files.calls(), once);
 }

@@ -4,7 +4,7 @@ use super::columns::{Columns, Side};
 use super::number::{bytes, float, percent, short};
 use super::overview::entry;
 use crate::document::Status;
-use crate::tables::{Cache, CacheAnswers};
+use crate::tables::{Cache, CacheAnswers, CacheDisk};
 
 /// Each cache in one line, and what is told of it below.
 pub fn caches(status: &Status) -> String {
@@ -119,6 +119,10 @@ fn detail(cache: &Cache) -> String {
         cache.purges, cache.purges_pending
     );
     tell("purges", &purges);
+    if let Some(disk) = &cache.disk {
+        tell("disk", &on_disk(disk));
+        tell("disk i/o", &disk_io(disk));
+    }
     let mut largest = cache.largest.iter().map(|object| {
         let line = format!("{:>9}  {}", bytes(object.bytes), cut(&object.key));
         line.replace(' ', "\u{a0}")
@@ -128,6 +132,34 @@ fn detail(cache: &Cache) -> String {
         largest.for_each(|object| tell("", &object));
     }
     text.replace('\u{a0}', " ")
+}
+
+fn on_disk(disk: &CacheDisk) -> String {
+    let limit = disk
+        .bytes_max
+        .map_or_else(String::new, |most| format!(" of {}", bytes(most)));
+    let cold = if disk.cold { ", not all known yet" } else { "" };
+    format!(
+        "{} files in {}{limit}{cold}; {} left for want of room, {} unused; {} purges under way",
+        disk.files,
+        bytes(disk.bytes),
+        disk.left_room,
+        disk.left_inactive,
+        disk.purges,
+    )
+}
+
+fn disk_io(disk: &CacheDisk) -> String {
+    format!(
+        "{} written ({}), {} waiting, {} skipped; {} read back; {} failed, {} damaged",
+        disk.written,
+        bytes(disk.written_bytes),
+        disk.queued,
+        disk.skipped,
+        disk.restored,
+        disk.failed,
+        disk.damaged,
+    )
 }
 
 /// As much of a key as fits.

@@ -29,6 +29,9 @@ mod listeners;
 /// A cache of several workers, and its status.
 mod caching;
 
+/// Killed processes with a cache on disk.
+mod cache_kills;
+
 /// Output and exit codes.
 mod command_line;
 

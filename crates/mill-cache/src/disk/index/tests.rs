@@ -1,3 +1,5 @@
+//! The index by itself.
+
 use super::*;
 
 fn index(units: u64) -> DiskIndex {

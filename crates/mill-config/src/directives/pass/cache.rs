@@ -131,8 +131,9 @@ macro_rules! cache_table {
                 HTTP,
                 Arity::AtLeast(2),
                 Apply::With(|r, s| cache_path::cache_path(r, s, PassProtocol::$protocol)),
-                "A cache: a directory, keys_zone=NAME:SIZE, and Millstream's own memory=SIZE, most bytes in memory (256m). \
-                 Answers are kept in memory alone, so only inactive has effect of nginx's other parameters.",
+                "A cache: a directory, keys_zone=NAME:SIZE, levels, inactive, max_size, loader_files, loader_sleep as nginx has \
+                 them, and Millstream's own: memory=SIZE, most bytes in memory (256m), and disk=off, which keeps nothing in \
+                 the directory.",
             ),
             one!(
                 concat!($prefix, "_cache"),

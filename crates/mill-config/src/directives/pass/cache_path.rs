@@ -59,8 +59,9 @@ pub(super) fn cache_path(
         return Err(resolver.emerg(statement, name, message));
     };
     resolver.claim_path(statement, first, &path, true)?;
+    let is_on_disk = draft.on_disk;
     define(resolver, statement, zone_word, draft)?;
-    note_unused(resolver, statement);
+    note_unused(resolver, statement, is_on_disk);
     Ok(())
 }
 
@@ -77,6 +78,7 @@ fn parameter(draft: &mut CachePath, word: &[u8]) -> Result<(), Fault> {
         }
         b"keys_zone" => keys_zone(draft, text),
         b"use_temp_path" => flag(&mut draft.use_temp_path, "use_temp_path", text),
+        b"disk" => flag(&mut draft.on_disk, "disk", text),
         b"purger" => flag(&mut draft.purger, "purger", text),
         b"memory" => set(&mut draft.memory_bytes, "memory", value::offset(text)),
         b"inactive" => set(&mut draft.inactive, "inactive", value::seconds(text)),
@@ -216,26 +218,29 @@ fn index_of(
     http.caches.len() - 1
 }
 
-/// Tells once for each cache what has no effect while answers are kept in memory alone.
-fn note_unused(resolver: &mut Resolver<'_>, statement: &Statement) {
-    let name = statement.name();
+/// Tells what has no effect: with `disk=off`, all that concerns the directory.
+fn note_unused(resolver: &mut Resolver<'_>, statement: &Statement, is_on_disk: bool) {
     let has_effect = |word: &&Word| {
-        let effective = [&b"keys_zone="[..], b"inactive=", b"memory="];
-        effective.iter().any(|known| word.bytes.starts_with(known))
+        let always: &[&[u8]] = &[b"keys_zone=", b"inactive=", b"memory=", b"disk="];
+        let on_disk: &[&[u8]] = &[b"levels=", b"max_size=", b"loader_files=", b"loader_sleep="];
+        let has = |known: &&[u8]| word.bytes.starts_with(known);
+        always.iter().any(has) || (is_on_disk && on_disk.iter().any(has))
     };
-    let unused = statement.args().iter().filter(|word| !has_effect(word));
+    let parameters = statement.args().iter().skip(usize::from(is_on_disk));
+    let unused = parameters.filter(|word| !has_effect(word));
     let unused: Vec<String> = unused
         .map(|word| format!("\"{}\"", word.display()))
         .collect();
-    let message = format!(
-        "\"{}\" directive keeps answers in memory alone",
-        name.display()
-    );
-    let help = format!(
-        "without effect: {}; memory=SIZE is most bytes of content that are kept",
-        unused.join(", ")
-    );
-    resolver.notice(statement, name, message, &help);
+    if unused.is_empty() {
+        return;
+    }
+    let name = statement.name().display().into_owned();
+    let message = match is_on_disk {
+        true => format!("some parameters of \"{name}\" have no effect"),
+        false => format!("\"{name}\" directive keeps answers in memory alone"),
+    };
+    let help = format!("without effect: {}", unused.join(", "));
+    resolver.notice(statement, statement.name(), message, &help);
 }
 
 /// The caches in the order of their indices; refuses a name that nothing defines.

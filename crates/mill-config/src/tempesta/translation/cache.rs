@@ -192,7 +192,8 @@ impl Translator<'_> {
             .word(PATH)
             .word(format!("keys_zone={ZONE}:{index}"))
             .word(format!("memory={}", cache.size_bytes))
-            .word(INACTIVE);
+            .word(INACTIVE)
+            .word("disk=off");
         writer.end(phrase);
         let has_post = cache.methods.iter().any(|method| method.is("POST"));
         if has_post {

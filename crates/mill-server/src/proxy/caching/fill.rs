@@ -1,7 +1,7 @@
 //! What brings content from a server into a zone. It does so in a task of its own: requests that read it come and go.
 
 use super::super::source::UpstreamContent;
-use crate::cache::StoredAnswer;
+use crate::cache::{CacheZone, StoredAnswer};
 use crate::content::source::Source;
 use crate::local::Local;
 use mill_cache::{Appended, Fill, Room};
@@ -10,23 +10,43 @@ use mill_runtime::engine::Engine;
 use mill_runtime::spawned::Purpose;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
+
+/// Where content of an answer that is kept is written.
+pub(in crate::proxy) struct ZoneFill {
+    fill: Fill<StoredAnswer>,
+    zone: Arc<CacheZone>,
+}
+
+impl ZoneFill {
+    pub(super) const fn new(fill: Fill<StoredAnswer>, zone: Arc<CacheZone>) -> Self {
+        Self { fill, zone }
+    }
+
+    pub(in crate::proxy) fn append(&mut self, bytes: &[u8]) -> Appended {
+        self.fill.append(bytes)
+    }
+
+    /// All of it is there. A length that differs from the announced one has failed the content: its readers know.
+    pub(in crate::proxy) fn finish<E: Engine>(self, local: &Local<E>) {
+        if let Ok(Some(kept)) = self.fill.finish() {
+            self.zone.stored(&kept, local);
+        }
+    }
+}
 
 /// Content on its way into a zone.
 pub(in crate::proxy) struct Filling<E: Engine> {
     source: UpstreamContent<E>,
-    fill: Fill<StoredAnswer>,
+    fill: ZoneFill,
     local: Rc<Local<E>>,
 }
 
 impl<E: Engine> Filling<E> {
     /// Begins; the connection to the server is the task's from now on. Without a task the content fails, and so do its
     /// readers.
-    pub(in crate::proxy) fn start(
-        source: UpstreamContent<E>,
-        fill: Fill<StoredAnswer>,
-        local: &Local<E>,
-    ) {
+    pub(in crate::proxy) fn start(source: UpstreamContent<E>, fill: ZoneFill, local: &Local<E>) {
         let filling = Self {
             source,
             fill,
@@ -53,8 +73,7 @@ impl<E: Engine> Filling<E> {
         };
         local.put_buffer(piece);
         if end == End::Whole {
-            // A length that differs from the announced one has failed the content: its readers know.
-            let _ = self.fill.finish();
+            self.fill.finish(&local);
         }
     }
 
@@ -62,7 +81,7 @@ impl<E: Engine> Filling<E> {
     async fn step(&mut self, piece: &mut Vec<u8>) -> Option<End> {
         let scheduler = Rc::clone(&self.local.scheduler);
         let waker = self.local.wakes.waker(scheduler.current());
-        let room = poll_fn(|_| match self.fill.poll_room(&waker) {
+        let room = poll_fn(|_| match self.fill.fill.poll_room(&waker) {
             Room::Full => Poll::Pending,
             room => Poll::Ready(room),
         });

@@ -3,6 +3,7 @@
 
 use super::super::target::Target;
 use super::look_up::Looking;
+use crate::cache::disk::Purge;
 use crate::local::Local;
 use crate::request::Request;
 use crate::variables;
@@ -54,10 +55,9 @@ fn remove<E: Engine>(changed: &[u8], target: &Target, request: &Request, local: 
         return;
     };
     if let Some(looking) = Looking::begin(target, &mut other, local) {
-        let store = looking.zone.store(local);
-        if let Ok(key) = store.key(&looking.key) {
-            store.purge_key(key, PurgeMode::Remove);
-        }
+        let purge = Purge::Key(&looking.key);
+        // What the disk refuses is logged.
+        let _ = looking.zone.purge(purge, PurgeMode::Remove, local);
     }
     local.put_request(other);
 }

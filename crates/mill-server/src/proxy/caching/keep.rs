@@ -2,13 +2,14 @@
 
 use super::super::answer::AnswerHead;
 use super::super::fault::Fault;
-use super::{Caching, note};
+use super::{Caching, ZoneFill, note};
+use crate::cache::disk::Purge;
 use crate::cache::note::Unstored;
 use crate::cache::{self, Kept, StoredAnswer};
 use crate::local::Local;
 use crate::proxy::caching::look_up::is_any_true;
 use crate::request::Request;
-use mill_cache::{Arrival, ContentReader, Fill, PurgeMode};
+use mill_cache::{Arrival, ContentReader, PurgeMode};
 use mill_config::config::settings::{
     CacheRules, IgnoredFields as Ignored, NextUpstream, PassSettings,
 };
@@ -300,7 +301,7 @@ impl Caching {
             let may_stay = self.rfc_may_store(&directives, &freshness, &vary, request);
             if may_stay.is_err() {
                 // It answers this request, which has validated it, and no other.
-                self.forget(kept);
+                self.forget(kept, local);
                 let kept = Arc::clone(kept);
                 self.give_up_ticket();
                 return Some(kept);
@@ -317,16 +318,17 @@ impl Caching {
             length_max: u64::MAX,
             now: cache::now(local),
         };
-        Some(ticket.refresh(kept, arrival))
+        let renewed = ticket.refresh(kept, arrival);
+        self.zone.stored(&renewed, local);
+        Some(renewed)
     }
 
     /// Takes all that is kept for the key of an answer away.
-    fn forget(&self, kept: &Kept) {
-        if let Some(store) = self.zone.known()
-            && let Ok(key) = store.key(kept.key())
-        {
-            store.purge_key(key, PurgeMode::Remove);
-        }
+    fn forget<E: Engine>(&self, kept: &Kept, local: &Local<E>) {
+        // What the disk refuses is logged.
+        let _ = self
+            .zone
+            .purge(Purge::Key(kept.key()), PurgeMode::Remove, local);
     }
 
     /// What the fields of a 304 themselves say, in nginx's way.
@@ -362,7 +364,7 @@ impl Caching {
         len: Option<u64>,
         request: &mut Request,
         local: &Local<E>,
-    ) -> Option<(Fill<StoredAnswer>, ContentReader)> {
+    ) -> Option<(ZoneFill, ContentReader)> {
         let most = request.location.caching.object_max_bytes;
         if len.is_some_and(|len| len > most) {
             note(request, |note| note.storing = Some(Err(Unstored::TooLarge)));
@@ -378,7 +380,8 @@ impl Caching {
             length_max: most,
             now: cache::now(local),
         };
-        Some(ticket.start(arrival, |kept| kept.fits(request)))
+        let (fill, reader) = ticket.start(arrival, |kept| kept.fits(request));
+        Some((ZoneFill::new(fill, Arc::clone(&self.zone)), reader))
     }
 }
 

@@ -73,6 +73,8 @@ pub(super) struct Looking {
     stale: Option<(Arc<Kept>, Option<StaleReuse>)>,
     /// Nothing is kept, and the range that is asked for begins too far behind: it is passed on, and its answer not kept.
     passes_range: bool,
+    /// The zone's folder was looked into, or has nothing.
+    is_disk_tried: bool,
 }
 
 /// What one look has found.
@@ -82,6 +84,8 @@ enum Looked<E: Engine> {
     Decided,
     /// A server is asked, by one request of those that look for the same.
     Missing,
+    /// The zone's folder may have it.
+    OnDisk,
 }
 
 /// What is to be done with an answer that is kept.
@@ -137,6 +141,7 @@ impl Looking {
             ticket: None,
             stale: None,
             passes_range: false,
+            is_disk_tried: false,
         })
     }
 
@@ -202,17 +207,27 @@ impl Looking {
         let waits = self.settings.lock || self.follows_rfc();
         let begun = local.scheduler.now();
         loop {
+            let mut is_on_disk = false;
             match self.look(target, request, local) {
                 Looked::Answered(answer) => return Some(answer),
                 Looked::Decided => return None,
                 Looked::Missing => {}
+                Looked::OnDisk => is_on_disk = true,
             }
             let waiting = match self.claim(local) {
+                Claim::Fill(ticket) if is_on_disk => {
+                    self.restore(ticket, request, local).await;
+                    continue;
+                }
                 Claim::Fill(ticket) => {
                     self.ticket = Some(ticket);
                     return None;
                 }
-                Claim::Wait(waiting) if waits => waiting,
+                Claim::Wait(waiting) if waits || is_on_disk => waiting,
+                Claim::Pass if is_on_disk => {
+                    self.is_disk_tried = true;
+                    continue;
+                }
                 Claim::Wait(_) | Claim::Pass => return None,
             };
             match self.wait(waiting, begun, exchange, local).await {
@@ -238,6 +253,9 @@ impl Looking {
     ) -> Looked<E> {
         self.stale = None;
         let Some(kept) = self.kept(request, local) else {
+            if self.may_be_on_disk(local) {
+                return Looked::OnDisk;
+            }
             return self.miss(request);
         };
         match self.judge(&kept, local) {
@@ -257,6 +275,25 @@ impl Looking {
                 self.stale = Some((kept, reuse));
                 Looked::Missing
             }
+        }
+    }
+
+    fn may_be_on_disk<E: Engine>(&self, local: &Local<E>) -> bool {
+        let disk = self.zone.disk(local).filter(|_| !self.is_disk_tried);
+        disk.is_some_and(|disk| disk.may_have(&self.key))
+    }
+
+    /// Reads what fits from the zone's folder into memory, once.
+    async fn restore<E: Engine>(
+        &mut self,
+        ticket: FillTicket<StoredAnswer>,
+        request: &Request,
+        local: &Local<E>,
+    ) {
+        self.is_disk_tried = true;
+        if let Some(disk) = self.zone.disk(local) {
+            let zone = self.zone.store(local);
+            disk.restore(ticket, zone, request, local).await;
         }
     }
 
@@ -408,6 +445,7 @@ impl Looking {
             ticket: Some(self.ticket.take()?),
             stale: self.stale.take(),
             passes_range: false,
+            is_disk_tried: false,
         })
     }
 }

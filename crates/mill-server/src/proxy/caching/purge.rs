@@ -3,11 +3,11 @@
 
 use super::look_up::{Looking, is_any_true};
 use crate::answer::Answer;
+use crate::cache::disk::{NotPurged, Purge};
 use crate::cache::field_lines;
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
-use mill_cache::Weigh;
-use mill_cache::{PurgeMode, Zone};
+use mill_cache::PurgeMode;
 use mill_config::config::LogLevel;
 use mill_http::caching::tags::{TagForm, Tags};
 use mill_http::status::Status;
@@ -24,37 +24,36 @@ pub(super) fn answer<E: Engine>(
         return None;
     }
     request.pure = false;
-    let store = looking.zone.store(local);
     let tags = tags(request);
-    let purged = if !tags.tags.is_empty() {
-        for tag in &tags.tags {
-            store.purge_tag(tag, PurgeMode::Remove);
-        }
-        true
-    } else {
-        purge_key(store, &looking.key)
+    let purged = match tags.tags.is_empty() {
+        true => looking
+            .zone
+            .purge(keyed(&looking.key), PurgeMode::Remove, local),
+        false => tags.tags.iter().try_for_each(|tag| {
+            let tag = Purge::Tag(tag);
+            looking.zone.purge(tag, PurgeMode::Remove, local)
+        }),
     };
-    if !purged {
-        let text = format_args!("too many purges by prefix are under way");
-        local.log_error(Some(request), LogLevel::Error, text);
-        return Some(Answer::Status(Status::SERVICE_UNAVAILABLE));
+    match purged {
+        Ok(()) => {}
+        Err(NotPurged::TooMany) => {
+            let text = format_args!("too many purges by prefix are under way");
+            local.log_error(Some(request), LogLevel::Error, text);
+            return Some(Answer::Status(Status::SERVICE_UNAVAILABLE));
+        }
+        // It is logged.
+        Err(NotPurged::Unwritten) => return Some(Answer::Status(Status::INTERNAL_SERVER_ERROR)),
     }
     Some(Answer::Response(local.take_response(Status::NO_CONTENT)))
 }
 
-/// Removes a key, or all that begins as it does before `*`; false if that has to wait.
-fn purge_key<M: Weigh + 'static>(store: &std::sync::Arc<Zone<M>>, key: &[u8]) -> bool {
-    if let Some(prefix) = key.strip_suffix(b"*") {
-        let prefix = prefix.to_vec();
-        let begins = move |key: &[u8]| key.starts_with(&prefix);
-        return store
-            .purge_matching(Box::new(begins), PurgeMode::Remove)
-            .is_ok();
+/// A key, or all that begins as it does before `*`.
+fn keyed(key: &[u8]) -> Purge<'_> {
+    match key.strip_suffix(b"*") {
+        None => Purge::Key(key),
+        Some(b"") => Purge::All,
+        Some(prefix) => Purge::Prefix(prefix),
     }
-    if let Ok(key) = store.key(key) {
-        store.purge_key(key, PurgeMode::Remove);
-    }
-    true
 }
 
 /// The tags that the request names.

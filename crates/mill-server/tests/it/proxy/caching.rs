@@ -2,6 +2,8 @@
 
 /// RFC 9111, requirement by requirement.
 mod conformance;
+/// What is kept in a folder.
+mod disk;
 /// Answers that come while others wait for them.
 mod filling;
 /// What RFC 9111 says, where nginx says something else.
@@ -34,17 +36,17 @@ impl Cached {
         directives: &str,
         script: impl Fn(usize, &str) -> Vec<Act> + 'static,
     ) -> Self {
-        let text = in_http(&format!(
-            "proxy_cache_path /cache keys_zone=one:1m memory=8m;
-             upstream app {{ server {ORIGIN}; }}
-             log_format cache '$status $upstream_cache_status $cache_decision';
-             server {{
-                 listen {ADDRESS} reuseport; access_log /access.log cache;
-                 proxy_cache one; proxy_http_version 1.1; add_header X-Cache $upstream_cache_status always;
-                 {directives}
-             }}"
-        ));
-        let mut server = Server::configured(World::new(1), &text, workers);
+        Self::with_path(workers, MEMORY, directives, script)
+    }
+
+    /// With these parameters of `proxy_cache_path`.
+    fn with_path(
+        workers: usize,
+        path: &str,
+        directives: &str,
+        script: impl Fn(usize, &str) -> Vec<Act> + 'static,
+    ) -> Self {
+        let mut server = Server::configured(World::new(1), &text(path, directives), workers);
         let (turn, seen) = origin::start(&server.world, ORIGIN, script);
         server.add_peer(turn);
         Self { server, seen }
@@ -72,6 +74,22 @@ impl Cached {
     fn asked(&self) -> usize {
         self.seen.requests.borrow().len()
     }
+}
+
+/// The zone in memory alone.
+const MEMORY: &str = "/cache keys_zone=one:1m memory=8m disk=off";
+
+fn text(path: &str, directives: &str) -> String {
+    in_http(&format!(
+        "proxy_cache_path {path};
+         upstream app {{ server {ORIGIN}; }}
+         log_format cache '$status $upstream_cache_status $cache_decision';
+         server {{
+             listen {ADDRESS} reuseport; access_log /access.log cache;
+             proxy_cache one; proxy_http_version 1.1; add_header X-Cache $upstream_cache_status always;
+             {directives}
+         }}"
+    ))
 }
 
 fn field<'a>(answer: &'a str, name: &str) -> &'a str {
