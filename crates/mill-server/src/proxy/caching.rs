@@ -37,7 +37,7 @@ use crate::cache::note::{CacheNote, CacheOutcome};
 use crate::cache::{CacheZone, Kept, StoredAnswer};
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
-use mill_cache::FillTicket;
+use mill_cache::{FillTicket, PurgeMode};
 use mill_config::config::settings::{CacheRules, CacheSettings};
 use mill_http::caching::reuse::StaleReuse;
 use mill_http::field::KnownField;
@@ -106,6 +106,15 @@ impl Caching {
         if let Some(ticket) = self.ticket.take() {
             ticket.not_stored();
         }
+    }
+}
+
+/// Takes all that is kept for a key away.
+pub(super) fn forget(zone: &CacheZone, key: &[u8]) {
+    if let Some(store) = zone.known()
+        && let Ok(known) = store.key(key)
+    {
+        store.purge_key(known, PurgeMode::Remove);
     }
 }
 

@@ -6,6 +6,8 @@ mod conformance;
 mod filling;
 /// What RFC 9111 says, where nginx says something else.
 mod rules;
+/// Answers in pieces.
+mod slices;
 /// What is stale.
 mod stale;
 /// What is told of caches.
