@@ -5,6 +5,9 @@
 /// One answer as it is kept.
 mod stored;
 
+/// Whether a key is of a host.
+mod host_of_key;
+
 /// What is counted of requests.
 pub(crate) mod counts;
 
@@ -18,8 +21,9 @@ pub(crate) mod sweeping;
 mod uses;
 
 pub use counts::OutcomeFigures;
+pub(crate) use host_of_key::is_of_host;
 pub use note::CacheOutcome;
-pub(crate) use stored::{StoredAnswer, field_lines};
+pub(crate) use stored::{Place, StoredAnswer, field_lines};
 
 use crate::local::Local;
 use counts::CacheCounts;

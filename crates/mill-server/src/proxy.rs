@@ -306,6 +306,10 @@ impl<'a, E: Engine> Proxying<'a, E> {
                 Err(fault) => return self.give_up(fault, request),
             };
             let failed = match self.attempt(selected, exchange, request).await {
+                Ok(answered) if self.is_of_another(&answered) => {
+                    self.ask_again(answered);
+                    continue;
+                }
                 Ok(answered) => return self.answer(answered, exchange, request),
                 Err(failed) => failed,
             };

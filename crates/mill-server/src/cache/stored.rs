@@ -3,24 +3,36 @@
 use crate::request::Request;
 use mill_cache::Weigh;
 use mill_http::caching::freshness::Freshness;
+use mill_http::caching::validation::ResponseValidators;
 use mill_http::caching::vary::Vary;
 use mill_http::field::{Field, KnownField, NameKind};
 use mill_http::h1::emit::emit_field;
 use mill_http::h1::response::ResponseHead;
+use mill_http::range::ByteRange;
 use mill_http::span::Span;
 
 /// The head of an answer, beside its content. The head of what a client gets is made of it anew, as it is made of an
 /// answer that has just come: so settings of the location hold for both.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct StoredAnswer {
     pub(crate) head: ResponseHead,
     pub(crate) bytes: Box<[u8]>,
     /// The field lines, as spans of `bytes`.
     pub(crate) fields: Box<[Field]>,
     pub(crate) freshness: Freshness,
-    vary: Vary,
+    pub(crate) vary: Vary,
     /// What the request had in the fields that `Vary` names.
     vary_key: Box<[u8]>,
+    /// Its content is this part of the whole; `None` of a whole.
+    pub(crate) place: Option<Place>,
+}
+
+/// Where a part is (RFC 9110 14.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) range: ByteRange,
+    /// Bytes of the whole.
+    pub(crate) complete_length: u64,
 }
 
 impl StoredAnswer {
@@ -35,16 +47,44 @@ impl StoredAnswer {
     ) -> Self {
         let mut vary_key = Vec::new();
         vary.emit_key(field_lines(request), &mut vary_key);
-        let mut own = bytes.get(..head.fields_start).unwrap_or_default().to_vec();
-        let fields = lines.map(|(name, value)| append_line(name, value, &mut own));
+        let (bytes, fields) = head_of(head, bytes, lines);
         Self {
             head,
-            fields: fields.collect(),
-            bytes: own.into(),
+            bytes,
+            fields,
             freshness,
             vary,
             vary_key: vary_key.into(),
+            place: None,
         }
+    }
+
+    /// The same answer with other field lines, for the same requests.
+    pub(crate) fn renewed<'a>(
+        &self,
+        lines: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        freshness: Freshness,
+    ) -> Self {
+        let (bytes, fields) = head_of(self.head, &self.bytes, lines);
+        Self {
+            bytes,
+            fields,
+            freshness,
+            ..self.clone()
+        }
+    }
+
+    /// The same as a part of a whole.
+    pub(crate) fn of_part(self, place: Place) -> Self {
+        Self {
+            place: Some(place),
+            ..self
+        }
+    }
+
+    /// What tells its state of the representation from others.
+    pub(crate) fn validators(&self) -> ResponseValidators<'_> {
+        ResponseValidators::of_fields(self.lines(), self.freshness.date)
     }
 
     /// The field lines, as names and values.
@@ -69,6 +109,18 @@ impl StoredAnswer {
         let field = fields.find(|field| field.known == known)?;
         Some(field.value.of(&self.bytes))
     }
+}
+
+/// The start of a head with these lines: its bytes, and where the lines are.
+fn head_of<'a>(
+    head: ResponseHead,
+    bytes: &[u8],
+    lines: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+) -> (Box<[u8]>, Box<[Field]>) {
+    let mut own = bytes.get(..head.fields_start).unwrap_or_default().to_vec();
+    let fields = lines.map(|(name, value)| append_line(name, value, &mut own));
+    let fields = fields.collect();
+    (own.into(), fields)
 }
 
 /// Appends a field line.

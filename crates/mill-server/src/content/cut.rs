@@ -11,6 +11,11 @@ impl<File: Clone> Content<File> {
         self.origin.cut(range);
     }
 
+    /// What is in these parts, one after the other.
+    pub(crate) fn of_parts(parts: VecDeque<Part<File>>) -> Self {
+        Self::of(Origin::of_parts(parts))
+    }
+
     /// Copies of the handles to these bytes; nothing of content that is awaited.
     pub(crate) fn parts_of(&self, range: ByteRange) -> VecDeque<Part<File>> {
         self.origin.parts_of(range)

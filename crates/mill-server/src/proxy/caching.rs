@@ -11,6 +11,9 @@ mod fill;
 /// What a change makes useless.
 pub(super) mod invalidate;
 
+/// Answers that become useless together.
+mod groups;
+
 /// What becomes of a server's answer.
 mod keep;
 
@@ -19,6 +22,12 @@ mod look_up;
 
 /// Removing.
 mod purge;
+
+/// Parts of answers.
+mod parts;
+
+/// What is kept is still valid.
+mod renew;
 
 /// The answer made of what is kept.
 mod serve;
@@ -29,18 +38,20 @@ mod update;
 pub(super) use fill::Filling;
 pub(super) use keep::Verdict;
 pub(super) use look_up::{LookedUp, look_up};
-pub(super) use serve::{answer as serve_kept, offer_ranges};
+pub(super) use serve::offer_ranges;
 pub(super) use update::NoClient;
 
 use super::target::Target;
+use crate::answer::Answer;
 use crate::cache::note::{CacheNote, CacheOutcome};
 use crate::cache::{CacheZone, Kept, StoredAnswer};
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
-use mill_cache::{FillTicket, PurgeMode};
+use mill_cache::{FillTicket, PurgeMode, Zone};
 use mill_config::config::settings::{CacheRules, CacheSettings};
 use mill_http::caching::reuse::StaleReuse;
 use mill_http::field::KnownField;
+use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
 
@@ -50,6 +61,7 @@ pub(super) struct Caching {
     zone: Arc<CacheZone>,
     settings: Arc<CacheSettings>,
     rules: CacheRules,
+    key: Vec<u8>,
     /// The right to keep the answer; without it the answer is only passed on.
     ticket: Option<FillTicket<StoredAnswer>>,
     /// What is kept and stale, and what it may still be used for.
@@ -88,6 +100,12 @@ impl Question {
         }
     }
 
+    /// Asks for all, whatever we have.
+    pub(super) fn forget_conditions(&mut self) {
+        self.etag = None;
+        self.last_modified = None;
+    }
+
     /// Whether 304 would be an answer to us.
     pub(super) const fn is_conditional(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
@@ -109,12 +127,20 @@ impl Caching {
     }
 }
 
-/// Takes all that is kept for a key away.
-pub(super) fn forget(zone: &CacheZone, key: &[u8]) {
+/// Takes all that is kept for a key away: the answers, and what is kept beside them.
+pub(crate) fn forget(zone: &CacheZone, key: &[u8]) {
     if let Some(store) = zone.known()
         && let Ok(known) = store.key(key)
     {
         store.purge_key(known, PurgeMode::Remove);
+        forget_related(store, key);
+    }
+}
+
+/// Takes away what is kept beside the answers for a key.
+fn forget_related(store: &Zone<StoredAnswer>, key: &[u8]) {
+    if let Ok(parts) = store.key(&parts::key_of(key)) {
+        store.purge_related(parts, PurgeMode::Remove);
     }
 }
 
@@ -133,12 +159,18 @@ fn note(request: &mut Request, change: impl FnOnce(&mut CacheNote)) {
     }
 }
 
-/// A server has said that what is kept is still valid: this is how it is kept on.
-pub(super) fn note_renewed(kept: &Arc<Kept>, request: &mut Request) {
+/// Answers with what a server has said to be still valid, as it is kept on.
+pub(super) fn serve_renewed<E: Engine>(
+    kept: &Arc<Kept>,
+    target: &Target,
+    request: &mut Request,
+    local: &Local<E>,
+) -> AnswerOf<E> {
     note(request, |note| {
         note.outcome = CacheOutcome::Revalidated;
         note.found = Some(Arc::clone(kept));
     });
+    serve::answer(kept, target, request, local).unwrap_or(Answer::Status(Status::BAD_GATEWAY))
 }
 
 /// Answers with something stale, for servers have failed.
@@ -149,7 +181,7 @@ pub(super) fn serve_stale<E: Engine>(
     local: &Local<E>,
 ) -> AnswerOf<E> {
     set_outcome(request, CacheOutcome::Stale);
-    serve::answer(kept, target, request, local)
+    serve::answer(kept, target, request, local).unwrap_or(Answer::Status(Status::BAD_GATEWAY))
 }
 
 fn set_outcome(request: &mut Request, outcome: CacheOutcome) {

@@ -1,7 +1,7 @@
 //! What is kept for a request, and else which request asks a server.
 
 use super::super::target::Target;
-use super::{Caching, Question, purge, serve, update};
+use super::{Caching, Question, parts, purge, serve, update};
 use crate::answer::Answer;
 use crate::cache::note::{CacheNote, CacheOutcome};
 use crate::cache::{self, CacheZone, Kept, StoredAnswer, field_lines};
@@ -22,6 +22,7 @@ use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -73,6 +74,8 @@ pub(super) struct Looking {
     stale: Option<(Arc<Kept>, Option<StaleReuse>)>,
     /// Nothing is kept, and the range that is asked for begins too far behind: it is passed on, and its answer not kept.
     passes_range: bool,
+    /// Something is kept, and nothing of it is for requests with such fields (`Vary`).
+    has_others: bool,
 }
 
 /// What one look has found.
@@ -137,6 +140,7 @@ impl Looking {
             ticket: None,
             stale: None,
             passes_range: false,
+            has_others: false,
         })
     }
 
@@ -178,12 +182,20 @@ impl Looking {
         }
     }
 
-    fn kept<E: Engine>(&self, request: &mut Request, local: &Local<E>) -> Option<Arc<Kept>> {
+    fn kept<E: Engine>(&mut self, request: &mut Request, local: &Local<E>) -> Option<Arc<Kept>> {
         let store = self.zone.store(local);
         let key = store.key(&self.key).ok()?;
         // A purge by another worker that comes behind this makes what is kept ready of the answer look old.
         let generation = store.generation();
-        let kept = store.look_up(key, cache::now(local), |stored| stored.fits(request))?;
+        let is_any = Cell::new(false);
+        let kept = store.look_up(key, cache::now(local), |stored| {
+            is_any.set(true);
+            stored.fits(request)
+        });
+        let Some(kept) = kept else {
+            self.has_others = is_any.get();
+            return None;
+        };
         super::note(request, |note| {
             note.found = Some(Arc::clone(&kept));
             note.generation = generation;
@@ -216,11 +228,16 @@ impl Looking {
                 Claim::Wait(_) | Claim::Pass => return None,
             };
             match self.wait(waiting, begun, exchange, local).await {
-                Waited::Stored(kept) if kept.meta().fits(request) => {
-                    return Some(answer_collapsed(&kept, target, request, local));
+                Waited::Stored(kept) if kept.is_current() && kept.meta().fits(request) => {
+                    let answer = answer_collapsed(&kept, target, request, local);
+                    if answer.is_some() {
+                        return answer;
+                    }
                 }
-                Waited::Again => {}
-                Waited::Stored(_) | Waited::Alone => return None,
+                Waited::Stored(kept) if kept.is_current() => return None,
+                // It was not for long: purged, or too large.
+                Waited::Stored(_) | Waited::Again => {}
+                Waited::Alone => return None,
                 Waited::ClientGone => {
                     request.sent.status = CLIENT_CLOSED_REQUEST.0;
                     return Some(Answer::Close);
@@ -238,12 +255,15 @@ impl Looking {
     ) -> Looked<E> {
         self.stale = None;
         let Some(kept) = self.kept(request, local) else {
-            return self.miss(request);
+            return self.miss(target, request, local);
         };
         match self.judge(&kept, local) {
             Judgement::Now(outcome) => {
                 super::set_outcome(request, outcome);
-                Looked::Answered(serve::answer(&kept, target, request, local))
+                match serve::answer(&kept, target, request, local) {
+                    Some(answer) => Looked::Answered(answer),
+                    None => self.miss(target, request, local),
+                }
             }
             Judgement::Unavailable => Looked::Answered(unavailable(request)),
             Judgement::WhileUpdating(reuse) => self
@@ -260,9 +280,26 @@ impl Looking {
         }
     }
 
-    fn miss<E: Engine>(&mut self, request: &mut Request) -> Looked<E> {
+    fn miss<E: Engine>(
+        &mut self,
+        target: &Target,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Looked<E> {
+        let mut reason = match self.has_others {
+            true => ForwardReason::VaryMiss,
+            false => ForwardReason::UriMiss,
+        };
+        if self.follows_rfc() {
+            match parts::answer(self, target, request, local) {
+                parts::Found::Answered(answer) => return Looked::Answered(answer),
+                parts::Found::Incomplete => reason = ForwardReason::Partial,
+                parts::Found::Nothing => {}
+            }
+        }
         super::note(request, |note| {
-            note.forwarded = Some(ForwardReason::UriMiss);
+            note.outcome = CacheOutcome::Miss;
+            note.forwarded = Some(reason);
         });
         if self.follows_rfc() && self.directives.only_if_cached {
             return Looked::Answered(unavailable(request));
@@ -275,7 +312,7 @@ impl Looking {
         }
     }
 
-    fn judge<E: Engine>(&self, kept: &Kept, local: &Local<E>) -> Judgement {
+    fn reuse<E: Engine>(&self, stored: &StoredAnswer, local: &Local<E>) -> Reuse {
         let is_nginx = !self.follows_rfc();
         let use_stale = self.settings.use_stale;
         let rules = ReuseRules {
@@ -285,7 +322,16 @@ impl Looking {
             uses_stale_on_error: use_stale != NextUpstream::OFF,
         };
         let now = local.scheduler.wall_clock().seconds;
-        let reuse = may_reuse(&kept.meta().freshness, &self.directives, now, rules);
+        may_reuse(&stored.freshness, &self.directives, now, rules)
+    }
+
+    /// Whether it answers, and no server is asked.
+    pub(super) fn finds_fresh<E: Engine>(&self, stored: &StoredAnswer, local: &Local<E>) -> bool {
+        matches!(self.reuse(stored, local), Reuse::Fresh { .. })
+    }
+
+    fn judge<E: Engine>(&self, kept: &Kept, local: &Local<E>) -> Judgement {
+        let reuse = self.reuse(kept.meta(), local);
         if kept.is_invalidated() {
             return Judgement::Ask(ForwardReason::Stale, None);
         }
@@ -314,7 +360,7 @@ impl Looking {
             Claim::Fill(ticket) => ticket,
             Claim::Wait(_) | Claim::Pass => {
                 super::set_outcome(request, CacheOutcome::Updating);
-                return Some(serve::answer(kept, target, request, local));
+                return serve::answer(kept, target, request, local);
             }
         };
         self.stale = Some((Arc::clone(kept), Some(reuse)));
@@ -322,7 +368,7 @@ impl Looking {
         if self.settings.background_update || self.follows_rfc() {
             update::start(self, request, local);
             super::set_outcome(request, CacheOutcome::Stale);
-            return Some(serve::answer(kept, target, request, local));
+            return serve::answer(kept, target, request, local);
         }
         super::note(request, |note| {
             note.outcome = CacheOutcome::Expired;
@@ -381,6 +427,7 @@ impl Looking {
         if let Some((kept, _)) = &self.stale
             && (self.settings.revalidate || self.follows_rfc())
             && self.ticket.is_some()
+            && !has_content(request)
         {
             let field = |known| kept.meta().field(known).map(Box::from);
             question.etag = field(KnownField::ETag);
@@ -390,6 +437,7 @@ impl Looking {
             zone: self.zone,
             settings: self.settings,
             rules: self.rules,
+            key: self.key,
             ticket: self.ticket,
             stale: self.stale,
             asked_at: local.scheduler.wall_clock().seconds,
@@ -408,6 +456,7 @@ impl Looking {
             ticket: Some(self.ticket.take()?),
             stale: self.stale.take(),
             passes_range: false,
+            has_others: false,
         })
     }
 }
@@ -428,14 +477,21 @@ fn answer_collapsed<E: Engine>(
     target: &Target,
     request: &mut Request,
     local: &Local<E>,
-) -> AnswerOf<E> {
+) -> Option<AnswerOf<E>> {
+    let answer = serve::answer(kept, target, request, local)?;
     super::note(request, |note| {
         note.outcome = CacheOutcome::Hit;
         note.is_collapsed = true;
         note.found = Some(Arc::clone(kept));
     });
     request.pure = false;
-    serve::answer(kept, target, request, local)
+    Some(answer)
+}
+
+/// What is asked twice, if a 304 fits nothing, is to have no content that is sent once.
+fn has_content(request: &Request) -> bool {
+    let head = &request.message.head;
+    head.has(KnownField::TransferEncoding) || head.content_length.is_some_and(|len| len > 0)
 }
 
 /// RFC 9111 5.2.1.7.

@@ -1,12 +1,12 @@
 //! `…_cache_purge`, as NGINX Plus has it: a request whose condition holds removes what is kept under its key, or with `*`
 //! at the end of the key all that begins so. One that has a field of `cache_tags` removes by these tags instead.
 
+use super::forget;
 use super::look_up::{Looking, is_any_true};
 use crate::answer::Answer;
-use crate::cache::field_lines;
+use crate::cache::{StoredAnswer, field_lines};
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
-use mill_cache::Weigh;
 use mill_cache::{PurgeMode, Zone};
 use mill_config::config::LogLevel;
 use mill_http::caching::tags::{TagForm, Tags};
@@ -32,7 +32,7 @@ pub(super) fn answer<E: Engine>(
         }
         true
     } else {
-        purge_key(store, &looking.key)
+        purge_key(looking, store, &looking.key)
     };
     if !purged {
         let text = format_args!("too many purges by prefix are under way");
@@ -43,7 +43,7 @@ pub(super) fn answer<E: Engine>(
 }
 
 /// Removes a key, or all that begins as it does before `*`; false if that has to wait.
-fn purge_key<M: Weigh + 'static>(store: &std::sync::Arc<Zone<M>>, key: &[u8]) -> bool {
+fn purge_key(looking: &Looking, store: &Zone<StoredAnswer>, key: &[u8]) -> bool {
     if let Some(prefix) = key.strip_suffix(b"*") {
         let prefix = prefix.to_vec();
         let begins = move |key: &[u8]| key.starts_with(&prefix);
@@ -51,9 +51,7 @@ fn purge_key<M: Weigh + 'static>(store: &std::sync::Arc<Zone<M>>, key: &[u8]) ->
             .purge_matching(Box::new(begins), PurgeMode::Remove)
             .is_ok();
     }
-    if let Ok(key) = store.key(key) {
-        store.purge_key(key, PurgeMode::Remove);
-    }
+    forget(&looking.zone, key);
     true
 }
 

@@ -4,6 +4,10 @@
 mod conformance;
 /// Answers that come while others wait for them.
 mod filling;
+/// Answers that become useless together.
+mod groups;
+/// Parts of answers.
+mod parts;
 /// What RFC 9111 says, where nginx says something else.
 mod rules;
 /// Answers in pieces.
@@ -12,6 +16,8 @@ mod slices;
 mod stale;
 /// What is told of caches.
 mod told;
+/// What is still valid.
+mod validation;
 
 use super::origin::{self, Act, Seen, ok, send};
 use super::{ORIGIN, content, get};

@@ -18,7 +18,10 @@ fn part(tag: &str, request: &str) -> Act {
     let Some((first, last)) = range.and_then(|range| range.split_once('-')) else {
         return whole();
     };
-    let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
+    let (first, last): (usize, usize) = (
+        first.parse().expect("a number"),
+        last.parse().expect("a number"),
+    );
     let end = (last + 1).min(WHOLE.len());
     if first >= end {
         return send(
