@@ -59,6 +59,31 @@ impl StoredAnswer {
         }
     }
 
+    /// Without a field.
+    #[cfg(test)]
+    pub(crate) fn blank() -> Self {
+        use mill_http::caching::nginx_validity::NginxValidity;
+        use mill_http::h1::response::Framing;
+        use mill_http::status::Status;
+        use mill_http::version::Version;
+        Self {
+            head: ResponseHead {
+                status: 200,
+                version: Version::Http11,
+                framing: Framing::Chunked,
+                keep_alive: true,
+                len: 0,
+                fields_start: 0,
+            },
+            bytes: Box::default(),
+            fields: Box::default(),
+            freshness: Freshness::of_nginx(Status::OK, [], &NginxValidity::default(), 0),
+            vary: Vary::None,
+            vary_key: Box::default(),
+            place: None,
+        }
+    }
+
     /// The same answer with other field lines, for the same requests.
     pub(crate) fn renewed<'a>(
         &self,
