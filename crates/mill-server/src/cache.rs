@@ -5,6 +5,9 @@
 /// One answer as it is kept.
 mod stored;
 
+/// Contents in another form.
+pub(crate) mod compressed;
+
 /// Whether a key is of a host.
 mod host_of_key;
 
@@ -23,7 +26,7 @@ mod uses;
 pub use counts::OutcomeFigures;
 pub(crate) use host_of_key::is_of_host;
 pub use note::CacheOutcome;
-pub(crate) use stored::{Place, StoredAnswer, field_lines};
+pub(crate) use stored::{CompressedOf, Place, StoredAnswer, field_lines};
 
 use crate::local::Local;
 use counts::CacheCounts;

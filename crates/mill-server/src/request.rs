@@ -54,7 +54,7 @@ pub use sent::Sent;
 
 use crate::acme::challenges;
 use crate::answer::Answer;
-use crate::cache::note::CacheNote;
+use crate::cache::note::{CacheNote, CacheOutcome};
 use crate::delivery;
 use crate::error_page;
 use crate::exchange::Exchange;
@@ -201,6 +201,14 @@ pub enum Outcome<File> {
 
 /// The result of a phase: go on with the next one, or stop with this answer.
 pub type Phase<File> = ControlFlow<Answer<File>>;
+
+impl Request {
+    /// Its answer is one that a cache keeps and that is fresh.
+    pub(crate) fn is_cache_hit(&self) -> bool {
+        let note = self.cached.as_ref();
+        note.is_some_and(|note| note.outcome == CacheOutcome::Hit)
+    }
+}
 
 /// Leads a request to its answer, and the answer to the client and into the logs.
 pub async fn handle<X: Exchange>(

@@ -1,7 +1,7 @@
 //! An answer as it is kept: its head as the server sent it, how long it is fresh, and for which requests it was made.
 
 use crate::request::Request;
-use mill_cache::Weigh;
+use mill_cache::{Content, Weigh};
 use mill_http::caching::freshness::Freshness;
 use mill_http::caching::validation::ResponseValidators;
 use mill_http::caching::vary::Vary;
@@ -10,6 +10,7 @@ use mill_http::h1::emit::emit_field;
 use mill_http::h1::response::ResponseHead;
 use mill_http::range::ByteRange;
 use mill_http::span::Span;
+use std::sync::Weak;
 
 /// The head of an answer, beside its content. The head of what a client gets is made of it anew, as it is made of an
 /// answer that has just come: so settings of the location hold for both.
@@ -25,6 +26,16 @@ pub(crate) struct StoredAnswer {
     vary_key: Box<[u8]>,
     /// Its content is this part of the whole; `None` of a whole.
     pub(crate) place: Option<Place>,
+    /// Its content is another one's, compressed; it has no head.
+    pub(crate) compressed: Option<CompressedOf>,
+}
+
+/// What a compressed content was made of.
+#[derive(Clone, Debug)]
+pub(crate) struct CompressedOf {
+    /// The content that an answer has, as long as something keeps that.
+    pub(crate) content: Weak<Content>,
+    pub(crate) level: u8,
 }
 
 /// Where a part is (RFC 9110 14.4).
@@ -56,6 +67,21 @@ impl StoredAnswer {
             vary,
             vary_key: vary_key.into(),
             place: None,
+            compressed: None,
+        }
+    }
+
+    /// What stands for its content in another form.
+    pub(crate) fn of_compressed(&self, compressed: CompressedOf) -> Self {
+        Self {
+            head: self.head,
+            bytes: Box::default(),
+            fields: Box::default(),
+            freshness: self.freshness,
+            vary: Vary::None,
+            vary_key: Box::default(),
+            place: None,
+            compressed: Some(compressed),
         }
     }
 
@@ -81,6 +107,7 @@ impl StoredAnswer {
             vary: Vary::None,
             vary_key: Box::default(),
             place: None,
+            compressed: None,
         }
     }
 

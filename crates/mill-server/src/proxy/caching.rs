@@ -44,7 +44,7 @@ pub(super) use update::NoClient;
 use super::target::Target;
 use crate::answer::Answer;
 use crate::cache::note::{CacheNote, CacheOutcome};
-use crate::cache::{CacheZone, Kept, StoredAnswer};
+use crate::cache::{CacheZone, Kept, StoredAnswer, compressed};
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
 use mill_cache::{FillTicket, PurgeMode, Zone};
@@ -139,8 +139,10 @@ pub(crate) fn forget(zone: &CacheZone, key: &[u8]) {
 
 /// Takes away what is kept beside the answers for a key.
 fn forget_related(store: &Zone<StoredAnswer>, key: &[u8]) {
-    if let Ok(parts) = store.key(&parts::key_of(key)) {
-        store.purge_related(parts, PurgeMode::Remove);
+    for related in [parts::key_of(key), compressed::key_of(key)] {
+        if let Ok(related) = store.key(&related) {
+            store.purge_related(related, PurgeMode::Remove);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Answers that are kept, and what is taken of them.
 
+/// Contents in compressed form.
+mod compressed;
 /// RFC 9111, requirement by requirement.
 mod conformance;
 /// Answers that come while others wait for them.
