@@ -53,6 +53,7 @@ use mill_http::caching::reuse::StaleReuse;
 use mill_http::field::KnownField;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A request that goes to a server although its location has a cache.
@@ -61,7 +62,7 @@ pub(super) struct Caching {
     zone: Arc<CacheZone>,
     settings: Arc<CacheSettings>,
     rules: CacheRules,
-    key: Vec<u8>,
+    key: Rc<[u8]>,
     /// The right to keep the answer; without it the answer is only passed on.
     ticket: Option<FillTicket<StoredAnswer>>,
     /// What is kept and stale, and what it may still be used for.

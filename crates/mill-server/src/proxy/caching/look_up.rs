@@ -24,6 +24,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -52,9 +53,10 @@ pub(in crate::proxy) async fn look_up<X: Exchange>(
     if !looking.settings.takes_method(request.method_name()) {
         return LookedUp::Uncached;
     }
-    let (zone, key) = (Arc::clone(&looking.zone), looking.key.clone());
+    let (zone, key) = (Arc::clone(&looking.zone), Rc::clone(&looking.key));
     request.cached = Some(Box::new(CacheNote::new(zone, key)));
-    if is_any_true(&looking.settings.bypass.clone(), request, local) {
+    let settings = Arc::clone(&looking.settings);
+    if is_any_true(&settings.bypass, request, local) {
         return looking.bypass(request, local);
     }
     match looking.find(target, exchange, request, local).await {
@@ -68,7 +70,7 @@ pub(super) struct Looking {
     pub(super) zone: Arc<CacheZone>,
     pub(super) settings: Arc<CacheSettings>,
     pub(super) rules: CacheRules,
-    pub(super) key: Vec<u8>,
+    pub(super) key: Rc<[u8]>,
     directives: RequestDirectives,
     ticket: Option<FillTicket<StoredAnswer>>,
     stale: Option<(Arc<Kept>, Option<StaleReuse>)>,
@@ -126,11 +128,14 @@ impl Looking {
             }
         };
         let zone = Arc::clone(request.site.caches.zone(index)?);
-        let key = match &settings.key {
-            Some(template) => variables::evaluate(template, request, local),
-            None if protocol == PassProtocol::Http => default_key(target, request),
-            None => Vec::new(),
-        };
+        let mut text = local.take_buffer();
+        match &settings.key {
+            Some(template) => variables::append(template, request, local, &mut text),
+            None if protocol == PassProtocol::Http => emit_default_key(target, request, &mut text),
+            None => {}
+        }
+        let key = Rc::from(text.as_slice());
+        local.put_buffer(text);
         Some(Self {
             zone,
             rules: location.caching.rules,
@@ -451,7 +456,7 @@ impl Looking {
             zone: Arc::clone(&self.zone),
             settings: Arc::clone(&self.settings),
             rules: self.rules,
-            key: self.key.clone(),
+            key: Rc::clone(&self.key),
             directives: RequestDirectives::default(),
             ticket: Some(self.ticket.take()?),
             stale: self.stale.take(),
@@ -501,11 +506,11 @@ fn unavailable<File>(request: &mut Request) -> Answer<File> {
 }
 
 /// nginx's default for `proxy_pass`: the server that is asked, and what it is asked.
-fn default_key(target: &Target, request: &Request) -> Vec<u8> {
+fn emit_default_key(target: &Target, request: &Request, key: &mut Vec<u8>) {
     let scheme: &[u8] = if target.tls { b"https://" } else { b"http://" };
-    let mut key = [scheme, target.host()].concat();
-    emit_uri(target, request, &mut key);
-    key
+    key.extend_from_slice(scheme);
+    key.extend_from_slice(target.host());
+    emit_uri(target, request, key);
 }
 
 /// Whether one of the conditions is neither empty nor `0`.

@@ -20,7 +20,7 @@ pub(super) fn answer<E: Engine>(
     local: &Local<E>,
 ) -> Option<AnswerOf<E>> {
     let settings = &looking.settings;
-    if settings.purge.is_empty() || !is_any_true(&settings.purge.clone(), request, local) {
+    if settings.purge.is_empty() || !is_any_true(&settings.purge, request, local) {
         return None;
     }
     request.pure = false;

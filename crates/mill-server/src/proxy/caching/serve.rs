@@ -8,6 +8,7 @@ use crate::cache::Kept;
 use crate::cache::note::CacheOutcome;
 use crate::content::Content;
 use crate::content::cached::{self, CachedContent};
+use crate::delivery::compressed::SOURCE_MAX;
 use crate::local::{AnswerOf, FileOf, Local, ResponseOf};
 use crate::open_files::Freshness;
 use crate::request::Request;
@@ -128,6 +129,11 @@ pub(super) fn tell_age<E: Engine>(
 
 /// The answer may be given again, without a look at the request's location, as long as it is fresh and in the zone.
 fn depend_on<E: Engine>(kept: &Arc<Kept>, is_rfc: bool, request: &mut Request, local: &Local<E>) {
+    let is_small = kept.content().len().is_some_and(|len| len <= SOURCE_MAX);
+    if !request.pure || !is_small {
+        request.pure = false;
+        return;
+    }
     let note = request.cached.as_ref();
     let hit = note.filter(|note| note.outcome == CacheOutcome::Hit && !kept.meta().varies());
     let found = hit.and_then(|note| Some((note.zone.known()?, note.generation)));
