@@ -12,11 +12,13 @@
 //! - A purge is on disk before it is told to be done, and stays there until no file is left that it concerns.
 //! - The files of the index, and those that are being removed, take no more bytes than the limit.
 
+mod host_of_key;
 mod index;
 mod name;
 mod pending;
 mod record;
 
+pub use host_of_key::is_of_host;
 pub use index::{DiskFigures, DiskIndex, DiskLimits, FILE_UNIT_BYTES, Leaving};
 pub use name::{DiskName, variant};
 pub use pending::{DiskPurge, DiskPurges, PURGES_MAX};

@@ -45,7 +45,7 @@ pub enum Head<M> {
     Stored(Arc<Object<M>>),
     /// The answer is not stored: each request asks by itself.
     NotStored,
-    /// The filler is gone without an answer: claim again.
+    /// The filler is gone without an answer, or its answer was purged: claim again.
     Failed,
 }
 

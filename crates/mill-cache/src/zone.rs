@@ -104,16 +104,27 @@ impl<M: Weigh> Zone<M> {
         fits: impl Fn(&M) -> bool,
     ) -> Option<Arc<Object<M>>> {
         let shard = self.shard(key.hash());
-        while let Some(object) = self.newest(key, &fits) {
-            if object.born() < self.last_purge.load(Acquire) && !self.outlives_purges(&object) {
-                self.remove_one(&object, Departure::Purged);
-                continue;
+        let found = self.find(key, fits);
+        match &found {
+            Some(object) => {
+                object.used(now);
+                shard.hits.fetch_add(1, Relaxed);
             }
-            object.used(now);
-            shard.hits.fetch_add(1, Relaxed);
-            return Some(object);
+            None => {
+                shard.misses.fetch_add(1, Relaxed);
+            }
         }
-        shard.misses.fetch_add(1, Relaxed);
+        found
+    }
+
+    /// The same without counting anything.
+    pub fn find(&self, key: Key<'_>, fits: impl Fn(&M) -> bool) -> Option<Arc<Object<M>>> {
+        while let Some(object) = self.newest(key, &fits) {
+            if object.born() >= self.last_purge.load(Acquire) || self.outlives_purges(&object) {
+                return Some(object);
+            }
+            self.remove_one(&object, Departure::Purged);
+        }
         None
     }
 

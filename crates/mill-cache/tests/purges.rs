@@ -3,12 +3,12 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
 use mill_cache::{
-    Appended, Arrival, Claim, FillTicket, Limits, Object, PurgeMode, Seed, TAG_BYTES_MAX, TAGS_MAX,
-    Zone,
+    Appended, Arrival, Claim, FillTicket, Head, Limits, Object, PurgeMode, Seed, TAG_BYTES_MAX,
+    TAGS_MAX, Zone,
 };
 
 type TestZone = Arc<Zone<()>>;
@@ -274,5 +274,41 @@ fn a_fill_that_was_purged_is_not_told_to_be_stored_before_any_look_up_or_sweep()
         let stored = fill.finish().unwrap();
         assert_eq!(stored.is_some(), is_stored, "{number}");
         assert_eq!(zone.figures().objects, u64::from(is_stored), "{number}");
+    }
+}
+
+#[test]
+fn those_that_wait_for_what_is_purged_claim_again() {
+    type Purge = fn(&TestZone);
+    let purges: [Purge; 3] = [
+        purge_key,
+        |zone| {
+            zone.purge_tag(b"t", PurgeMode::Remove);
+        },
+        |zone| zone.purge_all(PurgeMode::Remove),
+    ];
+    for purge in purges {
+        let zone = zone(|_| {});
+        let ticket = claim(&zone, "a");
+        let Claim::Wait(mut waiting) = zone.claim(zone.key(b"a").unwrap(), NOW) else {
+            panic!("the claim is under way");
+        };
+        purge(&zone);
+        assert!(fill(ticket, &[b"t"], b"old").is_none());
+        let head = waiting.poll_head(Waker::noop());
+        assert!(matches!(head, Poll::Ready(Head::Failed)), "{head:?}");
+        assert!(fill(claim(&zone, "a"), &[b"t"], b"new").is_some());
+    }
+    for purge in purges {
+        let zone = zone(|_| {});
+        let old = fill(claim(&zone, "a"), &[b"t"], b"old").unwrap();
+        let ticket = claim(&zone, "a");
+        let Claim::Wait(mut waiting) = zone.claim(zone.key(b"a").unwrap(), NOW) else {
+            panic!("the claim is under way");
+        };
+        purge(&zone);
+        ticket.refresh(&old, arrival(&[b"t"]));
+        let head = waiting.poll_head(Waker::noop());
+        assert!(matches!(head, Poll::Ready(Head::Failed)), "{head:?}");
     }
 }

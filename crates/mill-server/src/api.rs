@@ -30,6 +30,9 @@ pub(crate) mod baselines;
 /// Statistics that begin anew.
 mod resetting;
 
+/// Removing what caches hold.
+mod purging;
+
 /// Changes of servers.
 mod writing;
 

@@ -5,6 +5,9 @@
 /// One answer as it is kept.
 mod stored;
 
+/// Contents in another form.
+pub(crate) mod compressed;
+
 /// What is counted of requests.
 pub(crate) mod counts;
 
@@ -13,6 +16,9 @@ pub(crate) mod disk;
 
 /// What a request and a cache had to do with each other.
 pub(crate) mod note;
+
+/// Purges.
+mod purging;
 
 /// Removing what is old.
 pub(crate) mod sweeping;
@@ -23,7 +29,8 @@ mod uses;
 pub use counts::OutcomeFigures;
 pub use disk::DiskReport;
 pub use note::CacheOutcome;
-pub(crate) use stored::{StoredAnswer, field_lines};
+pub(crate) use purging::{NotPurged, Purge};
+pub(crate) use stored::{CompressedOf, Place, StoredAnswer, field_lines};
 
 use crate::local::Local;
 use counts::CacheCounts;
@@ -177,7 +184,9 @@ impl CacheZone {
 
     /// An object is whole: its folder takes it.
     pub(crate) fn stored<E: Engine>(&self, kept: &Arc<Kept>, local: &Local<E>) {
-        if let Some(disk) = self.disk(local) {
+        // Parts, and what is compressed, are kept in memory alone.
+        let is_whole = kept.meta().place.is_none() && kept.meta().compressed.is_none();
+        if let Some(disk) = self.disk(local).filter(|_| is_whole) {
             disk.offer(kept);
         }
     }

@@ -8,10 +8,14 @@
 pub mod awaited;
 /// What a cache keeps.
 pub(crate) mod cached;
+/// Parts of it.
+mod cut;
 /// Compression while it is sent.
 mod gzip;
 /// Content that has arrived whole.
 pub mod held;
+/// Content in slices.
+pub mod sliced;
 /// Content that arrives while it is sent.
 pub mod source;
 
@@ -21,11 +25,11 @@ use crate::response::FieldLine;
 use awaited::Awaited;
 use gzip::Deflating;
 use held::Held;
-use mill_http::range::ByteRange;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::StreamError;
+use sliced::Sliced;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -53,6 +57,8 @@ pub enum Origin<File> {
     Source(Box<Awaited<File>>),
     /// The same where all of it is here.
     Held(Held),
+    /// Asked for slice by slice.
+    Sliced(Box<Sliced<File>>),
 }
 
 /// Bytes in memory, or a range of a file.
@@ -113,6 +119,10 @@ impl<File> Content<File> {
         Self::of(Origin::Held(held))
     }
 
+    pub const fn sliced(sliced: Box<Sliced<File>>) -> Self {
+        Self::of(Origin::Sliced(sliced))
+    }
+
     const fn of(origin: Origin<File>) -> Self {
         Self {
             origin,
@@ -155,7 +165,11 @@ impl<File> Content<File> {
     pub const fn only_part(&self) -> Option<&Part<File>> {
         match &self.origin {
             Origin::Part(part) => Some(part),
-            Origin::Absent | Origin::Parts(_) | Origin::Source(_) | Origin::Held(_) => None,
+            Origin::Absent
+            | Origin::Parts(_)
+            | Origin::Source(_)
+            | Origin::Held(_)
+            | Origin::Sliced(_) => None,
         }
     }
 
@@ -164,15 +178,6 @@ impl<File> Content<File> {
         match &self.origin {
             Origin::Source(source) => source.trailers(),
             _ => Vec::new(),
-        }
-    }
-
-    /// Leaves these bytes alone of a content that is awaited.
-    pub fn cut_source(&mut self, range: ByteRange) {
-        match &mut self.origin {
-            Origin::Source(source) => source.cut(range),
-            Origin::Held(held) => held.cut(range),
-            _ => {}
         }
     }
 
@@ -187,6 +192,7 @@ impl<File> Content<File> {
             Origin::Parts(parts) => parts.iter().map(Part::len).sum(),
             Origin::Source(source) => return source.remaining(),
             Origin::Held(held) => return held.remaining(),
+            Origin::Sliced(sliced) => sliced.remaining(),
         })
     }
 
@@ -200,7 +206,11 @@ impl<File> Content<File> {
 
     /// Whether it is of no use without a client: what a server is asked to send, unless `proxy_ignore_client_abort`.
     pub fn needs_client(&self) -> bool {
-        matches!(&self.origin, Origin::Source(source) if source.needs_client())
+        match &self.origin {
+            Origin::Source(source) => source.needs_client(),
+            Origin::Sliced(sliced) => sliced.needs_client(),
+            _ => false,
+        }
     }
 
     /// Whether everything was pulled.
@@ -239,8 +249,10 @@ impl<File> Content<File> {
 impl<File: Clone> Content<File> {
     /// Lets a content that is awaited arrive, as far as it may be buffered, while the client takes nothing.
     pub fn read_ahead<E: Engine<Files: Files<File = File>>>(&mut self, local: &Local<E>) {
-        if let Origin::Source(source) = &mut self.origin {
-            source.read_ahead(local);
+        match &mut self.origin {
+            Origin::Source(source) => source.read_ahead(local),
+            Origin::Sliced(sliced) => sliced.read_ahead(local),
+            _ => {}
         }
     }
 
@@ -274,12 +286,28 @@ impl<File> Origin<File> {
             Self::Parts(parts) => parts.iter().all(Part::is_empty),
             Self::Source(source) => source.is_exhausted(),
             Self::Held(held) => held.is_exhausted(),
+            Self::Sliced(sliced) => sliced.remaining() == 0,
         }
     }
 }
 
 impl<File: Clone> Origin<File> {
     async fn next<'b, E>(
+        &mut self,
+        pull: &Pull<'_, E>,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Option<Payload<'b, File>>, SendError>
+    where
+        E: Engine<Files: Files<File = File>>,
+    {
+        match self {
+            Self::Sliced(sliced) => sliced.next(pull, buffer).await,
+            origin => origin.next_of_one(pull, buffer).await,
+        }
+    }
+
+    /// The same of what is not cut into slices.
+    async fn next_of_one<'b, E>(
         &mut self,
         pull: &Pull<'_, E>,
         buffer: &'b mut Vec<u8>,
@@ -301,6 +329,8 @@ impl<File: Clone> Origin<File> {
             }
             Self::Source(source) => return source.next(pull, buffer).await,
             Self::Held(held) => return Ok(held.next(pull, buffer)),
+            // A slice is not sliced.
+            Self::Sliced(_) => return Ok(None),
         };
         if part.is_empty() {
             return Ok(None);

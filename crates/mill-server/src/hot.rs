@@ -25,7 +25,7 @@ use mill_http::head::RequestHead;
 use mill_http::method::Method;
 use mill_http::version::Version;
 use mill_runtime::payload::Shared;
-use mill_runtime::time::{Instant, UnixTime};
+use mill_runtime::time::{Duration, Instant, UnixTime};
 use recent::{RecentRequests, Source};
 use std::cell::{Cell, RefCell};
 use std::hash::{Hash, Hasher};
@@ -40,6 +40,8 @@ pub struct HotAnswers {
     answers: HashMap<HotKey, Rc<HotAnswer>>,
     bytes: usize,
     recent: RecentRequests<Rc<HotAnswer>>,
+    /// When it is next looked for answers that no cache has any more.
+    sweep_at: Instant,
     /// The head of the current request; kept for its memory.
     head: RequestHead,
 }
@@ -148,6 +150,9 @@ impl HotAnswers {
         if self.answers.is_empty() {
             return (0, Looked::Missed);
         }
+        if now >= self.sweep_at {
+            self.sweep(now);
+        }
         let source = Source {
             listener: listener.id,
             is_of_fields,
@@ -228,9 +233,28 @@ impl HotAnswers {
         if self.answers.len() >= ANSWERS_MAX || self.bytes + size > BYTES_MAX {
             self.clear();
         }
+        let key_size = key.size();
         self.bytes += size;
         if let Some(former) = self.answers.insert(key, Rc::new(answer)) {
-            self.bytes = self.bytes.saturating_sub(former.size());
+            self.bytes = self.bytes.saturating_sub(former.size() + key_size);
+        }
+    }
+
+    /// Lets go of the answers that caches have removed or that are stale: their memory is beside what a cache may hold. Costs a
+    /// look at each answer, every [`SWEEP_INTERVAL`], in a worker that has requests.
+    fn sweep(&mut self, now: Instant) {
+        self.sweep_at = now + SWEEP_INTERVAL;
+        let before = self.answers.len();
+        let bytes = &mut self.bytes;
+        self.answers.retain(|key, answer| {
+            let is_over = answer.freshness.is_over(now);
+            if is_over {
+                *bytes = bytes.saturating_sub(answer.size() + key.size());
+            }
+            !is_over
+        });
+        if self.answers.len() < before {
+            self.recent.clear();
         }
     }
 
@@ -355,6 +379,7 @@ impl Default for HotAnswers {
             answers: HashMap::new(),
             bytes: 0,
             recent: RecentRequests::default(),
+            sweep_at: Instant::from_nanos(0),
             head: RequestHead::default(),
         }
     }
@@ -394,6 +419,12 @@ pub const CONTENT_MAX: u64 = 64 * 1024;
 /// negligible beside the answers that it serves.
 const WHOLE_BYTES_MAX: usize = 4 * 1024;
 
+/// Time between two looks for answers that no cache has any more.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
 /// The most answers, and the most bytes of them, that a worker keeps.
 const ANSWERS_MAX: usize = 16 * 1024;
 const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,9 @@
 /// What is kept, and what is to be.
 pub(crate) mod caching;
 
+/// Answers in slices.
+mod slicing;
+
 /// Where the request goes.
 mod target;
 
@@ -138,6 +141,19 @@ use trace::UpstreamTrace;
 
 /// Passes the request on, if its location says so.
 pub(crate) async fn respond<X: Exchange>(
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> AnswerOf<X::Engine> {
+    let answer = answer_one(exchange, request, local).await;
+    match request.slice {
+        Some(slice) => slicing::begin(answer, slice, request, local),
+        None => answer,
+    }
+}
+
+/// The answer of a server, or of a cache; with `slice`, to one slice.
+async fn answer_one<X: Exchange>(
     exchange: &mut X,
     request: &mut Request,
     local: &Local<X::Engine>,
@@ -290,6 +306,10 @@ impl<'a, E: Engine> Proxying<'a, E> {
                 Err(fault) => return self.give_up(fault, request),
             };
             let failed = match self.attempt(selected, exchange, request).await {
+                Ok(answered) if self.is_of_another(&answered) => {
+                    self.ask_again(answered);
+                    continue;
+                }
                 Ok(answered) => return self.answer(answered, exchange, request),
                 Err(failed) => failed,
             };

@@ -45,13 +45,16 @@ mod sent;
 /// How fast an answer may go out.
 pub(crate) mod rate;
 
+/// The piece of an answer that it is for.
+pub(crate) mod slice;
+
 pub use arrival::Arrival;
 pub use connection_facts::ConnectionFacts;
 pub use sent::Sent;
 
 use crate::acme::challenges;
 use crate::answer::Answer;
-use crate::cache::note::CacheNote;
+use crate::cache::note::{CacheNote, CacheOutcome};
 use crate::delivery;
 use crate::error_page;
 use crate::exchange::Exchange;
@@ -70,6 +73,7 @@ use mill_http::status::Status;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
 use mill_runtime::time::{Instant, UnixTime};
+use slice::Slice;
 use std::any::Any;
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -163,6 +167,10 @@ pub struct Request {
     pub upstream: Option<Rc<UpstreamTrace>>,
     /// What a cache had to do with it.
     pub(crate) cached: Option<Box<CacheNote>>,
+    /// The piece of the answer that a server is asked for, once `$slice_range` has told it.
+    pub(crate) slice: Option<Slice>,
+    /// The same once the answer is put together of slices: the last one that was asked for, none when all are there.
+    pub(crate) slice_under_way: Option<Rc<Cell<Option<Slice>>>>,
     /// It is under way in the `status_zone` of its server.
     pub(crate) visit: Option<Visit>,
     /// Bytes of its content that were read and not discarded, with their framing.
@@ -193,6 +201,14 @@ pub enum Outcome<File> {
 
 /// The result of a phase: go on with the next one, or stop with this answer.
 pub type Phase<File> = ControlFlow<Answer<File>>;
+
+impl Request {
+    /// Its answer is one that a cache keeps and that is fresh.
+    pub(crate) fn is_cache_hit(&self) -> bool {
+        let note = self.cached.as_ref();
+        note.is_some_and(|note| note.outcome == CacheOutcome::Hit)
+    }
+}
 
 /// Leads a request to its answer, and the answer to the client and into the logs.
 pub async fn handle<X: Exchange>(

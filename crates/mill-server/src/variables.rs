@@ -51,6 +51,7 @@ mod fastcgi;
 use crate::local::Local;
 use crate::product;
 use crate::request::document::{document_path, document_root, real_root};
+use crate::request::slice::Slice;
 use crate::request::{Request, StoredContent};
 use mill_config::config::template::Part;
 use mill_config::config::{Template, Variable};
@@ -115,6 +116,14 @@ pub fn value<'a, E: Engine>(
         Variable::RealpathRoot => Some(real_root(request, local)?.into()),
         Variable::RequestFilename => Some(document_path(request, local).path.into()),
         Variable::RequestId => Some(target::id(request, local).into()),
+        Variable::SliceRange => {
+            if let Some(under_way) = &request.slice_under_way {
+                return Some(under_way.get()?.text().into());
+            }
+            let slice = request.slice.or_else(|| Slice::first_of(request))?;
+            request.slice = Some(slice);
+            Some(slice.text().into())
+        }
         variable => plain(variable, request, local),
     }
 }
@@ -239,7 +248,6 @@ fn plain<'a, E: Engine>(
         | Variable::CacheDecision => {
             cache::value(variable, request, local.scheduler.wall_clock().seconds)?
         }
-        Variable::SliceRange => return None,
         Variable::FastcgiScriptName => fastcgi::script_name(request),
         Variable::FastcgiPathInfo => fastcgi::path_info(request).into(),
         Variable::UpstreamAddr
@@ -265,7 +273,8 @@ fn plain<'a, E: Engine>(
         | Variable::DocumentRoot
         | Variable::RealpathRoot
         | Variable::RequestFilename
-        | Variable::RequestId => return None,
+        | Variable::RequestId
+        | Variable::SliceRange => return None,
         variable => return of_worker(variable, local).map(Cow::Owned),
     })
 }

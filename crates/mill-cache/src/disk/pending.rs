@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::host_of_key::is_of_host;
 use super::name::DiskName;
 use super::record::{Damage, Reading};
 
 /// Purges that may wait at once; one more is to be made one of all objects.
 pub const PURGES_MAX: usize = 16 * 1024;
 
-/// Prefixes among them, since each file's key is compared with all.
-const PREFIXES_MAX: usize = 256;
+/// Prefixes and hosts among them, since each file's key is compared with all.
+const TEXTS_MAX: usize = 256;
 
 const MAGIC: [u8; 8] = *b"MILLPRG\n";
 
@@ -21,6 +22,8 @@ pub enum DiskPurge {
     Key(u64),
     /// Keys that begin so.
     Prefix(Box<[u8]>),
+    /// Keys that name this host ([`is_of_host`]).
+    Host(Box<[u8]>),
     Tag(Box<[u8]>),
 }
 
@@ -32,11 +35,21 @@ impl DiskPurge {
             Self::Key(hash) => (1, &hash.to_le_bytes()),
             Self::Prefix(prefix) => (2, prefix),
             Self::Tag(tag) => (3, tag),
+            Self::Host(host) => (4, host),
         };
         let mut file = [&MAGIC, &kind.to_le_bytes()[..], text].concat();
         let sum = crc32fast::hash(&file);
         file.extend_from_slice(&sum.to_le_bytes());
         file
+    }
+
+    /// Whether a text in it names the key.
+    fn names(&self, key: &[u8]) -> bool {
+        match self {
+            Self::Prefix(prefix) => key.starts_with(prefix),
+            Self::Host(host) => is_of_host(key, host),
+            Self::All | Self::Key(_) | Self::Tag(_) => false,
+        }
     }
 
     /// Of the content of a file.
@@ -59,6 +72,7 @@ impl DiskPurge {
             1 => Ok(Self::Key(reading.u64()?)),
             2 => Ok(Self::Prefix(reading.0.into())),
             3 => Ok(Self::Tag(reading.0.into())),
+            4 => Ok(Self::Host(reading.0.into())),
             _ => Err(Damage::Version),
         }
     }
@@ -70,7 +84,8 @@ pub struct DiskPurges {
     all: u64,
     keys: BTreeMap<u64, u64>,
     tags: BTreeMap<Box<[u8]>, u64>,
-    prefixes: Vec<(u64, Box<[u8]>)>,
+    /// By prefix and host.
+    texts: Vec<(u64, DiskPurge)>,
     /// Those that have files.
     numbers: BTreeSet<u64>,
 }
@@ -87,8 +102,10 @@ impl DiskPurges {
             DiskPurge::All => self.all = self.all.max(number),
             DiskPurge::Key(hash) => later(self.keys.entry(hash).or_default(), number),
             DiskPurge::Tag(tag) => later(self.tags.entry(tag).or_default(), number),
-            DiskPurge::Prefix(_) if self.prefixes.len() >= PREFIXES_MAX => return false,
-            DiskPurge::Prefix(prefix) => self.prefixes.push((number, prefix)),
+            DiskPurge::Prefix(_) | DiskPurge::Host(_) if self.texts.len() >= TEXTS_MAX => {
+                return false;
+            }
+            DiskPurge::Prefix(_) | DiskPurge::Host(_) => self.texts.push((number, purge)),
         }
         self.numbers.insert(number);
         true
@@ -106,8 +123,8 @@ impl DiskPurges {
         } else {
             None
         };
-        let prefixes = self.prefixes.iter().map(|(number, _)| number).max();
-        let last = tags.max(prefixes).copied().unwrap_or(0);
+        let texts = self.texts.iter().map(|(number, _)| number).max();
+        let last = tags.max(texts).copied().unwrap_or(0);
         (name.number > last).then_some(false)
     }
 
@@ -115,9 +132,9 @@ impl DiskPurges {
     pub fn concerns(&self, name: &DiskName, key: &[u8], tags: &[&[u8]]) -> bool {
         self.concerns_name(name).unwrap_or_else(|| {
             let mut tags = tags.iter().filter_map(|tag| self.tags.get(*tag));
-            let mut prefixes = self.prefixes.iter();
+            let mut texts = self.texts.iter();
             tags.any(|number| name.number < *number)
-                || prefixes.any(|(number, prefix)| name.number < *number && key.starts_with(prefix))
+                || texts.any(|(number, purge)| name.number < *number && purge.names(key))
         })
     }
 
@@ -145,7 +162,7 @@ impl DiskPurges {
     pub fn settle(&mut self, last: u64) -> Vec<u64> {
         self.keys.retain(|_, number| *number > last);
         self.tags.retain(|_, number| *number > last);
-        self.prefixes.retain(|(number, _)| *number > last);
+        self.texts.retain(|(number, _)| *number > last);
         if self.all <= last {
             self.all = 0;
         }
@@ -191,6 +208,8 @@ mod tests {
         check(DiskPurge::Key(DiskName::hash_of(b"http://a/c")), false);
         check(DiskPurge::Prefix(b"http://a/".as_slice().into()), true);
         check(DiskPurge::Prefix(b"http://b/".as_slice().into()), false);
+        check(DiskPurge::Host(b"a".as_slice().into()), true);
+        check(DiskPurge::Host(b"b".as_slice().into()), false);
         check(DiskPurge::Tag(b"green".as_slice().into()), true);
         check(DiskPurge::Tag(b"blue".as_slice().into()), false);
     }
@@ -245,5 +264,6 @@ mod tests {
         check(DiskPurge::Key(77));
         check(DiskPurge::Prefix(b"http://a".as_slice().into()));
         check(DiskPurge::Tag(b"".as_slice().into()));
+        check(DiskPurge::Host(b"a".as_slice().into()));
     }
 }

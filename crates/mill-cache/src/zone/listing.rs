@@ -42,10 +42,11 @@ impl<M: Weigh> Zone<M> {
         let head = match &listed {
             Some(_) => Head::Stored(object.clone()),
             None => {
+                let head = self.head_of_unlisted(filling, &object);
                 self.count_pass();
                 self.tags.give_back(object.tag_rows());
                 writer.pass();
-                Head::NotStored
+                head
             }
         };
         self.end_claim(filling, head);
@@ -103,6 +104,15 @@ impl<M: Weigh> Zone<M> {
         let replaced = variants.iter().map(Arc::downgrade).collect();
         gone.append(&mut variants);
         Some(replaced)
+    }
+
+    /// What those that wait are told of what is not listed: where a purge forbids it, one of them is to ask again for all, for
+    /// only this answer is from before the purge.
+    fn head_of_unlisted(&self, filling: &Filling<M>, object: &Object<M>) -> Head<M> {
+        match self.may_list(filling, object) {
+            true => Head::NotStored,
+            false => Head::Failed,
+        }
     }
 
     /// Whether no purge concerns what the claim has brought. Asked under the lock of its shard, under which the claim ends
@@ -164,8 +174,10 @@ impl<M: Weigh> Zone<M> {
         drop(queues);
         let head = if object.is_listed() {
             Head::Stored(object.clone())
+        } else if self.outlives_purges(old) {
+            self.head_of_unlisted(filling, &object)
         } else {
-            Head::NotStored
+            Head::Failed
         };
         self.end_claim(filling, head);
         object

@@ -14,6 +14,11 @@ impl<M: Weigh> Zone<M> {
     /// Purges all variants of one key, and what a fill under way brings. Returns how many objects there were.
     pub fn purge_key(&self, key: Key<'_>, mode: PurgeMode) -> usize {
         self.counters.purges.fetch_add(1, Relaxed);
+        self.purge_related(key, mode)
+    }
+
+    /// The same of a key that goes with another one: it does not count as a purge of its own.
+    pub fn purge_related(&self, key: Key<'_>, mode: PurgeMode) -> usize {
         // Freed after the locks.
         let variants: Vec<_>;
         let mut queues = locked(&self.queues);

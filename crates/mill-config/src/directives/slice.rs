@@ -1,7 +1,7 @@
 //! `slice`: a large answer is asked for and kept in pieces.
 
 use crate::config::settings::group;
-use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Notice, once};
+use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, once};
 
 group! {
     /// How answers are cut into pieces.
@@ -18,8 +18,4 @@ pub(crate) const DIRECTIVES: &[Directive] = &[once(
     "0",
     Apply::Size(|s| &mut s.slice.size),
     "Bytes of the pieces in which a large answer is asked for and kept, each named by $slice_range. 0 is off.",
-)
-.unread(
-    "answers are asked for and kept whole; $slice_range is empty",
-    Notice::Given,
 )];

@@ -97,6 +97,7 @@ const NO_CACHE: u8 = 2;
 const HAS_ETAG: u8 = 4;
 const HAS_LAST_MODIFIED: u8 = 8;
 const IMMUTABLE: u8 = 16;
+const LAST_SECOND: u8 = 32;
 
 impl Freshness {
     /// Of a response that arrived now: its status, all its field lines, and the directives that count (`Cache-Control`
@@ -134,6 +135,12 @@ impl Freshness {
     pub fn ttl(&self, now: i64) -> i64 {
         let age = i64::try_from(self.age(now)).unwrap_or(i64::MAX);
         i64::from(self.lifetime).saturating_sub(age)
+    }
+
+    /// The same as it is told: under nginx's rules without the last second, which is used too although the lifetime that is
+    /// configured is over.
+    pub fn ttl_told(&self, now: i64) -> i64 {
+        self.ttl(now) - i64::from(self.flags & LAST_SECOND != 0)
     }
 
     pub fn is_fresh(&self, now: i64) -> bool {
@@ -188,7 +195,7 @@ impl Freshness {
             stale_if_error: saturated(validity.stale_if_error),
             status,
             source: validity.source,
-            flags: flags(&known, &ResponseDirectives::default()),
+            flags: flags(&known, &ResponseDirectives::default()) | LAST_SECOND,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::date::imf_fixdate;
+use crate::date::{imf_fixdate, parse_http_date};
 use crate::etag::{is_weak, opaque_tag};
 use crate::status::Status;
 
@@ -21,7 +21,31 @@ pub struct ResponseValidators<'a> {
     pub date: i64,
 }
 
+impl<'a> ResponseValidators<'a> {
+    /// Those of a response's field lines, the first of each name; `date` is that of `Date`, or of arrival.
+    pub fn of_fields(fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>, date: i64) -> Self {
+        let mut found = Self {
+            etag: None,
+            last_modified: None,
+            date,
+        };
+        for (name, value) in fields {
+            if name.eq_ignore_ascii_case(b"etag") && !value.is_empty() {
+                found.etag.get_or_insert(value);
+            } else if name.eq_ignore_ascii_case(b"last-modified") && found.last_modified.is_none() {
+                found.last_modified = parse_http_date(value);
+            }
+        }
+        found
+    }
+}
+
 impl ResponseValidators<'_> {
+    /// Equal ones mean the same bytes: there is a strong one.
+    pub fn has_strong(&self) -> bool {
+        self.is_same_strongly(self)
+    }
+
     fn strong_etag(&self) -> Option<&[u8]> {
         self.etag
             .filter(|etag| is_entity_tag(etag) && !is_weak(etag))
@@ -256,6 +280,34 @@ mod tests {
             assert_eq!(one.is_same_strongly(&other), strongly, "{one:?} {other:?}");
             assert_eq!(other.is_same_strongly(&one), strongly, "{one:?} {other:?}");
             assert_eq!(one.is_same_weakly(&other), weakly, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn validators_are_read_from_the_first_fields_of_their_names() {
+        let lines: &[(&[u8], &[u8])] = &[
+            (b"etag", b""),
+            (b"ETag", b"\"a\""),
+            (b"ETag", b"\"b\""),
+            (b"Last-Modified", b"never"),
+            (b"last-modified", b"Tue, 14 Nov 2023 22:12:20 GMT"),
+            (b"Last-Modified", b"Tue, 14 Nov 2023 22:13:20 GMT"),
+        ];
+        let found = ResponseValidators::of_fields(lines.iter().copied(), NOW);
+        let expected = ResponseValidators {
+            etag: A.etag,
+            ..dated(60)
+        };
+        assert_eq!(found, expected);
+        assert!(found.has_strong());
+        for (one, is_strong) in [
+            (A, true),
+            (WEAK_A, false),
+            (dated(60), true),
+            (dated(59), false),
+            (NONE, false),
+        ] {
+            assert_eq!(one.has_strong(), is_strong, "{one:?}");
         }
     }
 

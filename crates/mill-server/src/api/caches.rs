@@ -21,7 +21,10 @@ pub(super) fn reset(name: &str, zones: &CacheZones) -> Result<(), ApiError> {
     named(name, zones).map(|zone| zone.reset())
 }
 
-fn named<'z>(wanted: &str, zones: &'z CacheZones) -> Result<&'z Arc<CacheZone>, ApiError> {
+pub(super) fn named<'z>(
+    wanted: &str,
+    zones: &'z CacheZones,
+) -> Result<&'z Arc<CacheZone>, ApiError> {
     let found = zones.iter().find(|zone| name(zone) == wanted);
     found.ok_or(ApiError::CACHE_NOT_FOUND)
 }

@@ -1,7 +1,7 @@
-//! What the API changes: servers of groups, and counters that begin anew.
+//! What the API changes: servers of groups, what caches hold, and counters that begin anew.
 
 use super::error::ApiError;
-use super::{resetting, servers, upstreams};
+use super::{purging, resetting, servers, upstreams};
 use crate::answer::Answer;
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};
@@ -49,6 +49,10 @@ pub(super) fn change<E: Engine>(
         && let Some(done) = resetting::reset(path, request, local)
     {
         return done.map(|()| (Status::NO_CONTENT, None));
+    }
+    if let (b"POST", ["http", "caches", name]) = (request.method_name(), path) {
+        purging::purge(name, content, &request.site.caches, local)?;
+        return Ok((Status::NO_CONTENT, None));
     }
     let (status, (group, done)) = match (request.method_name(), path) {
         (b"POST", ["http", "upstreams", name, "servers"]) => {

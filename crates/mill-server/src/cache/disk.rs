@@ -34,7 +34,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 pub(crate) use keeping::start;
-pub(crate) use purging::{NotPurged, Purge};
 
 /// One folder, for all workers.
 pub(crate) struct Disk {

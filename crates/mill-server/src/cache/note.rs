@@ -3,6 +3,7 @@
 use super::{CacheZone, Kept};
 use mill_http::caching::reuse::ForwardReason;
 use mill_http::caching::storing::WhyNotStored;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// nginx's word for what became of the look-up.
@@ -56,7 +57,7 @@ impl CacheOutcome {
 pub(crate) struct CacheNote {
     pub(crate) zone: Arc<CacheZone>,
     pub(crate) outcome: CacheOutcome,
-    pub(crate) key: Vec<u8>,
+    pub(crate) key: Rc<[u8]>,
     /// The answer that was found, whatever became of it.
     pub(crate) found: Option<Arc<Kept>>,
     /// The zone's purges before it was looked for.
@@ -93,7 +94,7 @@ impl Unstored {
 }
 
 impl CacheNote {
-    pub(crate) const fn new(zone: Arc<CacheZone>, key: Vec<u8>) -> Self {
+    pub(crate) const fn new(zone: Arc<CacheZone>, key: Rc<[u8]>) -> Self {
         Self {
             zone,
             outcome: CacheOutcome::Miss,

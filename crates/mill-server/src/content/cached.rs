@@ -22,6 +22,9 @@ use std::task::{Poll, Waker};
 
 /// All of a content that is whole, without a copy; `None` of one that still arrives.
 pub(crate) fn whole<File>(content: &mill_cache::Content) -> Option<Content<File>> {
+    if let Some(all) = content.in_one() {
+        return Some(Content::bytes(Shared::Common(Arc::clone(all))));
+    }
     let len = content.len()?;
     let mut parts = Vec::new();
     let mut offset = 0;

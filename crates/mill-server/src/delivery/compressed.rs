@@ -1,8 +1,10 @@
 //! Compressed contents that are kept for the next requests.
 //!
 //! nginx compresses a file each time it sends it, which costs many times what sending costs. Here a file up to
-//! `SOURCE_MAX` is compressed whole, once for each state of the file.
+//! `SOURCE_MAX` is compressed whole, once for each state of the file, and an answer that a cache keeps once for all workers
+//! (`cache/compressed.rs`).
 
+use crate::cache::compressed::Original;
 use crate::content::{Content, Part};
 use crate::local::{FileOf, Local};
 use crate::request::Request;
@@ -39,9 +41,16 @@ pub(super) async fn put_in_memory<E: Engine>(
     if len > SOURCE_MAX || request.message.head.method == Method::Head {
         return;
     }
+    let original = match part {
+        Part::Bytes(Shared::Common(bytes), range) if range.len() == bytes.len() => {
+            Original::of(request, bytes, level)
+        }
+        _ => None,
+    };
     let key = response.identity.map(|identity| (identity, level));
     let kept = || key.and_then(|key| local.compressed.borrow().contents.get(&key).cloned());
-    let compressed = match kept() {
+    let of_cache = || original.as_ref()?.find(local).map(Shared::Common);
+    let compressed = match kept().or_else(of_cache) {
         Some(kept) => kept,
         None => {
             let Some(bytes) = uncompressed(part, local).await else {
@@ -53,7 +62,9 @@ pub(super) async fn put_in_memory<E: Engine>(
                 if let Some(key) = key {
                     local.compressed.borrow_mut().insert(key, &compressed);
                 }
-                compressed
+                let original = original.as_ref();
+                let shared = original.and_then(|original| original.keep(&compressed, local));
+                shared.map_or(compressed, Shared::Common)
             })
         }
     };

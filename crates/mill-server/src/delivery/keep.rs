@@ -116,8 +116,8 @@ fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
         && response.status == Status::OK
         && !response.close
         && response.trailers.is_empty()
-        // A generated content is kept only if it depends on a file alone: a listing is not.
-        && (!response.streamed || response.identity.is_some())
+        // A generated content is kept only if it depends on a file, or what a cache has, alone: a listing is not.
+        && (!response.streamed || response.identity.is_some() || request.is_cache_hit())
         && !request.location.connection.keepalive_disable.safari
         && !request.site.mentions.sent_connection
         && request.limit_rate.is_none()

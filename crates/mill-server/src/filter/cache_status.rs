@@ -24,7 +24,7 @@ pub(super) fn apply<E: Engine>(
     let status = CacheStatus {
         cache: name,
         outcome: outcome(note),
-        ttl: found.map(|kept| kept.meta().freshness.ttl(now)),
+        ttl: found.map(|kept| kept.meta().freshness.ttl_told(now)),
         key: None,
         detail: refused.map(|why| why.word().as_bytes()),
     };

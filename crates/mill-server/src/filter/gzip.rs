@@ -41,8 +41,10 @@ pub(super) fn apply<E: Engine>(
 /// Whether the configuration allows this answer to be compressed, whatever the client accepts.
 fn is_worth_it<File>(response: &Response<File>, settings: &GzipSettings) -> bool {
     let is_compressible = match response.content.origin() {
-        Origin::Part(_) | Origin::Source(_) | Origin::Held(_) => true,
-        Origin::Absent | Origin::Parts(_) => false,
+        Origin::Part(_) | Origin::Source(_) | Origin::Held(_) | Origin::Sliced(_) => true,
+        // Several parts here are those of an answer that is kept: multipart/byteranges is made behind this filter.
+        Origin::Parts(_) => true,
+        Origin::Absent => false,
     };
     // nginx applies `gzip_min_length` only to an announced length.
     let is_long_enough = response.streamed

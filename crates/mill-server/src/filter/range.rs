@@ -72,7 +72,7 @@ fn wanted<File>(
     // What is awaited comes once, in its order: nginx gives one range of it too.
     let is_awaited = matches!(
         response.content.origin(),
-        Origin::Source(_) | Origin::Held(_)
+        Origin::Source(_) | Origin::Held(_) | Origin::Sliced(_)
     );
     let max = if response.proxied && is_awaited {
         Some(1)
@@ -95,14 +95,7 @@ fn cut<File: Clone>(
         let mut value = Vec::new();
         emit_content_range(*range, len, &mut value);
         response.push_field("Content-Range", value);
-        if let Origin::Source(_) | Origin::Held(_) = response.content.origin() {
-            response.content.cut_source(*range);
-        } else {
-            response.content = match single(parts(&response.content, *range)) {
-                Ok(part) => Content::part(part),
-                Err(parts) => Content::parts(parts),
-            };
-        }
+        response.content.cut(*range);
         return;
     }
     let content_type = response.content_type.take();
@@ -116,7 +109,7 @@ fn cut<File: Clone>(
         let mut head = Vec::new();
         multipart.emit_part_head(*range, &mut head);
         parts.push(in_memory(head));
-        parts.extend(self::parts(&response.content, *range));
+        parts.extend(response.content.parts_of(*range));
     }
     let mut end = Vec::new();
     multipart.emit_end(&mut end);
@@ -125,56 +118,6 @@ fn cut<File: Clone>(
     let mut value = Vec::new();
     multipart.boundary.emit_content_type(&mut value);
     response.content_type = Some(value.into());
-}
-
-/// A range of the content, which is in one part or, of a cache, in several; nothing of content without ranges.
-fn parts<File: Clone>(content: &Content<File>, range: ByteRange) -> Vec<Part<File>> {
-    let Origin::Parts(all) = content.origin() else {
-        let part = content.only_part();
-        return part
-            .and_then(|part| cut_part(part, range))
-            .into_iter()
-            .collect();
-    };
-    let (mut start, mut found) = (0, Vec::new());
-    for part in all {
-        let end = start + part.len();
-        let of_part = ByteRange {
-            start: range.start.clamp(start, end) - start,
-            end: range.end.clamp(start, end) - start,
-        };
-        found.extend(cut_part(part, of_part).filter(|part| !part.is_empty()));
-        start = end;
-    }
-    found
-}
-
-fn single<File>(mut parts: Vec<Part<File>>) -> Result<Part<File>, Vec<Part<File>>> {
-    match (parts.pop(), parts.is_empty()) {
-        (Some(only), true) => Ok(only),
-        (last, _) => {
-            parts.extend(last);
-            Err(parts)
-        }
-    }
-}
-
-/// A range of bytes or of a file.
-fn cut_part<File: Clone>(part: &Part<File>, range: ByteRange) -> Option<Part<File>> {
-    match part {
-        Part::Bytes(bytes, whole) => {
-            let start = whole
-                .start
-                .saturating_add(usize::try_from(range.start).ok()?);
-            let end = whole.start.saturating_add(usize::try_from(range.end).ok()?);
-            (end <= whole.end).then(|| Part::Bytes(Shared::clone(bytes), start..end))
-        }
-        Part::File { file, offset, .. } => Some(Part::File {
-            file: file.clone(),
-            offset: offset.saturating_add(range.start),
-            len: range.len(),
-        }),
-    }
 }
 
 fn in_memory<File>(bytes: Vec<u8>) -> Part<File> {
@@ -197,7 +140,7 @@ mod tests {
             Origin::Absent => String::new(),
             Origin::Part(part) => text(part),
             Origin::Parts(parts) => parts.iter().map(text).collect(),
-            Origin::Source(_) | Origin::Held(_) => String::from("source"),
+            Origin::Source(_) | Origin::Held(_) | Origin::Sliced(_) => String::from("source"),
         }
     }
 

@@ -139,6 +139,11 @@ impl Freshness {
         self.until = self.until.min(instant);
     }
 
+    /// What it says will never be true again: a cache keeps the answer no longer. Of a file that is not known.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        matches!(self.of, Of::Kept(_)) && !self.is_fresh(now)
+    }
+
     /// The file counts as unchanged, according to `open_file_cache_valid`.
     pub fn is_fresh(&self, now: Instant) -> bool {
         now < self.until

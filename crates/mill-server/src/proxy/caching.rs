@@ -11,6 +11,9 @@ mod fill;
 /// What a change makes useless.
 pub(super) mod invalidate;
 
+/// Answers that become useless together.
+mod groups;
+
 /// What becomes of a server's answer.
 mod keep;
 
@@ -19,6 +22,12 @@ mod look_up;
 
 /// Removing.
 mod purge;
+
+/// Parts of answers.
+pub(crate) mod parts;
+
+/// What is kept is still valid.
+mod renew;
 
 /// The answer made of what is kept.
 mod serve;
@@ -29,19 +38,22 @@ mod update;
 pub(super) use fill::{Filling, ZoneFill};
 pub(super) use keep::Verdict;
 pub(super) use look_up::{LookedUp, look_up};
-pub(super) use serve::{answer as serve_kept, offer_ranges};
+pub(super) use serve::offer_ranges;
 pub(super) use update::NoClient;
 
 use super::target::Target;
+use crate::answer::Answer;
 use crate::cache::note::{CacheNote, CacheOutcome};
-use crate::cache::{CacheZone, Kept, StoredAnswer};
+use crate::cache::{CacheZone, Kept, Purge, StoredAnswer};
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
-use mill_cache::FillTicket;
+use mill_cache::{FillTicket, PurgeMode};
 use mill_config::config::settings::{CacheRules, CacheSettings};
 use mill_http::caching::reuse::StaleReuse;
 use mill_http::field::KnownField;
+use mill_http::status::Status;
 use mill_runtime::engine::Engine;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A request that goes to a server although its location has a cache.
@@ -50,6 +62,7 @@ pub(super) struct Caching {
     zone: Arc<CacheZone>,
     settings: Arc<CacheSettings>,
     rules: CacheRules,
+    key: Rc<[u8]>,
     /// The right to keep the answer; without it the answer is only passed on.
     ticket: Option<FillTicket<StoredAnswer>>,
     /// What is kept and stale, and what it may still be used for.
@@ -88,6 +101,12 @@ impl Question {
         }
     }
 
+    /// Asks for all, whatever we have.
+    pub(super) fn forget_conditions(&mut self) {
+        self.etag = None;
+        self.last_modified = None;
+    }
+
     /// Whether 304 would be an answer to us.
     pub(super) const fn is_conditional(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
@@ -109,6 +128,12 @@ impl Caching {
     }
 }
 
+/// Takes all that is kept for a key away: the answers, and what is kept beside them.
+pub(super) fn forget<E: Engine>(zone: &CacheZone, key: &[u8], local: &Local<E>) {
+    // What the disk refuses is logged.
+    let _ = zone.purge(Purge::Key(key), PurgeMode::Remove, local);
+}
+
 /// nginx: fields that are not passed on where there is a cache.
 const CONDITIONS: u64 = KnownField::IfMatch.bit()
     | KnownField::IfModifiedSince.bit()
@@ -124,12 +149,18 @@ fn note(request: &mut Request, change: impl FnOnce(&mut CacheNote)) {
     }
 }
 
-/// A server has said that what is kept is still valid: this is how it is kept on.
-pub(super) fn note_renewed(kept: &Arc<Kept>, request: &mut Request) {
+/// Answers with what a server has said to be still valid, as it is kept on.
+pub(super) fn serve_renewed<E: Engine>(
+    kept: &Arc<Kept>,
+    target: &Target,
+    request: &mut Request,
+    local: &Local<E>,
+) -> AnswerOf<E> {
     note(request, |note| {
         note.outcome = CacheOutcome::Revalidated;
         note.found = Some(Arc::clone(kept));
     });
+    serve::answer(kept, target, request, local).unwrap_or(Answer::Status(Status::BAD_GATEWAY))
 }
 
 /// Answers with something stale, for servers have failed.
@@ -140,7 +171,7 @@ pub(super) fn serve_stale<E: Engine>(
     local: &Local<E>,
 ) -> AnswerOf<E> {
     set_outcome(request, CacheOutcome::Stale);
-    serve::answer(kept, target, request, local)
+    serve::answer(kept, target, request, local).unwrap_or(Answer::Status(Status::BAD_GATEWAY))
 }
 
 fn set_outcome(request: &mut Request, outcome: CacheOutcome) {

@@ -171,11 +171,34 @@ impl<E: Engine> Proxying<'_, E> {
         Answer::Response(response)
     }
 
+    /// Whether it is a 304 that validates nothing of what is kept.
+    pub(super) fn is_of_another(&self, answered: &Answered<E>) -> bool {
+        let now = self.local.scheduler.wall_clock().seconds;
+        let caching = self.caching.as_ref();
+        caching
+            .is_some_and(|caching| caching.is_of_another(&answered.head, &self.trace.fields(), now))
+    }
+
+    /// The same server may be asked again, without conditions.
+    pub(super) fn ask_again(&mut self, answered: Answered<E>) {
+        let Answered {
+            mut connection,
+            head,
+        } = answered;
+        let now = self.local.scheduler.now();
+        self.trace.answered(head.head.status, now);
+        connection.selected().answered(head.head.status, now);
+        self.leave(connection, head.body.is_complete());
+        if let Some(caching) = &mut self.caching {
+            caching.question.forget_conditions();
+        }
+        self.tried.forget_last();
+    }
+
     /// What is kept goes to the client in the place of an answer with this status.
     fn answer_instead(&self, kept: &Arc<Kept>, status: u16, request: &mut Request) -> AnswerOf<E> {
         if Status(status) == Status::NOT_MODIFIED {
-            caching::note_renewed(kept, request);
-            return caching::serve_kept(kept, &self.target, request, self.local);
+            return caching::serve_renewed(kept, &self.target, request, self.local);
         }
         caching::serve_stale(kept, &self.target, request, self.local)
     }

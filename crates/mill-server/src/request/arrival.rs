@@ -217,6 +217,8 @@ impl Request {
             kept_content: None,
             upstream: None,
             cached: None,
+            slice: None,
+            slice_under_way: None,
             visit: None,
             content_received: Cell::new(0),
             sent: Sent::default(),

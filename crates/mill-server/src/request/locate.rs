@@ -125,6 +125,8 @@ pub(super) fn redirect_internally<E: Engine>(
     request.internal = true;
     request.uri_is_as_sent = false;
     request.alias_takes_uri = false;
+    request.slice = None;
+    request.slice_under_way = None;
     ControlFlow::Continue(())
 }
 
@@ -153,6 +155,8 @@ pub(super) fn enter_named<E: Engine>(
         return ControlFlow::Break(Answer::Status(Status::INTERNAL_SERVER_ERROR));
     }
     request.internal = true;
+    request.slice = None;
+    request.slice_under_way = None;
     enter(location, request);
     log_found(location, request, local);
     ControlFlow::Continue(())

@@ -15,7 +15,7 @@ pub(super) fn value<'a>(
     let of_found = |known| note.found.as_ref()?.meta().field(known).map(Cow::Borrowed);
     match variable {
         Variable::UpstreamCacheStatus => Some(note.outcome.word().as_bytes().into()),
-        Variable::UpstreamCacheKey => Some(note.key.as_slice().into()),
+        Variable::UpstreamCacheKey => Some((&*note.key).into()),
         Variable::UpstreamCacheAge => {
             let found = note.found.as_ref().filter(|_| note.outcome.is_of_cache())?;
             let age = found.meta().freshness.age(now);

@@ -18,7 +18,6 @@
 //!
 //! Handlers and filters add their own: missing index files, conditions, ranges, `expires`.
 
-use crate::cache::note::CacheOutcome;
 use crate::request::Request;
 use mill_config::config::Variable;
 
@@ -35,8 +34,7 @@ fn is_of_hit(variable: &Variable, request: &Request) -> bool {
         variable,
         Variable::UpstreamCacheStatus | Variable::UpstreamCacheKey
     );
-    let note = request.cached.as_ref();
-    says && note.is_some_and(|note| note.outcome == CacheOutcome::Hit)
+    says && request.is_cache_hit()
 }
 
 /// Whether a variable has the same value for every request with the same key and configuration. A user variable counts

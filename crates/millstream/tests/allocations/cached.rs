@@ -37,3 +37,21 @@ fn an_answer_that_is_kept_allocates_nothing() {
         }
     }
 }
+
+#[test]
+fn a_hit_that_is_not_kept_ready_allocates_its_key_and_what_is_noted_of_it() {
+    for (len, directives, expected) in [
+        // Too long to be kept ready.
+        (1_000_000, "", 2),
+        (1_000_000, "proxy_cache_key $uri$is_args$args;", 2),
+        // It depends on more than the requests that a kept one answers.
+        (1000, "add_header X-Agent $http_user_agent;", 3),
+    ] {
+        let least = least(len, directives);
+        assert_eq!(
+            least,
+            expected * u64::from(REQUESTS),
+            "{len} bytes, {directives}"
+        );
+    }
+}

@@ -100,6 +100,7 @@ subjects! {
     charset
     proxy_requests
     caching
+    slices
     proxy_answers
     proxy_faults
     proxy_groups

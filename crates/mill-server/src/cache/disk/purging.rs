@@ -1,8 +1,9 @@
-//! Purges of a zone: each is a file until no file is left that it concerns, so that what it removed does not come back
-//! with another process.
+//! Purges outlive the process: each is a file until no file is left that it concerns, so that what it removed does not come
+//! back with another process.
 
 use super::{Disk, PURGES, State, wake};
-use crate::cache::{CacheZone, StoredAnswer};
+use crate::cache::StoredAnswer;
+use crate::cache::purging::{NotPurged, Purge, purge_memory};
 use crate::local::Local;
 use crate::log::{Errno, Text};
 use mill_cache::disk::{DiskName, DiskPurge};
@@ -11,77 +12,13 @@ use mill_config::config::LogLevel;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{FileError, Files, Visibility};
 
-/// What is to be purged.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Purge<'a> {
-    All,
-    /// What is kept under this key.
-    Key(&'a [u8]),
-    /// All whose key begins so.
-    Prefix(&'a [u8]),
-    Tag(&'a [u8]),
-}
-
-/// Why a purge is not done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotPurged {
-    /// Too many by prefix are not carried out yet.
-    TooMany,
-    /// Memory is purged; what is on disk may come back when the process ends before it is removed.
-    Unwritten,
-}
-
-impl CacheZone {
-    /// Purges, in effect when it returns, also for what a fill under way brings.
-    ///
-    /// # Errors
-    /// If a limit or the disk forbids it.
-    pub(crate) fn purge<E: Engine>(
-        &self,
-        purge: Purge<'_>,
-        mode: PurgeMode,
-        local: &Local<E>,
-    ) -> Result<(), NotPurged> {
-        let zone = self.store(local);
-        match self.disk(local) {
-            None => purge_memory(zone, purge, mode),
-            Some(disk) => disk.purge(purge, mode, zone, local),
-        }
-    }
-}
-
-fn purge_memory(
-    zone: &Zone<StoredAnswer>,
-    purge: Purge<'_>,
-    mode: PurgeMode,
-) -> Result<(), NotPurged> {
-    match purge {
-        Purge::All => zone.purge_all(mode),
-        Purge::Key(key) => {
-            // A longer key is never kept.
-            if let Ok(key) = zone.key(key) {
-                zone.purge_key(key, mode);
-            }
-        }
-        Purge::Prefix(prefix) => {
-            let prefix = prefix.to_vec();
-            let begins = move |key: &[u8]| key.starts_with(&prefix);
-            let purged = zone.purge_matching(Box::new(begins), mode);
-            return purged.map_err(|_| NotPurged::TooMany);
-        }
-        Purge::Tag(tag) => {
-            zone.purge_tag(tag, mode);
-        }
-    }
-    Ok(())
-}
-
 impl Purge<'_> {
     fn on_disk(self) -> DiskPurge {
         match self {
             Self::All => DiskPurge::All,
             Self::Key(key) => DiskPurge::Key(DiskName::hash_of(key)),
             Self::Prefix(prefix) => DiskPurge::Prefix(prefix.into()),
+            Self::Host(host) => DiskPurge::Host(host.into()),
             Self::Tag(tag) => DiskPurge::Tag(tag.into()),
         }
     }
@@ -89,7 +26,7 @@ impl Purge<'_> {
 
 impl Disk {
     /// All of it happens under the lock: a file that has a greater number is written by what sees memory purged.
-    fn purge<E: Engine>(
+    pub(in crate::cache) fn purge<E: Engine>(
         &self,
         purge: Purge<'_>,
         mode: PurgeMode,
@@ -123,7 +60,7 @@ impl Disk {
         let gone = match purge {
             DiskPurge::All => self.index.clear(),
             DiskPurge::Key(hash) => self.index.remove_key(*hash),
-            DiskPurge::Prefix(_) | DiskPurge::Tag(_) => return,
+            DiskPurge::Prefix(_) | DiskPurge::Host(_) | DiskPurge::Tag(_) => return,
         };
         state.leaving.extend(gone);
     }

@@ -3,11 +3,10 @@
 
 use super::super::target::Target;
 use super::look_up::Looking;
-use crate::cache::disk::Purge;
+use super::{forget, groups};
 use crate::local::Local;
 use crate::request::Request;
 use crate::variables;
-use mill_cache::PurgeMode;
 use mill_config::config::Variable;
 use mill_config::config::settings::CacheRules;
 use mill_http::caching::invalidation::{invalidated_targets, invalidates};
@@ -44,7 +43,16 @@ pub(in crate::proxy) fn by_answer<E: Engine>(
         query,
     };
     let mut targets = invalidated_targets(&base, location, content_location(fields, bytes));
-    targets.push(own);
+    targets.push(own.clone());
+    let origin = groups::origin(request, local);
+    if let Some(mut own) = request.for_target(&own, local) {
+        if let Some(looking) = Looking::begin(target, &mut own, local) {
+            let lines = fields.iter();
+            let lines = lines.map(|field| (field.name.of(bytes), field.value.of(bytes)));
+            groups::invalidate(&looking, &origin, lines, local);
+        }
+        local.put_request(own);
+    }
     for changed in targets {
         remove(&changed, target, request, local);
     }
@@ -55,9 +63,7 @@ fn remove<E: Engine>(changed: &[u8], target: &Target, request: &Request, local: 
         return;
     };
     if let Some(looking) = Looking::begin(target, &mut other, local) {
-        let purge = Purge::Key(&looking.key);
-        // What the disk refuses is logged.
-        let _ = looking.zone.purge(purge, PurgeMode::Remove, local);
+        forget(&looking.zone, &looking.key, local);
     }
     local.put_request(other);
 }

@@ -2,14 +2,13 @@
 
 use super::super::answer::AnswerHead;
 use super::super::fault::Fault;
-use super::{Caching, ZoneFill, note};
-use crate::cache::disk::Purge;
+use super::{Caching, ZoneFill, groups, note, parts};
 use crate::cache::note::Unstored;
 use crate::cache::{self, Kept, StoredAnswer};
 use crate::local::Local;
 use crate::proxy::caching::look_up::is_any_true;
 use crate::request::Request;
-use mill_cache::{Arrival, ContentReader, PurgeMode};
+use mill_cache::{Arrival, Claim, ContentReader, PurgeMode};
 use mill_config::config::settings::{
     CacheRules, IgnoredFields as Ignored, NextUpstream, PassSettings,
 };
@@ -20,7 +19,7 @@ use mill_http::caching::nginx_validity::{
 use mill_http::caching::request_directives::RequestDirectives;
 use mill_http::caching::response_directives::ResponseDirectives;
 use mill_http::caching::reuse::{Reuse, ReuseRules, may_reuse};
-use mill_http::caching::stored_fields::{StoredFields, updated_fields};
+use mill_http::caching::stored_fields::StoredFields;
 use mill_http::caching::storing::{
     RequestFacts, ResponseFacts, StoringRules, WhyNotStored, may_store,
 };
@@ -28,7 +27,8 @@ use mill_http::caching::tags::{TagForm, Tags};
 use mill_http::caching::targeted::targeted_directives;
 use mill_http::caching::vary::Vary;
 use mill_http::field::{Field, KnownField};
-use mill_http::h1::response::ResponseHead;
+use mill_http::h1::response::{Framing, ResponseHead};
+use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
@@ -44,14 +44,22 @@ pub(in crate::proxy) enum Verdict {
 }
 
 /// The head of an answer.
-struct Said<'a> {
-    head: &'a ResponseHead,
+pub(super) struct Said<'a> {
+    pub(super) head: &'a ResponseHead,
     bytes: &'a [u8],
     fields: &'a [Field],
 }
 
-impl Said<'_> {
-    fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+impl<'a> Said<'a> {
+    pub(super) fn new(answer: &'a AnswerHead, fields: &'a [Field]) -> Self {
+        Self {
+            head: &answer.head,
+            bytes: &answer.bytes,
+            fields,
+        }
+    }
+
+    pub(super) fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         let fields = self.fields.iter();
         fields.map(|field| (field.name.of(self.bytes), field.value.of(self.bytes)))
     }
@@ -67,11 +75,7 @@ impl Caching {
         request: &mut Request,
         local: &Local<E>,
     ) -> Verdict {
-        let said = Said {
-            head: &answer.head,
-            bytes: &answer.bytes,
-            fields,
-        };
+        let said = Said::new(answer, fields);
         let status = answer.head.status;
         if status == Status::NOT_MODIFIED.0
             && self.question.is_conditional()
@@ -81,6 +85,12 @@ impl Caching {
         }
         if let Some(kept) = self.stale_for(NextUpstream::status(status), request, local) {
             return Verdict::Instead(kept);
+        }
+        if request.method == Method::Head && !self.question.as_get {
+            self.heed_head(&said, request, local);
+        }
+        if status == Status::PARTIAL_CONTENT.0 && self.rules == CacheRules::Rfc9111 {
+            return self.judge_part(&said, request, local);
         }
         let stored = match self.ticket {
             None => return Verdict::Pass,
@@ -95,12 +105,70 @@ impl Caching {
             note.storing = Some(stored.as_ref().map(|_| ()).map_err(|why| *why));
         });
         match stored {
-            Ok(stored) => Verdict::Keep(Box::new(stored), Self::tags(&said, request)),
+            Ok(stored) => {
+                let tags = self.tags(stored.lines(), request, local);
+                Verdict::Keep(Box::new(stored), tags)
+            }
             Err(_) => {
                 self.give_up_ticket();
                 Verdict::Pass
             }
         }
+    }
+
+    /// A part is kept as one, beside what is kept of the whole: those that wait for the whole ask for that.
+    fn judge_part<E: Engine>(
+        &mut self,
+        said: &Said<'_>,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Verdict {
+        drop(self.ticket.take());
+        let is_asked = request.method == Method::Get;
+        if !is_asked || is_any_true(&self.settings.no_cache.clone(), request, local) {
+            return Verdict::Pass;
+        }
+        let stored = self.stored_part(said, request, local).and_then(|stored| {
+            let store = self.zone.store(local);
+            let key = parts::key_of(&self.key);
+            match store
+                .key(&key)
+                .map(|key| store.claim(key, cache::now(local)))
+            {
+                Ok(Claim::Fill(ticket)) => {
+                    self.ticket = Some(ticket);
+                    Ok(stored)
+                }
+                // The same part, or another one, is on its way.
+                _ => Err(Unstored::By(WhyNotStored::Partial)),
+            }
+        });
+        note(request, |note| {
+            note.storing = Some(stored.as_ref().map(|_| ()).map_err(|why| *why));
+        });
+        match stored {
+            Ok(stored) => {
+                let tags = self.tags(stored.lines(), request, local);
+                Verdict::Keep(Box::new(stored), tags)
+            }
+            Err(_) => Verdict::Pass,
+        }
+    }
+
+    /// RFC 9111 3.3, 3.4.
+    fn stored_part<E: Engine>(
+        &self,
+        said: &Said<'_>,
+        request: &Request,
+        local: &Local<E>,
+    ) -> Result<StoredAnswer, Unstored> {
+        let stored = self.stored_by_rfc(said, true, request, local)?;
+        let place = parts::place(said.lines(), &stored).filter(|place| {
+            let len = place.range.len();
+            !matches!(said.head.framing, Framing::Length(announced) if announced != len)
+        });
+        let place = place.ok_or(Unstored::By(WhyNotStored::Partial))?;
+        Ok(stored.of_part(place))
     }
 
     /// Something stale that may be sent because servers have failed so.
@@ -161,9 +229,9 @@ impl Caching {
         local: &Local<E>,
     ) -> Result<StoredAnswer, Unstored> {
         let now = local.scheduler.wall_clock().seconds;
-        let vary = self.vary(said, settings);
-        let status = Status(said.head.status);
         if self.rules == CacheRules::Nginx {
+            let vary = Self::nginx_vary(said, settings);
+            let status = Status(said.head.status);
             let validity = self.nginx_validity(status, said.lines(), settings, now);
             let validity = validity.map_err(Unstored::By)?;
             let freshness = Freshness::of_nginx(status, said.lines(), &validity, now);
@@ -172,9 +240,22 @@ impl Caching {
                 *said.head, said.bytes, lines, freshness, vary, request,
             ));
         }
+        self.stored_by_rfc(said, false, request, local)
+    }
+
+    fn stored_by_rfc<E: Engine>(
+        &self,
+        said: &Said<'_>,
+        is_part: bool,
+        request: &Request,
+        local: &Local<E>,
+    ) -> Result<StoredAnswer, Unstored> {
+        let now = local.scheduler.wall_clock().seconds;
+        let vary = Vary::of_fields(said.lines());
+        let status = Status(said.head.status);
         let directives = directives_of(said, request);
         let freshness = self.rfc_freshness(status, said.lines(), &directives, now);
-        self.rfc_may_store(&directives, &freshness, &vary, request)
+        self.rfc_may_store((&directives, is_part), &freshness, &vary, request)
             .map_err(Unstored::By)?;
         let filter = StoredFields::of_response(said.lines(), &directives);
         let lines = said.lines().filter(|(name, _)| filter.keeps(name));
@@ -184,9 +265,9 @@ impl Caching {
     }
 
     /// RFC 9111 3.
-    fn rfc_may_store(
+    pub(super) fn rfc_may_store(
         &self,
-        directives: &ResponseDirectives,
+        (directives, is_part): (&ResponseDirectives, bool),
         freshness: &Freshness,
         vary: &Vary,
         request: &Request,
@@ -202,26 +283,24 @@ impl Caching {
                 directives,
                 freshness,
                 vary,
-                is_single_range: false,
+                is_single_range: is_part,
             },
             StoringRules {
-                stores_parts: false,
+                stores_parts: is_part,
                 uses_stale: self.settings.use_stale != NextUpstream::OFF,
                 ignores_request_directives: false,
             },
         )
     }
 
-    fn vary(&self, said: &Said<'_>, settings: &PassSettings) -> Vary {
-        let is_ignored =
-            self.rules == CacheRules::Nginx && settings.ignore_headers.contains(Ignored::VARY);
-        match is_ignored {
+    fn nginx_vary(said: &Said<'_>, settings: &PassSettings) -> Vary {
+        match settings.ignore_headers.contains(Ignored::VARY) {
             true => Vary::None,
             false => Vary::of_fields(said.lines()),
         }
     }
 
-    fn nginx_validity<'a>(
+    pub(super) fn nginx_validity<'a>(
         &self,
         status: Status,
         lines: impl Iterator<Item = (&'a [u8], &'a [u8])>,
@@ -248,7 +327,7 @@ impl Caching {
         configured.into_iter().collect()
     }
 
-    fn rfc_freshness<'a>(
+    pub(super) fn rfc_freshness<'a>(
         &self,
         status: Status,
         lines: impl Iterator<Item = (&'a [u8], &'a [u8])>,
@@ -266,94 +345,34 @@ impl Caching {
         Freshness::of_response(status, lines, directives, times, rules)
     }
 
-    /// What is kept is still valid (304): it is kept on, as fresh as that says. `None` if the zone has lost it.
-    fn renew<E: Engine>(
-        &mut self,
-        said: &Said<'_>,
-        settings: &PassSettings,
-        request: &Request,
-        local: &Local<E>,
-    ) -> Option<Arc<Kept>> {
-        let (kept, _) = self.stale.as_ref()?;
-        let old = kept.meta();
-        let now = local.scheduler.wall_clock().seconds;
-        let status = Status(old.head.status);
-        let stored = if self.rules == CacheRules::Nginx {
-            let said_now = self.nginx_validity_said(said, settings, now);
-            let validity = match said_now {
-                Some(validity) => Ok(validity),
-                None => self.nginx_validity(status, old.lines(), settings, now),
-            };
-            let freshness = match validity {
-                Ok(validity) => Freshness::of_nginx(status, old.lines(), &validity, now),
-                Err(_) => old.freshness,
-            };
-            let vary = Vary::of_fields(old.lines());
-            StoredAnswer::new(old.head, &old.bytes, old.lines(), freshness, vary, request)
-        } else {
-            let directives = directives_of(said, request);
-            let before: Vec<_> = old.lines().collect();
-            let update: Vec<_> = said.lines().collect();
-            let lines = updated_fields(&before, &update, &directives);
-            let directives = ResponseDirectives::of_fields(lines.iter().copied());
-            let freshness = self.rfc_freshness(status, lines.iter().copied(), &directives, now);
-            let vary = Vary::of_fields(lines.iter().copied());
-            let may_stay = self.rfc_may_store(&directives, &freshness, &vary, request);
-            if may_stay.is_err() {
-                // It answers this request, which has validated it, and no other.
-                self.forget(kept, local);
-                let kept = Arc::clone(kept);
-                self.give_up_ticket();
-                return Some(kept);
-            }
-            let lines = lines.iter().copied();
-            StoredAnswer::new(old.head, &old.bytes, lines, freshness, vary, request)
-        };
-        let ticket = self.ticket.take()?;
-        let tags: Vec<&[u8]> = kept.tags().collect();
-        let arrival = Arrival {
-            meta: stored,
-            tags: &tags,
-            length: None,
-            length_max: u64::MAX,
-            now: cache::now(local),
-        };
-        let renewed = ticket.refresh(kept, arrival);
-        self.zone.stored(&renewed, local);
-        Some(renewed)
-    }
-
-    /// Takes all that is kept for the key of an answer away.
-    fn forget<E: Engine>(&self, kept: &Kept, local: &Local<E>) {
-        // What the disk refuses is logged.
-        let _ = self
-            .zone
-            .purge(Purge::Key(kept.key()), PurgeMode::Remove, local);
-    }
-
-    /// What the fields of a 304 themselves say, in nginx's way.
-    fn nginx_validity_said(
-        &self,
-        said: &Said<'_>,
-        settings: &PassSettings,
-        now: i64,
-    ) -> Option<NginxValidity> {
-        let validity = self.nginx_validity(Status(said.head.status), said.lines(), settings, now);
-        validity
-            .ok()
-            .filter(|validity| validity.source.is_explicit())
-    }
-
     /// The tags by which it can be purged: what the fields of `cache_tags` have, divided by blanks unless another form is
-    /// known of their name.
-    fn tags(said: &Said<'_>, request: &Request) -> Tags {
+    /// known of their name; and its groups under the RFC's rules.
+    pub(super) fn tags<'a, E: Engine>(
+        &self,
+        lines: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Tags {
         let names = &request.location.caching.tags;
         let is_named = |name: &[u8]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
         let mut tags = Tags::default();
-        for (name, value) in said.lines().filter(|(name, _)| is_named(name)) {
+        for (name, value) in lines.clone().filter(|(name, _)| is_named(name)) {
             tags.add(TagForm::of_field(name).unwrap_or(TagForm::Blanks), value);
         }
+        if self.rules == CacheRules::Rfc9111 {
+            groups::add(lines, request, local, &mut tags);
+        }
         tags
+    }
+
+    /// The whole is newer than parts of it.
+    fn forget_parts<E: Engine>(&self, local: &Local<E>) {
+        let store = self.zone.store(local);
+        if let Ok(parts) = store.key(&parts::key_of(&self.key))
+            && store.find(parts, |_| true).is_some()
+        {
+            store.purge_related(parts, PurgeMode::Remove);
+        }
     }
 
     /// Opens the answer in the zone; its content follows. `None` where the zone does not take it.
@@ -373,20 +392,35 @@ impl Caching {
         }
         let ticket = self.ticket.take()?;
         let tags: Vec<&[u8]> = tags.tags.iter().map(|tag| &**tag).collect();
-        let arrival = Arrival {
-            meta: stored,
+        let arrival = |meta: StoredAnswer, length| Arrival {
+            meta,
             tags: &tags,
-            length: len,
+            length,
             length_max: most,
             now: cache::now(local),
         };
-        let (fill, reader) = ticket.start(arrival, |kept| kept.fits(request));
+        let started = match stored.place {
+            Some(place) => {
+                let new = stored.clone();
+                let is_replaced = |kept: &StoredAnswer| {
+                    kept.fits(request) && parts::is_replaced(kept, (place, &new))
+                };
+                ticket.start(arrival(stored, Some(place.range.len())), is_replaced)
+            }
+            None => {
+                if self.rules == CacheRules::Rfc9111 {
+                    self.forget_parts(local);
+                }
+                ticket.start(arrival(stored, len), |kept| kept.fits(request))
+            }
+        };
+        let (fill, reader) = started;
         Some((ZoneFill::new(fill, Arc::clone(&self.zone)), reader))
     }
 }
 
 /// The directives that count: those of the first targeted field that there is (RFC 9213), else `Cache-Control`.
-fn directives_of(said: &Said<'_>, request: &Request) -> ResponseDirectives {
+pub(super) fn directives_of(said: &Said<'_>, request: &Request) -> ResponseDirectives {
     let targets = &request.location.caching.targeted;
     let targets: Vec<&[u8]> = targets.iter().map(|name| &**name).collect();
     targeted_directives(said.lines(), &targets)

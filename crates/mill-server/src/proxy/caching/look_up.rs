@@ -1,7 +1,7 @@
 //! What is kept for a request, and else which request asks a server.
 
 use super::super::target::Target;
-use super::{Caching, Question, purge, serve, update};
+use super::{Caching, Question, parts, purge, serve, update};
 use crate::answer::Answer;
 use crate::cache::note::{CacheNote, CacheOutcome};
 use crate::cache::{self, CacheZone, Kept, StoredAnswer, field_lines};
@@ -22,7 +22,9 @@ use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
+use std::cell::Cell;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -51,9 +53,10 @@ pub(in crate::proxy) async fn look_up<X: Exchange>(
     if !looking.settings.takes_method(request.method_name()) {
         return LookedUp::Uncached;
     }
-    let (zone, key) = (Arc::clone(&looking.zone), looking.key.clone());
+    let (zone, key) = (Arc::clone(&looking.zone), Rc::clone(&looking.key));
     request.cached = Some(Box::new(CacheNote::new(zone, key)));
-    if is_any_true(&looking.settings.bypass.clone(), request, local) {
+    let settings = Arc::clone(&looking.settings);
+    if is_any_true(&settings.bypass, request, local) {
         return looking.bypass(request, local);
     }
     match looking.find(target, exchange, request, local).await {
@@ -67,7 +70,7 @@ pub(super) struct Looking {
     pub(super) zone: Arc<CacheZone>,
     pub(super) settings: Arc<CacheSettings>,
     pub(super) rules: CacheRules,
-    pub(super) key: Vec<u8>,
+    pub(super) key: Rc<[u8]>,
     directives: RequestDirectives,
     ticket: Option<FillTicket<StoredAnswer>>,
     stale: Option<(Arc<Kept>, Option<StaleReuse>)>,
@@ -75,6 +78,8 @@ pub(super) struct Looking {
     passes_range: bool,
     /// The zone's folder was looked into, or has nothing.
     is_disk_tried: bool,
+    /// Something is kept, and nothing of it is for requests with such fields (`Vary`).
+    has_others: bool,
 }
 
 /// What one look has found.
@@ -127,11 +132,14 @@ impl Looking {
             }
         };
         let zone = Arc::clone(request.site.caches.zone(index)?);
-        let key = match &settings.key {
-            Some(template) => variables::evaluate(template, request, local),
-            None if protocol == PassProtocol::Http => default_key(target, request),
-            None => Vec::new(),
-        };
+        let mut text = local.take_buffer();
+        match &settings.key {
+            Some(template) => variables::append(template, request, local, &mut text),
+            None if protocol == PassProtocol::Http => emit_default_key(target, request, &mut text),
+            None => {}
+        }
+        let key = Rc::from(text.as_slice());
+        local.put_buffer(text);
         Some(Self {
             zone,
             rules: location.caching.rules,
@@ -142,6 +150,7 @@ impl Looking {
             stale: None,
             passes_range: false,
             is_disk_tried: false,
+            has_others: false,
         })
     }
 
@@ -183,12 +192,20 @@ impl Looking {
         }
     }
 
-    fn kept<E: Engine>(&self, request: &mut Request, local: &Local<E>) -> Option<Arc<Kept>> {
+    fn kept<E: Engine>(&mut self, request: &mut Request, local: &Local<E>) -> Option<Arc<Kept>> {
         let store = self.zone.store(local);
         let key = store.key(&self.key).ok()?;
         // A purge by another worker that comes behind this makes what is kept ready of the answer look old.
         let generation = store.generation();
-        let kept = store.look_up(key, cache::now(local), |stored| stored.fits(request))?;
+        let is_any = Cell::new(false);
+        let kept = store.look_up(key, cache::now(local), |stored| {
+            is_any.set(true);
+            stored.fits(request)
+        });
+        let Some(kept) = kept else {
+            self.has_others = is_any.get();
+            return None;
+        };
         super::note(request, |note| {
             note.found = Some(Arc::clone(&kept));
             note.generation = generation;
@@ -231,11 +248,16 @@ impl Looking {
                 Claim::Wait(_) | Claim::Pass => return None,
             };
             match self.wait(waiting, begun, exchange, local).await {
-                Waited::Stored(kept) if kept.meta().fits(request) => {
-                    return Some(answer_collapsed(&kept, target, request, local));
+                Waited::Stored(kept) if kept.is_current() && kept.meta().fits(request) => {
+                    let answer = answer_collapsed(&kept, target, request, local);
+                    if answer.is_some() {
+                        return answer;
+                    }
                 }
-                Waited::Again => {}
-                Waited::Stored(_) | Waited::Alone => return None,
+                Waited::Stored(kept) if kept.is_current() => return None,
+                // It was not for long: purged, or too large.
+                Waited::Stored(_) | Waited::Again => {}
+                Waited::Alone => return None,
                 Waited::ClientGone => {
                     request.sent.status = CLIENT_CLOSED_REQUEST.0;
                     return Some(Answer::Close);
@@ -256,12 +278,15 @@ impl Looking {
             if self.may_be_on_disk(local) {
                 return Looked::OnDisk;
             }
-            return self.miss(request);
+            return self.miss(target, request, local);
         };
         match self.judge(&kept, local) {
             Judgement::Now(outcome) => {
                 super::set_outcome(request, outcome);
-                Looked::Answered(serve::answer(&kept, target, request, local))
+                match serve::answer(&kept, target, request, local) {
+                    Some(answer) => Looked::Answered(answer),
+                    None => self.miss(target, request, local),
+                }
             }
             Judgement::Unavailable => Looked::Answered(unavailable(request)),
             Judgement::WhileUpdating(reuse) => self
@@ -297,9 +322,26 @@ impl Looking {
         }
     }
 
-    fn miss<E: Engine>(&mut self, request: &mut Request) -> Looked<E> {
+    fn miss<E: Engine>(
+        &mut self,
+        target: &Target,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Looked<E> {
+        let mut reason = match self.has_others {
+            true => ForwardReason::VaryMiss,
+            false => ForwardReason::UriMiss,
+        };
+        if self.follows_rfc() {
+            match parts::answer(self, target, request, local) {
+                parts::Found::Answered(answer) => return Looked::Answered(answer),
+                parts::Found::Incomplete => reason = ForwardReason::Partial,
+                parts::Found::Nothing => {}
+            }
+        }
         super::note(request, |note| {
-            note.forwarded = Some(ForwardReason::UriMiss);
+            note.outcome = CacheOutcome::Miss;
+            note.forwarded = Some(reason);
         });
         if self.follows_rfc() && self.directives.only_if_cached {
             return Looked::Answered(unavailable(request));
@@ -312,7 +354,7 @@ impl Looking {
         }
     }
 
-    fn judge<E: Engine>(&self, kept: &Kept, local: &Local<E>) -> Judgement {
+    fn reuse<E: Engine>(&self, stored: &StoredAnswer, local: &Local<E>) -> Reuse {
         let is_nginx = !self.follows_rfc();
         let use_stale = self.settings.use_stale;
         let rules = ReuseRules {
@@ -322,7 +364,16 @@ impl Looking {
             uses_stale_on_error: use_stale != NextUpstream::OFF,
         };
         let now = local.scheduler.wall_clock().seconds;
-        let reuse = may_reuse(&kept.meta().freshness, &self.directives, now, rules);
+        may_reuse(&stored.freshness, &self.directives, now, rules)
+    }
+
+    /// Whether it answers, and no server is asked.
+    pub(super) fn finds_fresh<E: Engine>(&self, stored: &StoredAnswer, local: &Local<E>) -> bool {
+        matches!(self.reuse(stored, local), Reuse::Fresh { .. })
+    }
+
+    fn judge<E: Engine>(&self, kept: &Kept, local: &Local<E>) -> Judgement {
+        let reuse = self.reuse(kept.meta(), local);
         if kept.is_invalidated() {
             return Judgement::Ask(ForwardReason::Stale, None);
         }
@@ -351,7 +402,7 @@ impl Looking {
             Claim::Fill(ticket) => ticket,
             Claim::Wait(_) | Claim::Pass => {
                 super::set_outcome(request, CacheOutcome::Updating);
-                return Some(serve::answer(kept, target, request, local));
+                return serve::answer(kept, target, request, local);
             }
         };
         self.stale = Some((Arc::clone(kept), Some(reuse)));
@@ -359,7 +410,7 @@ impl Looking {
         if self.settings.background_update || self.follows_rfc() {
             update::start(self, request, local);
             super::set_outcome(request, CacheOutcome::Stale);
-            return Some(serve::answer(kept, target, request, local));
+            return serve::answer(kept, target, request, local);
         }
         super::note(request, |note| {
             note.outcome = CacheOutcome::Expired;
@@ -418,6 +469,7 @@ impl Looking {
         if let Some((kept, _)) = &self.stale
             && (self.settings.revalidate || self.follows_rfc())
             && self.ticket.is_some()
+            && !has_content(request)
         {
             let field = |known| kept.meta().field(known).map(Box::from);
             question.etag = field(KnownField::ETag);
@@ -427,6 +479,7 @@ impl Looking {
             zone: self.zone,
             settings: self.settings,
             rules: self.rules,
+            key: self.key,
             ticket: self.ticket,
             stale: self.stale,
             asked_at: local.scheduler.wall_clock().seconds,
@@ -440,12 +493,13 @@ impl Looking {
             zone: Arc::clone(&self.zone),
             settings: Arc::clone(&self.settings),
             rules: self.rules,
-            key: self.key.clone(),
+            key: Rc::clone(&self.key),
             directives: RequestDirectives::default(),
             ticket: Some(self.ticket.take()?),
             stale: self.stale.take(),
             passes_range: false,
             is_disk_tried: false,
+            has_others: false,
         })
     }
 }
@@ -466,14 +520,21 @@ fn answer_collapsed<E: Engine>(
     target: &Target,
     request: &mut Request,
     local: &Local<E>,
-) -> AnswerOf<E> {
+) -> Option<AnswerOf<E>> {
+    let answer = serve::answer(kept, target, request, local)?;
     super::note(request, |note| {
         note.outcome = CacheOutcome::Hit;
         note.is_collapsed = true;
         note.found = Some(Arc::clone(kept));
     });
     request.pure = false;
-    serve::answer(kept, target, request, local)
+    Some(answer)
+}
+
+/// What is asked twice, if a 304 fits nothing, is to have no content that is sent once.
+fn has_content(request: &Request) -> bool {
+    let head = &request.message.head;
+    head.has(KnownField::TransferEncoding) || head.content_length.is_some_and(|len| len > 0)
 }
 
 /// RFC 9111 5.2.1.7.
@@ -483,11 +544,11 @@ fn unavailable<File>(request: &mut Request) -> Answer<File> {
 }
 
 /// nginx's default for `proxy_pass`: the server that is asked, and what it is asked.
-fn default_key(target: &Target, request: &Request) -> Vec<u8> {
+fn emit_default_key(target: &Target, request: &Request, key: &mut Vec<u8>) {
     let scheme: &[u8] = if target.tls { b"https://" } else { b"http://" };
-    let mut key = [scheme, target.host()].concat();
-    emit_uri(target, request, &mut key);
-    key
+    key.extend_from_slice(scheme);
+    key.extend_from_slice(target.host());
+    emit_uri(target, request, key);
 }
 
 /// Whether one of the conditions is neither empty nor `0`.

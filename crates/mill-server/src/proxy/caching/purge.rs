@@ -3,8 +3,7 @@
 
 use super::look_up::{Looking, is_any_true};
 use crate::answer::Answer;
-use crate::cache::disk::{NotPurged, Purge};
-use crate::cache::field_lines;
+use crate::cache::{NotPurged, Purge, field_lines};
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
 use mill_cache::PurgeMode;
@@ -20,7 +19,7 @@ pub(super) fn answer<E: Engine>(
     local: &Local<E>,
 ) -> Option<AnswerOf<E>> {
     let settings = &looking.settings;
-    if settings.purge.is_empty() || !is_any_true(&settings.purge.clone(), request, local) {
+    if settings.purge.is_empty() || !is_any_true(&settings.purge, request, local) {
         return None;
     }
     request.pure = false;

@@ -8,7 +8,8 @@ use crate::cache::Kept;
 use crate::cache::note::CacheOutcome;
 use crate::content::Content;
 use crate::content::cached::{self, CachedContent};
-use crate::local::{AnswerOf, FileOf, Local};
+use crate::delivery::compressed::SOURCE_MAX;
+use crate::local::{AnswerOf, FileOf, Local, ResponseOf};
 use crate::open_files::Freshness;
 use crate::request::Request;
 use mill_config::config::pass::PassProtocol;
@@ -20,13 +21,34 @@ use mill_runtime::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Answers with this.
+/// Answers with this; `None` where its content is given to those alone that read it already, because it has become too large
+/// to be kept, or has failed.
 pub(in crate::proxy) fn answer<E: Engine>(
     kept: &Arc<Kept>,
     target: &Target,
     request: &mut Request,
     local: &Local<E>,
-) -> AnswerOf<E> {
+) -> Option<AnswerOf<E>> {
+    let settings = settings_of(&request.location, target.pass.protocol);
+    let content = match kept.meta().head.status {
+        status if Status(status).has_no_content() => Content::absent(),
+        _ => content(kept, &settings, local)?,
+    };
+    let mut response = head(kept, target, request, local);
+    response.content = content;
+    let is_rfc = request.location.caching.rules == CacheRules::Rfc9111;
+    tell_age(&mut response, kept, request, local);
+    depend_on(kept, is_rfc, request, local);
+    Some(Answer::Response(response))
+}
+
+/// The answer without its content.
+pub(super) fn head<E: Engine>(
+    kept: &Kept,
+    target: &Target,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Box<ResponseOf<E>> {
     let protocol = target.pass.protocol;
     let settings = settings_of(&request.location, protocol);
     let stored = kept.meta();
@@ -49,18 +71,7 @@ pub(in crate::proxy) fn answer<E: Engine>(
     }
     response.charset = accel.charset;
     offer_ranges(&mut response, request);
-    if !response.status.has_no_content() {
-        match content(kept, &settings, local) {
-            Some(content) => response.content = content,
-            None => return Answer::Status(Status::BAD_GATEWAY),
-        }
-    }
-    let is_rfc = request.location.caching.rules == CacheRules::Rfc9111;
-    if is_rfc {
-        tell_age(&mut response, kept, local);
-    }
-    depend_on(kept, is_rfc, request, local);
-    Answer::Response(response)
+    response
 }
 
 /// The filters evaluate the conditions and ranges of a request whose answer is kept: nginx gives ranges where the server's
@@ -98,8 +109,16 @@ fn content<E: Engine>(
     }
 }
 
-/// RFC 9111 5.1.
-fn tell_age<E: Engine>(response: &mut crate::local::ResponseOf<E>, kept: &Kept, local: &Local<E>) {
+/// RFC 9111 5.1, where its rules hold.
+pub(super) fn tell_age<E: Engine>(
+    response: &mut ResponseOf<E>,
+    kept: &Kept,
+    request: &Request,
+    local: &Local<E>,
+) {
+    if request.location.caching.rules != CacheRules::Rfc9111 {
+        return;
+    }
     let now = local.scheduler.wall_clock().seconds;
     let age = kept.meta().freshness.age(now);
     response
@@ -110,6 +129,11 @@ fn tell_age<E: Engine>(response: &mut crate::local::ResponseOf<E>, kept: &Kept, 
 
 /// The answer may be given again, without a look at the request's location, as long as it is fresh and in the zone.
 fn depend_on<E: Engine>(kept: &Arc<Kept>, is_rfc: bool, request: &mut Request, local: &Local<E>) {
+    let is_small = kept.content().len().is_some_and(|len| len <= SOURCE_MAX);
+    if !request.pure || !is_small {
+        request.pure = false;
+        return;
+    }
     let note = request.cached.as_ref();
     let hit = note.filter(|note| note.outcome == CacheOutcome::Hit && !kept.meta().varies());
     let found = hit.and_then(|note| Some((note.zone.known()?, note.generation)));

@@ -1,17 +1,27 @@
 //! Answers that are kept, and what is taken of them.
 
+/// Contents in compressed form.
+mod compressed;
 /// RFC 9111, requirement by requirement.
 mod conformance;
 /// What is kept in a folder.
 mod disk;
 /// Answers that come while others wait for them.
 mod filling;
+/// Answers that become useless together.
+mod groups;
+/// Parts of answers.
+mod parts;
 /// What RFC 9111 says, where nginx says something else.
 mod rules;
+/// Answers in pieces.
+mod slices;
 /// What is stale.
 mod stale;
 /// What is told of caches.
 mod told;
+/// What is still valid.
+mod validation;
 
 use super::origin::{self, Act, Seen, ok, send};
 use super::{ORIGIN, content, get};

@@ -117,3 +117,65 @@ fn a_request_that_waits_longer_than_the_lock_allows_asks_alone() {
     assert!(clients[0].received().ends_with(b"x"));
     assert_eq!(cached.asked(), 2);
 }
+
+#[test]
+fn after_a_purge_one_of_those_that_wait_asks_again_for_all() {
+    let directives =
+        "proxy_cache_key $uri; proxy_cache_purge $http_x_purge; cache_tags Surrogate-Key; "
+            .to_owned()
+            + LOCKED;
+    for (workers, purge) in [
+        (1, "X-Purge: 1\r\n"),
+        (2, "X-Purge: 1\r\n"),
+        (1, "X-Purge: 1\r\nSurrogate-Key: t\r\n"),
+    ] {
+        let mut cached = Cached::with_workers(workers, &directives, |number, _| {
+            let answer = super::with("Surrogate-Key: t\r\n", &number.to_string());
+            vec![Act::Wait(Duration::from_secs(1)), answer]
+        });
+        let clients: Vec<_> = (0..8)
+            .map(|_| {
+                let client = cached.server.connect();
+                client.send(get("/a"));
+                client
+            })
+            .collect();
+        let elapsed = cached.server.world.elapsed() + Duration::from_millis(500);
+        cached.server.run_to(elapsed);
+        cached.ask(&format!("PURGE /a HTTP/1.1\r\nHost: a\r\n{purge}\r\n"));
+        cached.pass(4);
+        let mut answers: Vec<String> = clients
+            .iter()
+            .map(|client| content(&String::from_utf8_lossy(&client.received())).to_owned())
+            .collect();
+        answers.sort_unstable();
+        assert_eq!(answers.concat(), "01111111", "{workers} workers, {purge}");
+        assert_eq!(cached.asked(), 2, "{workers} workers, {purge}");
+        assert_eq!(cached.outcome("/a"), "HIT");
+    }
+}
+
+#[test]
+fn those_that_wait_get_no_answer_that_has_turned_out_too_large() {
+    let directives = "cache_object_max 1000; ".to_owned() + LOCKED;
+    let mut cached = Cached::new(&directives, |_, _| {
+        let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
+        vec![
+            Act::Wait(Duration::from_secs(1)),
+            send(&format!("{head}{}", "x".repeat(5000))),
+            Act::Close,
+        ]
+    });
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let client = cached.server.connect();
+            client.send(get("/a"));
+            client
+        })
+        .collect();
+    cached.pass(10);
+    for client in &clients {
+        let answer = String::from_utf8_lossy(&client.received()).into_owned();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}

@@ -146,3 +146,26 @@ fn what_a_server_has_validated_tells_how_long_it_is_fresh_from_now_on() {
     let expected = ("mill;fwd=stale;fwd-status=304;ttl=9", "x");
     assert_eq!((field(&answer, "Cache-Status"), content(&answer)), expected);
 }
+
+#[test]
+fn a_lifetime_is_told_as_it_is_configured_although_nginxs_rules_use_its_last_second_too() {
+    for (rules, last) in [("", 10), ("cache_rules rfc9111;", 9)] {
+        let directives = format!(
+            "{rules} cache_status mill; location / {{ proxy_pass http://app; proxy_cache_valid 200 10s; }}"
+        );
+        let mut cached = Cached::new(&directives, |_, _| vec![ok("x")]);
+        assert_eq!(cached.outcome("/a"), "MISS");
+        let mut status = |seconds| {
+            cached.pass(seconds);
+            let answer = cached.ask(&get("/a"));
+            field(&answer, "Cache-Status").to_owned()
+        };
+        assert_eq!(status(0), "mill;hit;ttl=10", "{rules}");
+        assert_eq!(
+            status(last),
+            format!("mill;hit;ttl={}", 10 - last),
+            "{rules}"
+        );
+        assert_eq!(status(1), "mill;fwd=stale;stored", "{rules}");
+    }
+}

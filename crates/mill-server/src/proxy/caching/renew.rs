@@ -1,0 +1,247 @@
+//! What is kept is still valid: a 304 to our own question, or the answer to a HEAD says so (RFC 9111 4.3.3 to 4.3.5).
+
+use super::keep::{Said, directives_of};
+use super::{Caching, forget};
+use crate::cache::{self, Kept, Purge, StoredAnswer};
+use crate::local::Local;
+use crate::proxy::answer::AnswerHead;
+use crate::request::Request;
+use mill_cache::{Arrival, Claim, FillTicket, PurgeMode};
+use mill_config::config::settings::{CacheRules, PassSettings};
+use mill_http::caching::freshness::Freshness;
+use mill_http::caching::nginx_validity::NginxValidity;
+use mill_http::caching::response_directives::ResponseDirectives;
+use mill_http::caching::stored_fields::updated_fields;
+use mill_http::caching::validation::{
+    HeadEffect, ResponseValidators, Selection, head_effect, select_validated,
+};
+use mill_http::caching::vary::Vary;
+use mill_http::field::Field;
+use mill_http::h1::response::Framing;
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use std::sync::Arc;
+
+impl Caching {
+    /// Whether this is a 304 that validates nothing of what it was asked about: the server is asked again without conditions
+    /// (RFC 9111 4.3.4). nginx looks at no validators of a 304.
+    pub(in crate::proxy) fn is_of_another(
+        &self,
+        answer: &AnswerHead,
+        fields: &[Field],
+        now: i64,
+    ) -> bool {
+        let is_ours =
+            answer.head.status == Status::NOT_MODIFIED.0 && self.question.is_conditional();
+        let Some((kept, _)) = &self.stale else {
+            return false;
+        };
+        if !is_ours || self.rules != CacheRules::Rfc9111 {
+            return false;
+        }
+        let said = Said::new(answer, fields);
+        let validators = validators_of(&said, now);
+        select_validated(&[kept.meta().validators()], &validators) == Selection::None
+    }
+
+    /// What is kept is still valid (304): it is kept on, as fresh as that says. `None` if there is nothing.
+    pub(super) fn renew<E: Engine>(
+        &mut self,
+        said: &Said<'_>,
+        settings: &PassSettings,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Option<Arc<Kept>> {
+        let kept = Arc::clone(&self.stale.as_ref()?.0);
+        if self.rules == CacheRules::Nginx {
+            let stored = self.renewed_by_nginx(kept.meta(), said, settings, request, local);
+            let ticket = self.ticket.take()?;
+            return Some(self.refresh(ticket, &kept, stored, request, local));
+        }
+        let Some(stored) = self.renewed(kept.meta(), said, request, local) else {
+            // It answers this request, which has validated it, and no other.
+            forget(&self.zone, kept.key(), local);
+            self.give_up_ticket();
+            return Some(kept);
+        };
+        let ticket = self.ticket.take()?;
+        let renewed = self.refresh(ticket, &kept, stored, request, local);
+        self.renew_others(said, request, local);
+        Some(renewed)
+    }
+
+    /// RFC 9111 4.3.4: a 304 with a strong validator renews all that have the same.
+    fn renew_others<E: Engine>(&self, said: &Said<'_>, request: &mut Request, local: &Local<E>) {
+        let now = local.scheduler.wall_clock().seconds;
+        let validators = validators_of(said, now);
+        if !validators.has_strong() {
+            return;
+        }
+        let store = self.zone.store(local);
+        for _ in 0..store.limits().variants {
+            let is_another = |stored: &StoredAnswer| {
+                let is_older = stored.freshness.response_time < now;
+                is_older && stored.validators().is_same_strongly(&validators)
+            };
+            let Ok(key) = store.key(&self.key) else {
+                return;
+            };
+            let Some(kept) = store.find(key, is_another) else {
+                return;
+            };
+            let stored = self.renewed(kept.meta(), said, request, local);
+            let (Some(stored), Claim::Fill(ticket)) = (stored, store.claim(key, cache::now(local)))
+            else {
+                return;
+            };
+            self.refresh(ticket, &kept, stored, request, local);
+        }
+    }
+
+    /// RFC 9111 4.3.5: what a HEAD says of what is kept for GET.
+    pub(super) fn heed_head<E: Engine>(
+        &self,
+        said: &Said<'_>,
+        request: &mut Request,
+        local: &Local<E>,
+    ) {
+        let store = match self.zone.known() {
+            Some(store) if self.rules == CacheRules::Rfc9111 => store,
+            _ => return,
+        };
+        let Ok(key) = store.key(&self.key) else {
+            return;
+        };
+        let Some(kept) = store.find(key, |stored| stored.fits(request)) else {
+            return;
+        };
+        let now = local.scheduler.wall_clock().seconds;
+        let effect = match kept.meta().head.status == Status::OK.0 {
+            true => head_effect(
+                &kept.meta().validators(),
+                kept.content().len(),
+                Status(said.head.status),
+                &validators_of(said, now),
+                announced_length(said),
+            ),
+            false if said.head.status == Status::OK.0 => HeadEffect::Invalidate,
+            false => HeadEffect::None,
+        };
+        match effect {
+            HeadEffect::None => {}
+            HeadEffect::Invalidate => {
+                // What the disk refuses is logged.
+                let _ = self
+                    .zone
+                    .purge(Purge::Key(&self.key), PurgeMode::Invalidate, local);
+            }
+            HeadEffect::Update => {
+                if let Some(stored) = self.renewed(kept.meta(), said, request, local)
+                    && let Claim::Fill(ticket) = store.claim(key, cache::now(local))
+                {
+                    self.refresh(ticket, &kept, stored, request, local);
+                }
+            }
+        }
+    }
+
+    /// Keeps the same content on under another head.
+    fn refresh<E: Engine>(
+        &self,
+        ticket: FillTicket<StoredAnswer>,
+        kept: &Arc<Kept>,
+        stored: StoredAnswer,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Arc<Kept> {
+        let tags = self.tags(stored.lines(), request, local);
+        let tags: Vec<&[u8]> = tags.tags.iter().map(|tag| &**tag).collect();
+        let arrival = Arrival {
+            meta: stored,
+            tags: &tags,
+            length: None,
+            length_max: u64::MAX,
+            now: cache::now(local),
+        };
+        let renewed = ticket.refresh(kept, arrival);
+        self.zone.stored(&renewed, local);
+        renewed
+    }
+
+    /// As RFC 9111 has it; `None` if it may not be kept on.
+    fn renewed<E: Engine>(
+        &self,
+        old: &StoredAnswer,
+        said: &Said<'_>,
+        request: &Request,
+        local: &Local<E>,
+    ) -> Option<StoredAnswer> {
+        let now = local.scheduler.wall_clock().seconds;
+        let directives = directives_of(said, request);
+        let before: Vec<_> = old.lines().collect();
+        let update: Vec<_> = said.lines().collect();
+        let lines = updated_fields(&before, &update, &directives);
+        let lines = lines.iter().copied();
+        let directives = ResponseDirectives::of_fields(lines.clone());
+        let status = Status(old.head.status);
+        let freshness = self.rfc_freshness(status, lines.clone(), &directives, now);
+        let vary = Vary::of_fields(lines.clone());
+        self.rfc_may_store((&directives, false), &freshness, &vary, request)
+            .ok()?;
+        if vary == old.vary {
+            return Some(old.renewed(lines, freshness));
+        }
+        Some(StoredAnswer::new(
+            old.head, &old.bytes, lines, freshness, vary, request,
+        ))
+    }
+
+    fn renewed_by_nginx<E: Engine>(
+        &self,
+        old: &StoredAnswer,
+        said: &Said<'_>,
+        settings: &PassSettings,
+        request: &Request,
+        local: &Local<E>,
+    ) -> StoredAnswer {
+        let now = local.scheduler.wall_clock().seconds;
+        let status = Status(old.head.status);
+        let validity = match self.nginx_validity_said(said, settings, now) {
+            Some(validity) => Ok(validity),
+            None => self.nginx_validity(status, old.lines(), settings, now),
+        };
+        let freshness = match validity {
+            Ok(validity) => Freshness::of_nginx(status, old.lines(), &validity, now),
+            Err(_) => old.freshness,
+        };
+        let vary = Vary::of_fields(old.lines());
+        StoredAnswer::new(old.head, &old.bytes, old.lines(), freshness, vary, request)
+    }
+
+    /// What the fields of a 304 themselves say, in nginx's way.
+    fn nginx_validity_said(
+        &self,
+        said: &Said<'_>,
+        settings: &PassSettings,
+        now: i64,
+    ) -> Option<NginxValidity> {
+        let validity = self.nginx_validity(Status(said.head.status), said.lines(), settings, now);
+        validity
+            .ok()
+            .filter(|validity| validity.source.is_explicit())
+    }
+}
+
+fn validators_of<'a>(said: &'a Said<'_>, now: i64) -> ResponseValidators<'a> {
+    ResponseValidators::of_fields(said.lines(), now)
+}
+
+/// What a HEAD says of the length that GET would have.
+fn announced_length(said: &Said<'_>) -> Option<u64> {
+    if let Framing::Length(len) = said.head.framing {
+        return Some(len);
+    }
+    let mut lines = said.lines();
+    let (_, value) = lines.find(|(name, _)| name.eq_ignore_ascii_case(b"Content-Length"))?;
+    std::str::from_utf8(value).ok()?.trim().parse().ok()
+}
