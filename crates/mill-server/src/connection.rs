@@ -12,6 +12,9 @@ mod log_lines;
 /// Reading a head.
 mod head;
 
+/// Heads that are refused.
+pub(crate) mod refused;
+
 /// One request the whole way: head, phases, answer, rest of its content.
 pub(crate) mod cycle;
 

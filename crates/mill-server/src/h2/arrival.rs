@@ -1,7 +1,7 @@
 //! New requests: answered at once by a hot answer, or by a task.
 
 use super::streams::Http2;
-use crate::connection::cycle::log_refusal;
+use crate::connection::refused;
 use crate::delivery::account::count_answer;
 use crate::exchange::h1::persistence::Progress;
 use crate::exchange::h2::H2Exchange;
@@ -204,7 +204,7 @@ async fn run<E: Engine>(
     match refusal {
         None => request::handle(&mut exchange, request, local).await,
         Some(refusal) => {
-            log_refusal(&request, refusal, local);
+            refused::note(&request, refusal, local);
             request::refuse(&mut exchange, request, refusal.status(), local).await;
         }
     }
