@@ -15,6 +15,9 @@ mod zones;
 /// Caches.
 mod caches;
 
+/// Limits.
+mod limits;
+
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
@@ -39,6 +42,7 @@ pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<Fil
     upstreams::render(&site.stream_upstreams, &upstreams::STREAM, now, &mut text);
     zones::render(&site.zones, &mut text);
     caches::render(&site.caches, &mut text);
+    limits::render(&site.limits, &mut text);
     certificates::render(site, &mut text);
     Answer::Response(Box::new(Response::with_bytes(
         Status::OK,

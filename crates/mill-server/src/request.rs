@@ -24,6 +24,12 @@ pub(crate) mod real_ip;
 /// `allow`, `deny`, `satisfy`.
 mod access;
 
+/// `limit_req`.
+pub(crate) mod limit_req;
+
+/// `limit_conn`.
+mod limit_conn;
+
 /// `try_files`.
 pub(crate) mod try_files;
 
@@ -56,6 +62,7 @@ use crate::delivery;
 use crate::error_page;
 use crate::exchange::Exchange;
 use crate::filter;
+use crate::limits::note::LimitNote;
 use crate::local::{AnswerOf, FileOf, Local, OutcomeOf};
 use crate::open_files::Freshness;
 use crate::proxy::trace::UpstreamTrace;
@@ -163,6 +170,8 @@ pub struct Request {
     pub upstream: Option<Rc<UpstreamTrace>>,
     /// What a cache had to do with it.
     pub(crate) cached: Option<Box<CacheNote>>,
+    /// What limits have made of it.
+    pub(crate) limited: Option<Box<LimitNote>>,
     /// It is under way in the `status_zone` of its server.
     pub(crate) visit: Option<Visit>,
     /// Bytes of its content that were read and not discarded, with their framing.
@@ -269,6 +278,8 @@ async fn from_location<X: Exchange>(
 ) -> AnswerOf<X::Engine> {
     real_ip::find(request);
     let flow = async {
+        limit_req::check(exchange, request, local).await?;
+        limit_conn::check(request, local)?;
         access::check(request, local)?;
         try_files::choose(request, local).await?;
         handler::respond(exchange, request, local).await
@@ -393,6 +404,7 @@ impl Request {
         self.kept_content = None;
         self.upstream = None;
         self.cached = None;
+        self.limited = None;
         self.visit = None;
         self.sent.fields.clear();
     }

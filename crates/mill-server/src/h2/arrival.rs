@@ -123,6 +123,10 @@ impl<E: Engine> Http2<E> {
         if content.len() > room || self.queued() > HOT_QUEUED_MAX {
             return false;
         }
+        let limits = answer.limits.as_ref();
+        if limits.is_some_and(|limits| !limits.pass(&self.facts.peer, local)) {
+            return false;
+        }
         local.date_of(|second, date| answer.set_date(second, date));
         let sent_bytes = self.write_hot(stream, &answer);
         let mut counters = local.counters.borrow_mut();

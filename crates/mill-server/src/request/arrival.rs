@@ -217,6 +217,7 @@ impl Request {
             kept_content: None,
             upstream: None,
             cached: None,
+            limited: None,
             visit: None,
             content_received: Cell::new(0),
             sent: Sent::default(),

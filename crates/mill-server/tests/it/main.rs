@@ -52,6 +52,9 @@ mod proxy;
 /// Connections that are passed on as they are.
 mod stream;
 
+/// Limits of requests by a key.
+mod limited;
+
 /// What is counted of servers and locations.
 mod zones;
 
