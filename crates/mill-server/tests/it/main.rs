@@ -55,6 +55,9 @@ mod stream;
 /// Limits of requests by a key.
 mod limited;
 
+/// Attackers beside a usual client.
+mod attacks;
+
 /// What is counted of servers and locations.
 mod zones;
 
