@@ -40,7 +40,7 @@ impl Kept {
         if !Arc::ptr_eq(&request.site, &local.site()) {
             return;
         }
-        // The hot answer is given to those only who pass at once.
+        // The hot answer is for requests that pass at once.
         if let Some(note) = &mut request.limited {
             note.requests = note.requests.map(|_| RequestStatus::Passed);
         }

@@ -13,7 +13,7 @@ mod connections;
 mod hot;
 
 /// Workers and reloads.
-mod shared;
+mod workers;
 
 /// What the API and Prometheus tell.
 mod told;

@@ -49,7 +49,7 @@ fn a_crowd_that_finds_nothing_kept_waits_for_one_answer() {
     figures.check("a crowd for what is not kept");
 }
 
-/// The page is kept for a second: each time it is over, those who ask until there is a new one.
+/// The page is kept for a second: each time it is over, all ask for it until there is a new one.
 #[test]
 fn a_crowd_that_finds_something_stale_is_given_that() {
     let defended = Rules {
