@@ -23,7 +23,10 @@ pub(crate) mod header;
 pub(crate) mod health_check;
 pub(crate) mod http2;
 pub(crate) mod known;
+pub(crate) mod limit_conn;
 pub(crate) mod limit_rate;
+pub(crate) mod limit_req;
+pub(crate) mod limit_zone;
 pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod main_context;
@@ -68,6 +71,8 @@ const TABLES: &[&[Directive]] = &[
     connection::DIRECTIVES,
     client_body::DIRECTIVES,
     limit_rate::DIRECTIVES,
+    limit_req::DIRECTIVES,
+    limit_conn::DIRECTIVES,
     log::DIRECTIVES,
     access::DIRECTIVES,
     rewrite::DIRECTIVES,

@@ -36,7 +36,7 @@ fn shared(a: &Settings, b: &Settings) -> String {
             }
         )*};
     }
-    compare!(http2 tls client_header client_body connection limit_rate access rewrite files);
+    compare!(http2 tls client_header client_body connection limit_rate limit_req limit_conn access rewrite files);
     compare!(open_file autoindex error_page mime charset headers gzip);
     compare!(real_ip resolver proxy proxy_http proxy_tls grpc grpc_http grpc_tls fastcgi fastcgi_params uwsgi uwsgi_params uwsgi_tls scgi scgi_params);
     compare!(proxy_cache fastcgi_cache uwsgi_cache scgi_cache caching slice);
@@ -45,7 +45,7 @@ fn shared(a: &Settings, b: &Settings) -> String {
 }
 
 /// Everything.
-const ALL: &str = "http2 tls client_header client_body connection limit_rate access rewrite files open_file \
+const ALL: &str = "http2 tls client_header client_body connection limit_rate limit_req limit_conn access rewrite files open_file \
                    autoindex error_page mime charset headers gzip real_ip resolver proxy proxy_http proxy_tls grpc grpc_http grpc_tls fastcgi fastcgi_params uwsgi uwsgi_params uwsgi_tls scgi scgi_params proxy_cache fastcgi_cache uwsgi_cache scgi_cache caching slice memcached memcached_content log stream";
 
 fn all_but(groups: &str) -> String {
@@ -97,6 +97,8 @@ fn a_directive_separates_its_own_group_only() {
     check("keepalive_timeout 5s 5s;", "connection");
     check("tcp_nodelay off;", "connection");
     check("limit_rate 10k;", "limit_rate");
+    check("limit_req_status 429;", "limit_req");
+    check("limit_conn_status 429;", "limit_conn");
     check("allow all;", "access");
     check("internal;", "access");
     check("rewrite_log on;", "rewrite");

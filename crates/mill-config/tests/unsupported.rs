@@ -28,7 +28,7 @@ http {
         80 E282AC;
         81 E282AD;
     }
-    limit_req_zone $binary_remote_addr zone=a:10m rate=1r/s;
+    userid on;
     server {
         listen 443 quic;
         location / { auth_basic here; include auth.inc; }
@@ -46,7 +46,7 @@ http {
          \x20 3 |     charset_map koi8-r utf-8 {\n\
          \x20   |     ^^^^^^^^^^^\n\
          \x20 charset_map           1 time,  first in /etc/nginx/nginx.conf:3   ngx_http_charset_filter_module\n\
-         \x20 limit_req_zone        1 time,  first in /etc/nginx/nginx.conf:7   ngx_http_limit_req_module\n\
+         \x20 userid                1 time,  first in /etc/nginx/nginx.conf:7   ngx_http_userid_filter_module\n\
          \x20 listen … quic         2 times, first in /etc/nginx/nginx.conf:9   HTTP/3\n\
          \x20 auth_basic            2 times, first in /etc/nginx/nginx.conf:10  ngx_http_auth_basic_module\n\
          \x20 auth_basic_user_file  2 times, first in /etc/nginx/auth.inc:1     ngx_http_auth_basic_module\n\

@@ -80,6 +80,12 @@ counters! {
         limit_header_buffers: Counter of Requests,
         /// `client_max_body_size` exceeded (413).
         limit_body_size: Counter of Requests,
+        /// Requests that had to wait for `limit_req`.
+        limit_req_delayed: Counter of Requests,
+        /// Requests beyond `limit_req`.
+        limit_req_rejected: Counter of Requests,
+        /// Requests, and sessions of `stream`, beyond `limit_conn`.
+        limit_conn_rejected: Counter of Requests,
         /// `keepalive_requests` or `keepalive_time` reached: the connection was closed after its
         /// response.
         limit_keepalive: Counter of Connections,

@@ -43,6 +43,9 @@ pub(crate) mod certificates;
 /// Caches of answers.
 pub(crate) mod caches;
 
+/// Zones of limits.
+pub(crate) mod limits;
+
 /// Servers and locations with a `status_zone`.
 pub(crate) mod zones;
 

@@ -6,7 +6,7 @@ use crate::stack;
 use crate::status::board::NUMBERS;
 use crate::status::control_socket::Question;
 use crate::status::inspect::Desk;
-use crate::status::{caches, certificates, upstreams, zones};
+use crate::status::{caches, certificates, limits, upstreams, zones};
 use crate::threads::{self, SocketName};
 use crate::worker_process::Event;
 use crate::worker_thread::{Start, THREAD_NAME, WorkerThread};
@@ -226,6 +226,7 @@ impl WorkerPool {
             }
             if tables.contains(&TableName::Zones) {
                 common.zones = zones::rows(site);
+                common.limits = limits::rows(site);
             }
             let with_largest = tables.contains(&TableName::Caches);
             common.caches = caches::rows(site, with_largest);

@@ -21,6 +21,9 @@ mod resolvers;
 /// Caches.
 mod caches;
 
+/// Zones of `limit_req` and `limit_conn`.
+mod limits;
+
 /// Servers and locations with a `status_zone`.
 mod zones;
 
@@ -128,19 +131,10 @@ fn read<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Done {
 }
 
 fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result<Found, ApiError> {
-    let groups = &request.site.upstreams;
+    let (groups, limited) = (&request.site.upstreams, &request.site.limits);
     let clock = Clock::of(local);
     Ok(match path {
-        [] => Found::whole(json!([
-            "nginx",
-            "processes",
-            "connections",
-            "slabs",
-            "http",
-            "resolvers",
-            "ssl",
-            "workers"
-        ])),
+        [] => Found::whole(subjects(request)),
         ["nginx"] => Found::object(general::nginx(request, local)),
         ["processes"] => Found::object(json!({ "respawned": 0 })),
         ["connections"] => {
@@ -149,13 +143,9 @@ fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result
         ["ssl"] => Found::object(general::ssl()),
         ["workers"] => Found::whole(general::workers(request, local)),
         ["workers", id] => Found::object(general::worker(id, request, local)?),
-        ["slabs"] | ["http", "keyvals" | "limit_conns" | "limit_reqs"] => {
-            Found::collection(json!({}))
-        }
+        ["slabs"] | ["http", "keyvals"] => Found::collection(json!({})),
         ["slabs", _] => return Err(ApiError::SLAB_NOT_FOUND),
         ["http", "keyvals", _] => return Err(ApiError::KEYVAL_NOT_FOUND),
-        ["http", "limit_conns", _] => return Err(ApiError::LIMIT_CONN_NOT_FOUND),
-        ["http", "limit_reqs", _] => return Err(ApiError::LIMIT_REQ_NOT_FOUND),
         ["http"] => Found::whole(json!([
             "requests",
             "server_zones",
@@ -183,10 +173,28 @@ fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result
         ["http", "location_zones", rest @ ..] => of_zones(Kind::Locations, rest, request)?,
         ["http", "caches"] => Found::collection(caches::all(&request.site.caches)),
         ["http", "caches", name] => Found::object(caches::one(name, &request.site.caches)?),
+        ["http", "limit_reqs"] => Found::collection(limits::all(&limited.requests)),
+        ["http", "limit_reqs", name] => Found::object(limits::one(name, &limited.requests)?),
+        ["http", "limit_conns"] => Found::collection(limits::all(&limited.connections)),
+        ["http", "limit_conns", name] => Found::object(limits::one(name, &limited.connections)?),
+        ["stream", rest @ ..] if request.site.config.stream.is_some() => match rest {
+            [] => Found::whole(json!(["limit_conns"])),
+            ["limit_conns"] => Found::collection(limits::all(&limited.sessions)),
+            ["limit_conns", name] => Found::object(limits::one(name, &limited.sessions)?),
+            _ => return Err(ApiError::PATH_NOT_FOUND),
+        },
         ["resolvers"] => Found::collection(resolvers::all(&request.site.resolver_zones)),
         ["resolvers", name] => Found::object(resolvers::one(name, &request.site.resolver_zones)?),
         _ => return Err(ApiError::PATH_NOT_FOUND),
     })
+}
+
+/// What there is behind the version.
+fn subjects(request: &Request) -> Value {
+    let mut names = vec!["nginx", "processes", "connections", "slabs", "http"];
+    names.extend(request.site.config.stream.iter().map(|_| "stream"));
+    names.extend(["resolvers", "ssl", "workers"]);
+    json!(names)
 }
 
 fn of_zones(kind: Kind, path: &[&str], request: &Request) -> Result<Found, ApiError> {

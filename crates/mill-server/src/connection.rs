@@ -12,6 +12,9 @@ mod log_lines;
 /// Reading a head.
 mod head;
 
+/// Heads that are refused.
+pub(crate) mod refused;
+
 /// One request the whole way: head, phases, answer, rest of its content.
 pub(crate) mod cycle;
 
@@ -21,6 +24,7 @@ mod finish;
 use crate::delivery::account::count_answer;
 use crate::exchange::h1::persistence::Progress;
 use crate::h2;
+use crate::hot::limits::HotLimits;
 use crate::hot::{HitContext, HotAnswer, LogTemplate, Looked};
 use crate::listener_context::ListenerContext;
 use crate::local::Local;
@@ -299,9 +303,15 @@ impl<E: Engine> Connection<E> {
         }
         let local = Rc::clone(&self.local);
         let now = local.scheduler.now();
-        let looked = self
-            .stream
-            .read(|bytes| local.hot.borrow_mut().find(bytes, &self.listener, now));
+        let client = local.hot.borrow().are_limited().then(|| self.stream.peer());
+        let passes = |limits: &HotLimits| {
+            let client = client.as_ref();
+            client.is_some_and(|client| limits.pass(client, &local))
+        };
+        let looked = self.stream.read(|bytes| {
+            let mut hot = local.hot.borrow_mut();
+            hot.find(bytes, &self.listener, now, passes)
+        });
         let Looked::Found {
             answer,
             keep,

@@ -9,6 +9,9 @@
 //! Independently, a file up to 512 KiB is compressed once for each of its states (`delivery/compressed.rs`), with or
 //! without `open_file_cache`.
 
+/// `limit_req`.
+pub(crate) mod limits;
+
 /// Recent requests, byte for byte.
 mod recent;
 
@@ -17,6 +20,7 @@ use crate::open_files::Freshness;
 use crate::request::{ConnectionFacts, Request, real_ip};
 use crate::zones::HotZones;
 use hashbrown::{Equivalent, HashMap};
+use limits::HotLimits;
 use mill_config::config::Location;
 use mill_http::field::KnownField;
 use mill_http::h1::parse::{Parsed, parse_request};
@@ -39,6 +43,8 @@ use std::sync::Arc;
 pub struct HotAnswers {
     answers: HashMap<HotKey, Rc<HotAnswer>>,
     bytes: usize,
+    /// Some of them have limits.
+    are_limited: bool,
     recent: RecentRequests<Rc<HotAnswer>>,
     /// When it is next looked for answers that no cache has any more.
     sweep_at: Instant,
@@ -77,6 +83,8 @@ pub struct HotAnswer {
     /// Keep-alive limits and logs are the location's.
     pub location: Arc<Location>,
     pub(crate) zones: HotZones,
+    /// `None` without `limit_req`.
+    pub(crate) limits: Option<Box<HotLimits>>,
     /// The file it was made from; the answer is given as long as that is fresh.
     pub freshness: Freshness,
     /// The template of its log lines, if there are logs.
@@ -125,18 +133,19 @@ impl HotAnswers {
         listener: &ListenerContext,
         now: Instant,
     ) -> (usize, Looked) {
-        self.look_up(bytes, listener, now, true)
+        self.look_up(bytes, listener, now, true, |_| true)
     }
 
     /// Looks up the answer to the request at the beginning of `bytes`; also returns the bytes of the request, 0 if it
-    /// was missed.
-    pub fn find(
+    /// was missed. An answer with limits is missed unless they are passed.
+    pub(crate) fn find(
         &mut self,
         bytes: &[u8],
         listener: &ListenerContext,
         now: Instant,
+        passes: impl FnOnce(&HotLimits) -> bool,
     ) -> (usize, Looked) {
-        self.look_up(bytes, listener, now, false)
+        self.look_up(bytes, listener, now, false, passes)
     }
 
     fn look_up(
@@ -145,6 +154,7 @@ impl HotAnswers {
         listener: &ListenerContext,
         now: Instant,
         is_of_fields: bool,
+        passes: impl FnOnce(&HotLimits) -> bool,
     ) -> (usize, Looked) {
         // Where nothing is kept, such as without `open_file_cache`, the request is not parsed twice.
         if self.answers.is_empty() {
@@ -160,6 +170,9 @@ impl HotAnswers {
         if let Some((answer, keep)) = self.recent.find(source, bytes)
             && answer.freshness.is_fresh(now)
         {
+            if answer.limits.as_ref().is_some_and(|limits| !passes(limits)) {
+                return (0, Looked::Missed);
+            }
             answer.freshness.count_use(now);
             let answer = Rc::clone(answer);
             let found = Looked::Found {
@@ -202,6 +215,9 @@ impl HotAnswers {
         {
             return (0, Looked::Missed);
         }
+        if answer.limits.as_ref().is_some_and(|limits| !passes(limits)) {
+            return (0, Looked::Missed);
+        }
         answer.freshness.count_use(now);
         let keep = head.connection.persists(head.version);
         let answer = Rc::clone(answer);
@@ -235,6 +251,7 @@ impl HotAnswers {
         }
         let key_size = key.size();
         self.bytes += size;
+        self.are_limited |= answer.limits.is_some();
         if let Some(former) = self.answers.insert(key, Rc::new(answer)) {
             self.bytes = self.bytes.saturating_sub(former.size() + key_size);
         }
@@ -258,10 +275,16 @@ impl HotAnswers {
         }
     }
 
+    /// Whether [`Self::find`] may ask for the limits of an answer.
+    pub(crate) const fn are_limited(&self) -> bool {
+        self.are_limited
+    }
+
     pub fn clear(&mut self) {
         self.answers.clear();
         self.recent.clear();
         self.bytes = 0;
+        self.are_limited = false;
     }
 }
 
@@ -378,6 +401,7 @@ impl Default for HotAnswers {
         Self {
             answers: HashMap::new(),
             bytes: 0,
+            are_limited: false,
             recent: RecentRequests::default(),
             sweep_at: Instant::from_nanos(0),
             head: RequestHead::default(),

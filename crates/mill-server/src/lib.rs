@@ -86,6 +86,9 @@ pub mod cache;
 /// Connections that are passed on as they are.
 pub mod stream;
 
+/// `limit_req` and `limit_conn`: how much there may be of a key.
+pub mod limits;
+
 /// What handshakes of TLS are answered with.
 pub mod tls;
 

@@ -16,6 +16,9 @@ mod zones;
 mod cache_folders;
 mod caches;
 
+/// Limits.
+mod limits;
+
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
@@ -41,6 +44,7 @@ pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<Fil
     zones::render(&site.zones, &mut text);
     caches::render(&site.caches, &mut text);
     cache_folders::render(&site.caches, &mut text);
+    limits::render(&site.limits, &mut text);
     certificates::render(site, &mut text);
     Answer::Response(Box::new(Response::with_bytes(
         Status::OK,

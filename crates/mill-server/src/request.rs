@@ -24,6 +24,12 @@ pub(crate) mod real_ip;
 /// `allow`, `deny`, `satisfy`.
 mod access;
 
+/// `limit_req`.
+pub(crate) mod limit_req;
+
+/// `limit_conn`.
+mod limit_conn;
+
 /// `try_files`.
 pub(crate) mod try_files;
 
@@ -59,6 +65,7 @@ use crate::delivery;
 use crate::error_page;
 use crate::exchange::Exchange;
 use crate::filter;
+use crate::limits::note::LimitNote;
 use crate::local::{AnswerOf, FileOf, Local, OutcomeOf};
 use crate::open_files::Freshness;
 use crate::proxy::trace::UpstreamTrace;
@@ -171,6 +178,8 @@ pub struct Request {
     pub(crate) slice: Option<Slice>,
     /// The same once the answer is put together of slices: the last one that was asked for, none when all are there.
     pub(crate) slice_under_way: Option<Rc<Cell<Option<Slice>>>>,
+    /// What limits have made of it.
+    pub(crate) limited: Option<Box<LimitNote>>,
     /// It is under way in the `status_zone` of its server.
     pub(crate) visit: Option<Visit>,
     /// Bytes of its content that were read and not discarded, with their framing.
@@ -285,6 +294,8 @@ async fn from_location<X: Exchange>(
 ) -> AnswerOf<X::Engine> {
     real_ip::find(request);
     let flow = async {
+        limit_req::check(exchange, request, local).await?;
+        limit_conn::check(request, local)?;
         access::check(request, local)?;
         try_files::choose(request, local).await?;
         handler::respond(exchange, request, local).await
@@ -409,6 +420,7 @@ impl Request {
         self.kept_content = None;
         self.upstream = None;
         self.cached = None;
+        self.limited = None;
         self.visit = None;
         self.sent.fields.clear();
     }

@@ -2,8 +2,8 @@
 
 use crate::api::baselines::Baselines;
 use crate::cache::CacheZones;
+use crate::limits::LimitZones;
 use crate::resolvers::ResolverZones;
-use crate::stream::limit::ConnectionZones;
 use crate::tls::TlsSite;
 use crate::upstreams::Upstreams;
 use crate::variables::mention::Mentions;
@@ -24,8 +24,8 @@ pub struct Site {
     pub upstreams: Upstreams,
     /// Those of `stream`.
     pub stream_upstreams: Upstreams,
-    /// Connections of `stream` by the keys of `limit_conn`.
-    pub connection_zones: ConnectionZones,
+    /// What `limit_req` and `limit_conn` count.
+    pub limits: LimitZones,
     /// What handshakes of TLS are answered with.
     pub tls: TlsSite,
     /// What resolvers have counted.
@@ -65,10 +65,7 @@ impl Site {
                 &config,
                 previous.map(|previous| &previous.stream_upstreams),
             ),
-            connection_zones: ConnectionZones::following(
-                previous.map(|previous| &previous.connection_zones),
-                &config,
-            ),
+            limits: LimitZones::following(previous.map(|previous| &previous.limits), &config),
             resolver_zones: ResolverZones::new(&config, resolver_zones),
             baselines: previous
                 .map_or_else(Arc::default, |previous| Arc::clone(&previous.baselines)),

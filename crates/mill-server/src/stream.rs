@@ -8,7 +8,7 @@
 pub(crate) mod session;
 
 /// `limit_conn`.
-pub mod limit;
+mod limit;
 
 /// TLS with the client.
 mod secured;

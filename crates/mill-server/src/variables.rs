@@ -25,7 +25,7 @@ mod target;
 mod field;
 
 /// The connection and the server process.
-mod connection;
+pub(crate) mod connection;
 
 /// The header of the PROXY protocol.
 mod proxy_protocol;
@@ -202,6 +202,7 @@ fn plain<'a, E: Engine>(
         Variable::ServerAddr => connection::host(connection.local()).into(),
         Variable::ServerPort => connection::port(connection.local()).into(),
         Variable::BinaryRemoteAddr => connection::binary(request.client()).into(),
+        Variable::BinaryRemoteNet => connection::binary_network(request.client()).into(),
         Variable::Connection => decimal(connection.number).into(),
         Variable::ConnectionRequests => decimal(request.connection_requests).into(),
         Variable::ConnectionTime => time::seconds(now.since(connection.started)).into(),
@@ -248,6 +249,8 @@ fn plain<'a, E: Engine>(
         | Variable::CacheDecision => {
             cache::value(variable, request, local.scheduler.wall_clock().seconds)?
         }
+        Variable::LimitReqStatus => request.limited.as_ref()?.requests?.word().into(),
+        Variable::LimitConnStatus => request.limited.as_ref()?.connections?.word().into(),
         Variable::FastcgiScriptName => fastcgi::script_name(request),
         Variable::FastcgiPathInfo => fastcgi::path_info(request).into(),
         Variable::UpstreamAddr

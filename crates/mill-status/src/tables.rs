@@ -32,6 +32,9 @@ pub struct Part {
     /// As `upstreams`, those of all workers together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<Zone>,
+    /// As `upstreams`, those of all workers together; asked for with `zones`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
     /// As `upstreams`, those of all workers together; always there, whatever was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caches: Vec<Cache>,
@@ -108,6 +111,22 @@ pub struct Listener {
     pub half_open_max: u32,
     /// Cookies are being sent.
     pub sends_cookies: bool,
+}
+
+/// A zone of `limit_req` or `limit_conn`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    pub name: String,
+    /// Its directive.
+    pub kind: String,
+    /// Keys that it has.
+    pub keys: u64,
+    /// Requests, or sessions, by what became of them; only requests are delayed.
+    pub passed: u64,
+    pub delayed: Option<u64>,
+    pub rejected: u64,
+    /// Those that would have been delayed or rejected.
+    pub dry_run: u64,
 }
 
 /// A server of a group that requests are passed to.

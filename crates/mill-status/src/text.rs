@@ -23,6 +23,9 @@ mod caches;
 
 /// Certificates of servers.
 mod certificates;
+/// What limits have counted.
+mod limits;
+
 /// What was counted under a `status_zone`.
 mod zones;
 

@@ -4,7 +4,10 @@ use crate::config::acme::AcmeIssuer;
 use crate::config::settings::PassTlsSettings;
 use std::sync::Arc;
 
-use super::{CachePath, Listener, Location, LogFormat, Map, PassProtocol, Server, Upstream};
+use super::{
+    CachePath, ConnectionZone, Listener, Location, LogFormat, Map, PassProtocol, RequestZone,
+    Server, Upstream,
+};
 use crate::Text;
 
 /// Everything that serves HTTP.
@@ -28,6 +31,10 @@ pub struct Http {
     pub acme_issuers: Vec<Arc<AcmeIssuer>>,
     /// Caches, by [`CachePath::index`].
     pub cache_zones: Vec<Arc<CachePath>>,
+    /// `limit_req_zone`s, by [`RequestLimit::zone`](super::RequestLimit::zone).
+    pub request_zones: Vec<RequestZone>,
+    /// `limit_conn_zone`s, by [`ConnectionLimit::zone`](super::ConnectionLimit::zone).
+    pub connection_zones: Vec<ConnectionZone>,
     /// `map`s.
     pub maps: Vec<Map>,
     /// Variables that the configuration defines, by the index in [`super::Variable::User`].

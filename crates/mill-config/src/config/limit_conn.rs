@@ -1,4 +1,4 @@
-//! Limits of connections by a key: `limit_conn_zone`, `limit_conn`.
+//! Limits of requests, or of connections of `stream`, that are under way at a time: `limit_conn_zone`, `limit_conn`.
 
 use super::Template;
 use crate::Text;
@@ -7,19 +7,19 @@ use crate::Text;
 #[derive(Debug, Clone)]
 pub struct ConnectionZone {
     pub name: Text,
-    /// What connections are counted by; those for which it is empty are not.
+    /// What is counted by; requests for which it is empty are not.
     pub key: Template,
     /// The key as it is written.
     pub key_text: Text,
-    /// How many keys it has room for, in bytes: 64 of each key, as in nginx.
+    /// The size of its table, in bytes as nginx takes them for a key.
     pub bytes: u64,
 }
 
 /// `limit_conn ZONE NUMBER`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionLimit {
-    /// The name of its zone, which exists.
-    pub zone: Text,
-    /// Most connections of a key.
+    /// The index of its zone, in [`super::Http::connection_zones`] or [`super::Stream::connection_zones`].
+    pub zone: usize,
+    /// Most requests of a key at a time.
     pub most: u32,
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use crate::directives::pass::{cache, tls as pass_tls};
 use crate::directives::{
     access, autoindex, caching, charset, client_body, client_header, connection, error_page,
-    fastcgi, file, gzip, header, http2, limit_rate, log, memcached, mime, open_file, pass, proxy,
-    realip, resolver, rewrite, scgi, slice, stream, tls, uwsgi,
+    fastcgi, file, gzip, header, http2, limit_conn, limit_rate, limit_req, log, memcached, mime,
+    open_file, pass, proxy, realip, resolver, rewrite, scgi, slice, stream, tls, uwsgi,
 };
 
 pub use access::{AccessSettings, Satisfy};
@@ -30,7 +30,9 @@ pub use file::{Document, FileSettings};
 pub use gzip::{GzipDisable, GzipProxied, GzipSettings, GzipStatic, HttpVersion};
 pub use header::{HeaderSettings, IfModifiedSince, ServerTokens};
 pub use http2::Http2Settings;
+pub use limit_conn::LimitConnSettings;
 pub use limit_rate::{Amount, LimitRateSettings};
+pub use limit_req::LimitReqSettings;
 pub use log::{LogSettings, OpenLogFileCache};
 pub use memcached::MemcachedSettings;
 pub use mime::{MimeSet, MimeSettings};
@@ -128,6 +130,10 @@ settings! {
     connection: connection::ConnectionSettings,
     /// How fast an answer is sent.
     limit_rate: limit_rate::LimitRateSettings,
+    /// How many requests of a key there may be in a second.
+    limit_req: limit_req::LimitReqSettings,
+    /// How many there may be at a time.
+    limit_conn: limit_conn::LimitConnSettings,
     /// Which clients are admitted.
     access: access::AccessSettings,
     /// What rewriting logs.

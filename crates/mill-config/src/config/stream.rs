@@ -21,8 +21,8 @@ pub struct Stream {
     pub log_formats: Vec<LogFormat>,
     /// Groups of servers, by [`Upstream::index`].
     pub upstreams: Vec<Arc<Upstream>>,
-    /// `limit_conn_zone`s.
-    pub limit_zones: Vec<ConnectionZone>,
+    /// `limit_conn_zone`s, by [`ConnectionLimit::zone`](super::ConnectionLimit::zone).
+    pub connection_zones: Vec<ConnectionZone>,
     /// The settings of all servers which may pass connections on over TLS.
     pub tls_passes: Vec<Arc<PassTlsSettings>>,
     /// `map`s.

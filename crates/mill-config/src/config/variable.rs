@@ -32,6 +32,9 @@ pub enum Variable {
     Absent(&'static str),
     /// `$args`. Arguments of the request line; may be `set`.
     Args,
+    /// `$binary_remote_net`. The network that one client has for itself: the first 8 bytes of an address of IPv6 (/64), else the
+    /// whole address as `$binary_remote_addr`.
+    BinaryRemoteNet,
     /// `$binary_remote_addr`. The client's address as 4 or 16 bytes.
     BinaryRemoteAddr,
     /// `$body_bytes_sent`. Bytes of content sent.
@@ -224,6 +227,8 @@ pub enum Variable {
     BytesReceived,
     /// `$limit_conn_status`. `PASSED`, `REJECTED` or `REJECTED_DRY_RUN`.
     LimitConnStatus,
+    /// `$limit_req_status`. `PASSED`, `DELAYED`, `REJECTED`, `DELAYED_DRY_RUN` or `REJECTED_DRY_RUN`.
+    LimitReqStatus,
     /// `$protocol`. `TCP`.
     Protocol,
     /// `$session_time`. Seconds of the session, with milliseconds.
@@ -354,6 +359,7 @@ impl Variable {
 const BUILTIN: &[(&str, Variable)] = &[
     ("args", Variable::Args),
     ("binary_remote_addr", Variable::BinaryRemoteAddr),
+    ("binary_remote_net", Variable::BinaryRemoteNet),
     ("body_bytes_sent", Variable::BodyBytesSent),
     ("bytes_sent", Variable::BytesSent),
     ("cache_decision", Variable::CacheDecision),
@@ -378,7 +384,9 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("http2", Variable::Http2),
     ("https", Variable::Https),
     ("is_args", Variable::IsArgs),
+    ("limit_conn_status", Variable::LimitConnStatus),
     ("limit_rate", Variable::LimitRate),
+    ("limit_req_status", Variable::LimitReqStatus),
     ("msec", Variable::Msec),
     ("nginx_version", Variable::NginxVersion),
     ("pid", Variable::Pid),
@@ -540,8 +548,6 @@ const ABSENT: &[&str] = &[
     "geoip_region_name",
     "http3",
     "invalid_referer",
-    "limit_conn_status",
-    "limit_req_status",
     "modern_browser",
     "msie",
     "secure_link",

@@ -1,4 +1,4 @@
-//! Directives that nginx has and Millstream does not have yet: caches, limits per client, authentication, mail, HTTP/3, and
+//! Directives that nginx has and Millstream does not have yet: authentication, mail, HTTP/3, and
 //! modules that rewrite content. Using one is an error that says so.
 //!
 //! They are listed in `known.txt`: a module of nginx a line, then its directives on indented lines, each line with the

@@ -1,7 +1,6 @@
 //! `stream`: blocks, how connections begin, and where they are passed to.
 
 mod block;
-mod limit;
 mod listen;
 mod pass;
 
@@ -9,7 +8,7 @@ use std::time::Duration;
 
 use crate::Text;
 use crate::config::settings::{Amount, PassBind, group};
-use crate::config::{ConnectionLimit, LogLevel, StreamHandler, Template};
+use crate::config::{StreamHandler, Template};
 use crate::directive::{
     Apply, Arity, Directive, MAIN, STREAM, STREAM_LEVELS, STREAM_SERVER, many, once,
 };
@@ -52,12 +51,6 @@ group! {
         handshake_timeout: Duration = Duration::from_secs(60),
         /// `ssl_alpn`: protocols that clients are offered, the best first; none: all are agreed to silently.
         alpn: Vec<Text> = Vec::new(),
-        /// `limit_conn`.
-        limits: Vec<ConnectionLimit> = Vec::new(),
-        /// `limit_conn_log_level`.
-        limit_log_level: LogLevel = LogLevel::Error,
-        /// `limit_conn_dry_run`: connections beyond a limit are logged and served.
-        limit_dry_run: bool = false,
         /// `ssl_preread`: the ClientHello is looked at, and passed on.
         preread: bool = false,
         /// `preread_buffer_size`.
@@ -236,32 +229,6 @@ pub(crate) const PASSING: &[Directive] = &[
 ];
 
 pub(crate) const BEGINNING: &[Directive] = &[
-    many(
-        "limit_conn_zone",
-        STREAM,
-        Arity::Exactly(2),
-        Apply::With(limit::zone),
-        "Counts connections by a key, for all workers together: zone=NAME:SIZE.",
-    ),
-    many(
-        "limit_conn",
-        STREAM_LEVELS,
-        Arity::Exactly(2),
-        Apply::With(limit::limit),
-        "Most connections at a time of a key of this zone.",
-    ),
-    one!(
-        "limit_conn_log_level",
-        "error",
-        Apply::With(limit::log_level),
-        "Level of the line for a connection beyond a limit: info, notice, warn or error."
-    ),
-    one!(
-        "limit_conn_dry_run",
-        "off",
-        Apply::Flag(|s| &mut s.stream.limit_dry_run),
-        "Connections beyond a limit are logged, and served all the same."
-    ),
     one!(
         "proxy_protocol_timeout",
         "30s",

@@ -13,12 +13,13 @@ use crate::config::settings::SettingsDraft;
 use crate::config::{
     Api, Condition, ConnectionZone, CpuAffinity, EnvironmentVariable, ErrorLog, Events,
     Instruction, ListenAddress, ListenOptions, LogFormat, LogLevel, Map, Match, NetworkStack,
-    ServerName, ThreadPool, User, WorkerCount,
+    RequestZone, ServerName, ThreadPool, User, WorkerCount,
 };
 use crate::diagnostic::{Diagnostic, SourcePosition, Spot};
 use crate::directives::acme::issuer::IssuerDraft;
 use crate::directives::acme::order::OrderDraft;
 use crate::directives::health_check::HealthCheckDraft;
+use crate::directives::limit_zone::LimitZonesDraft;
 use crate::directives::map::Table;
 use crate::directives::pass::cache_path::CacheDraft;
 use crate::directives::pass::target::PassDraft;
@@ -70,8 +71,10 @@ pub(crate) struct HttpDraft {
     pub(crate) caches: Vec<CacheDraft>,
     /// Directories of temporary files and of caches.
     pub(crate) paths: Vec<ClaimedPath>,
-    /// `limit_conn_zone`s.
-    pub(crate) limit_zones: Vec<ConnectionZone>,
+    /// Zones of `limit_req`.
+    pub(crate) request_zones: LimitZonesDraft<RequestZone>,
+    /// Zones of `limit_conn`.
+    pub(crate) connection_zones: LimitZonesDraft<ConnectionZone>,
     /// Names of `status_zone`s.
     pub(crate) status_zones: Vec<Text>,
     /// Groups of servers, in the order in which they are first named.

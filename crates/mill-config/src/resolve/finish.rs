@@ -135,6 +135,8 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         cache_zones,
         servers,
         status_zones: http.status_zones,
+        request_zones: http.request_zones.finish(),
+        connection_zones: http.connection_zones.finish(),
         log_formats: http.log_formats,
         maps: http.maps,
         user_variables,

@@ -47,7 +47,7 @@ pub(super) fn finish(
         servers,
         log_formats: open.log_formats,
         upstreams: upstreams.groups,
-        limit_zones: open.limit_zones,
+        connection_zones: open.connection_zones.finish(),
         tls_passes,
         maps: open.maps,
         user_variables,

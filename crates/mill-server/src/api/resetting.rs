@@ -2,7 +2,7 @@
 
 use super::error::ApiError;
 use super::zones::Kind;
-use super::{caches, general, resolvers, upstreams};
+use super::{caches, general, limits, resolvers, upstreams};
 use crate::local::Local;
 use crate::request::Request;
 use mill_runtime::engine::Engine;
@@ -29,6 +29,11 @@ pub(super) fn reset<E: Engine>(
         ["http", "server_zones", name] => return Some(Kind::Servers.reset(name, &site.zones)),
         ["http", "location_zones", name] => return Some(Kind::Locations.reset(name, &site.zones)),
         ["http", "caches", name] => return Some(caches::reset(name, &site.caches)),
+        ["http", "limit_reqs", name] => return Some(limits::reset(name, &site.limits.requests)),
+        ["http", "limit_conns", name] => {
+            return Some(limits::reset(name, &site.limits.connections));
+        }
+        ["stream", "limit_conns", name] => return Some(limits::reset(name, &site.limits.sessions)),
         _ => return None,
     }
     Some(Ok(()))

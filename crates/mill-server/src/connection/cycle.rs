@@ -3,9 +3,10 @@
 use super::Connection;
 use super::finish::{Ending, finish};
 use super::head::{self, Head};
+use super::refused;
 use crate::exchange::h1::{Fate, H1Exchange};
 use crate::local::Local;
-use crate::log::{self, Text};
+use crate::log;
 use crate::request::{self, Arrival, Request};
 use crate::zones;
 use mill_config::config::LogLevel;
@@ -92,7 +93,7 @@ async fn answer<E: Engine>(
             exchange.into_fate()
         }
         Some(refusal) => {
-            log_refusal(&request, refusal, local);
+            refused::note(&request, refusal, local);
             let mut exchange = H1Exchange::of_refused(stream, listener, local);
             request::refuse(&mut exchange, request, refusal.status(), local).await;
             exchange.into_fate()
@@ -162,19 +163,4 @@ fn give_up<E: Engine>(request: &mut Request, head: &Head, local: &Local<E>) {
     );
     log::access::write(request, local);
     zones::end(request, local);
-}
-
-/// Logs to the error log what is wrong with a head.
-pub(crate) fn log_refusal<E: Engine>(request: &Request, refusal: Refusal, local: &Local<E>) {
-    if !local.logs_errors_at(Some(request), LogLevel::Info) {
-        return;
-    }
-    let mut text = local.take_buffer();
-    refusal.emit_log(&request.message.bytes, &request.message.head, &mut text);
-    local.log_error(
-        Some(request),
-        LogLevel::Info,
-        format_args!("{}", Text(&text)),
-    );
-    local.put_buffer(text);
 }

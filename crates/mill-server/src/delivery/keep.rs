@@ -4,7 +4,9 @@ use super::compressed::SOURCE_MAX;
 use crate::content::{Content, Part};
 use crate::exchange::h1::{Framing, HeadPlan};
 use crate::exchange::pace::Pace;
+use crate::hot::limits::HotLimits;
 use crate::hot::{CONTENT_MAX, HotAnswer, HotKey, LogTemplate};
+use crate::limits::status::RequestStatus;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
 use crate::response::Response;
@@ -29,7 +31,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Adds it to the hot answers, unless the configuration has changed since. `request` is the one it was made for.
-    pub(super) fn insert<E: Engine>(self, request: Box<Request>, local: &Local<E>) {
+    pub(super) fn insert<E: Engine>(self, mut request: Box<Request>, local: &Local<E>) {
         let Self {
             key,
             mut answer,
@@ -37,6 +39,10 @@ impl Kept {
         } = self;
         if !Arc::ptr_eq(&request.site, &local.site()) {
             return;
+        }
+        // The hot answer is for requests that pass at once.
+        if let Some(note) = &mut request.limited {
+            note.requests = note.requests.map(|_| RequestStatus::Passed);
         }
         if !request.location.log.access_logs.is_empty() {
             answer.log_template = Some(LogTemplate::new(request, variables));
@@ -49,7 +55,7 @@ impl Kept {
 /// for this response.
 pub(super) async fn prepare<E: Engine>(
     response: &mut Response<FileOf<E>>,
-    request: &Request,
+    request: &mut Request,
     local: &Local<E>,
 ) -> Option<Kept> {
     if !is_keepable(request, response) {
@@ -77,6 +83,7 @@ pub(super) async fn prepare<E: Engine>(
         ..plan
     };
     closing.emit(request, response, local, &mut close_head);
+    let limits = HotLimits::of(request, local);
     let message = &request.message;
     let text = |span: mill_http::span::Span| Box::from(span.of(&message.bytes));
     let key = HotKey {
@@ -97,6 +104,7 @@ pub(super) async fn prepare<E: Engine>(
         status: response.status.0,
         location: Arc::clone(&request.location),
         zones: HotZones::of(request, local),
+        limits,
         freshness,
         log_template: None,
     };

@@ -52,6 +52,8 @@ pub struct H1Exchange<'c, E: Engine> {
     incoming: Incoming,
     /// The head was refused: the start of the next request is uncertain.
     is_refused: bool,
+    /// Its content did not come in time: no more of it is waited for.
+    has_timed_out: bool,
     /// The value of `Connection`, and whether the connection stays open.
     keep_alive: bool,
     /// The location that answered, once its answer was sent whole.
@@ -109,6 +111,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             local,
             incoming: Incoming::unknown(),
             is_refused: true,
+            has_timed_out: false,
             keep_alive: false,
             answered: None,
             upgraded: None,
@@ -124,7 +127,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             None => Fate::Dropped,
             Some(location) if !self.keep_alive => Fate::Finished {
                 location,
-                expects_more: self.is_refused || !has_ended,
+                expects_more: self.is_refused || !has_ended && !self.has_timed_out,
             },
             Some(location) if has_ended => Fate::Kept(location),
             Some(_) => Fate::Dropped,
@@ -165,7 +168,10 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
         let unread = self.stream.read(|bytes| (0, bytes.len()));
         let readable = self.stream.readable(unread + 1);
         match self.local.scheduler.until(deadline, readable).await {
-            Err(_) => Err(ContentError::TimedOut),
+            Err(_) => {
+                self.has_timed_out = true;
+                Err(ContentError::TimedOut)
+            }
             Ok(Err(error)) => Err(ContentError::Lost(error)),
             Ok(Ok(readable)) if readable.unread <= unread => {
                 Err(ContentError::Lost(StreamError::Reset))

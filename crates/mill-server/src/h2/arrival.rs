@@ -1,7 +1,7 @@
 //! New requests: answered at once by a hot answer, or by a task.
 
 use super::streams::Http2;
-use crate::connection::cycle::log_refusal;
+use crate::connection::refused;
 use crate::delivery::account::count_answer;
 use crate::exchange::h1::persistence::Progress;
 use crate::exchange::h2::H2Exchange;
@@ -123,6 +123,10 @@ impl<E: Engine> Http2<E> {
         if content.len() > room || self.queued() > HOT_QUEUED_MAX {
             return false;
         }
+        let limits = answer.limits.as_ref();
+        if limits.is_some_and(|limits| !limits.pass(&self.facts.peer, local)) {
+            return false;
+        }
         local.date_of(|second, date| answer.set_date(second, date));
         let sent_bytes = self.write_hot(stream, &answer);
         let mut counters = local.counters.borrow_mut();
@@ -204,7 +208,7 @@ async fn run<E: Engine>(
     match refusal {
         None => request::handle(&mut exchange, request, local).await,
         Some(refusal) => {
-            log_refusal(&request, refusal, local);
+            refused::note(&request, refusal, local);
             request::refuse(&mut exchange, request, refusal.status(), local).await;
         }
     }

@@ -219,6 +219,7 @@ impl Request {
             cached: None,
             slice: None,
             slice_under_way: None,
+            limited: None,
             visit: None,
             content_received: Cell::new(0),
             sent: Sent::default(),

@@ -1,8 +1,8 @@
 //! What is known of a session: for its phases, for variables, and for logs.
 
 use super::SessionStatus;
-use super::limit::LimitStatus;
 use crate::connection::Connection;
+use crate::limits::status::ConnectionStatus;
 use crate::local::Local;
 use crate::request::CaptureSet;
 use crate::request::ConnectionFacts;
@@ -35,7 +35,7 @@ pub(crate) struct Session {
     /// The ClientHello that was looked at.
     pub(crate) hello: Option<Box<ClientHello>>,
     pub(crate) tries: Vec<Try>,
-    pub(crate) limit_status: Option<LimitStatus>,
+    pub(crate) limit_status: Option<ConnectionStatus>,
     /// It has come to `proxy_pass`.
     pub(crate) is_passed_on: bool,
     /// Values of user variables by their index; `None` is not set.

@@ -16,7 +16,7 @@ pub(super) fn host(address: &Address) -> Vec<u8> {
 }
 
 /// Appends the same.
-pub(super) fn emit_host(address: &Address, out: &mut Vec<u8>) {
+pub(crate) fn emit_host(address: &Address, out: &mut Vec<u8>) {
     match address {
         Address::Ip(SocketAddr::V4(address)) => {
             for (index, octet) in address.ip().octets().into_iter().enumerate() {
@@ -47,12 +47,37 @@ pub(super) fn port(address: &Address) -> Vec<u8> {
 
 /// `$binary_remote_addr`.
 pub(super) fn binary(address: &Address) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    emit_binary(address, &mut bytes);
+    bytes
+}
+
+/// Appends the same.
+pub(crate) fn emit_binary(address: &Address, out: &mut Vec<u8>) {
     match address {
         Address::Ip(address) => match address.ip() {
-            IpAddr::V4(address) => address.octets().to_vec(),
-            IpAddr::V6(address) => address.octets().to_vec(),
+            IpAddr::V4(address) => out.extend_from_slice(&address.octets()),
+            IpAddr::V6(address) => out.extend_from_slice(&address.octets()),
         },
-        Address::Unix(_) => host(address),
+        Address::Unix(_) => emit_host(address, out),
+    }
+}
+
+/// `$binary_remote_net`.
+pub(super) fn binary_network(address: &Address) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    emit_binary_network(address, &mut bytes);
+    bytes
+}
+
+/// Appends the same. Addresses of IPv4 within IPv6 have their first bytes in common: all 16 are told of them.
+pub(crate) fn emit_binary_network(address: &Address, out: &mut Vec<u8>) {
+    match address {
+        Address::Ip(SocketAddr::V6(address)) if address.ip().to_ipv4_mapped().is_none() => {
+            let [network @ .., _, _, _, _, _, _, _, _] = address.ip().octets();
+            out.extend_from_slice(&network);
+        }
+        _ => emit_binary(address, out),
     }
 }
 
@@ -108,5 +133,23 @@ mod tests {
         check(ip("192.0.2.1:0"), "192.0.2.1", "", 4);
         check(Address::Unix(b"/run/a"[..].into()), "unix:/run/a", "", 11);
         check(Address::Unix(b""[..].into()), "unix:", "", 5);
+    }
+
+    #[test]
+    fn a_network_is_what_one_client_has_for_itself() {
+        let check = |text: &str, expected: &[u8]| {
+            assert_eq!(
+                binary_network(&Address::Ip(text.parse().unwrap())),
+                expected
+            );
+        };
+        check("192.0.2.1:80", &[192, 0, 2, 1]);
+        check(
+            "[2001:db8:1:2:3:4:5:6]:80",
+            &[0x20, 1, 0x0d, 0xb8, 0, 1, 0, 2],
+        );
+        let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1];
+        check("[::ffff:192.0.2.1]:80", &mapped);
+        assert_eq!(binary_network(&Address::Unix(b"/a"[..].into())), b"unix:/a");
     }
 }

@@ -63,6 +63,11 @@ impl Mentions {
         for format in &http.log_formats {
             self.template(&format.template);
         }
+        let limited = http.request_zones.iter().map(|zone| &zone.key);
+        let connections = http.connection_zones.iter().map(|zone| &zone.key);
+        limited
+            .chain(connections)
+            .for_each(|key| self.template(key));
         for map in &http.maps {
             templates_of(map).for_each(|template| self.template(template));
         }

@@ -8,6 +8,8 @@
 //! | the server | a listener whose servers depend on the local address |
 //! | `allow`, `deny` | any: the client's address |
 //! | `set_real_ip_from` | a location with settings of its own: what logs a hot answer has the server's |
+//! | `limit_req` | a key that is not made anew of what `hot/limits.rs` lists |
+//! | `limit_conn` | any |
 //! | `if (-f …)` | any: files other than the one that is sent |
 //! | `try_files` | a missing first candidate: it may be created later |
 //! | errors | a status of 400 or more: it is logged, and may depend on a missing file |

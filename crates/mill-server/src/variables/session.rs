@@ -70,7 +70,7 @@ fn own<'a, E: Engine>(
     Some(match variable {
         Variable::BytesReceived => decimal(session.received).into(),
         Variable::BytesSent => decimal(session.sent).into(),
-        Variable::LimitConnStatus => session.limit_status?.to_string().into_bytes().into(),
+        Variable::LimitConnStatus => session.limit_status?.word().into(),
         Variable::Protocol => b"TCP"[..].into(),
         Variable::SessionTime => time::seconds(now.since(session.facts.started)).into(),
         Variable::Status if session.status == 0 => b"000"[..].into(),
@@ -103,6 +103,7 @@ fn of_connection<'a, E: Engine>(
         Variable::RemoteAddr => connection::host(session.client()).into(),
         Variable::RemotePort => connection::port(session.client()).into(),
         Variable::BinaryRemoteAddr => connection::binary(session.client()).into(),
+        Variable::BinaryRemoteNet => connection::binary_network(session.client()).into(),
         Variable::RealipRemoteAddr => connection::host(&facts.peer).into(),
         Variable::RealipRemotePort => connection::port(&facts.peer).into(),
         Variable::ServerAddr => connection::host(facts.local()).into(),

@@ -52,6 +52,12 @@ mod proxy;
 /// Connections that are passed on as they are.
 mod stream;
 
+/// Limits of requests by a key.
+mod limited;
+
+/// Attackers beside a usual client.
+mod attacks;
+
 /// What is counted of servers and locations.
 mod zones;
 

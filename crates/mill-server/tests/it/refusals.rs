@@ -2,6 +2,7 @@
 
 use crate::answer::answer;
 use crate::server::{ADDRESS, MS, SECOND, Server, in_http};
+use mill_metrics::ServerCounters;
 use mill_sim::link::{Link, Segments};
 use mill_sim::world::World;
 
@@ -261,4 +262,40 @@ fn fields_ignored_for_their_names_are_logged_also_when_the_answer_is_kept() {
     let told = "client sent invalid header line: \"X(: y\" while reading client request headers";
     let told = lines.iter().filter(|line| line.contains(told)).count();
     assert_eq!(told, 3, "{lines:?}");
+}
+
+#[test]
+fn a_refused_head_is_counted_by_what_is_wrong_with_it() {
+    let check = |request: &str, counter: fn(&ServerCounters) -> u64| {
+        let mut server = Server::new(1, "");
+        server.ask(request);
+        assert_eq!(counter(&server.counters()), 1, "{request}");
+    };
+    check("G\u{1}T / HTTP/1.1\r\nHost: a\r\n\r\n", |all| {
+        all.refused_request_line
+    });
+    check("GET / HTTP/3.0\r\nHost: a\r\n\r\n", |all| {
+        all.refused_version
+    });
+    check("GET / HTTP/1.1\r\n\r\n", |all| all.refused_host);
+    check("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", |all| {
+        all.refused_host
+    });
+    check("GET / HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n", |all| {
+        all.refused_field_line
+    });
+    let framing =
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    check(framing, |all| all.refused_framing);
+    let coding = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n";
+    check(coding, |all| all.refused_coding);
+    let long = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
+        "x".repeat(40_000)
+    );
+    check(&long, |all| all.limit_header_buffers);
+    check(
+        &format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(40_000)),
+        |all| all.limit_header_buffers,
+    );
 }

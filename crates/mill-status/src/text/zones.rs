@@ -1,16 +1,21 @@
-//! The table of zones: servers and locations with a `status_zone`.
+//! The tables of zones: servers and locations with a `status_zone`, and those of limits.
 
 use super::columns::{Columns, Side};
+use super::limits;
 use super::number::{bytes, micros, short};
 use crate::document::Status;
 use crate::tables::Zone;
 
-/// Each zone in one line; classes of answers that there were none of are left out.
+/// Each zone in one line, those of limits in a table of their own; classes of answers that there were none of are left out.
 pub fn zones(status: &Status) -> String {
     let parts = status.parts.iter();
-    let mut zones = parts.flat_map(|part| &part.zones).peekable();
+    let mut zones = parts.clone().flat_map(|part| &part.zones).peekable();
+    let mut limits = parts.flat_map(|part| &part.limits).peekable();
+    let is_limited = limits.peek().is_some();
+    let limits = is_limited.then(|| limits::limits(limits));
     if zones.peek().is_none() {
-        return String::from("no servers or locations with a status_zone\n");
+        let none = || String::from("no servers or locations with a status_zone\n");
+        return limits.unwrap_or_else(none);
     }
     let right = Side::Right;
     let mut table = Columns::new(&[
@@ -26,7 +31,8 @@ pub fn zones(status: &Status) -> String {
         ("ANSWERS", Side::Left),
     ]);
     zones.for_each(|zone| table.push(row(zone)));
-    table.render()
+    let limits = limits.map(|limits| format!("\n{limits}"));
+    table.render() + &limits.unwrap_or_default()
 }
 
 fn row(zone: &Zone) -> Vec<String> {
@@ -52,7 +58,7 @@ fn row(zone: &Zone) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::Part;
+    use crate::tables::{Limit, Part};
 
     #[test]
     fn zones_of_servers_and_locations_stand_in_one_table() {
@@ -87,6 +93,31 @@ site  server         3    1.23 M    2  4.77 MiB  6.52 GiB  820us  12ms  2xx:1.23
 shop  location       -         0    0       0 B       0 B      -     -
 ";
         assert_eq!(text, expected);
+        let limit = |name: &str, kind: &str, delayed| Limit {
+            name: name.into(),
+            kind: kind.into(),
+            keys: 12,
+            passed: 1_000_000,
+            delayed,
+            rejected: 5,
+            dry_run: 0,
+        };
+        let clients = limit("clients", "limit_req", Some(7));
+        let many = limit("many", "limit_conn", None);
+        let part = Part {
+            limits: vec![clients, many],
+            ..Part::default()
+        };
+        let expected_limits = "\
+LIMIT    OF          KEYS  PASSED  DELAYED  REJECTED  DRY RUN
+clients  limit_req     12  1.00 M        7         5        0
+many     limit_conn    12  1.00 M        -         5        0
+";
+        let mut limited = status.clone();
+        limited.parts.push(part.clone());
+        assert_eq!(zones(&limited), format!("{expected}\n{expected_limits}"));
+        limited.parts = vec![part];
+        assert_eq!(zones(&limited), expected_limits);
         assert_eq!(
             zones(&Status::default()),
             "no servers or locations with a status_zone\n"

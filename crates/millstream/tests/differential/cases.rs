@@ -13,6 +13,7 @@
 //! GET /a.txt | -Host | = text                without Host; with content and its Content-Length
 //! raw: GET / HTTP/1.1¶Host: a¶¶              the bytes themselves
 //! differs some-id: GET /                     known to be different
+//! closes: GET /                              the client closes a moment after it has sent that
 //! once stored/a: GET /                       sent when the server's directory has this file
 //! ```
 //!
@@ -137,6 +138,10 @@ impl Case {
             }
             None => (None, rest),
         };
+        let (leaves, rest) = match rest.strip_prefix("closes: ") {
+            Some(rest) => (Leaves::Closes, rest),
+            None => (Leaves::AtEnd, rest),
+        };
         let written = match rest.strip_prefix("raw: ") {
             Some(raw) => raw.to_owned(),
             None => spell_out(rest),
@@ -146,7 +151,7 @@ impl Case {
             differs,
             once,
             sends: written.split('⏸').map(unescape).collect(),
-            leaves: Leaves::AtEnd,
+            leaves,
         }
     }
 }

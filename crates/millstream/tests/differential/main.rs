@@ -33,6 +33,9 @@ mod trial;
 /// Random requests.
 mod seeded;
 
+/// Configurations that are refused.
+mod refused;
+
 /// `stream`, with tables of its own.
 mod stream;
 
@@ -89,6 +92,8 @@ subjects! {
     headers
     access
     limits
+    rates
+    delays
     logs
     hosts
     virtual_named

@@ -19,7 +19,7 @@ use std::path::Path;
 /// The line that nginx needs; Millstream accepts it.
 const MODULE: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
 
-fn load_module() -> String {
+pub(crate) fn load_module() -> String {
     assert!(
         Path::new(MODULE).exists(),
         "{MODULE} is not installed. Install it: apt-get install libnginx-mod-stream"

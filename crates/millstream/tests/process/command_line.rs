@@ -268,8 +268,7 @@ fn an_unknown_user_is_shown_in_its_line() {
 fn a_test_lists_all_that_is_not_here_yet_and_fails_as_in_nginx() {
     let site = site();
     let conf = site.path("nginx.conf");
-    let http =
-        "server { listen 127.0.0.1:1 quic; location / { limit_req zone=a; auth_basic off; } }";
+    let http = "server { listen 127.0.0.1:1 quic; location / { userid on; auth_basic off; } }";
     site.configure("", http);
     let output = site.nginx(&["-t"]);
     assert_eq!(output.status.code(), Some(1));
@@ -279,7 +278,7 @@ fn a_test_lists_all_that_is_not_here_yet_and_fails_as_in_nginx() {
             && stderr.contains("3 directives or parameters are known to nginx"),
         "{stderr}"
     );
-    for name in ["listen … quic", "limit_req", "auth_basic"] {
+    for name in ["listen … quic", "userid", "auth_basic"] {
         assert!(
             stderr
                 .lines()

@@ -26,6 +26,9 @@ mod load;
 /// Sockets from one configuration to the next.
 mod listeners;
 
+/// Limits of requests by a key.
+mod limits;
+
 /// A cache of several workers, and its status.
 mod caching;
 

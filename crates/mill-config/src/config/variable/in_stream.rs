@@ -40,6 +40,7 @@ const OF_STREAM: &[(&str, Variable)] = &[
 /// Those that it shares with `http`, sorted.
 const SHARED: &[&str] = &[
     "binary_remote_addr",
+    "binary_remote_net",
     "bytes_sent",
     "connection",
     "hostname",

@@ -28,6 +28,8 @@ pub(crate) enum Purpose {
     Sessions,
     /// `limit_conn_zone`.
     Connections,
+    /// `limit_req_zone`.
+    Requests,
     /// `…_cache_path`.
     Cache(PassProtocol),
 }

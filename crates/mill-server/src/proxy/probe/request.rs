@@ -126,10 +126,11 @@ impl<E: Engine> Probe<E> {
 }
 
 /// Addresses that a probe does not have.
-const WITHOUT_CLIENT: [Variable; 6] = [
+const WITHOUT_CLIENT: [Variable; 7] = [
     Variable::RemoteAddr,
     Variable::RealipRemoteAddr,
     Variable::BinaryRemoteAddr,
+    Variable::BinaryRemoteNet,
     Variable::ServerAddr,
     Variable::ServerPort,
     Variable::ProxyAddXForwardedFor,

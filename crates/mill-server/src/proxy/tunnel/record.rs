@@ -1,6 +1,7 @@
 //! What is logged when a tunnel ends, in as few bytes as may be: most tunnels are idle for most of their time.
 
 use crate::delivery;
+use crate::limits::connections::Counted as CountedConnection;
 use crate::local::Local;
 use crate::log::access;
 use crate::log::ahead::{AddedAtEnd, LinesAhead};
@@ -31,6 +32,8 @@ pub(super) struct Ahead {
     received: u64,
     /// `None` where no zone counts it.
     zones: Option<Box<Counted>>,
+    /// It goes on counting (`limit_conn`).
+    _limited: Box<[CountedConnection]>,
 }
 
 /// What went through a tunnel.
@@ -84,6 +87,11 @@ impl Ahead {
             response_length,
             received,
             zones: Counted::of(request, local),
+            _limited: request
+                .limited
+                .take()
+                .map(|note| note.counted.into())
+                .unwrap_or_default(),
         })
     }
 

@@ -5,10 +5,11 @@ use mill_runtime::engine::{Engine, ListenOptions};
 use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::{Stream, StreamOption};
+use mill_runtime::time::Instant;
 use mill_runtime::worker::Worker;
 use mill_sim::engine::SimEngine;
 use mill_sim::world::World;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ use std::time::Duration;
 pub(crate) enum Act {
     Send(Vec<u8>),
     Wait(Duration),
+    /// Takes so long, behind what took its time before: the origin serves one request at a time.
+    Work(Duration),
     /// FIN; a request after this one is not answered.
     Close,
     /// FIN; it goes on reading.
@@ -39,6 +42,8 @@ pub(crate) struct Seen {
     pub(crate) peers: RefCell<Vec<String>>,
     /// Sent on each connection as soon as something arrives.
     pub(crate) hint: RefCell<String>,
+    /// When its work is done.
+    pub(crate) busy_until: Cell<Instant>,
     /// What has arrived while it hung.
     pub(crate) bytes_behind: RefCell<usize>,
 }
@@ -122,6 +127,12 @@ async fn serve(
                     }
                 }
                 Act::Wait(duration) => scheduler.sleep(duration).await,
+                Act::Work(duration) => {
+                    let now = scheduler.now();
+                    let done = seen.busy_until.get().max(now) + duration;
+                    seen.busy_until.set(done);
+                    scheduler.sleep(done.since(now)).await;
+                }
                 Act::Close => return,
                 Act::Finish => stream.shutdown(),
                 Act::Reset => {

@@ -91,12 +91,12 @@ fn a_dry_run_tells_and_serves() {
 
 #[test]
 fn a_full_zone_refuses_new_keys_and_an_empty_key_has_no_limit() {
-    // Room for 512 keys.
+    // Room for 383 keys, as in nginx.
     let text = limited("limit_conn clients 1;")
         .replace("clients:1m", "clients:32k")
         .replace("events { }", "events { worker_connections 2000; }");
     let mut passing = Passing::configured(&text, vec![Act::Echo]);
-    for number in 0..512 {
+    for number in 0..383 {
         let source = format!("10.9.{}.{}:1", number / 250, number % 250);
         assert!(is_served(&connect(&mut passing, &source)), "{number}");
     }

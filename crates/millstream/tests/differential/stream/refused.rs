@@ -1,9 +1,8 @@
 //! Configurations that are refused.
 
 use super::load_module;
-use crate::content::Directory;
-use crate::server::{Program, command_of};
-use std::fs;
+use crate::refused::{self, Said};
+use crate::server::Program;
 
 /// Each in the main context.
 const TEXTS: &[&str] = &[
@@ -115,31 +114,7 @@ const TEXTS: &[&str] = &[
     "stream { server { listen 1; listen [::1]:1; proxy_pass 127.0.0.1:2; } }",
 ];
 
-/// What a program says of each: its warnings and its error, without process numbers.
-pub(super) fn say(program: Program) -> Vec<(&'static str, Vec<String>)> {
-    let directory = Directory::new();
-    let out = directory.path();
-    let all = TEXTS.iter().map(|text| {
-        let conf = out.join("nginx.conf");
-        let module = load_module();
-        let whole = format!("{module} pid pid; error_log error.log; events {{ }}\n{text}\n");
-        fs::write(&conf, whole).unwrap();
-        let mut command = command_of(program, out);
-        command.arg("-t").arg("-p").arg(out).arg("-c").arg(&conf);
-        let output = command.args(["-e", "error.log"]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let lines = said.lines().filter_map(|line| {
-            let (_, told) = line
-                .split_once("[emerg] ")
-                .or_else(|| line.split_once("[warn] "))?;
-            // nginx tells its process number where a log is open already.
-            let told = match told.split_once(": ") {
-                Some((number, rest)) if number.contains('#') => rest,
-                _ => told,
-            };
-            Some(told.replace(&conf.display().to_string(), "CONF"))
-        });
-        (*text, lines.collect())
-    });
-    all.collect()
+/// What a program says of each.
+pub(super) fn say(program: Program) -> Vec<Said> {
+    refused::say(program, &load_module(), TEXTS)
 }
