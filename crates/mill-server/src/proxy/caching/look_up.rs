@@ -217,7 +217,7 @@ impl Looking {
             };
             match self.wait(waiting, begun, exchange, local).await {
                 Waited::Stored(kept) if kept.meta().fits(request) => {
-                    return Some(answer_collapsed(&kept, target, request, local));
+                    return answer_collapsed(&kept, target, request, local);
                 }
                 Waited::Again => {}
                 Waited::Stored(_) | Waited::Alone => return None,
@@ -243,7 +243,10 @@ impl Looking {
         match self.judge(&kept, local) {
             Judgement::Now(outcome) => {
                 super::set_outcome(request, outcome);
-                Looked::Answered(serve::answer(&kept, target, request, local))
+                match serve::readable_answer(&kept, target, request, local) {
+                    Some(answer) => Looked::Answered(answer),
+                    None => Self::pass(request),
+                }
             }
             Judgement::Unavailable => Looked::Answered(unavailable(request)),
             Judgement::WhileUpdating(reuse) => self
@@ -273,6 +276,15 @@ impl Looking {
             true => Looked::Missing,
             false => Looked::Decided,
         }
+    }
+
+    /// What was found has just turned out to be more than is kept.
+    fn pass<E: Engine>(request: &mut Request) -> Looked<E> {
+        super::note(request, |note| {
+            note.outcome = CacheOutcome::Miss;
+            note.forwarded = Some(ForwardReason::UriMiss);
+        });
+        Looked::Decided
     }
 
     fn judge<E: Engine>(&self, kept: &Kept, local: &Local<E>) -> Judgement {
@@ -314,7 +326,11 @@ impl Looking {
             Claim::Fill(ticket) => ticket,
             Claim::Wait(_) | Claim::Pass => {
                 super::set_outcome(request, CacheOutcome::Updating);
-                return Some(serve::answer(kept, target, request, local));
+                let answer = serve::readable_answer(kept, target, request, local);
+                if answer.is_none() {
+                    Self::pass::<E>(request);
+                }
+                return answer;
             }
         };
         self.stale = Some((Arc::clone(kept), Some(reuse)));
@@ -423,19 +439,21 @@ enum Waited {
 }
 
 /// Answers with what another request has brought: it was made for one that waited with this one, however short it is fresh.
+/// `None`: it is more than is kept, and this one has come too late to read it.
 fn answer_collapsed<E: Engine>(
     kept: &Arc<Kept>,
     target: &Target,
     request: &mut Request,
     local: &Local<E>,
-) -> AnswerOf<E> {
+) -> Option<AnswerOf<E>> {
+    request.pure = false;
+    let answer = serve::readable_answer(kept, target, request, local)?;
     super::note(request, |note| {
         note.outcome = CacheOutcome::Hit;
         note.is_collapsed = true;
         note.found = Some(Arc::clone(kept));
     });
-    request.pure = false;
-    serve::answer(kept, target, request, local)
+    Some(answer)
 }
 
 /// RFC 9111 5.2.1.7.

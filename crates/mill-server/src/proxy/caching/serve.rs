@@ -20,16 +20,29 @@ use mill_runtime::time::Duration;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Answers with this.
+/// Answers with this; with 502 where its content cannot be read.
 pub(in crate::proxy) fn answer<E: Engine>(
     kept: &Arc<Kept>,
     target: &Target,
     request: &mut Request,
     local: &Local<E>,
 ) -> AnswerOf<E> {
+    let answer = readable_answer(kept, target, request, local);
+    answer.unwrap_or(Answer::Status(Status::BAD_GATEWAY))
+}
+
+/// Answers with this, unless its content cannot be read: it is on its way and has turned out to be more than is kept, so that
+/// its beginning may be gone.
+pub(super) fn readable_answer<E: Engine>(
+    kept: &Arc<Kept>,
+    target: &Target,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Option<AnswerOf<E>> {
     let protocol = target.pass.protocol;
     let settings = settings_of(&request.location, protocol);
     let stored = kept.meta();
+    let content = content(kept, &settings, local)?;
     let trace = Rc::clone(request.upstream.get_or_insert_with(|| local.take_trace()));
     trace.set_host(target);
     let mut memory = trace.lend_head();
@@ -50,17 +63,14 @@ pub(in crate::proxy) fn answer<E: Engine>(
     response.charset = accel.charset;
     offer_ranges(&mut response, request);
     if !response.status.has_no_content() {
-        match content(kept, &settings, local) {
-            Some(content) => response.content = content,
-            None => return Answer::Status(Status::BAD_GATEWAY),
-        }
+        response.content = content;
     }
     let is_rfc = request.location.caching.rules == CacheRules::Rfc9111;
     if is_rfc {
         tell_age(&mut response, kept, local);
     }
     depend_on(kept, is_rfc, request, local);
-    Answer::Response(response)
+    Some(Answer::Response(response))
 }
 
 /// The filters evaluate the conditions and ranges of a request whose answer is kept: nginx gives ranges where the server's

@@ -117,3 +117,34 @@ fn a_request_that_waits_longer_than_the_lock_allows_asks_alone() {
     assert!(clients[0].received().ends_with(b"x"));
     assert_eq!(cached.asked(), 2);
 }
+
+#[test]
+fn those_that_wait_for_an_answer_that_is_too_large_to_be_kept_ask_for_themselves() {
+    for workers in [1, 2] {
+        // Without a length it is known only on its way that the answer is too large; here before those that wait look at it.
+        let directives = format!("cache_object_max 10k; {LOCKED}");
+        let mut cached = Cached::with_workers(workers, &directives, |_, _| {
+            let piece = format!("{:x}\r\n{}\r\n", 30_000, "x".repeat(30_000));
+            let text = format!(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n",
+                piece.repeat(10)
+            );
+            vec![send(&text)]
+        });
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                let client = cached.server.connect();
+                client.send(get("/a"));
+                client
+            })
+            .collect();
+        cached.pass(5);
+        for client in &clients {
+            let answer = String::from_utf8_lossy(&client.received()).into_owned();
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer:.100}");
+            let len = content(&answer).matches('x').count();
+            assert_eq!(len, 300_000, "{workers} workers");
+            assert!(answer.ends_with("\r\n0\r\n\r\n"));
+        }
+    }
+}
