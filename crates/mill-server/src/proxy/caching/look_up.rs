@@ -394,9 +394,11 @@ impl Looking {
             is_whole: !self.passes_range,
             ..Question::default()
         };
+        // What is still on its way may turn out to be more than is kept: there would be nothing to say 304 of.
         if let Some((kept, _)) = &self.stale
             && (self.settings.revalidate || self.follows_rfc())
             && self.ticket.is_some()
+            && kept.content().is_whole()
         {
             let field = |known| kept.meta().field(known).map(Box::from);
             question.etag = field(KnownField::ETag);

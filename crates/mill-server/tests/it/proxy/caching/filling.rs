@@ -148,3 +148,36 @@ fn those_that_wait_for_an_answer_that_is_too_large_to_be_kept_ask_for_themselves
         }
     }
 }
+
+#[test]
+fn what_is_still_on_its_way_is_not_validated() {
+    let chunk = |len: usize| send(&format!("{len:x}\r\n{}\r\n", "x".repeat(len)));
+    let directives = format!("cache_rules rfc9111; cache_object_max 10k; {LOCKED}");
+    let mut cached = Cached::new(&directives, move |number, request| {
+        let head = "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let rest = [chunk(30_000), send("0\r\n\r\n")];
+        if number == 0 {
+            // It turns out to be too large when the second request is on its way.
+            let first = [send(head), chunk(5_000), Act::Wait(Duration::from_secs(2))];
+            return [first.to_vec(), rest.to_vec()].concat();
+        }
+        match request.contains("If-None-Match") {
+            true => vec![
+                Act::Wait(Duration::from_secs(3)),
+                send("HTTP/1.1 304 Not Modified\r\n\r\n"),
+            ],
+            false => [vec![send(head), chunk(5_000)], rest.to_vec()].concat(),
+        }
+    });
+    let first = cached.server.connect();
+    first.send(get("/a"));
+    cached.pass(1);
+    let second = cached.server.connect();
+    second.send("GET /a HTTP/1.1\r\nHost: a\r\nCache-Control: max-age=0\r\n\r\n");
+    cached.pass(10);
+    for client in [first, second] {
+        let answer = String::from_utf8_lossy(&client.received()).into_owned();
+        let len = content(&answer).matches('x').count();
+        assert_eq!((answer.get(9..12), len), (Some("200"), 35_000));
+    }
+}
