@@ -4,6 +4,8 @@
 mod conformance;
 /// Answers that come while others wait for them.
 mod filling;
+/// RFC 9111 and its kin, requirement by requirement.
+mod requirements;
 /// What RFC 9111 says, where nginx says something else.
 mod rules;
 /// What is stale.
