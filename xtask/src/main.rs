@@ -2,7 +2,7 @@
 //!
 //! In reading order: `check` is everything a commit must pass, `tidy` has the rules of the workspace that the
 //! compiler does not check, `docs` writes the generated pages, `bench` measures, `sim` replays worlds of simulated
-//! networks.
+//! networks, `conformance` asks other caches what ours is asked.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
@@ -14,6 +14,8 @@
 mod bench;
 /// Everything that a commit must pass, step by step.
 mod check;
+/// Our cases of RFC 9111, put to other caches.
+mod conformance;
 /// The pages generated from tables in the code.
 mod docs;
 /// Worlds of simulated networks, by seed.
@@ -32,6 +34,7 @@ Usage: cargo xtask COMMAND
   docs            writes docs/directives.md anew
   bench [NAME]    a measurement; without a name, the list of them
   sim …           simulated networks by seed; `sim --help` says more
+  conformance     what nginx, Varnish, HAProxy and Millstream do in our cases of RFC 9111
 ";
 
 /// Exit status for a wrong command line, as the shell's builtins use it.
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::run(root()),
         ["bench", arguments @ ..] => bench::run(root(), arguments),
         ["sim", arguments @ ..] => sim::run(root(), arguments),
+        ["conformance", arguments @ ..] => conformance::run(root(), arguments),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             ExitCode::SUCCESS

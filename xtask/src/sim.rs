@@ -3,6 +3,7 @@
 /// Many worlds on all processors.
 mod many;
 
+use mill_simtest::cached::plan::CachedPlan;
 use mill_simtest::matrix;
 use mill_simtest::plan::Plan;
 use mill_simtest::proxied::plan::ProxiedPlan;
@@ -12,14 +13,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-Usage: cargo xtask sim [--proxy] --seed N [--trace]
-       cargo xtask sim [--proxy] --seeds FROM..TO
+Usage: cargo xtask sim [--proxy | --cache] --seed N [--trace]
+       cargo xtask sim [--proxy | --cache] --seeds FROM..TO
        cargo xtask sim --matrix
 
   --seed N          one world: what its seed decides, what came of it; after a failure the last segments
   --trace           every segment of that world, as a ladder
   --seeds FROM..TO  the worlds of these seeds on all processors, TO not included; names those that fail, and counts kinds
   --proxy           the worlds with a proxy between clients and origins, which have seeds of their own
+  --cache           the worlds with a cache, its workers and its origins, which have seeds of their own
   --matrix          writes the matrix of throughput by loss, delay and buffer anew
 ";
 
@@ -41,6 +43,7 @@ enum SimCommand {
 enum Worlds {
     Plain,
     Proxied,
+    Cached,
 }
 
 impl Worlds {
@@ -48,6 +51,7 @@ impl Worlds {
         match self {
             Self::Plain => World::of(seed, traces),
             Self::Proxied => World::proxied(seed, traces),
+            Self::Cached => World::cached(seed, traces),
         }
     }
 
@@ -55,6 +59,7 @@ impl Worlds {
         match self {
             Self::Plain => Plan::new(seed).kinds(),
             Self::Proxied => ProxiedPlan::new(seed).kinds(),
+            Self::Cached => CachedPlan::new(seed).kinds(),
         }
     }
 }
@@ -82,6 +87,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
 fn parse(arguments: &[&str]) -> Result<SimCommand, String> {
     let (worlds, arguments) = match arguments {
         ["--proxy", arguments @ ..] => (Worlds::Proxied, arguments),
+        ["--cache", arguments @ ..] => (Worlds::Cached, arguments),
         arguments => (Worlds::Plain, arguments),
     };
     match arguments {
@@ -118,6 +124,7 @@ fn one(worlds: Worlds, seed: u64, traces: bool) -> ExitCode {
     match worlds {
         Worlds::Plain => print!("{}", Plan::new(seed)),
         Worlds::Proxied => print!("{}", ProxiedPlan::new(seed)),
+        Worlds::Cached => print!("{}", CachedPlan::new(seed)),
     }
     let world = worlds.of(seed, traces);
     tell(&world, true);
@@ -183,6 +190,8 @@ mod tests {
         );
         let proxied = SimCommand::Many(Worlds::Proxied, 3..5);
         check(&["--proxy", "--seeds", "3..5"], Ok(proxied));
+        let cached = SimCommand::Many(Worlds::Cached, 3..5);
+        check(&["--cache", "--seeds", "3..5"], Ok(cached));
         check(&["--matrix"], Ok(SimCommand::Matrix));
         check(&["--help"], Ok(SimCommand::Help));
     }

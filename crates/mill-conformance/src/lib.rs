@@ -36,6 +36,9 @@ pub mod connector;
 /// What tasks tell the test, in order.
 pub mod story;
 
+/// What caches must do, as cases.
+pub mod caching;
+
 /// Bytes that streams carry.
 pub mod content;
 

@@ -41,6 +41,24 @@ impl<'a> Conditions<'a> {
     }
 }
 
+impl Conditions<'_> {
+    /// As RFC 9110 13.2.2 has them: a date is ignored beside a list of tags, if it is none (13.1.3, 13.1.4), and where no date
+    /// of the representation is known. nginx's order, that of [`evaluate`] alone, has dates count all the same.
+    #[must_use]
+    pub fn by_precedence(self, validators: &Validators<'_>) -> Self {
+        let is_useful =
+            |date: &&[u8]| validators.last_modified.is_some() && parse_http_date(date).is_some();
+        let no_tags = |tags: Option<&[u8]>| tags.is_none();
+        let until = self.if_unmodified_since.filter(is_useful);
+        let since = self.if_modified_since.filter(is_useful);
+        Self {
+            if_unmodified_since: until.filter(|_| no_tags(self.if_match)),
+            if_modified_since: since.filter(|_| no_tags(self.if_none_match)),
+            ..self
+        }
+    }
+}
+
 /// The directive `if_modified_since`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfModifiedSince {
@@ -92,6 +110,11 @@ pub fn evaluate(
         return Verdict::Proceed;
     }
     Verdict::NotModified
+}
+
+/// Whether a tag is a weak one, which selects no ranges: `If-Range` wants the strong comparison (RFC 9110 13.1.5).
+pub fn is_weak_tag(value: &[u8]) -> bool {
+    value.starts_with(b"W/")
 }
 
 /// Whether `If-Range` (RFC 9110 13.1.5) allows the `Range` field: the tag is the same byte for byte, or the date is
@@ -209,6 +232,54 @@ mod tests {
         ] {
             check(KNOWN, row, Exact, expected);
         }
+    }
+
+    #[test]
+    fn by_precedence_a_date_is_ignored_beside_tags_and_where_it_tells_nothing() {
+        let check = |validators: Validators<'_>, row: Row<'_>, expected| {
+            let [
+                if_match,
+                if_unmodified_since,
+                if_none_match,
+                if_modified_since,
+            ] = row.map(|value| (!value.is_empty()).then_some(value.as_bytes()));
+            let conditions = Conditions {
+                if_match,
+                if_unmodified_since,
+                if_none_match,
+                if_modified_since,
+                if_range: None,
+            };
+            let conditions = conditions.by_precedence(&validators);
+            assert_eq!(
+                evaluate(&validators, &conditions, Before),
+                expected,
+                "{row:?}"
+            );
+        };
+        for (row, expected) in [
+            (["", "", TAG, EARLIER], NotModified),
+            (["", "", OTHER, SAME], Proceed),
+            (["", "", "", SAME], NotModified),
+            (["", "", "", LATER], NotModified),
+            (["", "", "", EARLIER], Proceed),
+            (["", "", "", "tea"], Proceed),
+            ([TAG, EARLIER, "", ""], Proceed),
+            ([OTHER, LATER, "", ""], PreconditionFailed),
+            (["", EARLIER, "", ""], PreconditionFailed),
+            (["", "tea", "", ""], Proceed),
+            ([TAG, EARLIER, TAG, EARLIER], NotModified),
+        ] {
+            check(KNOWN, row, expected);
+        }
+        check(UNKNOWN, ["", EARLIER, "", ""], Proceed);
+        check(UNKNOWN, ["", "", "", LATER], Proceed);
+    }
+
+    #[test]
+    fn a_weak_tag_is_told_from_a_strong_one() {
+        assert!(is_weak_tag(WEAK.as_bytes()));
+        assert!(!is_weak_tag(TAG.as_bytes()));
     }
 
     #[test]

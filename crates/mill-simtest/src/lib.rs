@@ -2,7 +2,7 @@
 //!
 //! Read on in this order: [`plan::Plan`] is everything that a seed decides; [`run::run`] builds that world, lets it end,
 //! and says what was wrong. The same stack without engines, two hosts on a cable, is [`bare`]; the matrix of throughput
-//! by loss, delay and buffer is measured with it.
+//! by loss, delay and buffer is measured with it. Worlds of another kind, with rules of their own, are in [`proxied`] and [`cached`].
 //!
 //! What must hold in every world:
 //! - every byte of every transfer that completed is the right one, and of every other a prefix is;
@@ -31,6 +31,9 @@ pub mod run;
 
 /// Worlds with a proxy.
 pub mod proxied;
+
+/// Worlds with a cache.
+pub mod cached;
 
 /// Many worlds, and the names of those that fail.
 pub mod seeds;

@@ -13,7 +13,7 @@
 pub mod plan;
 
 /// A message as it arrives: its head, and its content by its framing.
-mod incoming;
+pub(crate) mod incoming;
 
 /// What a server behind the proxy does, and what it sees.
 mod origin;

@@ -1,5 +1,7 @@
 //! Many worlds, and the names of those that fail.
 
+use crate::cached;
+use crate::cached::plan::CachedPlan;
 use crate::plan::Plan;
 use crate::proxied;
 use crate::proxied::plan::ProxiedPlan;
@@ -23,6 +25,11 @@ impl World {
     /// The world with a proxy of a seed.
     pub fn proxied(seed: u64, traces: bool) -> Self {
         Self::running(seed, || proxied::run::run(&ProxiedPlan::new(seed), traces))
+    }
+
+    /// The world with a cache of a seed.
+    pub fn cached(seed: u64, traces: bool) -> Self {
+        Self::running(seed, || cached::run::run(&CachedPlan::new(seed), traces))
     }
 
     fn running(seed: u64, run: impl FnOnce() -> Outcome) -> Self {

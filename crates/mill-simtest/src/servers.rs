@@ -7,7 +7,8 @@ use crate::talk::{Addresses, POST_ANSWER, POST_PATH, WorldStream, path};
 use mill_config::{Memory, Options, load};
 use mill_metrics::Board;
 use mill_runtime::address::Address;
-use mill_runtime::engine::{Engine, Keepalive, ListenOptions};
+use mill_runtime::datagrams::DatagramEngine;
+use mill_runtime::engine::{DrainListener, Engine, Keepalive, ListenOptions, Orphans};
 use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::{Stream, StreamError};
@@ -28,10 +29,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// One turn of a worker, whatever its tasks are; says how many there are.
 pub type Turn = Box<dyn FnMut() -> usize>;
 
-/// Our server, with one worker.
+/// Our server.
 pub struct HttpServer {
-    turn: Box<dyn FnMut() -> bool>,
+    workers: Vec<RunningWorker>,
     board: Board,
+}
+
+struct RunningWorker {
+    turn: Box<dyn FnMut() -> bool>,
     /// Their other ends are the worker's: it ends when no order can come.
     _orders: Sender<Order>,
     _reports: Receiver<worker::Report>,
@@ -39,52 +44,82 @@ pub struct HttpServer {
 
 impl HttpServer {
     pub fn new(engine: WorldEngine, address: &Address, plan: &Plan) -> Self {
-        Self::of(engine, &site(address, plan))
+        Self::alone(engine, &site(address, plan))
     }
 
-    /// One with another configuration than that of plans.
-    pub(crate) fn of(engine: WorldEngine, text: &str) -> Self {
+    /// One worker with another configuration than that of plans.
+    pub(crate) fn alone(engine: WorldEngine, text: &str) -> Self {
+        Self::of(vec![(engine, Doorbell::silent())], text)
+    }
+
+    /// A worker for each of these engines. Where there are several, the configuration has `listen … reuseport`.
+    pub(crate) fn of<E>(engines: Vec<(E, Doorbell)>, text: &str) -> Self
+    where
+        E: DrainListener + Orphans + DatagramEngine + 'static,
+    {
         let site = parsed(text);
-        let board = Board::in_memory(1);
-        let (orders, inbox) = channel();
-        let (reporter, reports) = channel();
-        let listeners = vec![Assigned {
-            listener: 0,
-            share: None,
-        }];
-        // The receiver is at hand: it takes everything.
-        let _ = orders.send(Order::Adopt { site, listeners });
-        let setup = WorkerSetup {
-            index: 0,
-            environment: Environment {
-                pid: 100,
-                parent_pid: 99,
-                thread_id: 101,
-                hostname: Arc::from(&b"world"[..]),
-                utc_offset: |_| 0,
-                connection_numbers: Arc::new(AtomicU64::new(0)),
-            },
-            inbox,
-            reports: reporter,
-            logs: LogSender::memory(),
-            board: board.clone(),
-            doorbell: Doorbell::silent(),
-        };
+        let board = Board::in_memory(u32::try_from(engines.len()).unwrap_or(1));
+        let has_several = engines.len() > 1;
+        let engines = (0..).zip(engines);
+        let workers = engines.map(|(index, (engine, doorbell))| {
+            let share = has_several.then_some(index);
+            start(engine, doorbell, (index, share), &site, &board)
+        });
         Self {
-            turn: Box::new(worker::start(engine, setup)),
+            workers: workers.collect(),
             board,
-            _orders: orders,
-            _reports: reports,
         }
     }
 
     pub fn turn(&mut self) {
-        assert!((self.turn)(), "a server that was not stopped has ended");
+        for worker in &mut self.workers {
+            assert!((worker.turn)(), "a server that was not stopped has ended");
+        }
     }
 
     /// Connections that the server has.
     pub fn connections(&self) -> u64 {
         self.board.server_counters().connections_active
+    }
+}
+
+/// A worker, by its number, with its share of the listening socket.
+fn start<E>(
+    engine: E,
+    doorbell: Doorbell,
+    (index, share): (u32, Option<u32>),
+    site: &Arc<Site>,
+    board: &Board,
+) -> RunningWorker
+where
+    E: DrainListener + Orphans + DatagramEngine + 'static,
+{
+    let (orders, inbox) = channel();
+    let (reporter, reports) = channel();
+    let listeners = vec![Assigned { listener: 0, share }];
+    let site = Arc::clone(site);
+    // The receiver is at hand: it takes everything.
+    let _ = orders.send(Order::Adopt { site, listeners });
+    let setup = WorkerSetup {
+        index,
+        environment: Environment {
+            pid: 100,
+            parent_pid: 99,
+            thread_id: 101,
+            hostname: Arc::from(&b"world"[..]),
+            utc_offset: |_| 0,
+            connection_numbers: Arc::new(AtomicU64::new(0)),
+        },
+        inbox,
+        reports: reporter,
+        logs: LogSender::memory(),
+        board: board.clone(),
+        doorbell,
+    };
+    RunningWorker {
+        turn: Box::new(worker::start(engine, setup)),
+        _orders: orders,
+        _reports: reports,
     }
 }
 

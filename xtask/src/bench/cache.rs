@@ -25,7 +25,7 @@ pub(super) const CACHE: Benchmark = Benchmark {
 const USAGE: &str = "\
 Usage: cargo xtask bench cache [OPTION]...
 
-Measures hits of caches: nginx, Varnish, HAProxy and Millstream in turn, there and back, each block with a fresh process on the
+Measures hits and misses of caches: nginx, Varnish, HAProxy and Millstream in turn, there and back, each block with a fresh process on the
 first CPU; the server behind it (nginx) and the client on the second. Cases over AF_XDP take root and network namespaces.
 
   --case NAME      only this case; may be repeated

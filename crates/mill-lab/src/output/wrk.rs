@@ -5,8 +5,20 @@ use super::quantity::Quantity;
 use super::spectrum;
 use super::{OutputError, Printed, missing};
 
-/// For wrk's `-s`: prints its figures unrounded. A script that only has `done` leaves wrk's fast path as it is.
+/// For wrk's `-s`: prints its figures unrounded. With the argument `new` (behind `--`, which follows the URL) each request of a
+/// thread is for a target of its own: its number is the query. Without it there is no `request`, which leaves wrk's fast
+/// path as it is.
 pub const SCRIPT: &str = r#"
+function init(arguments)
+  if arguments[1] == "new" then
+    local number = 0
+    function request()
+      number = number + 1
+      return wrk.format(nil, wrk.path .. "?" .. number)
+    end
+  end
+end
+
 function done(summary, latency, requests)
   io.write(string.format("FIGURES %d %d %d %d %d %d %d %d\n",
     summary.requests, summary.duration, summary.bytes,

@@ -3,7 +3,7 @@
 use crate::content::Content;
 use crate::request::Request;
 use crate::response::Response;
-use mill_config::config::settings::IfModifiedSince;
+use mill_config::config::settings::{CacheRules, IfModifiedSince};
 use mill_http::conditional::{self, Conditions, Validators, Verdict};
 use mill_http::status::Status;
 
@@ -15,7 +15,7 @@ pub(super) fn apply<File>(
     if response.status != Status::OK || (response.proxied && !response.is_kept) {
         return Ok(());
     }
-    let conditions = Conditions::of(&request.message.head, &request.message.bytes);
+    let mut conditions = Conditions::of(&request.message.head, &request.message.bytes);
     if conditions == Conditions::default() {
         return Ok(());
     }
@@ -23,8 +23,14 @@ pub(super) fn apply<File>(
         last_modified: response.last_modified,
         etag: response.etag.as_deref(),
     };
+    let is_rfc = response.is_kept && request.location.caching.rules == CacheRules::Rfc9111;
+    if is_rfc {
+        conditions = conditions.by_precedence(&validators);
+    }
     let setting = match request.location.headers.if_modified_since {
         IfModifiedSince::Off => conditional::IfModifiedSince::Off,
+        // RFC 9111 4.3.2: what is not newer is not modified.
+        IfModifiedSince::Exact if is_rfc => conditional::IfModifiedSince::Before,
         IfModifiedSince::Exact => conditional::IfModifiedSince::Exact,
         IfModifiedSince::Before => conditional::IfModifiedSince::Before,
     };

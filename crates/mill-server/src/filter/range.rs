@@ -4,7 +4,8 @@ use crate::content::{Content, Origin, Part};
 use crate::local::Local;
 use crate::request::Request;
 use crate::response::Response;
-use mill_http::conditional::{Conditions, Validators, if_range_holds};
+use mill_config::config::settings::CacheRules;
+use mill_http::conditional::{Conditions, Validators, if_range_holds, is_weak_tag};
 use mill_http::field::KnownField;
 use mill_http::multipart::{Boundary, Multipart, emit_content_range, emit_unsatisfied_range};
 use mill_http::range::{ByteRange, RangeVerdict, parse_ranges};
@@ -61,10 +62,10 @@ fn wanted<File>(
         etag: response.etag.as_deref(),
     };
     let conditions = Conditions::of(&request.message.head, bytes);
-    if conditions
-        .if_range
-        .is_some_and(|value| !if_range_holds(value, &validators))
-    {
+    let is_rfc = response.is_kept && request.location.caching.rules == CacheRules::Rfc9111;
+    let is_of_another =
+        |value: &[u8]| !if_range_holds(value, &validators) || (is_rfc && is_weak_tag(value));
+    if conditions.if_range.is_some_and(is_of_another) {
         return RangeVerdict::Whole;
     }
     let max = request.location.headers.max_ranges;

@@ -5,14 +5,14 @@ use mill_runtime::stream::{Readable, Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
 
 /// Reads messages of a stream, each step within [`PATIENCE`].
-pub(super) struct Incoming<'a, S: Stream> {
-    pub(super) stream: &'a S,
-    pub(super) scheduler: &'a Scheduler,
+pub(crate) struct Incoming<'a, S: Stream> {
+    pub(crate) stream: &'a S,
+    pub(crate) scheduler: &'a Scheduler,
 }
 
 /// Why a message is not whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// The peer has closed the connection; whether any byte of the message came.
     Closed {
         has_begun: bool,
@@ -27,7 +27,7 @@ pub(super) enum End {
 
 /// How the end of content is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(crate) enum Framing {
     Length(usize),
     Chunked,
     UntilClose,
@@ -35,15 +35,15 @@ pub(super) enum Framing {
 
 /// A head's first line and fields.
 #[derive(Clone, Debug)]
-pub(super) struct Head(pub(super) String);
+pub(crate) struct Head(pub(crate) String);
 
 impl Head {
-    pub(super) fn first_line(&self) -> &str {
+    pub(crate) fn first_line(&self) -> &str {
         self.0.lines().next().unwrap_or_default()
     }
 
     /// The value of the only field of this name.
-    pub(super) fn field(&self, name: &str) -> Result<Option<&str>, End> {
+    pub(crate) fn field(&self, name: &str) -> Result<Option<&str>, End> {
         let lines = self.0.lines().skip(1);
         let fields = lines.filter_map(|line| line.split_once(':'));
         let mut values = fields.filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -55,7 +55,7 @@ impl Head {
     }
 
     /// `otherwise` applies where nothing is said.
-    pub(super) fn framing(&self, otherwise: Framing) -> Result<Framing, End> {
+    pub(crate) fn framing(&self, otherwise: Framing) -> Result<Framing, End> {
         let malformed = || End::Malformed(self.0.clone());
         match (
             self.field("Content-Length")?,
@@ -101,13 +101,13 @@ impl<S: Stream> Incoming<'_, S> {
         }
     }
 
-    pub(super) async fn head(&self) -> Result<Head, End> {
+    pub(crate) async fn head(&self) -> Result<Head, End> {
         let head = self.up_to(b"\r\n\r\n", false).await?;
         Ok(Head(head))
     }
 
     /// Passes content to `take`, piece by piece, until `take` says that it has enough.
-    pub(super) async fn content(
+    pub(crate) async fn content(
         &self,
         framing: Framing,
         mut take: impl FnMut(&[u8]) -> Result<(), End>,
@@ -159,17 +159,17 @@ impl<S: Stream> Incoming<'_, S> {
 
 /// Content that is compared with what it must be.
 #[derive(Debug)]
-pub(super) struct Expected {
-    pub(super) bytes: &'static [u8],
-    pub(super) came: usize,
+pub(crate) struct Expected {
+    pub(crate) bytes: &'static [u8],
+    pub(crate) came: usize,
 }
 
 impl Expected {
-    pub(super) const fn new(bytes: &'static [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'static [u8]) -> Self {
         Self { bytes, came: 0 }
     }
 
-    pub(super) fn take(&mut self, piece: &[u8]) -> Result<(), End> {
+    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<(), End> {
         let end = self.came + piece.len();
         if self.bytes.get(self.came..end) != Some(piece) {
             let came = self.came;
@@ -179,7 +179,7 @@ impl Expected {
         Ok(())
     }
 
-    pub(super) const fn is_whole(&self) -> bool {
+    pub(crate) const fn is_whole(&self) -> bool {
         self.came == self.bytes.len()
     }
 }

@@ -89,7 +89,7 @@ fn build(
     }
     let origins = 1..=plan.origins;
     let actors = Actors {
-        proxy: HttpServer::of(engines[0].clone(), &plan.configuration()),
+        proxy: HttpServer::alone(engines[0].clone(), &plan.configuration()),
         origins: origins
             .map(|station| origin::start(engines[station].clone(), station, plan, seen))
             .collect(),

@@ -466,10 +466,12 @@ impl Looking {
             is_whole: !self.passes_range,
             ..Question::default()
         };
+        // What is still on its way may turn out to be more than is kept: there would be nothing to say 304 of.
         if let Some((kept, _)) = &self.stale
             && (self.settings.revalidate || self.follows_rfc())
             && self.ticket.is_some()
             && !has_content(request)
+            && kept.content().is_whole()
         {
             let field = |known| kept.meta().field(known).map(Box::from);
             question.etag = field(KnownField::ETag);
@@ -515,6 +517,7 @@ enum Waited {
 }
 
 /// Answers with what another request has brought: it was made for one that waited with this one, however short it is fresh.
+/// `None`: it is more than is kept, and this one has come too late to read it.
 fn answer_collapsed<E: Engine>(
     kept: &Arc<Kept>,
     target: &Target,

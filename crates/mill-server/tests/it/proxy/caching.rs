@@ -12,6 +12,8 @@ mod filling;
 mod groups;
 /// Parts of answers.
 mod parts;
+/// RFC 9111 and its kin, requirement by requirement.
+mod requirements;
 /// What RFC 9111 says, where nginx says something else.
 mod rules;
 /// Answers in pieces.

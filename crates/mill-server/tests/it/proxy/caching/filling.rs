@@ -179,3 +179,67 @@ fn those_that_wait_get_no_answer_that_has_turned_out_too_large() {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 }
+
+#[test]
+fn those_that_wait_for_an_answer_that_is_too_large_to_be_kept_ask_for_themselves() {
+    for workers in [1, 2] {
+        // Without a length it is known only on its way that the answer is too large; here before those that wait look at it.
+        let directives = format!("cache_object_max 10k; {LOCKED}");
+        let mut cached = Cached::with_workers(workers, &directives, |_, _| {
+            let piece = format!("{:x}\r\n{}\r\n", 30_000, "x".repeat(30_000));
+            let text = format!(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n",
+                piece.repeat(10)
+            );
+            vec![send(&text)]
+        });
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                let client = cached.server.connect();
+                client.send(get("/a"));
+                client
+            })
+            .collect();
+        cached.pass(5);
+        for client in &clients {
+            let answer = String::from_utf8_lossy(&client.received()).into_owned();
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer:.100}");
+            let len = content(&answer).matches('x').count();
+            assert_eq!(len, 300_000, "{workers} workers");
+            assert!(answer.ends_with("\r\n0\r\n\r\n"));
+        }
+    }
+}
+
+#[test]
+fn what_is_still_on_its_way_is_not_validated() {
+    let chunk = |len: usize| send(&format!("{len:x}\r\n{}\r\n", "x".repeat(len)));
+    let directives = format!("cache_rules rfc9111; cache_object_max 10k; {LOCKED}");
+    let mut cached = Cached::new(&directives, move |number, request| {
+        let head = "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let rest = [chunk(30_000), send("0\r\n\r\n")];
+        if number == 0 {
+            // It turns out to be too large when the second request is on its way.
+            let first = [send(head), chunk(5_000), Act::Wait(Duration::from_secs(2))];
+            return [first.to_vec(), rest.to_vec()].concat();
+        }
+        match request.contains("If-None-Match") {
+            true => vec![
+                Act::Wait(Duration::from_secs(3)),
+                send("HTTP/1.1 304 Not Modified\r\n\r\n"),
+            ],
+            false => [vec![send(head), chunk(5_000)], rest.to_vec()].concat(),
+        }
+    });
+    let first = cached.server.connect();
+    first.send(get("/a"));
+    cached.pass(1);
+    let second = cached.server.connect();
+    second.send("GET /a HTTP/1.1\r\nHost: a\r\nCache-Control: max-age=0\r\n\r\n");
+    cached.pass(10);
+    for client in [first, second] {
+        let answer = String::from_utf8_lossy(&client.received()).into_owned();
+        let len = content(&answer).matches('x').count();
+        assert_eq!((answer.get(9..12), len), (Some("200"), 35_000));
+    }
+}

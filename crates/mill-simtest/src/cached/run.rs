@@ -1,0 +1,227 @@
+//! A world with a cache from its beginning to its end.
+
+use super::client::{Client, Found, perform};
+use super::judge::Judge;
+use super::ledger::Ledger;
+use super::origin;
+use super::plan::{CachedPlan, LISTEN};
+use crate::run::{Failure, Outcome};
+use crate::servers::HttpServer;
+use mill_runtime::engine::Engine;
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::time::Duration;
+use mill_runtime::worker::Worker;
+use mill_sim::engine::SimEngine;
+use mill_sim::world::{Until, World};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// All parties of a world.
+struct Actors {
+    server: HttpServer,
+    /// By worker.
+    engines: Vec<SimEngine>,
+    origins: Vec<(SimEngine, Box<dyn FnMut()>)>,
+    clients: Vec<Actor>,
+    /// In so many more turns all have one, due or not.
+    turns_of_all: u8,
+}
+
+struct Actor {
+    client: Rc<Client>,
+    engine: SimEngine,
+    turn: Box<dyn FnMut()>,
+    tasks: Rc<Cell<usize>>,
+}
+
+/// Runs the world of a plan. `traces` keeps what arrived where, for the ladder.
+pub fn run(plan: &CachedPlan, traces: bool) -> Outcome {
+    let plan = Rc::new(plan.clone());
+    let world = World::new(plan.seed);
+    world.set_link(plan.link);
+    world.files().create_directory("/temp");
+    let ledger = Rc::new(Ledger::new(world.now()));
+    let mut actors = build(&plan, &world, &ledger);
+    let has_ended = live(&world, &mut actors);
+    let mut failures = ledger.faults.borrow().clone();
+    let found = judge(&plan, &actors, &ledger, &mut failures);
+    look_for_leftovers(&actors, &mut failures);
+    let mut failures: Vec<_> = failures.into_iter().map(Failure::Proxied).collect();
+    if !has_ended {
+        failures.push(Failure::Restless);
+    }
+    Outcome {
+        seed: plan.seed,
+        took: world.elapsed(),
+        frames: 0,
+        talks: plan.requests().count(),
+        found,
+        failures,
+        segments: if traces {
+            world.ladder()
+        } else {
+            String::new()
+        },
+    }
+}
+
+fn build(plan: &Rc<CachedPlan>, world: &World, ledger: &Rc<Ledger>) -> Actors {
+    let engines: Vec<_> = (0..plan.workers).map(|_| world.engine()).collect();
+    let workers = engines.iter().map(|engine| {
+        let mail = engine.mail_poster();
+        (engine.clone(), mill_server::wakes::Doorbell::new(mail))
+    });
+    let server = HttpServer::of(workers.collect(), &plan.configuration());
+    let origins = (0..plan.origins).map(|index| origin::start(world, index, plan, ledger));
+    let clients = (0..plan.talks.len()).map(|index| actor(plan, index, world, ledger));
+    Actors {
+        server,
+        engines,
+        origins: origins.collect(),
+        clients: clients.collect(),
+        turns_of_all: TURNS_OF_NEW,
+    }
+}
+
+fn actor(plan: &Rc<CachedPlan>, index: usize, world: &World, ledger: &Rc<Ledger>) -> Actor {
+    let engine = world.engine();
+    let (now, wall_clock) = engine.clock();
+    let scheduler = Scheduler::new(now, wall_clock);
+    let client = Rc::new(Client {
+        engine: engine.clone(),
+        scheduler: Rc::clone(&scheduler),
+        proxy: world.address(LISTEN),
+        plan: Rc::clone(plan),
+        ledger: Rc::clone(ledger),
+        answers: Vec::new().into(),
+        etags: BTreeMap::new().into(),
+    });
+    let mut worker = Worker::connecting(engine.clone(), scheduler);
+    for talk in &plan.talks[index] {
+        worker.spawn(perform(Rc::clone(&client), talk.clone()));
+    }
+    let tasks = Rc::new(Cell::new(plan.talks[index].len()));
+    let left = Rc::clone(&tasks);
+    let turn = Box::new(move || {
+        worker.turn();
+        left.set(worker.tasks());
+    });
+    Actor {
+        client,
+        engine,
+        turn,
+        tasks,
+    }
+}
+
+/// Lets all act until the clients have ended and the server has come to rest. Returns whether that came about.
+fn live(world: &World, actors: &mut Actors) -> bool {
+    while world.elapsed() < LONGEST {
+        let until = world.elapsed() + Duration::from_secs(10);
+        world.run(|| actors.turn(world), Until::At(until));
+        if actors.clients.iter().all(|it| it.tasks.get() == 0) {
+            // Answers that no client waits for any more, and idle connections.
+            let until = world.elapsed() + REST;
+            world.run(|| actors.turn(world), Until::At(until));
+            return true;
+        }
+    }
+    false
+}
+
+impl Actors {
+    /// One turn of all parties that are due; if none is, time passes.
+    fn turn(&mut self, world: &World) {
+        let has_new = self.turns_of_all > 0;
+        self.turns_of_all = self.turns_of_all.saturating_sub(1);
+        let is_due = |engine: &SimEngine| has_new || engine.is_due();
+        let mut has_run = false;
+        if self.engines.iter().any(is_due) {
+            self.server.turn();
+            has_run = true;
+        }
+        for (engine, turn) in &mut self.origins {
+            if is_due(engine) {
+                turn();
+                has_run = true;
+            }
+        }
+        for actor in &mut self.clients {
+            if is_due(&actor.engine) {
+                (actor.turn)();
+                has_run = true;
+            }
+        }
+        if !has_run {
+            world.wait();
+        }
+    }
+}
+
+/// Says what must not be. Returns the requests by what became of them.
+fn judge(
+    plan: &CachedPlan,
+    actors: &Actors,
+    ledger: &Ledger,
+    failures: &mut Vec<String>,
+) -> BTreeMap<&'static str, u64> {
+    let judge = Judge { plan, ledger };
+    let mut counts = BTreeMap::new();
+    for (index, actor) in actors.clients.iter().enumerate() {
+        if actor.tasks.get() > 0 {
+            failures.push(format!("client {index} has not come to an end"));
+        }
+        for answered in &*actor.client.answers.borrow() {
+            *counts.entry(name(&answered.found)).or_default() += 1;
+            if let Err(what) = judge.check(answered) {
+                failures.push(format!("client {index}: {what}; {answered:?}"));
+            }
+        }
+    }
+    failures.extend(judge.check_economy());
+    let removals = u64::try_from(ledger.removals.borrow().len());
+    *counts.entry("that remove").or_default() += removals.unwrap_or(0);
+    counts
+}
+
+fn name(found: &Found) -> &'static str {
+    match found {
+        Found::Answer(told) => match told.outcome.as_str() {
+            "HIT" => "answered by a hit",
+            "MISS" => "answered by a miss",
+            "EXPIRED" => "answered after expiry",
+            "STALE" | "UPDATING" => "answered by something stale",
+            "REVALIDATED" => "answered after validation",
+            _ => "answered otherwise",
+        },
+        Found::Status(_) => "refused by the proxy",
+        Found::Cut => "cut",
+        Found::Nothing { .. } => "not answered",
+        Found::Late => "late",
+        Found::Left(_) => "left",
+        Found::Wrong(_) => "wrong",
+    }
+}
+
+fn look_for_leftovers(actors: &Actors, failures: &mut Vec<String>) {
+    let connections = actors.server.connections();
+    if connections > 0 {
+        failures.push(format!(
+            "the server has {connections} connections of clients left"
+        ));
+    }
+    let streams: usize = actors.engines.iter().map(SimEngine::streams).sum();
+    if streams > 0 {
+        failures.push(format!("the server has {streams} streams left"));
+    }
+}
+
+/// Virtual time in which all ends.
+const LONGEST: Duration = Duration::from_secs(3_000);
+
+/// Longer than `keepalive_timeout` towards origins, and than any answer takes.
+const REST: Duration = Duration::from_secs(300);
+
+/// Turns until a new engine knows what is waited for.
+const TURNS_OF_NEW: u8 = 2;
