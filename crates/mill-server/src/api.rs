@@ -21,6 +21,9 @@ mod resolvers;
 /// Caches.
 mod caches;
 
+/// Limits of clients.
+mod frang;
+
 /// Servers and locations with a `status_zone`.
 mod zones;
 
@@ -180,6 +183,11 @@ fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result
         ["http", "location_zones", rest @ ..] => of_zones(Kind::Locations, rest, request)?,
         ["http", "caches"] => Found::collection(caches::all(&request.site.caches)),
         ["http", "caches", name] => Found::object(caches::one(name, &request.site.caches)?),
+        ["http", "frang"] => Found::object(frang::figures(request, &clock)?),
+        ["http", "frang", "blocks"] => Found::collection(frang::blocks(request, &clock)?),
+        ["http", "frang", "blocks", address] => {
+            Found::object(frang::block(address, request, &clock)?)
+        }
         ["resolvers"] => Found::collection(resolvers::all(&request.site.resolver_zones)),
         ["resolvers", name] => Found::object(resolvers::one(name, &request.site.resolver_zones)?),
         _ => return Err(ApiError::PATH_NOT_FOUND),

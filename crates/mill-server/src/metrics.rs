@@ -15,6 +15,9 @@ mod zones;
 /// Caches.
 mod caches;
 
+/// Limits of clients.
+mod frang;
+
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
@@ -39,6 +42,9 @@ pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<Fil
     upstreams::render(&site.stream_upstreams, &upstreams::STREAM, now, &mut text);
     zones::render(&site.zones, &mut text);
     caches::render(&site.caches, &mut text);
+    if let Some(frang) = &site.frang {
+        frang::render(frang, now, &mut text);
+    }
     certificates::render(site, &mut text);
     Answer::Response(Box::new(Response::with_bytes(
         Status::OK,

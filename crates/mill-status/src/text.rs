@@ -18,6 +18,9 @@ mod rates;
 /// Numbers with their units.
 pub mod number;
 
+/// Blocked addresses.
+mod blocks;
+
 /// Caches of answers.
 mod caches;
 
@@ -26,6 +29,7 @@ mod certificates;
 /// What was counted under a `status_zone`.
 mod zones;
 
+pub use blocks::blocks;
 pub use caches::caches;
 pub use certificates::certificates;
 pub use overview::{line, overview};

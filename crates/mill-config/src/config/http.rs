@@ -1,6 +1,7 @@
 //! The `http` block.
 
 use crate::config::acme::AcmeIssuer;
+use crate::config::frang::FrangLimits;
 use crate::config::settings::PassTlsSettings;
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub struct Http {
     pub acme_issuers: Vec<Arc<AcmeIssuer>>,
     /// Caches, by [`CachePath::index`].
     pub cache_zones: Vec<Arc<CachePath>>,
+    /// Limits of clients: what `frang` of http says.
+    pub frang: FrangLimits,
     /// `map`s.
     pub maps: Vec<Map>,
     /// Variables that the configuration defines, by the index in [`super::Variable::User`].

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::Text;
 use crate::config::acme::AcmeOrder;
+use crate::config::frang::FrangLimits;
 use crate::config::location::{LocationName, MethodSet, TryFiles};
 use crate::config::log::LogBuffer;
 use crate::config::settings::SettingsDraft;
@@ -70,6 +71,10 @@ pub(crate) struct HttpDraft {
     pub(crate) caches: Vec<CacheDraft>,
     /// Directories of temporary files and of caches.
     pub(crate) paths: Vec<ClaimedPath>,
+    /// Limits of clients.
+    pub(crate) frang: FrangLimits,
+    /// How many `http_resp_code_block`s there are.
+    pub(crate) status_limits: u32,
     /// `limit_conn_zone`s.
     pub(crate) limit_zones: Vec<ConnectionZone>,
     /// Names of `status_zone`s.

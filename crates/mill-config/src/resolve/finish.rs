@@ -136,6 +136,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         servers,
         status_zones: http.status_zones,
         log_formats: http.log_formats,
+        frang: http.frang,
         maps: http.maps,
         user_variables,
     })

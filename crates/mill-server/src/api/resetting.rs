@@ -2,7 +2,7 @@
 
 use super::error::ApiError;
 use super::zones::Kind;
-use super::{caches, general, resolvers, upstreams};
+use super::{caches, frang, general, resolvers, upstreams};
 use crate::local::Local;
 use crate::request::Request;
 use mill_runtime::engine::Engine;
@@ -29,6 +29,12 @@ pub(super) fn reset<E: Engine>(
         ["http", "server_zones", name] => return Some(Kind::Servers.reset(name, &site.zones)),
         ["http", "location_zones", name] => return Some(Kind::Locations.reset(name, &site.zones)),
         ["http", "caches", name] => return Some(caches::reset(name, &site.caches)),
+        ["http", "frang", "blocks"] => {
+            return Some(frang::remove_all(request, local.scheduler.now()));
+        }
+        ["http", "frang", "blocks", address] => {
+            return Some(frang::remove(address, request, local.scheduler.now()));
+        }
         _ => return None,
     }
     Some(Ok(()))

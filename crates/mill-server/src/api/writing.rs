@@ -1,7 +1,7 @@
 //! What the API changes: servers of groups, and counters that begin anew.
 
 use super::error::ApiError;
-use super::{resetting, servers, upstreams};
+use super::{frang, resetting, servers, upstreams};
 use crate::answer::Answer;
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};
@@ -49,6 +49,10 @@ pub(super) fn change<E: Engine>(
         && let Some(done) = resetting::reset(path, request, local)
     {
         return done.map(|()| (Status::NO_CONTENT, None));
+    }
+    if let (b"POST", ["http", "frang", "blocks"]) = (request.method_name(), path) {
+        let clock = super::Clock::of(local);
+        return frang::add(content, request, &clock).map(|value| (Status(201), Some(value)));
     }
     let (status, (group, done)) = match (request.method_name(), path) {
         (b"POST", ["http", "upstreams", name, "servers"]) => {

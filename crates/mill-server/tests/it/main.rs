@@ -34,6 +34,9 @@ mod request_content;
 /// A handler that reads content and answers in steps.
 mod exchange;
 
+/// Limits against attacks.
+mod frang;
+
 /// Refused heads, and how the connection ends then.
 mod refusals;
 
