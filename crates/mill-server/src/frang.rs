@@ -27,6 +27,8 @@ pub mod blocks;
 pub(crate) mod clients;
 /// Content while it arrives.
 pub(crate) mod content;
+/// Engines that drop what blocked addresses send.
+pub(crate) mod following;
 /// What a head may look like.
 pub(crate) mod head;
 /// The limits by their names.

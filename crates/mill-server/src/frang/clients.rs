@@ -83,8 +83,8 @@ impl Clients {
             IpAddr::V4(address) => u64::from(address.to_bits()),
             IpAddr::V6(address) => {
                 let bits = address.to_bits();
-                // The halves of the address.
-                (bits >> 64) as u64 ^ bits as u64
+                let half = |bits: u128| u64::try_from(bits & u128::from(u64::MAX)).unwrap_or(0);
+                half(bits >> 64) ^ half(bits)
             }
         };
         // Fibonacci hashing: neighbours are far apart.

@@ -68,9 +68,8 @@ impl Window {
         Counted { burst, total: sum }
     }
 
-    const fn place(&self) -> usize {
-        // The rest is less than EIGHTHS.
-        (self.newest % EIGHTHS as u64) as usize
+    fn place(&self) -> usize {
+        usize::try_from(self.newest % EIGHTHS as u64).expect("it is less than eight")
     }
 }
 

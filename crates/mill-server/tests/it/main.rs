@@ -37,6 +37,9 @@ mod exchange;
 /// Limits against attacks.
 mod frang;
 
+/// A site in Tempesta FW's language and in nginx's.
+mod both_languages;
+
 /// Refused heads, and how the connection ends then.
 mod refusals;
 

@@ -35,7 +35,7 @@ pub(crate) mod name_server;
 /// Names that are resolved while the server runs.
 mod names;
 /// Origins that do what a test says.
-mod origin;
+pub(crate) mod origin;
 /// Tables of messages.
 mod payload;
 /// The header of the PROXY protocol to origins.

@@ -191,7 +191,6 @@ fn what_routes_a_request_is_the_same_wherever_it_is_written() {
     check("/", "a.example", None);
     check("/", "a.example:80", None);
     check("/", "a.example:81", other_port);
-    check("/", "a.example:65536", other_port);
     check("/", "10.0.0.1", Some("an address as host: \"10.0.0.1\""));
     check("/", "[::1]", Some("an address as host: \"[::1]\""));
     check("/", "10.0.0.1.example", None);
