@@ -10,6 +10,7 @@ use crate::stream::BypassStream;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::net::IpAddr;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{
     Accept, ConnectOptions, Engine, Events, ListenError, ListenOptions, ListenerId, Listening, Park,
@@ -201,6 +202,18 @@ where
         };
         let id = stack_half.listeners.borrow_mut().insert(entry);
         Ok(Listening { id, unsupported })
+    }
+
+    fn set_blocked(&self, addresses: &[IpAddr]) {
+        if let Some(stack_half) = &self.stack_half {
+            let mut stack = stack_half.stack.borrow_mut();
+            stack.host.set_blocked(addresses);
+            stack.link.set_blocked(addresses);
+        }
+    }
+
+    fn can_block(&self) -> bool {
+        self.stack_half.is_some()
     }
 
     fn close_listener(&self, listener: ListenerId) {

@@ -13,6 +13,7 @@ pub mod acme;
 /// Caches of answers.
 pub mod cache_path;
 pub mod events;
+pub mod frang;
 pub mod geo;
 pub mod header;
 pub mod health_check;

@@ -16,6 +16,7 @@ pub(crate) mod error_page;
 pub(crate) mod event;
 pub(crate) mod fastcgi;
 pub(crate) mod file;
+pub(crate) mod frang;
 pub(crate) mod geo;
 pub(crate) mod grpc;
 pub(crate) mod gzip;
@@ -75,6 +76,7 @@ const TABLES: &[&[Directive]] = &[
     limit_conn::DIRECTIVES,
     log::DIRECTIVES,
     access::DIRECTIVES,
+    frang::DIRECTIVES,
     rewrite::DIRECTIVES,
     map::DIRECTIVES,
     geo::DIRECTIVES,

@@ -36,7 +36,7 @@ fn shared(a: &Settings, b: &Settings) -> String {
             }
         )*};
     }
-    compare!(http2 tls client_header client_body connection limit_rate limit_req limit_conn access rewrite files);
+    compare!(http2 tls client_header client_body connection limit_rate limit_req limit_conn access frang rewrite files);
     compare!(open_file autoindex error_page mime charset headers gzip);
     compare!(real_ip resolver proxy proxy_http proxy_tls grpc grpc_http grpc_tls fastcgi fastcgi_params uwsgi uwsgi_params uwsgi_tls scgi scgi_params);
     compare!(proxy_cache fastcgi_cache uwsgi_cache scgi_cache caching slice);
@@ -45,7 +45,7 @@ fn shared(a: &Settings, b: &Settings) -> String {
 }
 
 /// Everything.
-const ALL: &str = "http2 tls client_header client_body connection limit_rate limit_req limit_conn access rewrite files open_file \
+const ALL: &str = "http2 tls client_header client_body connection limit_rate limit_req limit_conn access frang rewrite files open_file \
                    autoindex error_page mime charset headers gzip real_ip resolver proxy proxy_http proxy_tls grpc grpc_http grpc_tls fastcgi fastcgi_params uwsgi uwsgi_params uwsgi_tls scgi scgi_params proxy_cache fastcgi_cache uwsgi_cache scgi_cache caching slice memcached memcached_content log stream";
 
 fn all_but(groups: &str) -> String {

@@ -208,6 +208,16 @@ impl FlowSteering for AnyLink {
         }
     }
 
+    fn set_blocked(&mut self, addresses: &[IpAddr]) {
+        match &mut self.device {
+            DeviceLink::AfXdp(link) => link.set_blocked(addresses),
+            // The process that has the interface steers its frames.
+            DeviceLink::Standby(_) => {}
+            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => {}
+            DeviceLink::Memif(_) | DeviceLink::Moving(_) => {}
+        }
+    }
+
     fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
         match &self.device {
             DeviceLink::AfXdp(link) => link.brings(remote, local_port),

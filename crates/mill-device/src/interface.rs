@@ -308,6 +308,11 @@ impl InterfaceLink {
         self.table.forget(service);
     }
 
+    /// Drops frames of these addresses in the kernel. What finds no place there is dropped by the host.
+    pub(crate) fn set_blocked(&self, addresses: &[IpAddr]) {
+        self.table.set_blocked(addresses);
+    }
+
     /// Ports at which the kernel listens or has connections stay the kernel's, and no connection is opened from them.
     pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         self.wanted.ports = Some(ports.clone());

@@ -128,6 +128,50 @@ counters! {
         /// Those of them that cost more than a client may: ENHANCE_YOUR_CALM.
         http2_calmed: Counter of Connections,
 
+        /// Requests beyond `request_rate` of `frang`.
+        frang_request_rate: Counter of Requests,
+        /// Requests beyond `request_burst` of `frang`.
+        frang_request_burst: Counter of Requests,
+        /// Connections refused by `tcp_connection_rate` of `frang`.
+        frang_tcp_connection_rate: Counter of Connections,
+        /// Connections refused by `tcp_connection_burst` of `frang`.
+        frang_tcp_connection_burst: Counter of Connections,
+        /// Connections refused by `concurrent_tcp_connections` of `frang`.
+        frang_concurrent_tcp_connections: Counter of Connections,
+        /// TLS handshakes beyond `tls_connection_rate` of `frang`; their connections were closed.
+        frang_tls_connection_rate: Counter of Connections,
+        /// TLS handshakes beyond `tls_connection_burst` of `frang`; their connections were closed.
+        frang_tls_connection_burst: Counter of Connections,
+        /// Connections that ended before their TLS handshake, or were refused for that, beyond
+        /// `tls_incomplete_connection_rate` of `frang`.
+        frang_tls_incomplete_connection_rate: Counter of Connections,
+        /// Requests refused by `http_uri_len` of `frang`.
+        frang_http_uri_len: Counter of Requests,
+        /// Requests refused by `http_hdr_len` of `frang`.
+        frang_http_hdr_len: Counter of Requests,
+        /// Requests refused by `http_header_cnt` of `frang`.
+        frang_http_header_cnt: Counter of Requests,
+        /// Requests refused by `http_body_len` of `frang`.
+        frang_http_body_len: Counter of Requests,
+        /// Requests refused by `http_header_chunk_cnt` of `frang`.
+        frang_http_header_chunk_cnt: Counter of Requests,
+        /// Requests refused by `http_body_chunk_cnt` of `frang`.
+        frang_http_body_chunk_cnt: Counter of Requests,
+        /// Requests refused by `http_methods` of `frang`.
+        frang_http_methods: Counter of Requests,
+        /// Requests refused by `http_method_override_allowed` of `frang`.
+        frang_http_method_override: Counter of Requests,
+        /// Requests refused by `http_ct_required` of `frang`.
+        frang_http_ct_required: Counter of Requests,
+        /// Requests refused by `http_ct_vals` of `frang`.
+        frang_http_ct_vals: Counter of Requests,
+        /// Requests refused by `http_strict_host_checking` of `frang`.
+        frang_http_strict_host: Counter of Requests,
+        /// Answers beyond `http_resp_code_block` of `frang`; their connections were closed.
+        frang_http_resp_code_block: Counter of Requests,
+        /// Connections that were closed because their client is blocked (`ip_block` of `frang`).
+        frang_blocked_connections: Counter of Connections,
+
         /// Log lines dropped because the queue to the writer was full or the disk refused them.
         log_lines_lost: Counter of Lines,
         /// Times that accepting paused because no descriptor was left: raise

@@ -44,6 +44,8 @@ counters! {
         dropped_rate_limit: Counter of Frames,
         /// Dropped after they were received: pieces of a datagram whose others did not come in time.
         dropped_fragment_timeout: Counter of Frames,
+        /// Dropped on the way in: a segment of an address that is blocked (`ip_block` of `frang`).
+        dropped_blocked: Counter of Frames,
         /// Dropped on the way in: a segment outside the window.
         dropped_outside_window: Counter of Frames,
         /// Dropped on the way in: a segment with an old timestamp (RFC 7323 5).
@@ -228,6 +230,8 @@ counters! {
         steering_unclaimed: Counter of Frames,
         /// AF_XDP: first fragments to a served port, dropped.
         steering_fragments: Counter of Frames,
+        /// AF_XDP: frames of blocked addresses to a served port, dropped.
+        steering_blocked: Counter of Frames,
         /// AF_XDP: headers cut short or contradictory, left to the kernel.
         steering_malformed: Counter of Frames,
     }

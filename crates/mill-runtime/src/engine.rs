@@ -8,6 +8,7 @@ use crate::stream::{Stream, StreamError};
 use crate::tasks::TaskId;
 use crate::time::{Duration, Instant, UnixTime};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 /// An engine: a cheap handle (`Clone`) on one worker's connections.
 ///
@@ -67,6 +68,15 @@ pub trait Engine: Clone + 'static {
     /// Waits, as `park` says, for events and appends them to `events`. Returns the clocks after
     /// the wait, which are the turn's.
     fn poll(&self, park: Park, events: &mut Events) -> (Instant, UnixTime);
+
+    /// Drops what these addresses send, and no others', before it is a connection. An engine without a stack of its own
+    /// cannot: its user closes what it accepts.
+    fn set_blocked(&self, _addresses: &[IpAddr]) {}
+
+    /// Whether [`Self::set_blocked`] has an effect.
+    fn can_block(&self) -> bool {
+        false
+    }
 
     /// Ends a turn: sends what is still gathered, copies unread bytes out of receive buffers.
     fn settle(&self);

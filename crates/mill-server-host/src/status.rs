@@ -49,6 +49,9 @@ pub(crate) mod limits;
 /// Servers and locations with a `status_zone`.
 pub(crate) mod zones;
 
+/// Blocked addresses.
+pub(crate) mod blocks;
+
 /// Tables of a worker's stack.
 pub(crate) mod snapshot;
 

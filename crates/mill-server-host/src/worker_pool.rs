@@ -6,7 +6,7 @@ use crate::stack;
 use crate::status::board::NUMBERS;
 use crate::status::control_socket::Question;
 use crate::status::inspect::Desk;
-use crate::status::{caches, certificates, limits, upstreams, zones};
+use crate::status::{blocks, caches, certificates, limits, upstreams, zones};
 use crate::threads::{self, SocketName};
 use crate::worker_process::Event;
 use crate::worker_thread::{Start, THREAD_NAME, WorkerThread};
@@ -230,6 +230,9 @@ impl WorkerPool {
             }
             let with_largest = tables.contains(&TableName::Caches);
             common.caches = caches::rows(site, with_largest);
+            if tables.contains(&TableName::Blocks) {
+                common.blocks = blocks::rows(site, clocks().0);
+            }
             if tables.contains(&TableName::Certificates) {
                 common.certificates = certificates::rows(site, clocks().1.seconds);
             }

@@ -2,9 +2,11 @@
 
 use crate::delivery::account;
 use crate::exchange::ContentError;
+use crate::frang::refusal;
 use crate::local::Local;
 use crate::request::Request;
 use crate::response::Response;
+use mill_config::config::frang::FrangAction;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 
@@ -49,6 +51,10 @@ impl<File> Answer<File> {
         match error {
             ContentError::Malformed => Self::Status(Status::BAD_REQUEST),
             ContentError::TooLarge => Self::Status(Status::CONTENT_TOO_LARGE),
+            ContentError::Limited(_) => match refusal::action(request) {
+                FrangAction::Reply => Self::Status(Status::FORBIDDEN),
+                FrangAction::Drop => Self::Close,
+            },
             ContentError::TimedOut => Self::Status(Status::REQUEST_TIMEOUT),
             ContentError::Lost(_) => {
                 // As nginx logs it.

@@ -21,6 +21,8 @@ mod resolvers;
 /// Caches.
 mod caches;
 
+/// Limits of clients.
+mod frang;
 /// Zones of `limit_req` and `limit_conn`.
 mod limits;
 
@@ -183,6 +185,11 @@ fn find<E: Engine>(path: &[&str], request: &Request, local: &Local<E>) -> Result
             ["limit_conns", name] => Found::object(limits::one(name, &limited.sessions)?),
             _ => return Err(ApiError::PATH_NOT_FOUND),
         },
+        ["http", "frang"] => Found::object(frang::figures(request, &clock)?),
+        ["http", "frang", "blocks"] => Found::collection(frang::blocks(request, &clock)?),
+        ["http", "frang", "blocks", address] => {
+            Found::object(frang::block(address, request, &clock)?)
+        }
         ["resolvers"] => Found::collection(resolvers::all(&request.site.resolver_zones)),
         ["resolvers", name] => Found::object(resolvers::one(name, &request.site.resolver_zones)?),
         _ => return Err(ApiError::PATH_NOT_FOUND),

@@ -23,6 +23,8 @@ mod finish;
 
 use crate::delivery::account::count_answer;
 use crate::exchange::h1::persistence::Progress;
+use crate::frang::account::Client;
+use crate::frang::admission::{Admission, admit};
 use crate::h2;
 use crate::hot::limits::HotLimits;
 use crate::hot::{HitContext, HotAnswer, LogTemplate, Looked};
@@ -34,6 +36,7 @@ use crate::request::ConnectionFacts;
 use crate::stream::{self, session};
 use cycle::Stage;
 use mill_acme::challenge::ALPN_PROTOCOL;
+use mill_config::config::frang::FrangAction;
 use mill_config::config::settings::{ConnectionSettings, LingeringClose};
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::{Payload, Shared};
@@ -43,6 +46,7 @@ use mill_tls::transport::{Transport, TransportOf};
 use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 
 /// A client's connection while its task runs.
@@ -63,6 +67,23 @@ pub struct Connection<E: Engine> {
     pipelined: bool,
     /// The last answer was 101.
     tunnel: Option<Box<Tunnel<E>>>,
+    /// The client that its requests count for, if `frang` limits it.
+    pub(crate) client: Option<Arc<Client>>,
+    standing: Standing,
+    /// Its handshake is over, or does not count.
+    is_shaken: bool,
+}
+
+/// What limits mean for a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Usual,
+    /// Requests count for the clients that its peer tells, so each of them goes the whole way.
+    Proxy,
+    /// It is closed at once.
+    Refused,
+    /// The request that has begun is one too many: it gets 403.
+    Limited,
 }
 
 /// What a connection does next.
@@ -91,16 +112,23 @@ pub fn serve<E: Engine>(
     local: Rc<Local<E>>,
 ) -> impl Future<Output = ()> {
     let number = local.next_connection_number();
-    let stream = match listener.server_choice::<E>(&stream, number, &local) {
+    let admission = admit(&stream, &listener, &local);
+    let choice = match &admission {
+        Admission::Refused(_) => None,
+        _ => listener.server_choice::<E>(&stream, number, &local),
+    };
+    let stream = match choice {
         None => Transport::Tcp(stream),
         Some(choice) => Transport::server(stream, choice, local.tls.clone()),
     };
     let mut connection = Connection::new(stream, number, listener, local);
+    connection.enter(admission);
     async move {
         if connection.listener.is_stream() {
             session::log_accepted(&connection);
         }
-        if connection.awaits_proxy_header()
+        if connection.standing != Standing::Refused
+            && connection.awaits_proxy_header()
             && let Err(unread) = poll_fn(|_| connection.poll_proxy_header()).await
         {
             if connection.listener.is_stream() {
@@ -192,11 +220,33 @@ impl<E: Engine> Connection<E> {
             last: None,
             pipelined: false,
             tunnel: None,
+            client: None,
+            standing: Standing::Usual,
+            is_shaken: true,
+        }
+    }
+
+    /// What limits mean for it.
+    fn enter(&mut self, admission: Admission) {
+        match admission {
+            Admission::Free => {}
+            Admission::Proxy => self.standing = Standing::Proxy,
+            Admission::Client(client) => {
+                self.client = Some(client);
+                self.is_shaken = matches!(self.stream, Transport::Tcp(_));
+            }
+            Admission::Refused(refusal) => {
+                self.standing = Standing::Refused;
+                self.refuse(&refusal);
+            }
         }
     }
 
     /// Answers requests that have hot answers; ready when something else is to be done.
     fn poll_next(&mut self) -> Poll<Next> {
+        if self.standing == Standing::Refused {
+            return Poll::Ready(Next::End);
+        }
         if self.listener.is_stream() {
             return Poll::Ready(Next::Session);
         }
@@ -205,16 +255,23 @@ impl<E: Engine> Connection<E> {
         }
         for _ in 0..HOT_PER_TURN {
             match self.stream.poll_readable(1) {
+                Poll::Ready(Ok(_)) if !self.is_shaken && self.shake() => {
+                    return Poll::Ready(Next::End);
+                }
                 Poll::Ready(Ok(_)) if self.requests == 0 && self.was_a_proof() => {
                     return Poll::Ready(Next::End);
                 }
                 Poll::Ready(Ok(_)) if self.requests == 0 && self.speaks_http2() => {
                     return Poll::Ready(Next::Http2);
                 }
-                Poll::Ready(Ok(readable)) if readable.unread > 0 => match self.answer_hot() {
-                    None => {}
-                    Some(next) => return Poll::Ready(next),
-                },
+                Poll::Ready(Ok(readable)) if readable.unread > 0 => {
+                    if let Some(action) = self.count_request() {
+                        return Poll::Ready(self.limit(action));
+                    }
+                    if let Some(next) = self.answer_hot() {
+                        return Poll::Ready(next);
+                    }
+                }
                 // The client has sent FIN, and may still be reading its answers.
                 Poll::Ready(Ok(_)) => {
                     self.log_end();
@@ -239,6 +296,23 @@ impl<E: Engine> Connection<E> {
         Poll::Pending
     }
 
+    /// The request that has begun is one too many.
+    #[cold]
+    fn limit(&mut self, action: FrangAction) -> Next {
+        if action == FrangAction::Drop {
+            return Next::End;
+        }
+        self.standing = Standing::Limited;
+        Next::Cycle
+    }
+
+    /// The handshake is over: whether it is one too many.
+    #[cold]
+    fn shake(&mut self) -> bool {
+        self.is_shaken = true;
+        self.count_handshake()
+    }
+
     /// Whether the handshake was all that an authority wanted (tls-alpn-01, RFC 8737 3).
     fn was_a_proof(&self) -> bool {
         let facts = self.stream.tls_facts();
@@ -257,6 +331,11 @@ impl<E: Engine> Connection<E> {
                     && !self.stream.is_clear_where_tls_was_due()
             }
         }
+    }
+
+    /// Its requests must not be answered with kept answers.
+    pub(crate) fn needs_whole_way(&self) -> bool {
+        self.standing != Standing::Usual
     }
 
     pub(crate) const fn number(&self) -> u64 {
@@ -296,6 +375,7 @@ impl<E: Engine> Connection<E> {
     fn answer_hot(&mut self) -> Option<Next> {
         // The id of a removed listener may belong to another one now.
         if self.stream.queued() > QUEUED_MAX
+            || self.needs_whole_way()
             || self.listener.is_gone()
             || self.stream.is_clear_where_tls_was_due()
         {
@@ -442,6 +522,12 @@ impl<E: Engine> Connection<E> {
 
 impl<E: Engine> Drop for Connection<E> {
     fn drop(&mut self) {
+        if let Some(client) = &self.client {
+            client.leave();
+            if !self.is_shaken {
+                self.count_broken_handshake();
+            }
+        }
         let mut counters = self.local.counters.borrow_mut();
         counters.connections_active -= 1;
         counters.connections_waiting -= 1;

@@ -10,6 +10,7 @@ mod keep;
 pub(crate) mod account;
 
 use crate::exchange::{Exchange, SendError};
+use crate::frang::refusal;
 use crate::local::{Local, OutcomeOf, ResponseOf};
 use crate::log;
 use crate::proxy;
@@ -32,7 +33,14 @@ pub(crate) async fn deliver<X: Exchange>(
     local: &Local<X::Engine>,
 ) {
     let kept = match outcome {
-        Outcome::Respond(response) => send(response, exchange, &mut request, local).await,
+        Outcome::Respond(mut response) => {
+            let status = response.status.on_the_wire().0;
+            if refusal::count_answer(status, &mut request, local) {
+                exchange.end_connection(false);
+                response.close = true;
+            }
+            send(response, exchange, &mut request, local).await
+        }
         Outcome::Close => {
             if request.sent.status == 0 {
                 request.sent.status = Status::CLOSE.0;

@@ -1,5 +1,6 @@
 //! A request and its answer, independent of the HTTP version: the content comes in, an answer goes out.
 
+use crate::frang::limit::FrangLimit;
 use crate::h2::SharedContent;
 use crate::local::ResponseOf;
 use crate::proxy::connection::UpstreamConnection;
@@ -93,6 +94,9 @@ pub trait Exchange {
     /// Takes the request that is not over with its answer: the exchange is upgraded. It is given back otherwise.
     fn keep_open(&mut self, request: Box<Request>) -> Option<Box<Request>>;
 
+    /// The connection carries no more requests: it is reset `at_once`, or ends behind the answer.
+    fn end_connection(&mut self, at_once: bool);
+
     /// Resets the connection, so that the client does not take its end for the end of the content.
     fn abort(&mut self);
 }
@@ -104,6 +108,14 @@ pub enum ContentPiece<'a> {
     Given(Received),
 }
 
+/// Which limit of `frang` the content exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Excess {
+    pub limit: FrangLimit,
+    pub value: u64,
+    pub most: u64,
+}
+
 /// Why there is no more content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentError {
@@ -111,6 +123,8 @@ pub enum ContentError {
     Malformed,
     /// More than `client_max_body_size`: 413.
     TooLarge,
+    /// More than `frang` allows.
+    Limited(Excess),
     /// `client_body_timeout`, `lingering_timeout` or `lingering_time`: 408 where a handler reads it.
     TimedOut,
     /// The connection is lost.

@@ -82,6 +82,10 @@ impl<E: Engine> Driver<E> {
     fn poll(&mut self) -> Poll<()> {
         let shared = Rc::clone(&self.shared);
         shared.is_driver_woken.set(false);
+        if self.state == State::Open && shared.is_lost() {
+            self.stage = None;
+            self.state = State::Over;
+        }
         if self.state == State::Open {
             self.read();
         }
@@ -130,6 +134,9 @@ impl<E: Engine> Driver<E> {
                     self.on_event(event);
                     if self.state != State::Open {
                         return;
+                    }
+                    if shared.is_lost() {
+                        return self.lose(StreamError::Reset);
                     }
                 }
             }

@@ -15,7 +15,8 @@ pub(crate) mod limits;
 /// Recent requests, byte for byte.
 mod recent;
 
-use crate::listener_context::ListenerContext;
+use crate::frang::head::{self, ReachedPort};
+use crate::listener_context::{ListenerContext, ip_of};
 use crate::open_files::Freshness;
 use crate::request::{ConnectionFacts, Request, real_ip};
 use crate::zones::HotZones;
@@ -209,6 +210,9 @@ impl HotAnswers {
         let Some(answer) = self.answers.get(&key) else {
             return (0, Looked::Missed);
         };
+        if is_limited(&answer.location, head, bytes, listener) {
+            return (0, Looked::Missed);
+        }
         let speaks_to_caches = head.has(KnownField::CacheControl) || head.has(KnownField::Pragma);
         if !answer.freshness.is_fresh(now)
             || (speaks_to_caches && answer.freshness.heeds_requests())
@@ -389,6 +393,26 @@ pub struct HitContext {
     pub pipelined: bool,
     /// Head and content.
     pub sent_bytes: u64,
+}
+
+/// Whether the head breaks a limit of `frang`: the request is refused the whole way.
+fn is_limited(
+    location: &Location,
+    head: &RequestHead,
+    bytes: &[u8],
+    listener: &ListenerContext,
+) -> bool {
+    if listener.head_limits().broken(head).is_some() {
+        return true;
+    }
+    let settings = &location.frang;
+    settings.checks_heads() && {
+        let reached = ReachedPort {
+            port: ip_of(&listener.address).map_or(0, |address| address.port()),
+            is_tls: listener.may_have_tls(),
+        };
+        head::broken(settings, head, bytes, reached).is_some()
+    }
 }
 
 /// Whether the request has fields that filters depend on besides `Accept-Encoding`: through a proxy, or authorized.

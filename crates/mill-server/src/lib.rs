@@ -38,6 +38,9 @@ pub mod listener_context;
 /// One connection: requests one after the other, until either side ends it.
 pub mod connection;
 
+/// Limits against attacks.
+pub mod frang;
+
 /// Kept answers.
 pub mod hot;
 

@@ -1,5 +1,8 @@
 //! The listener that a connection was accepted by.
 
+use crate::frang::Frang;
+use crate::frang::admission::is_trusted;
+use crate::frang::head::HeadLimits;
 use crate::local::Local;
 use crate::request::ConnectionFacts;
 use crate::site::Site;
@@ -14,8 +17,8 @@ use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::Duration;
 use mill_tls::server_context::ServerChoice;
-use std::cell::{Cell, OnceCell, RefCell};
-use std::net::SocketAddr;
+use std::cell::{Cell, OnceCell, Ref, RefCell};
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -36,6 +39,9 @@ pub struct ListenerContext {
     http2_settings: Cell<Settings>,
     /// Requests depend on the address that the client has connected to.
     needs_local_address: Cell<bool>,
+    /// The limits of its clients, if there are any.
+    frang: RefCell<Option<Arc<Frang>>>,
+    head_limits: Cell<HeadLimits>,
     /// The configuration of its requests: the one in force, or the last one that had the listener.
     site: RefCell<Arc<Site>>,
     /// Its place among the sockets of that configuration.
@@ -60,6 +66,8 @@ impl ListenerContext {
             http2: Cell::new(false),
             http2_settings: Cell::new(Settings::default()),
             needs_local_address: Cell::new(false),
+            frang: RefCell::default(),
+            head_limits: Cell::default(),
             site: RefCell::new(Arc::clone(site)),
             listener: Cell::new(listener),
             stream: Cell::new(false),
@@ -76,6 +84,10 @@ impl ListenerContext {
         self.gone.set(false);
         self.stream
             .set(site.config.stream_listener(listener).is_some());
+        let frang = site.frang.clone().filter(|_| !self.stream.get());
+        let head_limits = frang.as_ref().map(|frang| HeadLimits::of(&frang.limits));
+        self.head_limits.set(head_limits.unwrap_or_default());
+        *self.frang.borrow_mut() = frang;
         if let Some(listener) = stream_listener(site, listener) {
             self.set_stream(listener);
         }
@@ -112,6 +124,36 @@ impl ListenerContext {
     /// Whether its connections are passed on as they are.
     pub fn is_stream(&self) -> bool {
         self.stream.get()
+    }
+
+    /// The limits of its clients, if there are any.
+    pub(crate) fn frang(&self) -> Option<Arc<Frang>> {
+        self.frang.borrow().clone()
+    }
+
+    /// The same, lent: for each request, since workers would contend for the count of an `Arc`.
+    pub(crate) fn borrow_frang(&self) -> Ref<'_, Option<Arc<Frang>>> {
+        self.frang.borrow()
+    }
+
+    /// Limits of heads that hold for all of its requests.
+    pub(crate) fn head_limits(&self) -> HeadLimits {
+        self.head_limits.get()
+    }
+
+    /// Whether some of its connections begin with a handshake of TLS.
+    pub(crate) fn may_have_tls(&self) -> bool {
+        self.ssl.get()
+    }
+
+    /// Whether the default server trusts this peer to tell which client a request is from (`set_real_ip_from`).
+    pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
+        let site = self.site.borrow();
+        let listener = http(&site).and_then(|http| http.listeners.get(self.listener.get()));
+        listener.is_some_and(|listener| {
+            let from = &default_server(listener).location.real_ip.from;
+            is_trusted(peer, from)
+        })
     }
 
     /// The configuration in force no longer has the listener.

@@ -16,6 +16,8 @@ mod zones;
 mod cache_folders;
 mod caches;
 
+/// Limits of clients.
+mod frang;
 /// Limits.
 mod limits;
 
@@ -45,6 +47,9 @@ pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<Fil
     caches::render(&site.caches, &mut text);
     cache_folders::render(&site.caches, &mut text);
     limits::render(&site.limits, &mut text);
+    if let Some(frang) = &site.frang {
+        frang::render(frang, now, &mut text);
+    }
     certificates::render(site, &mut text);
     Answer::Response(Box::new(Response::with_bytes(
         Status::OK,

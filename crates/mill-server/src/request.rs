@@ -65,8 +65,9 @@ use crate::delivery;
 use crate::error_page;
 use crate::exchange::Exchange;
 use crate::filter;
+use crate::frang::refusal;
 use crate::limits::note::LimitNote;
-use crate::local::{AnswerOf, FileOf, Local, OutcomeOf};
+use crate::local::{AnswerOf, FileOf, Local, OutcomeOf, PhaseOf};
 use crate::open_files::Freshness;
 use crate::proxy::trace::UpstreamTrace;
 use crate::proxy::websocket;
@@ -132,6 +133,8 @@ pub struct Request {
     pub alias_takes_uri: bool,
     /// The content has been discarded; its length is not checked again.
     pub content_refused: bool,
+    /// It has broken a limit of `frang`, and is not checked again on the way to its answer.
+    pub(crate) broke_limit: bool,
     /// The connection closes after the answer, because an error's status or a location on the way requires it.
     pub closing: bool,
     /// `Location` of the current redirect.
@@ -232,9 +235,12 @@ pub async fn handle<X: Exchange>(
     let answer = match arrived {
         ControlFlow::Continue(()) => {
             real_ip::find(&mut request);
-            match challenges::answer(&mut request) {
-                Some(answer) => answer,
-                None => from_server(exchange, &mut request, local).await,
+            match refusal::check_arrival(exchange, &mut request, local) {
+                ControlFlow::Break(answer) => answer,
+                ControlFlow::Continue(()) => match challenges::answer(&mut request) {
+                    Some(answer) => answer,
+                    None => from_server(exchange, &mut request, local).await,
+                },
             }
         }
         ControlFlow::Break(answer) => answer,
@@ -278,6 +284,7 @@ async fn from_server<X: Exchange>(
     let flow = async {
         rewrite::in_server(request, local).await?;
         locate::find(request, local)?;
+        refusal::check_location(exchange, request, local)?;
         rewrite::in_location(request, local).await
     };
     match flow.await {
@@ -332,15 +339,24 @@ async fn conclude<X: Exchange>(
                     ControlFlow::Break(answer) => answer,
                 }
             }
-            Answer::Named(name) => match locate::enter_named(&name, request, local) {
-                ControlFlow::Continue(()) => match rewrite::in_location(request, local).await {
-                    ControlFlow::Continue(()) => from_location(exchange, request, local).await,
-                    ControlFlow::Break(answer) => answer,
-                },
+            Answer::Named(name) => match from_named(&name, exchange, request, local).await {
+                ControlFlow::Continue(()) => from_location(exchange, request, local).await,
                 ControlFlow::Break(answer) => answer,
             },
         }
     }
+}
+
+/// Enters a named location, with its rewrites.
+async fn from_named<X: Exchange>(
+    name: &[u8],
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> PhaseOf<X::Engine> {
+    locate::enter_named(name, request, local)?;
+    refusal::check_location(exchange, request, local)?;
+    rewrite::in_location(request, local).await
 }
 
 /// RFC 8441 4: a success would say that the tunnel is open which the client has asked for.

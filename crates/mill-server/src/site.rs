@@ -2,6 +2,7 @@
 
 use crate::api::baselines::Baselines;
 use crate::cache::CacheZones;
+use crate::frang::Frang;
 use crate::limits::LimitZones;
 use crate::resolvers::ResolverZones;
 use crate::tls::TlsSite;
@@ -34,6 +35,8 @@ pub struct Site {
     pub(crate) baselines: Arc<Baselines>,
     /// What was counted of servers and locations.
     pub zones: Zones,
+    /// Limits of clients, if there are any.
+    pub frang: Option<Arc<Frang>>,
     /// Answers of servers that are kept.
     pub caches: CacheZones,
 }
@@ -70,6 +73,10 @@ impl Site {
             baselines: previous
                 .map_or_else(Arc::default, |previous| Arc::clone(&previous.baselines)),
             zones: Zones::new(&config, zones),
+            frang: Frang::following(
+                previous.and_then(|previous| previous.frang.as_ref()),
+                &config,
+            ),
             caches: CacheZones::following(previous.map(|previous| &previous.caches), &config),
             config,
             generation,

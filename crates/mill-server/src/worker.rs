@@ -3,6 +3,7 @@
 use crate::acme;
 use crate::cache;
 use crate::connection;
+use crate::frang::following::{self, Followed};
 use crate::listener_context::{ListenerContext, address_of};
 use crate::local::{Environment, Local, Shared};
 use crate::log::{Errno, LogSender};
@@ -133,6 +134,7 @@ where
             probing: None,
             issuing: Vec::new(),
             keepers: Vec::new(),
+            blocked: Followed::default(),
             sweeper: None,
             limit_logged_at: 0,
             drain_until: None,
@@ -177,10 +179,12 @@ struct Run<E: Engine, F, Accepted> {
     following: Option<TaskId>,
     /// The task that keeps those which probe the site's servers.
     probing: Option<TaskId>,
-    /// The tasks that order the site's certificates, fetch answers of OCSP, and sweep its caches.
+    /// The tasks that order the site's certificates, fetch answers of OCSP, sweep its caches, and end blocks.
     issuing: Vec<TaskId>,
     /// The tasks of caches' folders, which outlive configurations.
     keepers: Vec<TaskId>,
+    /// What the engine knows of blocked addresses.
+    blocked: Followed,
     /// The task that closes idle connections to upstream servers.
     sweeper: Option<TaskId>,
     /// The second in which the log last reported that the maximum of connections is reached.
@@ -211,6 +215,8 @@ where
     fn turn(&mut self, inbox: &Receiver<Order>) -> bool {
         self.local.tls.begin_turn();
         self.local.wakes.begin_turn();
+        let now = self.local.scheduler.now();
+        self.blocked.follow(&self.local.engine, now);
         let turn = self.worker.turn();
         self.local.wakes.pass_on(&self.local.scheduler);
         // Idle connections have seen the request to make room.
@@ -259,6 +265,7 @@ where
             }
         }
         self.local.set_site(Arc::clone(site));
+        self.blocked.adopt(site.frang.as_ref());
         self.follow_servers(site);
         let pool = site.config.main.thread_pool;
         self.local.engine.files().set_pool_limits(PoolLimits {
@@ -324,6 +331,8 @@ where
             let zones = site.caches.iter();
             self.keepers
                 .extend(zones.flat_map(|zone| cache::disk::start(zone, &self.local)));
+            self.issuing
+                .extend(following::start(&self.local, site.frang.as_ref()));
         }
     }
 

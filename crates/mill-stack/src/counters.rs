@@ -98,6 +98,7 @@ impl DropReason {
             Self::NoRoute,
             Self::RateLimit,
             Self::FragmentTimeout,
+            Self::Blocked,
             Self::Segment(Tcp::OutsideWindow),
             Self::Segment(Tcp::Paws),
             Self::Segment(Tcp::BlindReset),
@@ -112,7 +113,7 @@ impl DropReason {
         ]
     };
 
-    const COUNT: usize = 25;
+    const COUNT: usize = 26;
 
     const fn index(self) -> usize {
         match self {
@@ -130,7 +131,8 @@ impl DropReason {
             Self::NoRoute => 11,
             Self::RateLimit => 12,
             Self::FragmentTimeout => 13,
-            Self::Segment(reason) => 14 + segment_index(reason),
+            Self::Blocked => 14,
+            Self::Segment(reason) => 15 + segment_index(reason),
         }
     }
 

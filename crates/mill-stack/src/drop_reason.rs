@@ -35,4 +35,6 @@ pub enum DropReason {
     RateLimit,
     /// Fragments of a datagram whose others did not arrive in time; each datagram counts once.
     FragmentTimeout,
+    /// A segment of an address that the application has blocked.
+    Blocked,
 }

@@ -23,6 +23,7 @@ use crate::timer::Wheel;
 use crate::transmit::Cut;
 use crate::unread::Buffers;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use mill_tcp::time::Instant;
 
 /// A connection's effects on its host: events, the end, memory.
@@ -103,6 +104,8 @@ pub struct Host<Q> {
     /// For replies to segments without connection.
     pub(crate) resets: RateLimit,
     pub(crate) recent_resets: RecentResets,
+    /// Addresses whose segments are dropped, as numbers of IPv6, sorted.
+    pub(crate) blocked: Vec<u128>,
     /// The current segment, if it has no connection.
     pub(crate) refused: Option<Refused>,
     pub(crate) counters: HostCounters,
@@ -148,6 +151,7 @@ impl<Q: SendQueue> Host<Q> {
             held: Vec::new(),
             resets: RateLimit::default(),
             recent_resets: RecentResets::default(),
+            blocked: Vec::new(),
             refused: None,
             counters: HostCounters::default(),
             burst: Burst::new(burst_max),
@@ -225,6 +229,20 @@ impl<Q: SendQueue> Host<Q> {
         .min()
     }
 
+    /// Drops all segments of these addresses from now on, and of no others.
+    pub fn set_blocked(&mut self, addresses: &[IpAddr]) {
+        self.blocked.clear();
+        self.blocked
+            .extend(addresses.iter().map(|address| number_of(*address)));
+        self.blocked.sort_unstable();
+    }
+
+    /// Whether segments of an address are dropped.
+    #[inline]
+    pub(crate) fn is_blocked(&self, address: IpAddr) -> bool {
+        !self.blocked.is_empty() && self.blocked.binary_search(&number_of(address)).is_ok()
+    }
+
     pub(crate) fn drop_frame(&mut self, reason: DropReason) {
         self.counters.count_drop(reason);
     }
@@ -233,6 +251,14 @@ impl<Q: SendQueue> Host<Q> {
     #[inline]
     pub(crate) fn find(&self, flow: &Flow, hash: u64) -> Option<Target> {
         self.flows.find(&self.slots, flow, hash)
+    }
+}
+
+/// An address of IPv4 as that of IPv6 which stands for it.
+const fn number_of(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
     }
 }
 

@@ -31,6 +31,7 @@ pub enum TableName {
     Upstreams,
     Zones,
     Caches,
+    Blocks,
     Certificates,
 }
 

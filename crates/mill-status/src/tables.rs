@@ -40,6 +40,9 @@ pub struct Part {
     pub caches: Vec<Cache>,
     /// As `upstreams`, those of all workers together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Block>,
+    /// As `upstreams`, those of all workers together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<Certificate>,
     /// The result of a capture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,6 +286,18 @@ impl Cache {
     pub const fn misses(&self) -> u64 {
         self.miss.responses + self.expired.responses
     }
+}
+
+/// An address whose connections are refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    pub address: String,
+    /// The limit that it has exceeded, or `api`.
+    pub reason: String,
+    /// Seconds since it was blocked.
+    pub since_s: u64,
+    /// Seconds until the block ends; `None` if it has no end.
+    pub left_s: Option<u64>,
 }
 
 /// A certificate that servers show.

@@ -18,6 +18,9 @@ mod rates;
 /// Numbers with their units.
 pub mod number;
 
+/// Blocked addresses.
+mod blocks;
+
 /// Caches of answers.
 mod caches;
 
@@ -29,6 +32,7 @@ mod limits;
 /// What was counted under a `status_zone`.
 mod zones;
 
+pub use blocks::blocks;
 pub use caches::caches;
 pub use certificates::certificates;
 pub use overview::{line, overview};

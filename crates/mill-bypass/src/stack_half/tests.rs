@@ -63,6 +63,10 @@ impl FlowSteering for RecordingLink {
 
     fn open_ports(&mut self, _ports: RangeInclusive<u16>) {}
 
+    fn set_blocked(&mut self, addresses: &[IpAddr]) {
+        self.told.push(alloc::format!("block {addresses:?}"));
+    }
+
     fn brings(&self, _remote: SocketAddr, _local_port: u16) -> bool {
         true
     }

@@ -1,6 +1,7 @@
 //! The `http` block.
 
 use crate::config::acme::AcmeIssuer;
+use crate::config::frang::FrangLimits;
 use crate::config::settings::PassTlsSettings;
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ pub struct Http {
     pub request_zones: Vec<RequestZone>,
     /// `limit_conn_zone`s, by [`ConnectionLimit::zone`](super::ConnectionLimit::zone).
     pub connection_zones: Vec<ConnectionZone>,
+    /// Limits of clients: what `frang` of http says.
+    pub frang: FrangLimits,
     /// `map`s.
     pub maps: Vec<Map>,
     /// Variables that the configuration defines, by the index in [`super::Variable::User`].

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use crate::directives::pass::{cache, tls as pass_tls};
 use crate::directives::{
     access, autoindex, caching, charset, client_body, client_header, connection, error_page,
-    fastcgi, file, gzip, header, http2, limit_conn, limit_rate, limit_req, log, memcached, mime,
-    open_file, pass, proxy, realip, resolver, rewrite, scgi, slice, stream, tls, uwsgi,
+    fastcgi, file, frang, gzip, header, http2, limit_conn, limit_rate, limit_req, log, memcached,
+    mime, open_file, pass, proxy, realip, resolver, rewrite, scgi, slice, stream, tls, uwsgi,
 };
 
 pub use access::{AccessSettings, Satisfy};
@@ -27,6 +27,7 @@ pub use connection::{ConnectionSettings, KeepaliveDisable, LingeringClose};
 pub use error_page::{ErrorPage, ErrorPageSettings, ErrorPageStatus};
 pub use fastcgi::FastcgiSettings;
 pub use file::{Document, FileSettings};
+pub use frang::FrangSettings;
 pub use gzip::{GzipDisable, GzipProxied, GzipSettings, GzipStatic, HttpVersion};
 pub use header::{HeaderSettings, IfModifiedSince, ServerTokens};
 pub use http2::Http2Settings;
@@ -136,6 +137,8 @@ settings! {
     limit_conn: limit_conn::LimitConnSettings,
     /// Which clients are admitted.
     access: access::AccessSettings,
+    /// What requests may look like.
+    frang: frang::FrangSettings,
     /// What rewriting logs.
     rewrite: rewrite::RewriteSettings,
     /// Where files are.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::Text;
 use crate::config::acme::AcmeOrder;
+use crate::config::frang::FrangLimits;
 use crate::config::location::{LocationName, MethodSet, TryFiles};
 use crate::config::log::LogBuffer;
 use crate::config::settings::SettingsDraft;
@@ -75,6 +76,10 @@ pub(crate) struct HttpDraft {
     pub(crate) request_zones: LimitZonesDraft<RequestZone>,
     /// Zones of `limit_conn`.
     pub(crate) connection_zones: LimitZonesDraft<ConnectionZone>,
+    /// Limits of clients.
+    pub(crate) frang: FrangLimits,
+    /// How many `http_resp_code_block`s there are.
+    pub(crate) status_limits: u32,
     /// Names of `status_zone`s.
     pub(crate) status_zones: Vec<Text>,
     /// Groups of servers, in the order in which they are first named.

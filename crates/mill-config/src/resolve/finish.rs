@@ -138,6 +138,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         request_zones: http.request_zones.finish(),
         connection_zones: http.connection_zones.finish(),
         log_formats: http.log_formats,
+        frang: http.frang,
         maps: http.maps,
         user_variables,
     })

@@ -18,7 +18,7 @@ pub(super) use group::balancing;
 use super::entry::{Directive, Entry};
 use super::lexer::Term;
 use super::notes::Notes;
-use super::site::{Cache, Client, Group, GroupOptions, Policy, Site, Sticky, Tls, Vhost};
+use super::site::{Cache, Client, Group, GroupOptions, Limits, Policy, Site, Sticky, Tls, Vhost};
 use super::specification::{self, Place};
 use crate::resolve::Applied;
 use crate::resolve::draft::Origin;
@@ -82,6 +82,8 @@ impl Checker {
             via: None,
             bodies: Vec::new(),
             attack_replies: false,
+            limits: Limits::default(),
+            has_limits: false,
         };
         Self {
             site,
@@ -178,6 +180,7 @@ impl Checker {
         }
         self.finish_store()?;
         self.finish_health()?;
+        self.finish_limits()?;
         for vhost in &self.site.vhosts {
             vhost::check_keys(vhost)?;
         }

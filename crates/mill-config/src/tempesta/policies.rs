@@ -3,7 +3,7 @@
 //! As in Tempesta FW, a location that says nothing about a matter takes all that its vhost says about it, and a vhost what
 //! is written outside.
 
-use super::site::{CacheRule, Given, Nonidempotent, Pass, Policy, Site, Vhost};
+use super::site::{CacheRule, Limit, Nonidempotent, Pass, Policy, Site, Vhost};
 use crate::resolve::draft::Origin;
 
 /// The policies of one place, innermost first.
@@ -60,10 +60,15 @@ impl<'a> Policies<'a> {
             .find_map(|policy| policy.ignores.as_ref())
     }
 
-    pub(super) fn content(&self) -> Option<&'a Given> {
-        self.levels
-            .iter()
-            .find_map(|policy| policy.content.as_ref())
+    /// The innermost entry of each name in `frang_limits`, those that stand outside of vhosts not counted.
+    pub(super) fn limits(&self) -> Vec<&'a Limit> {
+        let mut found: Vec<&Limit> = Vec::new();
+        for limit in self.levels.iter().flat_map(|policy| &policy.limits.0) {
+            if !found.iter().any(|known| known.name == limit.name) {
+                found.push(limit);
+            }
+        }
+        found
     }
 
     /// The innermost list of a kind that has an entry.

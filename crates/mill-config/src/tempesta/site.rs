@@ -24,6 +24,31 @@ pub(super) struct Site {
     pub(super) bodies: Vec<Body>,
     /// `block_action attack reply`
     pub(super) attack_replies: bool,
+    /// `frang_limits` outside of vhosts.
+    pub(super) limits: Limits,
+    /// There is a `frang_limits` somewhere: Tempesta FW's defaults of it are in force.
+    pub(super) has_limits: bool,
+}
+
+/// Entries of `frang_limits`, as `frang` of nginx's language has them.
+#[derive(Default)]
+pub(super) struct Limits(pub(super) Vec<Limit>);
+
+/// One entry.
+#[derive(Clone)]
+pub(super) struct Limit {
+    pub(super) name: &'static str,
+    /// Its values.
+    pub(super) words: Vec<Vec<u8>>,
+    pub(super) origin: Origin,
+}
+
+impl Limits {
+    /// Sets an entry, in the place of one of its name.
+    pub(super) fn set(&mut self, limit: Limit) {
+        self.0.retain(|known| known.name != limit.name);
+        self.0.push(limit);
+    }
 }
 
 /// The protocol of a socket.
@@ -60,10 +85,8 @@ pub(super) struct Client {
     pub(super) head_timeout: Option<Given>,
     /// Seconds.
     pub(super) content_timeout: Option<Given>,
-    /// Bytes.
-    pub(super) content: Option<Given>,
-    /// Number of fields.
-    pub(super) fields: Option<Given>,
+    /// `client_lru_size`
+    pub(super) known: Option<(Given, Term)>,
 }
 
 /// How a server of a group is chosen.
@@ -175,8 +198,8 @@ pub(super) struct Policy {
     pub(super) nonidempotent: Vec<Nonidempotent>,
     pub(super) request: Vec<FieldChange>,
     pub(super) response: Vec<FieldChange>,
-    /// `http_body_len` of its own.
-    pub(super) content: Option<Given>,
+    /// `frang_limits` of its own.
+    pub(super) limits: Limits,
 }
 
 /// `location`

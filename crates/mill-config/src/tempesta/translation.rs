@@ -9,6 +9,7 @@ mod content;
 mod fields;
 mod front;
 mod groups;
+mod limits;
 
 use super::lexer::Term;
 use super::notes::Notes;
@@ -122,6 +123,7 @@ impl Translator<'_> {
         let origin = &site.origin;
         self.writer.say(origin, "access_log off");
         self.client_level();
+        self.limits();
         let writer = &mut self.writer;
         writer.say(origin, "proxy_http_version 1.1");
         writer.say(origin, "proxy_next_upstream_tries 6");
@@ -139,11 +141,12 @@ impl Translator<'_> {
             writer.say(&given.origin, &words);
         }
         writer.say(&site.origin, KEEPALIVE_REQUESTS);
-        let (bytes, at) = match &client.content {
-            Some(given) => (given.value, &given.origin),
-            None => (CONTENT_BYTES_DEFAULT, &site.origin),
+        let bytes = match site.has_limits {
+            // What is longer is an attack.
+            true => 0,
+            false => CONTENT_BYTES_DEFAULT,
         };
-        writer.say(at, &format!("client_max_body_size {bytes}"));
+        writer.say(&site.origin, &format!("client_max_body_size {bytes}"));
         let timeouts = [
             ("client_header_timeout", &client.head_timeout),
             ("client_body_timeout", &client.content_timeout),
@@ -155,11 +158,6 @@ impl Translator<'_> {
             {
                 writer.say(&given.origin, &format!("{name} {}s", given.value));
             }
-        }
-        if let Some(given) = &client.fields
-            && given.value > 0
-        {
-            writer.say(&given.origin, &format!("max_headers {}", given.value));
         }
         if let Some(given) = &client.head
             && given.value > 0

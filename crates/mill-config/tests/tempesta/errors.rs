@@ -291,6 +291,18 @@ fn values_are_checked() {
         "a",
     );
     check(
+        "frang_limits { http_methods get brew; }",
+        "unknown method \"brew\"",
+        1,
+        "brew",
+    );
+    check(
+        "block_action attack reply; frang_limits { ip_block on; }",
+        "\"ip_block\" and \"block_action attack reply\" exclude each other",
+        1,
+        "on",
+    );
+    check(
         "frang_limits { http_resp_code_block 404 5 0; }",
         "value 0 is out of range, 1 to 65535",
         1,

@@ -73,47 +73,14 @@ fn what_is_not_there_yet_is_refused() {
             "sticky { cookie; js_challenge delay_min=1 delay_range=2 /a.html; }",
             "js_challenge",
         ),
-        ("frang_limits { ip_block on; }", "frang_limits ip_block"),
-        (
-            "frang_limits { request_rate 20 5; }",
-            "frang_limits request_rate",
-        ),
-        (
-            "frang_limits { http_methods get post; }",
-            "frang_limits http_methods",
-        ),
-        (
-            "frang_limits { http_strict_host_checking; }",
-            "frang_limits http_strict_host_checking",
-        ),
-        (
-            "frang_limits { http_trailer_split_allowed false; }",
-            "frang_limits http_trailer_split_allowed",
-        ),
     ] {
         check_not_yet(text, label);
     }
 }
 
 #[test]
-fn a_limit_that_is_none_is_no_limit() {
-    for words in [
-        "request_rate 0",
-        "request_burst 0",
-        "ip_block off",
-        "http_uri_len 0",
-        "http_ct_required false",
-        "http_method_override_allowed true",
-        "concurrent_tcp_connections 0",
-    ] {
-        let text = format!("frang_limits {{ {words}; }}");
-        assert!(said(&text).is_empty(), "{text}: {:?}", said(&text));
-    }
-}
-
-#[test]
 fn all_of_it_is_listed_at_once() {
-    let text = "block_action attack drop;\nfrang_limits {\n  request_rate 200;\n  request_burst 25;\n}\n\
+    let text = "block_action attack drop;\n\nhttp_etag_brange 0x21;\nmmap_log_buffer_size 4096;\n\n\
                 vhost v {\n  proxy_pass g;\n}\n";
     // An error that is no matter of support comes last, after the list.
     let shown: Vec<String> = said(text)
@@ -124,10 +91,10 @@ fn all_of_it_is_listed_at_once() {
         shown.concat(),
         "millstream: [emerg] 2 directives or parameters are known to Tempesta FW, but not to Millstream yet; \
          they stand 2 times, first in /etc/tempesta/tempesta_fw.conf:3\n\
-         \x20 3 |   request_rate 200;\n\
-         \x20   |   ^^^^^^^^^^^^\n\
-         \x20 frang_limits request_rate   1 time,  first in /etc/tempesta/tempesta_fw.conf:3  limits\n\
-         \x20 frang_limits request_burst  1 time,  first in /etc/tempesta/tempesta_fw.conf:4  limits\n\
+         \x20 3 | http_etag_brange 0x21;\n\
+         \x20   | ^^^^^^^^^^^^^^^^\n\
+         \x20 http_etag_brange      1 time,  first in /etc/tempesta/tempesta_fw.conf:3  checks of contents\n\
+         \x20 mmap_log_buffer_size  1 time,  first in /etc/tempesta/tempesta_fw.conf:4  access log\n\
          help: none of this is ignored: remove it, or leave this configuration to Tempesta FW; docs/tempesta.md \
          lists what there is\n\
          millstream: [emerg] srv_group \"g\" is not found in /etc/tempesta/tempesta_fw.conf:7\n\
@@ -179,23 +146,20 @@ fn what_differs_is_said() {
 }
 
 #[test]
-fn the_example_of_the_distribution_is_refused_for_its_limits_alone() {
+fn the_example_of_the_distribution_is_taken() {
     // As etc/tempesta_fw.conf: its comments are left out.
     let text = "listen 80;
         block_action error reply;
         block_action attack drop;
+        frang_limits { request_rate 200; request_burst 25; tcp_connection_rate 100;
+            tcp_connection_burst 10; concurrent_tcp_connections 500; http_methods head post put get delete; }
         keepalive_timeout 30;
         srv_group srv_grp_1 { server 127.0.0.1:8080 conns_n=64; }
         vhost main { proxy_pass srv_grp_1; }
         http_chain { -> main; }";
-    assert!(resolved(text).is_ok());
-    let limits = "frang_limits { request_rate 200; request_burst 25; tcp_connection_rate 100;
-        tcp_connection_burst 10; concurrent_tcp_connections 500; http_methods head post put get delete; }";
-    let failure = resolved(&format!("{limits} {text}")).unwrap_err();
-    assert_eq!(
-        failure.error.details.len(),
-        6,
-        "{:?}",
-        failure.error.details
-    );
+    let said = said(text);
+    assert!(said.is_empty(), "{said:?}");
+    let limits = resolved(text).unwrap().config.http.unwrap().frang;
+    assert_eq!((limits.requests.rate, limits.requests.burst), (200, 25));
+    assert_eq!(limits.connections_max, 500);
 }

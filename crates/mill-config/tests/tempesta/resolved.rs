@@ -40,7 +40,12 @@ block_action attack reply;
 response_body 4* /etc/4.html;
 response_body 404 /etc/404.html;
 access_log off;
-frang_limits { client_header_timeout 20; client_body_timeout 10; http_body_len 1000; http_header_cnt 60; }
+frang_limits { client_header_timeout 20; client_body_timeout 10; http_body_len 1000; http_header_cnt 60;
+    request_rate 20 3; request_burst 15; tcp_connection_rate 8; tcp_connection_burst 6; concurrent_tcp_connections 8;
+    tls_connection_rate 5; tls_connection_burst 4; tls_incomplete_connection_rate 3; http_header_chunk_cnt 10;
+    http_body_chunk_cnt 1000; http_uri_len 1024; http_hdr_len 256; http_strict_host_checking true; http_ct_required;
+    http_trailer_split_allowed false; http_method_override_allowed false; http_methods get post head unknown;
+    http_ct_vals "text/plain" "text/html"; http_resp_code_block 403 404 5* 20 5; }
 health_check probe { request "GET /up HTTP/1.0\r\nHost: a\r\n\r\n"; resp_code 200 3*; timeout 5; }
 srv_group first { server 10.0.0.1:8080 weight=10; server 10.0.0.2:8080; health auto; server_forward_retries 3; }
 srv_group second { server 10.0.1.1; server [fc00::1]:81 conns_n=4; sched ratio dynamic; health probe; }
@@ -50,7 +55,7 @@ req_hdr_add X-Out "a$b";
 vhost base {
     proxy_pass first backup=second;
     sticky { cookie name=s; sticky_sessions allow_failover; cookie_options Max-Age=5 Secure SameSite=Lax; }
-    location prefix "/static/" { proxy_pass first; frang_limits { http_body_len 1; } }
+    location prefix "/static/" { proxy_pass first; frang_limits { http_body_len 1; http_resp_code_block 404 1 1; } }
     location eq "/x" { proxy_pass third; resp_hdr_set Server; resp_hdr_add X-A "b c"; }
     location suffix ".php" { proxy_pass second; nonidempotent GET prefix "/users/"; }
     location ~ "/^\/re/i" { proxy_pass fourth; }

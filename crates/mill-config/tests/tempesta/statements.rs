@@ -112,11 +112,7 @@ fn what_concerns_clients_stands_at_the_level_of_all_servers() {
             "frang_limits { client_body_timeout 010; }",
             "client_body_timeout 10s;",
         ),
-        (
-            "frang_limits { http_body_len 0x10; }",
-            "client_max_body_size 16;",
-        ),
-        ("frang_limits { http_header_cnt 50; }", "max_headers 50;"),
+        ("frang_limits { }", "client_max_body_size 0;"),
         ("", "client_max_body_size 1073741824;"),
         ("", "access_log off;"),
         ("", "keepalive_requests 1000000000;"),
@@ -508,6 +504,86 @@ fn a_purge_is_for_listed_addresses() {
         "map $request_method:$tempesta_purger $tempesta_route {
             PURGE:0 @block;
             default @vhost.default;
+        }",
+    );
+}
+
+#[test]
+fn limits_have_the_defaults_of_tempesta_fw_where_there_are_any() {
+    check_no_line("", "frang");
+    check(
+        "frang_limits { http_body_len 0x10; request_rate 20 5; http_ct_vals \"text/plain\" \"a;b\"; ip_block 010; }
+         client_lru_size 500; block_action attack drop;",
+        "frang {",
+        "frang {
+            concurrent_tcp_connections 1000;
+            http_header_cnt 50;
+            http_strict_host_checking on;
+            http_method_override_allowed off;
+            http_methods get post head;
+            http_body_len 16;
+            request_rate 20 5;
+            http_ct_vals text/plain \"a;b\";
+            ip_block 10;
+            clients 500;
+            action drop;
+        }",
+    );
+    check(
+        "frang_limits { http_methods PUT unknown; http_strict_host_checking false; http_header_cnt 0;
+            concurrent_tcp_connections 0; http_method_override_allowed; http_trailer_split_allowed no; }
+         block_action attack reply;",
+        "frang {",
+        "frang {
+            http_body_len 1073741824;
+            http_methods put unknown;
+            http_strict_host_checking off;
+            http_header_cnt 0;
+            concurrent_tcp_connections 0;
+            http_method_override_allowed on;
+            http_trailer_split_allowed off;
+            action reply;
+        }",
+    );
+}
+
+#[test]
+fn a_vhost_and_a_location_have_limits_of_their_own() {
+    let text = "srv_group g { server 10.0.0.1; }
+        vhost v { proxy_pass g;
+            frang_limits { http_uri_len 10; http_methods get; }
+            http_resp_code_block 404 5* 10 3;
+            location prefix /a { proxy_pass g; frang_limits { http_methods post; } }
+        }
+        http_chain { -> v; }";
+    let text = &text.replace("http_resp_code_block 404 5* 10 3;\n", "\n");
+    check(
+        text,
+        "location @vhost.v.1 {",
+        "location @vhost.v.1 {
+            proxy_pass http://g;
+            frang {
+                http_methods post;
+                http_uri_len 10;
+            }
+        }",
+    );
+    // Where a request is only handed on, nothing is asked of it.
+    check(
+        text,
+        "location / {",
+        "location / {
+            frang {
+                http_methods all;
+                http_uri_len 0;
+                http_body_len 0;
+                http_strict_host_checking off;
+                http_ct_required off;
+                http_ct_vals all;
+                http_method_override_allowed on;
+                http_resp_code_block off;
+            }
+            return 418;
         }",
     );
 }

@@ -18,6 +18,8 @@ pub struct SteeringCounters {
     /// First fragments of datagrams for served ports, dropped: later fragments cannot be recognised and pass, so the
     /// kernel would reassemble the datagram and answer for a connection that it does not have.
     pub fragments: u64,
+    /// From a blocked address, for a served port: dropped.
+    pub blocked: u64,
     /// Truncated or contradictory headers: left to the kernel, which counts them too.
     pub malformed: u64,
 }
@@ -31,6 +33,7 @@ pub(super) enum Counter {
     Unclaimed,
     Fragments,
     Malformed,
+    Blocked,
 }
 
 impl Counter {
@@ -40,7 +43,7 @@ impl Counter {
     }
 }
 
-const _: () = assert!(Counter::Malformed.offset() + size_of::<u64>() <= ROW_BYTES);
+const _: () = assert!(Counter::Blocked.offset() + size_of::<u64>() <= ROW_BYTES);
 
 impl SteeringCounters {
     /// Sums up the rows of all queues.
@@ -57,6 +60,7 @@ impl SteeringCounters {
             unclaimed: sum(Counter::Unclaimed),
             fragments: sum(Counter::Fragments),
             malformed: sum(Counter::Malformed),
+            blocked: sum(Counter::Blocked),
         }
     }
 }

@@ -33,6 +33,16 @@ impl FlowHash {
     }
 }
 
+/// The bucket of a blocked address: a secret seed, so that a client cannot fill one bucket.
+pub(super) fn bucket((high, low): (u64, u64), seed: u64, buckets: usize) -> usize {
+    let hash = (high ^ seed).wrapping_mul(GOLDEN).wrapping_add(low);
+    let hash = hash.wrapping_mul(PI) >> BUCKET_SHIFT;
+    usize::try_from(hash).expect("a few bits") & (buckets - 1)
+}
+
+/// The highest bits of the product depend on all bits of the address.
+pub(super) const BUCKET_SHIFT: u32 = 52;
+
 /// An address as the table stores it, as two 64-bit numbers in native byte order; IPv4 addresses are mapped into IPv6
 /// (RFC 4291, section 2.5.5.2).
 pub(super) fn halves_of(address: IpAddr) -> (u64, u64) {

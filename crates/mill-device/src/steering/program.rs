@@ -13,11 +13,12 @@
 
 use super::assembler::{AssembleError, Assembler, Condition, Helper, Operation, Register, Width};
 use super::counters::Counter;
-use super::flow::{GOLDEN, PI};
+use super::flow::{BUCKET_SHIFT, GOLDEN, PI};
 use super::layout::{
     ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS,
-    CLOSING_PORTS, LOOKS_UP_KERNEL_FLOWS, ROW_BYTES, ROWS, SEED, TAGS, TAGS_MAX, TCP_PORTS,
-    UDP_PORTS, WORKERS, WORKERS_MAX,
+    BLOCKED, BLOCKED_BUCKETS, BLOCKED_COUNT, BLOCKED_WAYS, BUCKET_BYTES, CLOSING_PORTS,
+    LOOKS_UP_KERNEL_FLOWS, ROW_BYTES, ROWS, SEED, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS,
+    WORKERS_MAX,
 };
 use Condition::{Above, Below, Common, Equal, NotEqual};
 use Operation::{Add, And, Multiply, Or, ShiftLeft, ShiftRight, Xor};
@@ -48,6 +49,7 @@ pub(super) fn assemble(maps: Maps<'_>) -> Result<Vec<Instruction>, AssembleError
     ports(&mut to, maps);
     served(&mut to, maps);
     kernel_flows(&mut to);
+    blocked(&mut to, maps);
     steer(&mut to, maps);
     verdicts(&mut to, maps);
     to.finish()
@@ -310,9 +312,41 @@ fn kernel_flows(to: &mut Assembler) {
     to.jump_if(R0, NotEqual, TIME_WAIT, "kept");
 }
 
+/// Drops frames of blocked addresses: looks at the places of the source's bucket (flow.rs computes the same).
+fn blocked(to: &mut Assembler, maps: Maps<'_>) {
+    to.label("steer");
+    to.set_map_value(R1, maps.table, 0);
+    to.load(Word, R9, R1, short(BLOCKED_COUNT));
+    to.jump_if(R9, Equal, 0, "unblocked");
+    to.load(Byte, R0, R10, PROTOCOL);
+    to.jump_if(R0, NotEqual, TCP, "unblocked");
+    to.load(Double, R4, R10, SOURCE_HIGH);
+    to.load(Double, R5, R10, SOURCE_LOW);
+    to.load(Double, R3, R1, short(SEED));
+    to.calculate(Xor, R3, R4);
+    to.set_wide(R0, GOLDEN);
+    to.calculate(Multiply, R3, R0);
+    to.calculate(Add, R3, R5);
+    to.set_wide(R0, PI);
+    to.calculate(Multiply, R3, R0);
+    to.calculate(ShiftRight, R3, number(BUCKET_SHIFT));
+    to.calculate(And, R3, offset(BLOCKED_BUCKETS - 1));
+    to.calculate(ShiftLeft, R3, number(BUCKET_BYTES.ilog2()));
+    to.set_map_value(R1, maps.table, offset(BLOCKED));
+    to.calculate(Add, R1, R3);
+    for way in 0..BLOCKED_WAYS {
+        let next = format!("way {}", way + 1);
+        to.load(Double, R0, R1, short(way * 16));
+        to.jump_if(R0, NotEqual, R4, next.as_str());
+        to.load(Double, R0, R1, short(way * 16 + 8));
+        to.jump_if(R0, Equal, R5, "blocked");
+        to.label(next);
+    }
+}
+
 /// Redirects to the socket of the queue and of the worker that the flow belongs to (flow.rs computes the same).
 fn steer(to: &mut Assembler, maps: Maps<'_>) {
-    to.label("steer");
+    to.label("unblocked");
     to.load(Word, R2, R6, CONTEXT_QUEUE);
     to.calculate(ShiftLeft, R2, number(WORKERS_MAX.ilog2()));
     to.set_map_value(R1, maps.table, 0);
@@ -352,6 +386,7 @@ fn verdicts(to: &mut Assembler, maps: Maps<'_>) {
         ("redirected", Verdict::Redirect, Counter::Redirected),
         ("unclaimed", Verdict::Pass, Counter::Unclaimed),
         ("fragment", Verdict::Drop, Counter::Fragments),
+        ("blocked", Verdict::Drop, Counter::Blocked),
         ("malformed", Verdict::Pass, Counter::Malformed),
         ("kept", Verdict::Pass, Counter::Kept),
         ("pass", Verdict::Pass, Counter::Passed),

@@ -1,11 +1,14 @@
 //! The table of what is served: the processes write it into memory that the program reads.
 
+/// Addresses whose frames are dropped.
+mod blocked;
+
 use super::counters::SteeringCounters;
 use super::flow::{FlowHash, address_of, halves_of};
 use super::layout::{
     ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS,
-    CLOSING_PORTS, COUNTERS_BYTES, HAS_SUCCESSOR, LOOKS_UP_KERNEL_FLOWS, SEED, TABLE_BYTES, TAGS,
-    TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
+    BLOCKED, CLOSING_PORTS, COUNTERS_BYTES, HAS_SUCCESSOR, LOOKS_UP_KERNEL_FLOWS, SEED,
+    TABLE_BYTES, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
 };
 use mill_stack::link::Service;
 use mill_sys::bpf::map::ArrayMemory;
@@ -41,6 +44,10 @@ struct State {
     forgotten: BTreeMap<SocketAddr, u32>,
     /// TCP ports from which connections are opened: a bitmap as in the table, if there are any.
     opened: Vec<u32>,
+    /// The blocked addresses, sorted.
+    blocked: Vec<IpAddr>,
+    /// The memory has room for them: that of a former version has not.
+    can_block: bool,
     /// What a former process has served: offsets of bitmap words, and their bits.
     kept: BTreeMap<usize, u32>,
 }
@@ -60,6 +67,7 @@ impl Table {
             state.clear(place);
         }
         state.word(ADDRESS_COUNT).store(0, Ordering::Release);
+        state.clear_blocked();
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
@@ -68,6 +76,7 @@ impl Table {
     pub fn inherit(descriptors: [OwnedFd; 2]) -> io::Result<Self> {
         let mut state = State::open(&descriptors)?;
         state.keep();
+        state.clear_blocked();
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
@@ -111,6 +120,12 @@ impl Table {
     /// [`ADDRESSES_MAX`].
     pub fn set_addresses(&self, addresses: &[IpAddr]) -> usize {
         self.state().set_addresses(addresses)
+    }
+
+    /// Drops all frames for served ports that these addresses send, and no others'. Returns how many found no room in the
+    /// table: those are left to the stack.
+    pub fn set_blocked(&self, addresses: &[IpAddr]) -> usize {
+        self.state().set_blocked(addresses)
     }
 
     /// Sets whether segments are looked up among the kernel's connections first. That costs time for each segment:
@@ -182,8 +197,15 @@ impl Table {
 
 impl State {
     fn open([served, counters]: &[OwnedFd; 2]) -> io::Result<Self> {
+        let (served, can_block) = match ArrayMemory::open(served.as_fd(), TABLE_BYTES) {
+            Ok(memory) => (memory, true),
+            // A process of a former version has made it.
+            Err(_) => (ArrayMemory::open(served.as_fd(), BLOCKED)?, false),
+        };
         Ok(Self {
-            served: ArrayMemory::open(served.as_fd(), TABLE_BYTES)?,
+            served,
+            blocked: Vec::new(),
+            can_block,
             counters: ArrayMemory::open(counters.as_fd(), COUNTERS_BYTES)?,
             addresses: [None; ADDRESSES_MAX],
             services: BTreeMap::new(),

@@ -300,3 +300,57 @@ fn without_a_socket_frames_pass() {
     let frame = tcp(V4, "192.0.2.1:80").bytes();
     assert!((0..1000).any(|_| bench.fate(&frame) == Fate::Unclaimed));
 }
+
+#[test]
+fn frames_of_blocked_addresses_are_dropped_at_served_ports_alone() {
+    let Some(bench) = Bench::serving(&["192.0.2.1:80", "[2001:db8::1]:443"]) else {
+        return;
+    };
+    bench.table.serve(of_udp("192.0.2.1:53"), true);
+    let blocked: Vec<std::net::IpAddr> = ["192.0.2.9", "2001:db8::9"]
+        .map(|address| address.parse().unwrap())
+        .to_vec();
+    assert_eq!(bench.table.set_blocked(&blocked), 0);
+    bench.check(tcp(V4, "192.0.2.1:80"), Fate::Blocked);
+    bench.check(tcp(V6, "[2001:db8::1]:443"), Fate::Blocked);
+    bench.check(tcp(V4, "192.0.2.1:22"), Fate::Passed);
+    bench.check(udp(V4, "192.0.2.1:53"), Fate::Ours);
+    bench.check(tcp("192.0.2.10:40000", "192.0.2.1:80"), Fate::Ours);
+    bench.check(tcp("[2001:db8::a]:40000", "[2001:db8::1]:443"), Fate::Ours);
+    bench.check(tcp("[2001:db9::9]:40000", "[2001:db8::1]:443"), Fate::Ours);
+    bench.table.set_blocked(&blocked[1..]);
+    bench.check(tcp(V4, "192.0.2.1:80"), Fate::Ours);
+    bench.check(tcp(V6, "[2001:db8::1]:443"), Fate::Blocked);
+    // Another process forgets what its predecessor has blocked, and blocks its own.
+    let heir = Table::inherit(bench.descriptors()).unwrap();
+    bench.check(tcp(V6, "[2001:db8::1]:443"), Fate::Ours);
+    heir.set_blocked(&blocked[..1]);
+    bench.check(tcp(V4, "192.0.2.1:80"), Fate::Blocked);
+    heir.set_blocked(&[]);
+    bench.check(tcp(V4, "192.0.2.1:80"), Fate::Ours);
+}
+
+#[test]
+fn as_many_addresses_are_blocked_as_their_buckets_have_places() {
+    let Some(bench) = Bench::serving(&["192.0.2.1:80"]) else {
+        return;
+    };
+    let all: Vec<std::net::IpAddr> = (0..8000_u32)
+        .map(|number| std::net::IpAddr::V4((0x0a00_0000 + number).into()))
+        .collect();
+    let left_out = bench.table.set_blocked(&all);
+    // 8000 of 16384 places, at random: about one of thirty finds its bucket full.
+    assert!(left_out < 800, "{left_out}");
+    let mut dropped = 0;
+    for address in all.iter().step_by(16) {
+        let frame = tcp(&format!("{address}:40000"), "192.0.2.1:80");
+        dropped += usize::from(bench.fate(&frame.bytes()) == Fate::Blocked);
+    }
+    assert!(dropped > 450, "{dropped}");
+    assert_eq!(bench.table.set_blocked(&all[..10]), 0);
+    let fates = all.iter().take(20).map(|address| {
+        let frame = tcp(&format!("{address}:40000"), "192.0.2.1:80");
+        bench.fate(&frame.bytes()) == Fate::Blocked
+    });
+    assert_eq!(fates.filter(|is_blocked| *is_blocked).count(), 10);
+}

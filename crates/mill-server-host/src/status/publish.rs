@@ -206,6 +206,7 @@ fn dropped(figures: &mut StackCounters, reason: DropReason) -> &mut u64 {
         DropReason::NoRoute => &mut figures.dropped_no_route,
         DropReason::RateLimit => &mut figures.dropped_rate_limit,
         DropReason::FragmentTimeout => &mut figures.dropped_fragment_timeout,
+        DropReason::Blocked => &mut figures.dropped_blocked,
         DropReason::Segment(reason) => match reason {
             SegmentDrop::OutsideWindow => &mut figures.dropped_outside_window,
             SegmentDrop::Paws => &mut figures.dropped_paws,
@@ -280,6 +281,7 @@ fn ask_kernel(link: &AnyLink, into: &mut StackCounters) {
     into.steering_passed = steered.passed;
     into.steering_kept = steered.kept;
     into.steering_unclaimed = steered.unclaimed;
+    into.steering_blocked = steered.blocked;
     into.steering_fragments = steered.fragments;
     into.steering_malformed = steered.malformed;
 }

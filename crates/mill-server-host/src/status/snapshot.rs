@@ -75,6 +75,7 @@ fn tables(engine: &CombinedEngine, request: &Request, into: &mut Part) {
             | TableName::Upstreams
             | TableName::Zones
             | TableName::Caches
+            | TableName::Blocks
             | TableName::Certificates => {}
             TableName::Listeners => {
                 let rows = engine.with_host(|host| host.listening().map(listener).collect());

@@ -58,6 +58,11 @@ impl ApiError {
         Self::of(Status::NOT_FOUND, "SlabNotFound", "slab not found");
     pub(super) const CACHE_NOT_FOUND: Self =
         Self::of(Status::NOT_FOUND, "CacheNotFound", "cache not found");
+    pub(super) const BLOCK_NOT_FOUND: Self = Self::of(
+        Status::NOT_FOUND,
+        "FrangBlockNotFound",
+        "address is not blocked",
+    );
     pub(super) const KEYVAL_NOT_FOUND: Self =
         Self::of(Status::NOT_FOUND, "KeyvalNotFound", "keyval not found");
     pub(super) const LIMIT_CONN_NOT_FOUND: Self = Self::of(

@@ -2,7 +2,7 @@
 
 use super::error::ApiError;
 use super::zones::Kind;
-use super::{caches, general, limits, resolvers, upstreams};
+use super::{caches, frang, general, limits, resolvers, upstreams};
 use crate::local::Local;
 use crate::request::Request;
 use mill_runtime::engine::Engine;
@@ -34,6 +34,12 @@ pub(super) fn reset<E: Engine>(
             return Some(limits::reset(name, &site.limits.connections));
         }
         ["stream", "limit_conns", name] => return Some(limits::reset(name, &site.limits.sessions)),
+        ["http", "frang", "blocks"] => {
+            return Some(frang::remove_all(request, local.scheduler.now()));
+        }
+        ["http", "frang", "blocks", address] => {
+            return Some(frang::remove(address, request, local.scheduler.now()));
+        }
         _ => return None,
     }
     Some(Ok(()))

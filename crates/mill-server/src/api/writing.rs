@@ -1,7 +1,7 @@
 //! What the API changes: servers of groups, what caches hold, and counters that begin anew.
 
 use super::error::ApiError;
-use super::{purging, resetting, servers, upstreams};
+use super::{frang, purging, resetting, servers, upstreams};
 use crate::answer::Answer;
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};
@@ -53,6 +53,10 @@ pub(super) fn change<E: Engine>(
     if let (b"POST", ["http", "caches", name]) = (request.method_name(), path) {
         purging::purge(name, content, &request.site.caches, local)?;
         return Ok((Status::NO_CONTENT, None));
+    }
+    if let (b"POST", ["http", "frang", "blocks"]) = (request.method_name(), path) {
+        let clock = super::Clock::of(local);
+        return frang::add(content, request, &clock).map(|value| (Status(201), Some(value)));
     }
     let (status, (group, done)) = match (request.method_name(), path) {
         (b"POST", ["http", "upstreams", name, "servers"]) => {

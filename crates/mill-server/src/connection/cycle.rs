@@ -1,15 +1,16 @@
 //! One request the whole way: head, phases, answer, rest of its content.
 
-use super::Connection;
 use super::finish::{Ending, finish};
 use super::head::{self, Head};
-use super::refused;
+use super::{Connection, Standing, refused};
 use crate::exchange::h1::{Fate, H1Exchange};
+use crate::frang::refusal;
 use crate::local::Local;
 use crate::log;
 use crate::request::{self, Arrival, Request};
 use crate::zones;
 use mill_config::config::LogLevel;
+use mill_config::config::frang::FrangAction;
 use mill_http::refusal::Refusal;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
@@ -43,6 +44,17 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
         Head::TimedOut | Head::BrokenOff => {
             give_up(&mut request, &head, &local);
             return None;
+        }
+        Head::TooManyPieces(exceeded) => {
+            connection.standing = Standing::Limited;
+            if refusal::tell_exceeded(&exceeded, &request, &local) == FrangAction::Drop {
+                connection.reset_on_close();
+                request.sent.status = Status::CLOSE.0;
+                log::access::write(&mut request, &local);
+                zones::end(&mut request, &local);
+                return None;
+            }
+            None
         }
         Head::Complete | Head::NotBegun => None,
     };
@@ -86,6 +98,11 @@ async fn answer<E: Engine>(
     let (stream, listener) = (&connection.stream, &*connection.listener);
     let local = &*connection.local;
     match refusal {
+        None if connection.standing == Standing::Limited => {
+            let mut exchange = H1Exchange::of_refused(stream, listener, local);
+            request::refuse(&mut exchange, request, Status::FORBIDDEN, local).await;
+            exchange.into_fate()
+        }
         None => {
             let head = &request.message.head;
             let mut exchange = H1Exchange::new(stream, listener, local, head);

@@ -1,6 +1,7 @@
 //! Reading the head of a request; and the logged part of one that never became complete.
 
 use super::{Connection, QUEUED_MAX};
+use crate::frang::limit::Exceeded;
 use crate::request::Message;
 use mill_http::h1::parse::{Parsed, parse_request};
 use mill_http::refusal::Refusal;
@@ -17,6 +18,8 @@ pub(super) enum Head {
     TimedOut,
     /// A part arrived, then the client sent FIN or was gone.
     BrokenOff,
+    /// It came in more pieces than `http_header_chunk_cnt` of `frang` allows.
+    TooManyPieces(Exceeded),
     /// No byte of it was looked at: the client does not take earlier answers, or is gone.
     NotBegun,
 }
@@ -37,6 +40,7 @@ pub(super) async fn read<E: Engine>(connection: &Connection<E>, message: &mut Me
     }
     let rules = connection.listener.rules();
     let mut least = 1;
+    let mut pieces = 0;
     loop {
         let readable = stream.readable(least);
         let readable = match local.scheduler.until(deadline, readable).await {
@@ -59,6 +63,10 @@ pub(super) async fn read<E: Engine>(connection: &Connection<E>, message: &mut Me
             least = bytes.len() + 1;
             (consumed, parsed)
         });
+        pieces += 1;
+        if let Some(exceeded) = connection.exceeded_pieces(pieces) {
+            return keep_part(connection, message, Head::TooManyPieces(exceeded));
+        }
         match parsed {
             Parsed::Complete { .. } => return Head::Complete,
             Parsed::Refused(refusal) => {
@@ -82,7 +90,9 @@ fn keep_part<E: Engine>(connection: &Connection<E>, message: &mut Message, head:
     if message.bytes.is_empty() {
         return Head::NotBegun;
     }
-    message.head.give_up();
+    if !message.head.is_whole {
+        message.head.give_up();
+    }
     head
 }
 

@@ -1,6 +1,8 @@
 //! Counters and log lines of answers, and of unread request content.
 
-use crate::exchange::{ContentError, SendError};
+use crate::exchange::{ContentError, Excess, SendError};
+use crate::frang::limit::Exceeded;
+use crate::frang::refusal;
 use crate::local::Local;
 use crate::log::Errno;
 use crate::proxy;
@@ -95,6 +97,16 @@ pub(crate) fn content_not_read<E: Engine>(
                 "client intended to send too large chunked body",
             )
         }
+        ContentError::Limited(Excess { limit, value, most }) => {
+            let exceeded = Exceeded {
+                limit,
+                value,
+                most,
+                is_told: true,
+            };
+            refusal::tell(limit, format_args!("{exceeded}"), request, local);
+            return;
+        }
         ContentError::TimedOut => {
             local.counters.borrow_mut().timeout_body += 1;
             let text =
@@ -121,6 +133,6 @@ pub(super) fn rest_not_taken<E: Engine>(error: ContentError, request: &Request, 
                 format_args!("client sent invalid chunked body while sending response to client"),
             );
         }
-        ContentError::TooLarge | ContentError::Lost(_) => {}
+        ContentError::TooLarge | ContentError::Limited(_) | ContentError::Lost(_) => {}
     }
 }

@@ -19,6 +19,7 @@ use super::drain::drain;
 use super::pace::{self, Pace};
 use super::{ContentError, ContentPiece, Exchange, SendError};
 use crate::content::{Content, LONG_PIECE_BYTES, PIECE_BYTES, Pull};
+use crate::frang::content::Arriving;
 use crate::listener_context::ListenerContext;
 use crate::local::{FileOf, Local};
 use crate::proxy::connection::UpstreamConnection;
@@ -50,6 +51,7 @@ pub struct H1Exchange<'c, E: Engine> {
     listener: &'c ListenerContext,
     local: &'c Local<E>,
     incoming: Incoming,
+    arriving: Arriving,
     /// The head was refused: the start of the next request is uncertain.
     is_refused: bool,
     /// Its content did not come in time: no more of it is waited for.
@@ -110,6 +112,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             listener,
             local,
             incoming: Incoming::unknown(),
+            arriving: Arriving::new(),
             is_refused: true,
             has_timed_out: false,
             keep_alive: false,
@@ -152,19 +155,39 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
         let bytes_max = request.location.client_body.max_size;
         let taken = self.incoming.take(self.stream, most, take);
         request.content_received.set(self.incoming.taken_bytes);
-        let is_too_large = bytes_max > 0 && self.incoming.chunked_bytes() > bytes_max;
+        let chunked_bytes = self.incoming.chunked_bytes();
+        let is_too_large = bytes_max > 0 && chunked_bytes > bytes_max;
+        if taken == Taken::Content {
+            self.arriving.take();
+        }
         match taken {
             Taken::Malformed => Err(ContentError::Malformed),
             _ if is_too_large => Err(ContentError::TooLarge),
+            Taken::Content if request.site.frang.is_some() => {
+                self.check_arriving(chunked_bytes, request)?;
+                Ok(Some(true))
+            }
             Taken::Ended => Ok(Some(false)),
             Taken::Content => Ok(Some(true)),
             Taken::NeedMore => Ok(None),
         }
     }
 
+    /// The limits of `frang`.
+    fn check_arriving(&mut self, bytes: u64, request: &Request) -> Result<(), ContentError> {
+        let Some((error, is_reset)) = self.arriving.check(bytes, request) else {
+            return Ok(());
+        };
+        if is_reset {
+            self.abort();
+        }
+        Err(error)
+    }
+
     /// Waits for more of the request.
     async fn wait_for_content(&mut self, deadline: Instant) -> Result<(), ContentError> {
         self.send_continue();
+        self.arriving.wait();
         let unread = self.stream.read(|bytes| (0, bytes.len()));
         let readable = self.stream.readable(unread + 1);
         match self.local.scheduler.until(deadline, readable).await {
@@ -300,6 +323,8 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         loop {
             if let Some(given) = self.incoming.take_given(self.stream, most) {
                 request.content_received.set(self.incoming.taken_bytes);
+                self.arriving.take();
+                self.check_arriving(0, request)?;
                 take(ContentPiece::Given(given));
                 return Ok(true);
             }
@@ -432,6 +457,12 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
                 None
             }
             _ => Some(request),
+        }
+    }
+
+    fn end_connection(&mut self, at_once: bool) {
+        if at_once {
+            self.abort();
         }
     }
 

@@ -4,6 +4,7 @@ use super::h1::{Framing, HeadPlan, sent_fields};
 use super::pace::Pace;
 use super::{ContentError, Exchange, SendError};
 use crate::content::{Content, PIECE_BYTES, Pull};
+use crate::frang::content::Arriving;
 use crate::h2::{Http2, Room, SharedContent, Taken};
 use crate::local::FileOf;
 use crate::proxy::connection::UpstreamConnection;
@@ -41,6 +42,7 @@ pub(crate) struct H2Exchange<'c, E: Engine> {
     is_measured: bool,
     /// Bytes of content that were taken.
     taken_bytes: u64,
+    arriving: Arriving,
     upgraded: Option<Upgraded<E>>,
 }
 
@@ -60,6 +62,7 @@ impl<'c, E: Engine> H2Exchange<'c, E> {
             frame_bytes: usize::MAX,
             is_measured: head.content_length.is_some(),
             taken_bytes: 0,
+            arriving: Arriving::new(),
             upgraded: None,
         }
     }
@@ -272,6 +275,16 @@ impl<E: Engine> Exchange for H2Exchange<'_, E> {
                     request.content_received.set(self.taken_bytes);
                     let is_too_large =
                         !self.is_measured && body.max_size > 0 && self.taken_bytes > body.max_size;
+                    self.arriving.take();
+                    let unmeasured = if self.is_measured {
+                        0
+                    } else {
+                        self.taken_bytes
+                    };
+                    if let Some((error, is_reset)) = self.arriving.check(unmeasured, request) {
+                        self.end_connection(is_reset);
+                        return Err(error);
+                    }
                     return if is_too_large {
                         Err(ContentError::TooLarge)
                     } else {
@@ -282,6 +295,7 @@ impl<E: Engine> Exchange for H2Exchange<'_, E> {
                 Taken::Lost(error) => return Err(ContentError::Lost(error)),
                 Taken::NeedMore => {}
             }
+            self.arriving.wait();
             self.send_continue();
             if scheduler.until(deadline, woken()).await.is_err() {
                 return Err(ContentError::TimedOut);
@@ -290,6 +304,12 @@ impl<E: Engine> Exchange for H2Exchange<'_, E> {
     }
 
     fn share_content(&mut self, request: &Request) -> Option<SharedContent<E>> {
+        let frang = request.site.frang.as_ref();
+        let is_counted = frang.is_some_and(|frang| frang.limits.content_pieces > 0);
+        if is_counted || request.location.frang.content_bytes > 0 {
+            // The exchange itself counts.
+            return None;
+        }
         self.send_continue();
         let most = request.location.client_body.max_size;
         let is_limited = !self.is_measured && most > 0;
@@ -409,6 +429,14 @@ impl<E: Engine> Exchange for H2Exchange<'_, E> {
                 None
             }
             _ => Some(request),
+        }
+    }
+
+    fn end_connection(&mut self, at_once: bool) {
+        if at_once {
+            self.shared.break_off();
+        } else {
+            self.shared.write(|protocol| protocol.go_away());
         }
     }
 

@@ -3,12 +3,14 @@
 use super::streams::Http2;
 use crate::connection::refused;
 use crate::delivery::account::count_answer;
+use crate::exchange::Exchange;
 use crate::exchange::h1::persistence::Progress;
 use crate::exchange::h2::H2Exchange;
 use crate::hot::{HitContext, HotAnswer, Looked};
 use crate::log;
 use crate::proxy::websocket;
 use crate::request::{self, Arrival, Message, Request};
+use mill_config::config::frang::FrangAction;
 use mill_config::config::settings::ConnectionSettings;
 use mill_http::h1::parse::{Parsed, parse_request};
 use mill_http::h2::connection::HeadFacts;
@@ -16,6 +18,7 @@ use mill_http::h2::error::ErrorCode;
 use mill_http::h2::frame::StreamId;
 use mill_http::h2::priority::Priority;
 use mill_http::refusal::Refusal;
+use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::spawned::Purpose;
 use mill_runtime::stream::Stream;
@@ -26,7 +29,12 @@ impl<E: Engine> Http2<E> {
     pub(super) fn on_head(self: &Rc<Self>, stream: StreamId, end: bool, facts: HeadFacts) {
         self.requests.set(self.requests.get() + 1);
         self.local().counters.borrow_mut().requests += 1;
-        if end && !facts.is_too_large && !facts.is_websocket && self.answer_hot(stream) {
+        let limited = self.connection.count_request();
+        if limited == Some(FrangAction::Drop) {
+            return self.break_off();
+        }
+        let is_plain = end && !facts.is_too_large && !facts.is_websocket;
+        if is_plain && limited.is_none() && self.answer_hot(stream) {
             return;
         }
         let mut message = self.local().take_message();
@@ -57,7 +65,12 @@ impl<E: Engine> Http2<E> {
             pipelined: false,
         };
         self.begin(stream, end);
-        let task = run(Rc::clone(self), stream, arrival, refusal);
+        let refused = match (limited, refusal) {
+            (Some(_), _) => Some(Refused::Limited),
+            (None, Some(refusal)) => Some(Refused::Head(refusal)),
+            (None, None) => None,
+        };
+        let task = run(Rc::clone(self), stream, arrival, refused);
         match self.local().scheduler.spawn(Purpose::Finishing, task) {
             Ok(task) => self.set_task(stream, task),
             Err(_) => {
@@ -105,7 +118,7 @@ impl<E: Engine> Http2<E> {
     fn answer_hot(&self, stream: StreamId) -> bool {
         let local = self.local();
         let listener = &self.connection.listener;
-        if listener.is_gone() {
+        if listener.is_gone() || self.connection.needs_whole_way() {
             return false;
         }
         let now = local.scheduler.now();
@@ -185,12 +198,20 @@ impl<E: Engine> Http2<E> {
     }
 }
 
+/// Why a request has no way through the phases.
+#[derive(Clone, Copy, Debug)]
+enum Refused {
+    Head(Refusal),
+    /// It is one too many of its client.
+    Limited,
+}
+
 /// The task of one request.
 async fn run<E: Engine>(
     shared: Rc<Http2<E>>,
     stream: StreamId,
     arrival: Arrival,
-    refusal: Option<Refusal>,
+    refused: Option<Refused>,
 ) {
     let place = Place {
         shared: &shared,
@@ -205,11 +226,15 @@ async fn run<E: Engine>(
         request.connection.transport.set(shared.stream().info());
     }
     let mut exchange = H2Exchange::new(&shared, stream, &request.message.head);
-    match refusal {
+    match refused {
         None => request::handle(&mut exchange, request, local).await,
-        Some(refusal) => {
+        Some(Refused::Head(refusal)) => {
             refused::note(&request, refusal, local);
             request::refuse(&mut exchange, request, refusal.status(), local).await;
+        }
+        Some(Refused::Limited) => {
+            exchange.end_connection(false);
+            request::refuse(&mut exchange, request, Status::FORBIDDEN, local).await;
         }
     }
     if let Some(tunnel) = exchange.into_tunnel() {

@@ -358,6 +358,18 @@ impl<E: Engine> Http2<E> {
         }
     }
 
+    /// Ends the connection at once, whatever is on its way.
+    pub(crate) fn break_off(&self) {
+        self.connection.reset_on_close();
+        self.lose(StreamError::Reset);
+        self.wake_driver();
+    }
+
+    /// The client is gone, or was given up.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.streams.borrow().is_empty()
     }

@@ -197,6 +197,7 @@ impl Request {
             valid_location: true,
             alias_takes_uri: false,
             content_refused: false,
+            broke_limit: false,
             closing: false,
             redirect_target: None,
             path_is_invalid: false,

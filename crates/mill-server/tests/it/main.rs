@@ -34,6 +34,12 @@ mod request_content;
 /// A handler that reads content and answers in steps.
 mod exchange;
 
+/// Limits against attacks.
+mod frang;
+
+/// A site in Tempesta FW's language and in nginx's.
+mod both_languages;
+
 /// Refused heads, and how the connection ends then.
 mod refusals;
 

@@ -104,13 +104,30 @@ impl Server {
     /// `count` workers in a prepared world. With `reuseport` in its `listen` a port has a socket for each worker, else
     /// one socket.
     pub(crate) fn configured(world: World, text: &str, count: usize) -> Self {
+        Self::serving(world, site(text, 1), count)
+    }
+
+    /// The same with a configuration of Tempesta FW.
+    pub(crate) fn of_tempesta(world: World, text: &str) -> Self {
+        let options = Options {
+            is_tempesta: true,
+            ..Options::default()
+        };
+        let source = Memory::new().with(&*options.conf_file(), text);
+        let config = match load(&source, &options) {
+            Ok(loaded) => loaded.config,
+            Err(failure) => panic!("the configuration is refused: {:?}\n{text}", failure.error),
+        };
+        Self::serving(world, Arc::new(Site::new(config, 1)), 1)
+    }
+
+    fn serving(world: World, site: Arc<Site>, count: usize) -> Self {
         world.files().write("/site/index.html", "home\n");
         world.files().write("/site/a.txt", "file a\n");
         world.files().write("/site/b.txt", "file b\n");
         world.files().write("/site/big.bin", big());
         let board = Board::in_memory(u32::try_from(count).expect("few workers"));
         let logs = LogSender::memory();
-        let site = site(text, 1);
         let mut server = Self {
             world,
             logs,

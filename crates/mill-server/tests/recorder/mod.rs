@@ -78,6 +78,8 @@ impl Exchange for Recorder {
         Some(request)
     }
 
+    fn end_connection(&mut self, _: bool) {}
+
     fn abort(&mut self) {}
 }
 

@@ -1,7 +1,7 @@
 //! Which frames come to a link.
 
 use super::ExclusiveLink;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
 use mill_wire::protocol::Protocol;
 
@@ -18,6 +18,10 @@ pub trait FlowSteering {
     /// Connections are about to be opened from these ports: frames for them are wanted from now on.
     fn open_ports(&mut self, ports: RangeInclusive<u16>);
 
+    /// Frames of these addresses, and of no others, need not come: the host drops them. What steers in the kernel drops them
+    /// there.
+    fn set_blocked(&mut self, addresses: &[IpAddr]);
+
     /// Whether frames from this peer to this port of ours come here, as far as that is known. The port of an outgoing
     /// connection is chosen by it.
     fn brings(&self, remote: SocketAddr, local_port: u16) -> bool;
@@ -30,6 +34,8 @@ impl<L: ExclusiveLink> FlowSteering for L {
     fn forget(&mut self, _service: Service) {}
 
     fn open_ports(&mut self, _ports: RangeInclusive<u16>) {}
+
+    fn set_blocked(&mut self, _addresses: &[IpAddr]) {}
 
     fn brings(&self, _remote: SocketAddr, _local_port: u16) -> bool {
         true

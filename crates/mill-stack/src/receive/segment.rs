@@ -31,6 +31,10 @@ impl<Q: SendQueue> Host<Q> {
         packet: &Packet,
         ends: &mut Flow,
     ) -> bool {
+        if self.is_blocked(packet.source) {
+            self.drop_frame(DropReason::Blocked);
+            return false;
+        }
         let frame = link.frame(packet.frame);
         self.next_hops.hear(|| sender_of(frame));
         let bytes = frame.get(packet.body.clone()).unwrap_or_default();
@@ -50,6 +54,10 @@ impl<Q: SendQueue> Host<Q> {
 
     /// Takes a segment that was put together from fragments.
     pub(crate) fn on_tcp_datagram<L: Link>(&mut self, link: &mut L, packet: &Packet, bytes: &[u8]) {
+        if self.is_blocked(packet.source) {
+            self.drop_frame(DropReason::Blocked);
+            return;
+        }
         // Its parts may have come by several ways.
         self.next_hops.hear(|| MacAddress::UNSPECIFIED);
         if let Some(news) = self.on_segment_bytes(packet, &mut packet.ends(), bytes) {

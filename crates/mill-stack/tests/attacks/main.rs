@@ -5,6 +5,7 @@ mod target;
 
 mod acknowledgements;
 mod blind;
+mod blocked;
 mod fast_open;
 mod limits;
 mod syn_flood;

@@ -44,11 +44,12 @@ pub(super) enum View {
     Upstreams,
     Zones,
     Cache,
+    Blocks,
     Certificates,
 }
 
 impl View {
-    pub(super) const ALL: [(&'static str, Self); 13] = [
+    pub(super) const ALL: [(&'static str, Self); 14] = [
         ("connections", Self::Connections),
         ("listeners", Self::Listeners),
         ("neighbors", Self::Neighbors),
@@ -61,6 +62,7 @@ impl View {
         ("upstreams", Self::Upstreams),
         ("zones", Self::Zones),
         ("cache", Self::Cache),
+        ("blocks", Self::Blocks),
         ("certificates", Self::Certificates),
     ];
 
@@ -76,6 +78,7 @@ impl View {
             Self::Upstreams => Some(TableName::Upstreams),
             Self::Zones => Some(TableName::Zones),
             Self::Cache => Some(TableName::Caches),
+            Self::Blocks => Some(TableName::Blocks),
             Self::Certificates => Some(TableName::Certificates),
             Self::Drops | Self::Counters | Self::Options => None,
         }
@@ -320,6 +323,7 @@ file, its device (af_xdp:eth0) or interface (eth0).
   --options       options in force and their origin            --upstreams  servers that requests are passed to
   --zones         what each status_zone counted                --certificates  of servers, with the days left
   --cache         caches: hit ratio, answers by outcome, fills, evictions, purges, the largest objects
+  --blocks        addresses that are blocked by frang's ip_block, or through the API
   --all           all of these
 
   --limit N           rows of a table, of each worker (1000)

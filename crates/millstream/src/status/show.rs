@@ -39,6 +39,7 @@ pub(super) fn views(status: &Status, wanted: &[View]) -> String {
             View::Upstreams => text::upstreams(status),
             View::Zones => text::zones(status),
             View::Cache => text::caches(status),
+            View::Blocks => text::blocks(status),
             View::Certificates => text::certificates(status),
         };
         format!("\n{table}")

@@ -11,6 +11,9 @@ mod site;
 /// Requests, one connection each or several on one.
 mod client;
 
+/// Limits against attacks.
+mod frang;
+
 /// HUP, USR1, QUIT, TERM, WINCH, and `-s`.
 mod signals;
 

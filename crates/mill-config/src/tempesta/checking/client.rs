@@ -79,9 +79,9 @@ impl Checker {
                 Ok(())
             }
             "client_lru_size" => {
-                value::number(term, 1, u64::from(u32::MAX))?;
-                self.notes
-                    .without_effect(&directive.name, "tables size themselves");
+                let value = value::number(term, 1, u64::from(u32::MAX))?;
+                let origin = term.origin.clone();
+                self.site.client.known = Some((Given { value, origin }, directive.name.clone()));
                 Ok(())
             }
             "client_mem" => {

@@ -1,10 +1,10 @@
-//! `frang_limits`, `tft` and `tfh`: limits per client. All of it is checked; the little that nginx's language says too is
-//! kept, and the rest is not there yet.
+//! `frang_limits`, `tft` and `tfh`: limits per client.
 
 use super::{Checker, directive_of, first};
+use crate::config::frang::KNOWN_METHODS;
 use crate::resolve::Applied;
 use crate::tempesta::entry::Directive;
-use crate::tempesta::site::Given;
+use crate::tempesta::site::{Given, Limit, Limits};
 use crate::tempesta::specification::{self, Place};
 use crate::tempesta::value;
 
@@ -17,6 +17,7 @@ const FINGERPRINTS_UNIT_BYTES: u64 = 2 << 20;
 impl Checker {
     /// The block outside of vhosts.
     pub(super) fn limits(&mut self, directive: Directive) -> Applied {
+        self.site.has_limits = true;
         let mut used = Vec::new();
         for entry in directive.children.unwrap_or_default() {
             let inner = directive_of(entry)?;
@@ -35,65 +36,37 @@ impl Checker {
                 "client_body_timeout" => {
                     self.site.client.content_timeout = given(value::number(term, 0, INT_MAX)?);
                 }
-                "http_body_len" => {
-                    self.site.client.content = given(value::number(term, 0, i64::MAX as u64)?);
-                }
-                "http_header_cnt" => {
-                    self.site.client.fields = given(value::number(term, 0, INT_MAX)?);
-                }
-                _ => self.limit(name, &inner)?,
+                _ => self.site.limits.set(limit(name, &inner)?),
             }
         }
         Ok(())
     }
 
-    /// The block in a vhost or location: its own longest content.
-    pub(super) fn inner_limits(&mut self, directive: Directive) -> Applied<Option<Given>> {
-        let mut content = None;
+    /// The block in a vhost or location.
+    pub(super) fn inner_limits(&mut self, directive: Directive, limits: &mut Limits) -> Applied {
+        self.site.has_limits = true;
         let mut used = Vec::new();
         for entry in directive.children.unwrap_or_default() {
             let inner = directive_of(entry)?;
             let name = specification::check(&inner, Place::InnerLimits, &mut used)?;
-            if name == "http_body_len" {
-                let term = first(&inner);
-                content = Some(Given {
-                    value: value::number(term, 0, i64::MAX as u64)?,
-                    origin: term.origin.clone(),
-                });
-            } else {
-                self.limit(name, &inner)?;
-            }
-        }
-        Ok(content)
-    }
-
-    /// A limit that is not there yet, unless it is written that there is none.
-    fn limit(&mut self, name: &'static str, directive: &Directive) -> Applied {
-        let term = first(directive);
-        let is_limit = match name {
-            "http_strict_host_checking" | "http_ct_required" => value::switch(&directive.values)?,
-            "http_trailer_split_allowed" | "http_method_override_allowed" => {
-                !value::switch(&directive.values)?
-            }
-            "http_methods" | "http_ct_vals" => true,
-            "http_resp_code_block" => {
-                code_block(directive)?;
-                true
-            }
-            "ip_block" if term.is("off") || term.is("on") => term.is("on"),
-            "request_rate" | "tcp_connection_rate" => {
-                for frame in directive.values.iter().skip(1) {
-                    value::number(frame, 1, u64::from(u16::MAX))?;
-                }
-                value::number(term, 0, u64::from(u32::MAX))? > 0
-            }
-            _ => value::number(term, 0, INT_MAX)? > 0,
-        };
-        if is_limit {
-            let label = format!("frang_limits {name}");
-            self.notes.not_yet(&directive.name, label, "limits");
+            limits.set(limit(name, &inner)?);
         }
         Ok(())
+    }
+
+    /// A client that is blocked gets no answer, as Tempesta FW says at its start.
+    pub(super) fn finish_limits(&self) -> Applied {
+        let mut limits = self.site.limits.0.iter();
+        let block = limits.find(|limit| limit.name == "ip_block" && limit.words != [b"off"]);
+        match block {
+            Some(block) if self.site.attack_replies => {
+                let message = "\"ip_block\" and \"block_action attack reply\" exclude each other";
+                let mut error = block.origin.error(message);
+                error.help = Some(String::from("a client that is blocked gets no answer"));
+                Err(error)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// `tft` and `tfh`: fingerprints of TLS and of HTTP with their rates.
@@ -131,15 +104,71 @@ impl Checker {
     }
 }
 
-/// Statuses, then how many answers with one of them, and in how many seconds.
-pub(super) fn code_block(directive: &Directive) -> Applied {
-    let count = directive.values.len();
-    for (index, term) in directive.values.iter().enumerate() {
-        if index + 2 >= count {
-            value::number(term, 1, u64::from(u16::MAX))?;
-        } else {
-            value::statuses(term)?;
+/// An entry of `frang_limits`, checked, in the words of `frang`.
+pub(super) fn limit(name: &'static str, directive: &Directive) -> Applied<Limit> {
+    let term = first(directive);
+    let word = |text: String| vec![text.into_bytes()];
+    let words = match name {
+        "http_strict_host_checking"
+        | "http_ct_required"
+        | "http_trailer_split_allowed"
+        | "http_method_override_allowed" => {
+            let is_on = value::switch(&directive.values)?;
+            word(String::from(if is_on { "on" } else { "off" }))
         }
-    }
-    Ok(())
+        "http_methods" => methods(directive)?,
+        "http_ct_vals" => {
+            let values = directive.values.iter().map(|term| term.bytes.clone());
+            values.collect()
+        }
+        "http_resp_code_block" => code_block(directive)?,
+        "ip_block" if term.is("off") || term.is("on") => word(term.display().to_ascii_lowercase()),
+        "request_rate" | "tcp_connection_rate" => {
+            let mut words = word(value::number(term, 0, u64::from(u32::MAX))?.to_string());
+            for frame in directive.values.iter().skip(1) {
+                let frame = value::number(frame, 1, u64::from(u16::MAX))?;
+                words.push(frame.to_string().into_bytes());
+            }
+            words
+        }
+        "http_body_len" => word(value::number(term, 0, i64::MAX as u64)?.to_string()),
+        _ => word(value::number(term, 0, INT_MAX)?.to_string()),
+    };
+    Ok(Limit {
+        name,
+        words,
+        origin: term.origin.clone(),
+    })
+}
+
+/// Methods that are let in.
+fn methods(directive: &Directive) -> Applied<Vec<Vec<u8>>> {
+    let is_known = |name: &[u8]| {
+        let mut known = KNOWN_METHODS.iter();
+        name.eq_ignore_ascii_case(b"unknown")
+            || known.any(|known| known.as_bytes().eq_ignore_ascii_case(name))
+    };
+    let words = directive
+        .values
+        .iter()
+        .map(|term| match is_known(&term.bytes) {
+            true => Ok(term.bytes.to_ascii_lowercase()),
+            false => Err(term.error(format!("unknown method \"{}\"", term.display()))),
+        });
+    words.collect()
+}
+
+/// Statuses, then how many answers with one of them, and in how many seconds.
+fn code_block(directive: &Directive) -> Applied<Vec<Vec<u8>>> {
+    let count = directive.values.len();
+    let words = directive.values.iter().enumerate();
+    let words = words.map(|(index, term)| {
+        if index + 2 >= count {
+            let number = value::number(term, 1, u64::from(u16::MAX))?;
+            return Ok(number.to_string().into_bytes());
+        }
+        value::statuses(term)?;
+        Ok(term.bytes.clone())
+    });
+    words.collect()
 }

@@ -79,8 +79,9 @@ impl Checker {
                 }
             }
             "http_resp_code_block" => {
-                super::limits::code_block(directive)?;
-                self.notes.not_yet(&directive.name, name, "limits");
+                let limit = super::limits::limit("http_resp_code_block", directive)?;
+                policy.limits.set(limit);
+                self.site.has_limits = true;
             }
             _ => self
                 .notes

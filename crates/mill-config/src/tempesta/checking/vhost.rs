@@ -67,7 +67,7 @@ impl Checker {
                 "location" => self.location(inner, vhost, is_default)?,
                 "proxy_pass" => vhost.policy.pass = Some(self.pass(&inner, is_default)?),
                 "sticky" => vhost.sticky = Some(self.sticky_block(inner)?),
-                "frang_limits" => vhost.policy.content = self.inner_limits(inner)?,
+                "frang_limits" => self.inner_limits(inner, &mut vhost.policy.limits)?,
                 "tls_certificate"
                 | "tls_certificate_key"
                 | "tls_tickets"
@@ -118,7 +118,7 @@ impl Checker {
             let name = specification::check(&inner, Place::Location, &mut used)?;
             match name {
                 "proxy_pass" => location.policy.pass = Some(self.pass(&inner, is_default)?),
-                "frang_limits" => location.policy.content = self.inner_limits(inner)?,
+                "frang_limits" => self.inner_limits(inner, &mut location.policy.limits)?,
                 _ => self.policy(name, &inner, &mut location.policy)?,
             }
         }

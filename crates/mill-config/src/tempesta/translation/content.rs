@@ -64,10 +64,7 @@ impl Translator<'_> {
         if let Some(group) = site.groups.get(found.group) {
             self.retries(group, &pass.origin, once);
         }
-        if let Some(content) = policies.content() {
-            let words = format!("client_max_body_size {}", content.value);
-            self.writer.say(&content.origin, &words);
-        }
+        self.inner_limits(&policies);
         self.changed_fields(&policies);
         self.cached(&policies, state)
     }

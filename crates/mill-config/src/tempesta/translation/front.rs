@@ -244,6 +244,7 @@ impl Translator<'_> {
         // A page of an error in a location that was reached so is the second one.
         self.writer.say(origin, "recursive_error_pages on");
         self.writer.open(Phrase::new(origin, "location /"));
+        self.no_limits();
         self.writer.say(origin, &format!("return {HANDED_ON}"));
         self.writer.close();
         for goal in self.routes.goals.clone() {

@@ -84,6 +84,7 @@ impl Bench {
             unclaimed: after.unclaimed - before.unclaimed,
             fragments: after.fragments - before.fragments,
             malformed: after.malformed - before.malformed,
+            blocked: after.blocked - before.blocked,
         };
         (outcome.unwrap().verdict, grown)
     }
@@ -100,6 +101,7 @@ impl Bench {
             of(grown.unclaimed, Verdict::Pass, Fate::Unclaimed),
             of(grown.fragments, Verdict::Drop, Fate::Fragment),
             of(grown.malformed, Verdict::Pass, Fate::Malformed),
+            of(grown.blocked, Verdict::Drop, Fate::Blocked),
         ];
         let fates: Vec<_> = fates.into_iter().flatten().collect();
         let [(expected, fate)] = fates[..] else {
@@ -124,6 +126,7 @@ pub(in crate::steering) enum Fate {
     Unclaimed,
     Fragment,
     Malformed,
+    Blocked,
 }
 
 pub(in crate::steering) fn of_tcp(address: &str) -> Service {

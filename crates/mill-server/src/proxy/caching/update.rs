@@ -83,6 +83,8 @@ impl<E: Engine> Exchange for NoClient<E> {
         Some(request)
     }
 
+    fn end_connection(&mut self, _: bool) {}
+
     fn abort(&mut self) {}
 }
 

@@ -1,0 +1,230 @@
+//! What becomes of a request that breaks a limit.
+
+use super::Frang;
+use super::account::Denied;
+use super::admission::Blocked;
+use super::head::{self, Broken, HeadLimits, ReachedPort};
+use super::limit::{Exceeded, FrangLimit};
+use crate::answer::Answer;
+use crate::exchange::Exchange;
+use crate::local::{AnswerOf, FileOf, Local};
+use crate::request::arrival::ip;
+use crate::request::{Phase, Request};
+use mill_config::config::frang::FrangAction;
+use mill_http::status::Status;
+use mill_runtime::address::Address;
+use mill_runtime::engine::Engine;
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The limits of all heads, and of the client that a proxy in front tells; once, before a location is looked for.
+pub(crate) fn check_arrival<X: Exchange>(
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> Phase<FileOf<X::Engine>> {
+    let Some((frang, client)) = limits_of(request) else {
+        return ControlFlow::Continue(());
+    };
+    if request.told_client.is_some() {
+        // Another client could get the answer uncounted.
+        request.pure &= !frang.limits.requests.is_limited() && frang.limits.ip_block.is_none();
+        if let Some(client) = client {
+            check_told(&frang, client, exchange, request, local)?;
+        }
+    }
+    let broken = HeadLimits::of(&frang.limits).broken(&request.message.head);
+    let broken = broken.map(|broken| (broken.limit, broken.to_string()));
+    refuse_broken(broken, exchange, request, local)
+}
+
+/// Counts the request for the client that a proxy in front tells.
+fn check_told<X: Exchange>(
+    frang: &Frang,
+    client: IpAddr,
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> Phase<FileOf<X::Engine>> {
+    let now = local.scheduler.now();
+    if frang.blocks.contains(client, now) {
+        local.counters.borrow_mut().frang_blocked_connections += 1;
+        return ControlFlow::Break(end(FrangAction::Drop, exchange, request));
+    }
+    if !frang.limits.requests.is_limited() {
+        return ControlFlow::Continue(());
+    }
+    match frang.clients.enter(client).request(&frang.limits, now) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(Denied::Blocked) => ControlFlow::Break(end(FrangAction::Drop, exchange, request)),
+        Err(Denied::Exceeded(exceeded)) => {
+            tell_exceeded(&exceeded, request, local);
+            ControlFlow::Break(end(frang.limits.action, exchange, request))
+        }
+    }
+}
+
+/// What the request's present location asks of its head.
+pub(crate) fn check_location<X: Exchange>(
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> Phase<FileOf<X::Engine>> {
+    if request.broke_limit || !request.location.frang.checks_heads() || limits_of(request).is_none()
+    {
+        return ControlFlow::Continue(());
+    }
+    let message = &request.message;
+    let reached = reached_port(request);
+    let settings = &request.location.frang;
+    let broken = head::broken(settings, &message.head, &message.bytes, reached);
+    let broken = broken.map(|broken: Broken<'_>| (broken.limit, broken.to_string()));
+    refuse_broken(broken, exchange, request, local)
+}
+
+fn refuse_broken<X: Exchange>(
+    broken: Option<(FrangLimit, String)>,
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> Phase<FileOf<X::Engine>> {
+    let Some((limit, how)) = broken else {
+        return ControlFlow::Continue(());
+    };
+    let action = tell(limit, format_args!("{how}"), request, local);
+    ControlFlow::Break(end(action, exchange, request))
+}
+
+/// Ends the connection, at once or behind an answer of 403.
+fn end<X: Exchange>(
+    action: FrangAction,
+    exchange: &mut X,
+    request: &mut Request,
+) -> AnswerOf<X::Engine> {
+    request.broke_limit = true;
+    request.pure = false;
+    request.closing = true;
+    request.content_refused = true;
+    exchange.end_connection(action == FrangAction::Drop);
+    match action {
+        FrangAction::Reply => Answer::Status(Status::FORBIDDEN),
+        FrangAction::Drop => Answer::Close,
+    }
+}
+
+/// Counts the answer by its status, if its location limits that; whether it is one too many.
+pub(crate) fn count_answer<E: Engine>(
+    status: u16,
+    request: &mut Request,
+    local: &Local<E>,
+) -> bool {
+    let limit = request.location.frang.statuses.clone();
+    let Some(limit) = limit.filter(|limit| limit.contains(status)) else {
+        return false;
+    };
+    request.pure = false;
+    let Some((frang, Some(client))) = limits_of(request) else {
+        return false;
+    };
+    let counted = frang
+        .clients
+        .enter(client)
+        .answer(&limit, local.scheduler.now());
+    match counted {
+        Ok(()) => false,
+        Err(exceeded) => {
+            tell_exceeded(&exceeded, request, local);
+            request.closing = true;
+            true
+        }
+    }
+}
+
+/// Counts and logs that a count is exceeded; what becomes of the request.
+pub(crate) fn tell_exceeded<E: Engine>(
+    exceeded: &Exceeded,
+    request: &Request,
+    local: &Local<E>,
+) -> FrangAction {
+    tell_if(
+        exceeded.is_told,
+        exceeded.limit,
+        format_args!("{exceeded}"),
+        request,
+        local,
+    )
+}
+
+/// Counts and logs a violation, and blocks the client if that is configured; what becomes of the request.
+pub(crate) fn tell<E: Engine>(
+    limit: FrangLimit,
+    how: fmt::Arguments<'_>,
+    request: &Request,
+    local: &Local<E>,
+) -> FrangAction {
+    let now = local.scheduler.now();
+    let is_told = match limits_of(request) {
+        Some((frang, Some(client))) => frang.clients.enter(client).is_told(limit, now),
+        _ => true,
+    };
+    tell_if(is_told, limit, how, request, local)
+}
+
+fn tell_if<E: Engine>(
+    is_told: bool,
+    limit: FrangLimit,
+    how: fmt::Arguments<'_>,
+    request: &Request,
+    local: &Local<E>,
+) -> FrangAction {
+    limit.count(&mut local.counters.borrow_mut());
+    let Some((frang, client)) = limits_of(request) else {
+        return FrangAction::Reply;
+    };
+    let now = local.scheduler.now();
+    let blocked = client.and_then(|client| frang.block(client, limit, now));
+    if is_told {
+        let blocked = Blocked(blocked);
+        local.log_error(
+            Some(request),
+            frang.limits.log_level,
+            format_args!("{how}{blocked}"),
+        );
+    }
+    match blocked {
+        Some(_) => FrangAction::Drop,
+        None => frang.limits.action,
+    }
+}
+
+/// The limits that hold for a request, and its client's address; `None` for a client without limits.
+pub(crate) fn limits_of(request: &Request) -> Option<(Arc<Frang>, Option<IpAddr>)> {
+    let frang = request.site.frang.as_ref()?;
+    let client = ip(request.client()).map(|client| client.to_canonical());
+    if client.is_some_and(|client| frang.is_whitelisted(client)) {
+        return None;
+    }
+    Some((Arc::clone(frang), client))
+}
+
+/// What becomes of a request that breaks a limit: one whose client is blocked for it gets no answer.
+pub(crate) fn action(request: &Request) -> FrangAction {
+    match limits_of(request) {
+        Some((frang, _)) if frang.limits.ip_block.is_some() => FrangAction::Drop,
+        Some((frang, _)) => frang.limits.action,
+        None => FrangAction::Reply,
+    }
+}
+
+fn reached_port(request: &Request) -> ReachedPort {
+    let port = match request.connection.local() {
+        Address::Ip(address) => address.port(),
+        Address::Unix(_) => 0,
+    };
+    ReachedPort {
+        port,
+        is_tls: request.connection.tls.get().is_some(),
+    }
+}
