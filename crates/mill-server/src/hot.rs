@@ -127,7 +127,7 @@ pub enum Looked {
 }
 
 impl HotAnswers {
-    /// As [`HotAnswers::find`], of a head that was made of the fields of HTTP/2.
+    /// The answer to a request whose head was made of the fields of HTTP/2. What asks still has to ask for its limits.
     pub fn find_of_fields(
         &mut self,
         bytes: &[u8],
