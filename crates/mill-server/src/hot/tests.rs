@@ -21,7 +21,7 @@ fn location() -> Arc<Location> {
 /// Fills a key, and how long the answer that has it is fresh.
 fn fill(store: &Store, key: &[u8], until: u64) -> Freshness {
     let found = store.key(key).expect("a short key");
-    let Claim::Fill(ticket) = store.claim(found, std::time::Duration::ZERO) else {
+    let Claim::Fill(ticket) = store.claim(found, Duration::ZERO) else {
         panic!("nothing else fills it");
     };
     let arrival = Arrival {
@@ -29,7 +29,7 @@ fn fill(store: &Store, key: &[u8], until: u64) -> Freshness {
         tags: &[],
         length: Some(100),
         length_max: u64::MAX,
-        now: std::time::Duration::ZERO,
+        now: Duration::ZERO,
     };
     let (mut fill, _) = ticket.start(arrival, |_| true);
     fill.append(&[b'x'; 100]);
