@@ -292,7 +292,7 @@ fn nginxs_rules_keep_a_206_as_any_other_answer() {
 
 #[test]
 fn a_part_on_its_way_answers_for_what_is_within_and_the_origin_is_asked_once() {
-    let directives = "cache_rules rfc9111; location / { slice 10; proxy_pass http://app; proxy_set_header Range $slice_range; }";
+    let directives = "cache_rules rfc9111; location / { slice 10; proxy_pass http://app; proxy_cache_key $uri$slice_range; proxy_set_header Range $slice_range; }";
     for (directives, range, expected) in [(PASSED, "5-14", "56789abcde"), (directives, "", WHOLE)] {
         let mut cached = Cached::new(directives, |_, request| {
             let Act::Send(bytes) = part(request, TAGGED) else {
