@@ -137,7 +137,7 @@ impl CacheZone {
         let largest = self.known().map(|store| store.largest(count));
         let objects = largest.unwrap_or_default().into_iter();
         objects
-            .map(|object| (object.key().into(), object.charge()))
+            .map(|object| (shown(object.key()), object.charge()))
             .collect()
     }
 
@@ -208,6 +208,19 @@ impl CacheFigures {
     /// Requests for which the look-up had this outcome.
     pub const fn of(&self, outcome: CacheOutcome) -> &OutcomeFigures {
         &self.outcomes[outcome as usize]
+    }
+}
+
+/// A key as it is told: what goes with an answer's key in brackets behind it, such as `(gzip)`.
+fn shown(key: &[u8]) -> Box<[u8]> {
+    match key.iter().position(|byte| *byte == 0) {
+        None => key.into(),
+        Some(end) => {
+            let (own, related) = key.split_at(end);
+            [own, b" (", related.get(1..).unwrap_or_default(), b")"]
+                .concat()
+                .into()
+        }
     }
 }
 

@@ -64,6 +64,9 @@ mod tests {
         check("http://shop.example:8081/a", "shop.example:8080", false);
         check("http://[::1]:80/a", "[::1]", true);
         check("httpbin.org/a", "httpbin.org", true);
+        check("http://shop.example/a", "hop.example", false);
+        // It could be of either.
+        check("httpshop.example/a", "hop.example", true);
         check("/a", "shop.example", false);
     }
 }

@@ -17,6 +17,9 @@ mod groups;
 /// What becomes of a server's answer.
 mod keep;
 
+/// A part is kept.
+mod keep_part;
+
 /// What is kept for a request.
 mod look_up;
 
@@ -34,6 +37,9 @@ mod serve;
 
 /// Asking without a client.
 mod update;
+
+/// Waiting for the answer to another request.
+mod waiting;
 
 pub(super) use fill::{Filling, ZoneFill};
 pub(super) use keep::Verdict;

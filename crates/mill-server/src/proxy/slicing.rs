@@ -149,6 +149,12 @@ impl<E: Engine> Asking<E> {
         }
         self.local.put_trace(request.upstream.take());
         self.local.put_request(request);
+        if let Ok((place, _)) = &fitting
+            && place.end == self.complete_length
+        {
+            // As in nginx: it is the last one, whatever becomes of its content.
+            self.under_way.set(None);
+        }
         fitting.map_err(|_| SendError::Incomplete)
     }
 

@@ -8,7 +8,7 @@ use crate::cache::{self, Kept, StoredAnswer};
 use crate::local::Local;
 use crate::proxy::caching::look_up::is_any_true;
 use crate::request::Request;
-use mill_cache::{Arrival, Claim, ContentReader, PurgeMode};
+use mill_cache::{Arrival, ContentReader};
 use mill_config::config::settings::{
     CacheRules, IgnoredFields as Ignored, NextUpstream, PassSettings,
 };
@@ -27,7 +27,7 @@ use mill_http::caching::tags::{TagForm, Tags};
 use mill_http::caching::targeted::targeted_directives;
 use mill_http::caching::vary::Vary;
 use mill_http::field::{Field, KnownField};
-use mill_http::h1::response::{Framing, ResponseHead};
+use mill_http::h1::response::ResponseHead;
 use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
@@ -116,61 +116,6 @@ impl Caching {
         }
     }
 
-    /// A part is kept as one, beside what is kept of the whole: those that wait for the whole ask for that.
-    fn judge_part<E: Engine>(
-        &mut self,
-        said: &Said<'_>,
-        request: &mut Request,
-        local: &Local<E>,
-    ) -> Verdict {
-        drop(self.ticket.take());
-        let is_asked = request.method == Method::Get;
-        if !is_asked || is_any_true(&self.settings.no_cache.clone(), request, local) {
-            return Verdict::Pass;
-        }
-        let stored = self.stored_part(said, request, local).and_then(|stored| {
-            let store = self.zone.store(local);
-            let key = parts::key_of(&self.key);
-            match store
-                .key(&key)
-                .map(|key| store.claim(key, cache::now(local)))
-            {
-                Ok(Claim::Fill(ticket)) => {
-                    self.ticket = Some(ticket);
-                    Ok(stored)
-                }
-                // The same part, or another one, is on its way.
-                _ => Err(Unstored::By(WhyNotStored::Partial)),
-            }
-        });
-        note(request, |note| {
-            note.storing = Some(stored.as_ref().map(|_| ()).map_err(|why| *why));
-        });
-        match stored {
-            Ok(stored) => {
-                let tags = self.tags(stored.lines(), request, local);
-                Verdict::Keep(Box::new(stored), tags)
-            }
-            Err(_) => Verdict::Pass,
-        }
-    }
-
-    /// RFC 9111 3.3, 3.4.
-    fn stored_part<E: Engine>(
-        &self,
-        said: &Said<'_>,
-        request: &Request,
-        local: &Local<E>,
-    ) -> Result<StoredAnswer, Unstored> {
-        let stored = self.stored_by_rfc(said, true, request, local)?;
-        let place = parts::place(said.lines(), &stored).filter(|place| {
-            let len = place.range.len();
-            !matches!(said.head.framing, Framing::Length(announced) if announced != len)
-        });
-        let place = place.ok_or(Unstored::By(WhyNotStored::Partial))?;
-        Ok(stored.of_part(place))
-    }
-
     /// Something stale that may be sent because servers have failed so.
     pub(in crate::proxy) fn stale_for_fault<E: Engine>(
         &self,
@@ -243,7 +188,7 @@ impl Caching {
         self.stored_by_rfc(said, false, request, local)
     }
 
-    fn stored_by_rfc<E: Engine>(
+    pub(super) fn stored_by_rfc<E: Engine>(
         &self,
         said: &Said<'_>,
         is_part: bool,
@@ -363,16 +308,6 @@ impl Caching {
             groups::add(lines, request, local, &mut tags);
         }
         tags
-    }
-
-    /// The whole is newer than parts of it.
-    fn forget_parts<E: Engine>(&self, local: &Local<E>) {
-        let store = self.zone.store(local);
-        if let Ok(parts) = store.key(&parts::key_of(&self.key))
-            && store.find(parts, |_| true).is_some()
-        {
-            store.purge_related(parts, PurgeMode::Remove);
-        }
     }
 
     /// Opens the answer in the zone; its content follows. `None` where the zone does not take it.

@@ -1,6 +1,7 @@
 //! What is kept for a request, and else which request asks a server.
 
 use super::super::target::Target;
+use super::waiting::{Waited, answer_collapsed};
 use super::{Caching, Question, parts, purge, serve, update};
 use crate::answer::Answer;
 use crate::cache::note::{CacheNote, CacheOutcome};
@@ -11,7 +12,7 @@ use crate::proxy::fault::CLIENT_CLOSED_REQUEST;
 use crate::proxy::http::emit_uri;
 use crate::request::Request;
 use crate::variables;
-use mill_cache::{Claim, FillTicket, Head, Waiting};
+use mill_cache::{Claim, FillTicket};
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::{CacheRules, CacheSettings, NextUpstream, PassCache};
 use mill_config::config::{LogLevel, Template};
@@ -21,12 +22,9 @@ use mill_http::field::KnownField;
 use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
-use mill_runtime::time::Instant;
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// The result of a look-up.
 pub(in crate::proxy) enum LookedUp<E: Engine> {
@@ -419,36 +417,6 @@ impl Looking {
         None
     }
 
-    /// Waits for the answer to another request, as long as `…_cache_lock_timeout` and `…_cache_lock_age` say.
-    async fn wait<X: Exchange>(
-        &self,
-        mut waiting: Waiting<StoredAnswer>,
-        begun: Instant,
-        exchange: &mut X,
-        local: &Local<X::Engine>,
-    ) -> Waited {
-        let scheduler = &local.scheduler;
-        let waker = local.wakes.waker(scheduler.current());
-        let asked_for = cache::now(local).saturating_sub(waiting.since());
-        let age_left = self.settings.lock_age.saturating_sub(asked_for);
-        let now = scheduler.now();
-        let deadline = (begun + self.settings.lock_timeout).min(now + age_left);
-        poll_fn(|_| {
-            if let Poll::Ready(head) = waiting.poll_head(&waker) {
-                return Poll::Ready(match head {
-                    Head::Stored(kept) => Waited::Stored(kept),
-                    Head::NotStored => Waited::Alone,
-                    Head::Failed => Waited::Again,
-                });
-            }
-            if exchange.is_abandoned() {
-                return Poll::Ready(Waited::ClientGone);
-            }
-            scheduler.poll_deadline(deadline).map(|_| Waited::Alone)
-        })
-        .await
-    }
-
     /// How a server is asked.
     pub(super) fn into_caching<E: Engine>(
         mut self,
@@ -504,34 +472,6 @@ impl Looking {
             has_others: false,
         })
     }
-}
-
-/// The result of waiting.
-enum Waited {
-    Stored(Arc<Kept>),
-    /// The one that was waited for is gone: another one takes its place.
-    Again,
-    /// The request goes on by itself, and its answer is not kept.
-    Alone,
-    ClientGone,
-}
-
-/// Answers with what another request has brought: it was made for one that waited with this one, however short it is fresh.
-/// `None`: it is more than is kept, and this one has come too late to read it.
-fn answer_collapsed<E: Engine>(
-    kept: &Arc<Kept>,
-    target: &Target,
-    request: &mut Request,
-    local: &Local<E>,
-) -> Option<AnswerOf<E>> {
-    let answer = serve::answer(kept, target, request, local)?;
-    super::note(request, |note| {
-        note.outcome = CacheOutcome::Hit;
-        note.is_collapsed = true;
-        note.found = Some(Arc::clone(kept));
-    });
-    request.pure = false;
-    Some(answer)
 }
 
 /// What is asked twice, if a 304 fits nothing, is to have no content that is sent once.

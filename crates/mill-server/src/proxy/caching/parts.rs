@@ -1,15 +1,18 @@
 //! Parts of answers (206) under the RFC's rules: each is kept by itself, beside the whole, and those of one state are put together
 //! when they are asked for (RFC 9111 3.3, 3.4). nginx keeps a 206 as any other answer, under its key.
 
+use super::super::settings_of;
 use super::super::target::Target;
 use super::look_up::Looking;
 use super::serve;
 use crate::answer::Answer;
 use crate::cache::{self, Kept, Place, StoredAnswer};
+use crate::content::cached::CachedContent;
 use crate::content::{Content, cached};
-use crate::local::{AnswerOf, Local};
+use crate::local::{AnswerOf, FileOf, Local};
 use crate::request::Request;
 use mill_cache::Zone;
+use mill_config::config::settings::PassSettings;
 use mill_http::caching::partial::{Part, may_combine, parse_content_range};
 use mill_http::conditional::{Conditions, Validators, if_range_holds};
 use mill_http::field::KnownField;
@@ -98,7 +101,10 @@ pub(super) fn answer<E: Engine>(
         return Found::Incomplete;
     };
     match gathering.gather(&any, wanted, request) {
-        Some(gathered) => Found::Answered(gathered.answer(wanted, target, request, local)),
+        Some(gathered) => match gathered.answer(wanted, target, request, local) {
+            Some(answer) => Found::Answered(answer),
+            None => Found::Incomplete,
+        },
         None => Found::Incomplete,
     }
 }
@@ -166,7 +172,7 @@ impl<E: Engine> Gathering<'_, E> {
         let part = self.store.find(key, |stored| {
             stored.place.is_some() && stored.fits(request) && self.is_fresh(stored) && fits(stored)
         })?;
-        (part.content().is_whole() && !part.is_invalidated()).then_some(part)
+        (!part.is_invalidated()).then_some(part)
     }
 
     fn is_fresh(&self, stored: &StoredAnswer) -> bool {
@@ -194,6 +200,10 @@ impl<E: Engine> Gathering<'_, E> {
                 start: byte - place.start,
                 end: end - place.start,
             };
+            // One that still comes answers alone: it may fail when the others are sent.
+            if !found.content().is_whole() && of_part.len() < wanted.len() {
+                return None;
+            }
             gathered.note(&found, self.local.scheduler.wall_clock().seconds);
             gathered.parts.push((found, of_part));
             byte = end;
@@ -214,14 +224,17 @@ impl Gathered {
         }
     }
 
-    /// 200 with all, or 206 with what is asked for: the filters do not cut it any more.
+    /// 200 with all, or 206 with what is asked for: the filters do not cut it any more. `None` where what still comes is given to
+    /// those alone that read it already.
     fn answer<E: Engine>(
         &self,
         wanted: ByteRange,
         target: &Target,
         request: &mut Request,
         local: &Local<E>,
-    ) -> AnswerOf<E> {
+    ) -> Option<AnswerOf<E>> {
+        let settings = settings_of(&request.location, target.pass.protocol);
+        let content = self.content(&settings, local)?;
         let place = self.newest.meta().place;
         let complete_length = place.map_or(wanted.end, |place| place.complete_length);
         super::note(request, |note| {
@@ -243,17 +256,28 @@ impl Gathered {
             response.push_field("Content-Range", value);
             response.ranges = false;
         }
-        response.content = self.content();
+        response.content = content;
         serve::tell_age(&mut response, &self.oldest, request, local);
-        Answer::Response(response)
+        Some(Answer::Response(response))
     }
 
-    fn content<File: Clone>(&self) -> Content<File> {
+    fn content<E: Engine>(
+        &self,
+        settings: &Arc<PassSettings>,
+        local: &Local<E>,
+    ) -> Option<Content<FileOf<E>>> {
+        if let [(kept, range)] = self.parts.as_slice()
+            && !kept.content().is_whole()
+        {
+            let reader = kept.content().reader(range.start)?;
+            let content = CachedContent::new(reader, Some(range.len()), local);
+            return Some(content.into_content(settings));
+        }
         let mut parts = VecDeque::new();
         for (kept, range) in &self.parts {
             let whole = cached::whole(kept.content());
             parts.extend(whole.iter().flat_map(|whole| whole.parts_of(*range)));
         }
-        Content::of_parts(parts)
+        Some(Content::of_parts(parts))
     }
 }

@@ -89,7 +89,9 @@ impl Caching {
             let Some(kept) = store.find(key, is_another) else {
                 return;
             };
+            // For which requests it would be from now on, only one of them could tell.
             let stored = self.renewed(kept.meta(), said, request, local);
+            let stored = stored.filter(|stored| stored.vary == kept.meta().vary);
             let (Some(stored), Claim::Fill(ticket)) = (stored, store.claim(key, cache::now(local)))
             else {
                 return;

@@ -76,7 +76,7 @@ fn a_content_is_compressed_once_for_all_workers() {
         // The answer, and what it is compressed.
         assert_eq!(told(&mut cached, "objects"), "2", "{workers} workers");
         assert_eq!(told(&mut cached, "fills_total"), "2", "{workers} workers");
-        // Who takes it as it is gets it so.
+        // A client that takes it as it is gets it so.
         assert_eq!(content(&cached.ask(&get("/a"))), text(0));
         // Another level is another content.
         let (_, best) = compressed(&mut cached, "/level");

@@ -289,3 +289,33 @@ fn nginxs_rules_keep_a_206_as_any_other_answer() {
     let ranges = [("5-9", "56789"), ("5-9", "56789"), ("6-7", "67")];
     assert_eq!(outcomes(&mut cached, &ranges), "fhf");
 }
+
+#[test]
+fn a_part_on_its_way_answers_for_what_is_within_and_the_origin_is_asked_once() {
+    let directives = "cache_rules rfc9111; location / { slice 10; proxy_pass http://app; proxy_cache_key $uri$slice_range; proxy_set_header Range $slice_range; }";
+    for (directives, range, expected) in [(PASSED, "5-14", "56789abcde"), (directives, "", WHOLE)] {
+        let mut cached = Cached::new(directives, |_, request| {
+            let Act::Send(bytes) = part(request, TAGGED) else {
+                return Vec::new();
+            };
+            let (first, rest) = bytes.split_at(bytes.len() - 3);
+            let wait = Act::Wait(std::time::Duration::from_secs(1));
+            vec![Act::Send(first.to_vec()), wait, Act::Send(rest.to_vec())]
+        });
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            let client = cached.server.connect();
+            client.send(ranged(range, ""));
+            clients.push(client);
+            let elapsed = cached.server.world.elapsed() + std::time::Duration::from_millis(100);
+            cached.server.run_to(elapsed);
+        }
+        cached.pass(6);
+        for client in &clients {
+            let answer = String::from_utf8_lossy(&client.received()).into_owned();
+            assert_eq!(content(&answer), expected, "{range}");
+        }
+        let slices = if range.is_empty() { 3 } else { 1 };
+        assert_eq!(cached.asked(), slices, "{range}");
+    }
+}
