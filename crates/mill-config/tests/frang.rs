@@ -178,6 +178,22 @@ fn what_is_wrong_is_refused_where_it_stands() {
             "frang { request_rate 1; request_rate 2; }",
             "\"request_rate\" directive is duplicate",
         ),
+        (
+            "frang { tls_fingerprint xyz 1 1; }",
+            "\"tls_fingerprint\" directive invalid value",
+        ),
+        (
+            "frang { http_fingerprint 1 1; }",
+            "invalid number of arguments in \"http_fingerprint\" directive",
+        ),
+        (
+            "frang { http_fingerprint 1 65536 1; }",
+            "\"http_fingerprint\" directive invalid value",
+        ),
+        (
+            "frang { http_fingerprint a 1 1; http_fingerprint 0A 1 1; }",
+            "duplicate fingerprint \"0A\"",
+        ),
         ("frang { } frang { }", "\"frang\" directive is duplicate"),
         (
             "server { frang { request_rate 1; } }",

@@ -169,6 +169,10 @@ counters! {
         frang_http_strict_host: Counter of Requests,
         /// Answers beyond `http_resp_code_block` of `frang`; their connections were closed.
         frang_http_resp_code_block: Counter of Requests,
+        /// Connections and requests beyond a `tls_fingerprint` of `frang`.
+        frang_tls_fingerprint: Counter of Events,
+        /// Requests beyond an `http_fingerprint` of `frang`, those among them that begin a connection.
+        frang_http_fingerprint: Counter of Events,
         /// Connections that were closed because their client is blocked (`ip_block` of `frang`).
         frang_blocked_connections: Counter of Connections,
 

@@ -31,6 +31,8 @@ pub(crate) mod content;
 pub(crate) mod following;
 /// What a head may look like.
 pub(crate) mod head;
+/// Limits of kinds of clients.
+pub(crate) mod kinds;
 /// The limits by their names.
 pub mod limit;
 /// What becomes of a request that breaks a limit.
@@ -40,7 +42,8 @@ pub(crate) mod window;
 
 use blocks::Blocks;
 use clients::Clients;
-use mill_config::config::frang::{BlockTime, FrangLimits};
+use kinds::Kinds;
+use mill_config::config::frang::{BlockTime, FingerprintLimit, FrangLimits};
 use mill_config::config::{Config, Network};
 use mill_runtime::time::{Duration, Instant};
 use std::net::IpAddr;
@@ -51,6 +54,8 @@ use std::sync::Arc;
 pub struct Frang {
     pub limits: FrangLimits,
     pub(crate) clients: Arc<Clients>,
+    pub(crate) tls_kinds: Arc<Kinds>,
+    pub(crate) http_kinds: Arc<Kinds>,
     pub blocks: Arc<Blocks>,
 }
 
@@ -64,12 +69,21 @@ impl Frang {
         let clients = previous
             .filter(|previous| previous.limits.clients == limits.clients)
             .map(|previous| Arc::clone(&previous.clients));
+        let kinds = |wanted: &[FingerprintLimit], of: fn(&Self) -> &Arc<Kinds>| {
+            let known = previous.map(|previous| of(previous));
+            let same = known.filter(|known| known.has_limits(wanted));
+            same.map_or_else(|| Arc::new(Kinds::new(wanted)), Arc::clone)
+        };
+        let tls_kinds = kinds(&limits.tls_fingerprints, |frang| &frang.tls_kinds);
+        let http_kinds = kinds(&limits.http_fingerprints, |frang| &frang.http_kinds);
         let blocks = previous.map(|previous| Arc::clone(&previous.blocks));
         let blocks = blocks.unwrap_or_default();
         blocks.set_most(limits.blocks);
         Some(Arc::new(Self {
             limits: limits.clone(),
             clients: clients.unwrap_or_else(|| Arc::new(Clients::new(limits.clients))),
+            tls_kinds,
+            http_kinds,
             blocks,
         }))
     }

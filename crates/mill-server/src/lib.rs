@@ -41,6 +41,9 @@ pub mod connection;
 /// Limits against attacks.
 pub mod frang;
 
+/// Fingerprints of kinds of clients.
+mod fingerprint;
+
 /// Kept answers.
 pub mod hot;
 

@@ -48,6 +48,7 @@ mod upstream;
 /// What `fastcgi_split_path_info` tells.
 mod fastcgi;
 
+use crate::fingerprint;
 use crate::local::Local;
 use crate::product;
 use crate::request::document::{document_path, document_root, real_root};
@@ -164,6 +165,14 @@ fn plain<'a, E: Engine>(
         Variable::Http2 => (&b"h2c"[..]).into(),
         Variable::SslAlpnProtocol => connection.tls.get()?.alpn.as_deref()?.into(),
         Variable::SslCipher => connection.tls.get()?.cipher.as_bytes().into(),
+        Variable::TlsFingerprint => {
+            let facts = connection.tls.get()?;
+            fingerprint::text(fingerprint::of_handshake(facts)).into()
+        }
+        Variable::HttpFingerprint => {
+            let message = &request.message;
+            fingerprint::text(fingerprint::of_head(&message.head, &message.bytes)).into()
+        }
         Variable::SslCiphers => tls::offered_ciphers(connection.tls.get()?).into(),
         Variable::SslCurve => tls::group(connection.tls.get()?)?.into(),
         Variable::SslCurves => tls::offered_groups(connection.tls.get()?).into(),

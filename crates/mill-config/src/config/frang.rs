@@ -42,6 +42,20 @@ pub struct FrangLimits {
     pub blocks: u32,
     /// `whitelist`: clients without limits.
     pub whitelist: Vec<Network>,
+    /// `tls_fingerprint`, `http_fingerprint`: limits of kinds of clients, whatever their addresses are.
+    pub tls_fingerprints: Vec<FingerprintLimit>,
+    pub http_fingerprints: Vec<FingerprintLimit>,
+}
+
+/// The limit of a kind of clients; 0 lets none in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FingerprintLimit {
+    /// As `$tls_fingerprint` and `$request_fingerprint` show it.
+    pub fingerprint: u64,
+    /// Most new connections in a second.
+    pub connections: u16,
+    /// Most requests in a second.
+    pub requests: u16,
 }
 
 /// How many in a time frame, and in an eighth of it.
@@ -103,6 +117,11 @@ impl FrangLimits {
             || self.incomplete_handshakes > 0
     }
 
+    /// Whether kinds of clients have limits.
+    pub const fn limits_kinds(&self) -> bool {
+        !self.tls_fingerprints.is_empty() || !self.http_fingerprints.is_empty()
+    }
+
     /// Whether heads have limits of their own.
     pub const fn limits_heads(&self) -> bool {
         self.field_bytes > 0 || self.fields > 0
@@ -128,6 +147,8 @@ impl Default for FrangLimits {
             clients: CLIENTS_DEFAULT,
             blocks: BLOCKS_DEFAULT,
             whitelist: Vec::new(),
+            tls_fingerprints: Vec::new(),
+            http_fingerprints: Vec::new(),
         }
     }
 }

@@ -133,6 +133,10 @@ pub enum Variable {
     SslAlpnProtocol,
     /// `$ssl_cipher`. The cipher, as OpenSSL names it.
     SslCipher,
+    /// `$tls_fingerprint`. A hash of what the client has offered in its handshake.
+    TlsFingerprint,
+    /// `$request_fingerprint`. A hash of the names of the request's fields.
+    HttpFingerprint,
     /// `$ssl_ciphers`. Ciphers that the client has offered.
     SslCiphers,
     /// `$ssl_client_…`. A part of the client's certificate.
@@ -421,6 +425,7 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("request_body_file", Variable::RequestBodyFile),
     ("request_completion", Variable::RequestCompletion),
     ("request_filename", Variable::RequestFilename),
+    ("request_fingerprint", Variable::HttpFingerprint),
     ("request_id", Variable::RequestId),
     ("request_length", Variable::RequestLength),
     ("request_method", Variable::RequestMethod),
@@ -503,6 +508,7 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("tcpinfo_snd_cwnd", Variable::TcpinfoSndCwnd),
     ("time_iso8601", Variable::TimeIso8601),
     ("time_local", Variable::TimeLocal),
+    ("tls_fingerprint", Variable::TlsFingerprint),
     ("upstream_addr", Variable::UpstreamAddr),
     ("upstream_bytes_received", Variable::UpstreamBytesReceived),
     ("upstream_bytes_sent", Variable::UpstreamBytesSent),

@@ -83,6 +83,7 @@ impl Checker {
             bodies: Vec::new(),
             attack_replies: false,
             limits: Limits::default(),
+            fingerprints: Vec::new(),
             has_limits: false,
         };
         Self {

@@ -26,6 +26,8 @@ pub(super) struct Site {
     pub(super) attack_replies: bool,
     /// `frang_limits` outside of vhosts.
     pub(super) limits: Limits,
+    /// `hash`es of `tft` and `tfh`.
+    pub(super) fingerprints: Vec<Limit>,
     /// There is a `frang_limits` somewhere: Tempesta FW's defaults of it are in force.
     pub(super) has_limits: bool,
 }

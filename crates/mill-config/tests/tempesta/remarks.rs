@@ -29,11 +29,6 @@ fn check_notice(text: &str, message: &str) {
 fn what_is_not_there_yet_is_refused() {
     for (text, label) in [
         ("whitelist_mark 1 2;", "whitelist_mark"),
-        (
-            "tft storage_size=2M { hash deadbeef12345678 10 1000; }",
-            "tft",
-        ),
-        ("tfh { hash 1 0 0; }", "tfh"),
         ("http_uri_brange 0x2f 0x61-0x7a;", "http_uri_brange"),
         ("http_post_validate;", "http_post_validate"),
         (

@@ -587,3 +587,17 @@ fn a_vhost_and_a_location_have_limits_of_their_own() {
         }",
     );
 }
+
+#[test]
+fn fingerprints_are_limits_of_kinds() {
+    check(
+        "tft storage_size=2M { hash deadbeef12345678 10 1000; } tfh { hash 1 0 0; hash 0a 3 4; }",
+        "frang {",
+        "frang {
+            tls_fingerprint deadbeef12345678 10 1000;
+            http_fingerprint 0000000000000001 0 0;
+            http_fingerprint 000000000000000a 3 4;
+            action drop;
+        }",
+    );
+}

@@ -2,8 +2,10 @@
 
 use super::Frang;
 use super::account::{Client, Denied};
+use super::kinds::Event;
 use super::limit::{Exceeded, FrangLimit};
 use crate::connection::Connection;
+use crate::fingerprint;
 use crate::listener_context::ListenerContext;
 use crate::local::Local;
 use crate::request::arrival::ip;
@@ -81,6 +83,7 @@ impl Frang {
         limits.counts_connections()
             || limits.requests.is_limited()
             || limits.head_pieces > 0
+            || limits.limits_kinds()
             || limits.ip_block.is_some()
     }
 }
@@ -96,6 +99,14 @@ impl<E: Engine> Connection<E> {
             Refusal::Exceeded(exceeded, blocked) => self.tell_exceeded(exceeded, *blocked),
         }
         self.reset_on_close();
+    }
+
+    /// Whether kinds of clients have limits: each request goes the whole way, where its kind is known.
+    pub(crate) fn has_limited_kinds(&self) -> bool {
+        let frang = self.listener.borrow_frang();
+        frang
+            .as_ref()
+            .is_some_and(|frang| frang.limits.limits_kinds())
     }
 
     /// Counts the request that begins, for the connection's client; what becomes of it if it is one too many.
@@ -124,6 +135,9 @@ impl<E: Engine> Connection<E> {
 
     /// Counts the handshake that is complete; whether it is one too many.
     pub(crate) fn count_handshake(&self) -> bool {
+        if self.is_kind_over() {
+            return true;
+        }
         let is_resumed = self
             .stream()
             .tls_facts()
@@ -134,6 +148,32 @@ impl<E: Engine> Connection<E> {
         };
         let now = self.local.scheduler.now();
         let Err(exceeded) = client.handshake(&frang.limits, now) else {
+            return false;
+        };
+        self.exceed(&frang, client.address, &exceeded);
+        self.reset_on_close();
+        true
+    }
+
+    /// Counts the handshake for its fingerprint; whether it is one too many.
+    fn is_kind_over(&self) -> bool {
+        let (Some(client), Some(frang), Some(facts)) = (
+            &self.client,
+            self.listener.frang(),
+            self.stream().tls_facts(),
+        ) else {
+            return false;
+        };
+        if frang.limits.tls_fingerprints.is_empty() {
+            return false;
+        }
+        let fingerprint = fingerprint::of_handshake(&facts);
+        let now = self.local.scheduler.now();
+        let limit = FrangLimit::TlsFingerprint;
+        let counted = frang
+            .tls_kinds
+            .count(limit, fingerprint, Event::Connection, now);
+        let Err(exceeded) = counted else {
             return false;
         };
         self.exceed(&frang, client.address, &exceeded);

@@ -51,6 +51,8 @@ limits! {
     ContentTypes "http_ct_vals" frang_http_ct_vals,
     StrictHost "http_strict_host_checking" frang_http_strict_host,
     Statuses "http_resp_code_block" frang_http_resp_code_block,
+    TlsFingerprint "tls_fingerprint" frang_tls_fingerprint,
+    HttpFingerprint "http_fingerprint" frang_http_fingerprint,
 }
 
 /// That a limit of a client was exceeded.

@@ -4,9 +4,11 @@ use super::Frang;
 use super::account::Denied;
 use super::admission::Blocked;
 use super::head::{self, Broken, HeadLimits, ReachedPort};
+use super::kinds::Event;
 use super::limit::{Exceeded, FrangLimit};
 use crate::answer::Answer;
 use crate::exchange::Exchange;
+use crate::fingerprint;
 use crate::local::{AnswerOf, FileOf, Local};
 use crate::request::arrival::ip;
 use crate::request::{Phase, Request};
@@ -35,6 +37,7 @@ pub(crate) fn check_arrival<X: Exchange>(
             check_told(&frang, client, exchange, request, local)?;
         }
     }
+    check_kind(&frang, exchange, request, local)?;
     let broken = HeadLimits::of(&frang.limits).broken(&request.message.head);
     let broken = broken.map(|broken| (broken.limit, broken.to_string()));
     refuse_broken(broken, exchange, request, local)
@@ -62,6 +65,49 @@ fn check_told<X: Exchange>(
         Err(Denied::Exceeded(exceeded)) => {
             tell_exceeded(&exceeded, request, local);
             ControlFlow::Break(end(frang.limits.action, exchange, request))
+        }
+    }
+}
+
+/// Counts the request, and the connection that it is the first of, for their fingerprints.
+fn check_kind<X: Exchange>(
+    frang: &Frang,
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> Phase<FileOf<X::Engine>> {
+    if !frang.limits.limits_kinds() {
+        return ControlFlow::Continue(());
+    }
+    // Another client of the kind could get the answer uncounted.
+    request.pure = false;
+    let now = local.scheduler.now();
+    let mut counted = Ok(());
+    if !frang.limits.http_fingerprints.is_empty() {
+        let message = &request.message;
+        let kind = fingerprint::of_head(&message.head, &message.bytes);
+        let count = |event| {
+            frang
+                .http_kinds
+                .count(FrangLimit::HttpFingerprint, kind, event, now)
+        };
+        if request.connection_requests == 1 {
+            counted = count(Event::Connection);
+        }
+        counted = counted.and_then(|()| count(Event::Request));
+    }
+    if let Some(facts) = request.connection.tls.get()
+        && !frang.limits.tls_fingerprints.is_empty()
+    {
+        let kind = fingerprint::of_handshake(facts);
+        let limit = FrangLimit::TlsFingerprint;
+        counted = counted.and_then(|()| frang.tls_kinds.count(limit, kind, Event::Request, now));
+    }
+    match counted {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(exceeded) => {
+            let action = tell_exceeded(&exceeded, request, local);
+            ControlFlow::Break(end(action, exchange, request))
         }
     }
 }

@@ -169,7 +169,7 @@ fn a_blocked_client_is_refused_at_once_until_the_time_is_over() {
 }
 
 #[test]
-fn who_is_on_the_whitelist_has_no_limits() {
+fn a_client_on_the_whitelist_has_no_limits() {
     let limits = "request_burst 1; concurrent_tcp_connections 1; http_header_cnt 1; whitelist 10.0.0.0/29 ::1;";
     let mut server = limited(limits, "", 1);
     let client = from(&server, "10.0.0.7");
@@ -420,4 +420,34 @@ fn blocks_are_listed_added_and_removed_through_the_api_and_counted() {
     }
     assert!(text.contains("# TYPE millstream_frang_request_burst_total counter"));
     assert_eq!(server.counters().frang_request_burst, 1);
+}
+
+#[test]
+fn a_kind_of_clients_is_limited_whatever_their_addresses_are() {
+    let values = "location = /kind { return 200 $request_fingerprint; }";
+    let mut server = limited("", values, 1);
+    let request = |path: &str, rest: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\n{rest}\r\n");
+    let kind = "User-Agent: x\r\nX-Odd: y\r\n";
+    let hash = answer(&server.ask(&request("/kind", kind))).text();
+    assert_eq!(hash.len(), 16, "{hash}");
+    assert_ne!(answer(&server.ask(&request("/kind", ""))).text(), hash);
+    let limits = format!("http_fingerprint {hash} 3 4;");
+    server.adopt(&text(&limits, values));
+    server.run();
+    let ask = |server: &mut Server, host: u32, rest: &str, count: usize| {
+        let client = from(server, &format!("10.0.1.{host}"));
+        client.send(request("/a.txt", rest).repeat(count));
+        server.run();
+        statuses(&client)
+    };
+    // Three connections, and four requests, of all addresses together.
+    assert_eq!(ask(&mut server, 1, kind, 2), [200, 200]);
+    assert_eq!(ask(&mut server, 2, kind, 1), [200]);
+    assert_eq!(ask(&mut server, 3, kind, 2), [200, 403]);
+    assert_eq!(ask(&mut server, 4, kind, 1), [403]);
+    assert_eq!(ask(&mut server, 4, "User-Agent: x\r\n", 3), [200; 3]);
+    assert_eq!(server.counters().frang_http_fingerprint, 2);
+    assert!(server.has_logged("\"http_fingerprint\" of frang: 5, and 4 is the most"));
+    server.run_to(2 * SECOND);
+    assert_eq!(ask(&mut server, 5, kind, 1), [200]);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::Text;
 use crate::config::LogLevel;
 use crate::config::frang::{
-    BlockTime, FrangAction, FrangLimits, FrangMethods, KNOWN_METHODS, StatusLimit,
+    BlockTime, FingerprintLimit, FrangAction, FrangLimits, FrangMethods, KNOWN_METHODS, StatusLimit,
 };
 use crate::diagnostic::Diagnostic;
 use crate::directive::Contexts;
@@ -121,6 +121,16 @@ const ENTRIES: &[Entry] = &[
         Ok(())
     }),
     client("whitelist", whitelist),
+    client("tls_fingerprint", |r, s| {
+        let limit = fingerprint(r, s, |limits| &limits.tls_fingerprints)?;
+        limits(r).tls_fingerprints.push(limit);
+        Ok(())
+    }),
+    client("http_fingerprint", |r, s| {
+        let limit = fingerprint(r, s, |limits| &limits.http_fingerprints)?;
+        limits(r).http_fingerprints.push(limit);
+        Ok(())
+    }),
     request("http_methods", http_methods),
     request("http_uri_len", |r, s| {
         settings(r).uri_bytes = Some(u64::from(number(r, s)?));
@@ -181,7 +191,8 @@ pub(super) fn apply(resolver: &mut Resolver<'_>, statement: &Statement) -> Appli
         ));
         return Err(error);
     }
-    if !resolver.level.note_use(entry.name) {
+    let repeats = matches!(entry.name, "tls_fingerprint" | "http_fingerprint");
+    if !repeats && !resolver.level.note_use(entry.name) {
         return Err(resolver.refused(statement, "is duplicate"));
     }
     (entry.apply)(resolver, statement)
@@ -311,6 +322,44 @@ fn whitelist(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         limits(resolver).whitelist.push(network);
     }
     Ok(())
+}
+
+/// `tls_fingerprint HASH CONNECTIONS REQUESTS`, each hash once.
+fn fingerprint(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    known: fn(&FrangLimits) -> &Vec<FingerprintLimit>,
+) -> Applied<FingerprintLimit> {
+    arguments(resolver, statement, 3..=3)?;
+    let word = statement.arg(1);
+    let text = std::str::from_utf8(&word.bytes).unwrap_or_default();
+    let is_hash =
+        (1..=16).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let hash = u64::from_str_radix(text, 16).ok().filter(|_| is_hash);
+    let Some(fingerprint) = hash else {
+        let mut error = invalid(resolver, statement, word);
+        error.help = Some(String::from(
+            "it has up to 16 hexadecimal digits, as the variable shows it",
+        ));
+        return Err(error);
+    };
+    if known(limits(resolver))
+        .iter()
+        .any(|known| known.fingerprint == fingerprint)
+    {
+        let message = format!("duplicate fingerprint \"{text}\"");
+        return Err(resolver.emerg(statement, word, message));
+    }
+    let rate = |number: usize| {
+        let word = statement.arg(number);
+        let rate = small(resolver, statement, word, u64::from(u16::MAX))?;
+        u16::try_from(rate).map_err(|_| invalid(resolver, statement, word))
+    };
+    Ok(FingerprintLimit {
+        fingerprint,
+        connections: rate(2)?,
+        requests: rate(3)?,
+    })
 }
 
 fn http_methods(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

@@ -1,4 +1,4 @@
-//! `frang_limits`, `tft` and `tfh`: limits per client.
+//! `frang_limits`, `tft` and `tfh`: limits of clients and of kinds of clients.
 
 use super::{Checker, directive_of, first};
 use crate::config::frang::KNOWN_METHODS;
@@ -82,9 +82,13 @@ impl Checker {
                 1 << 40,
             )?;
         }
+        let (entry, variable) = match name {
+            "tft" => ("tls_fingerprint", "$tls_fingerprint"),
+            _ => ("http_fingerprint", "$request_fingerprint"),
+        };
         let mut hashes: Vec<u64> = Vec::new();
-        for entry in directive.children.unwrap_or_default() {
-            let inner = directive_of(entry)?;
+        for child in directive.children.unwrap_or_default() {
+            let inner = directive_of(child)?;
             specification::check(&inner, Place::Fingerprints, &mut Vec::new())?;
             let term = first(&inner);
             let text = String::from_utf8_lossy(&term.bytes);
@@ -95,11 +99,22 @@ impl Checker {
                 return Err(term.error(format!("duplicate fingerprint \"{text}\"")));
             }
             hashes.push(hash);
+            let mut words = vec![format!("{hash:016x}").into_bytes()];
             for rate in inner.values.iter().skip(1) {
-                value::number(rate, 0, u64::from(u16::MAX))?;
+                let rate = value::number(rate, 0, u64::from(u16::MAX))?;
+                words.push(rate.to_string().into_bytes());
             }
+            self.site.fingerprints.push(Limit {
+                name: entry,
+                words,
+                origin: term.origin.clone(),
+            });
         }
-        self.notes.not_yet(&directive.name, name, "limits");
+        self.notes.warn(
+            &directive.name,
+            format!("fingerprints of \"{name}\" are those of {variable}, not Tempesta FW's"),
+            "take them from that variable in a log; docs/frang.md says how they are made",
+        );
         Ok(())
     }
 }

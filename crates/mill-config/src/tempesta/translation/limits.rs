@@ -37,6 +37,11 @@ impl Translator<'_> {
                 let why = "without \"frang_limits\" no client is counted";
                 self.notes.without_effect(name, why);
             }
+            if !site.fingerprints.is_empty() {
+                self.writer.open(Phrase::new(origin, "frang"));
+                self.kinds();
+                self.writer.close();
+            }
             return;
         }
         let writer = &mut self.writer;
@@ -56,12 +61,21 @@ impl Translator<'_> {
         if let Some((clients, _)) = known {
             writer.say(&clients.origin, &format!("clients {}", clients.value));
         }
+        self.kinds();
+        self.writer.close();
+    }
+
+    /// Limits by fingerprints, and what becomes of clients.
+    fn kinds(&mut self) {
+        let site = self.site;
+        for limit in &site.fingerprints {
+            self.writer.end(phrase(limit));
+        }
         let action = match site.attack_replies {
             true => "action reply",
             false => "action drop",
         };
-        writer.say(origin, action);
-        writer.close();
+        self.writer.say(&site.origin, action);
     }
 
     /// What a vhost or a location says of its own.

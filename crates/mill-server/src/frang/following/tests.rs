@@ -3,6 +3,7 @@
 use super::*;
 use crate::frang::blocks::Blocks;
 use crate::frang::clients::Clients;
+use crate::frang::kinds::Kinds;
 use mill_config::config::frang::FrangLimits;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{
@@ -106,6 +107,8 @@ fn an_engine_is_told_of_changes_together_and_of_what_has_ended() {
     let frang = Arc::new(Frang {
         limits: FrangLimits::default(),
         clients: Arc::new(Clients::new(10)),
+        tls_kinds: Arc::new(Kinds::new(&[])),
+        http_kinds: Arc::new(Kinds::new(&[])),
         blocks: Arc::clone(&blocks),
     });
     let mut followed = Followed::default();
