@@ -13,8 +13,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::channel;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const KEYS: u64 = 40;
 
@@ -238,13 +239,9 @@ fn live(
         })
         .collect();
     let worker = site.worker(master, &[]);
-    let end = Instant::now() + lived;
-    while let Some(left) = end
-        .checked_duration_since(Instant::now())
-        .filter(|left| !left.is_zero())
-    {
-        thread::park_timeout(left);
-    }
+    // Nothing is ever sent: it is waited for the time alone.
+    let (_sender, nothing) = channel::<()>();
+    let _ = nothing.recv_timeout(lived);
     // The master first: it would start another worker process.
     send(master, Signal::Kill);
     send(worker, Signal::Kill);
