@@ -291,7 +291,7 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(counters.dropped_received(), 10);
-        assert_eq!(counters.drops().count(), 25);
+        assert_eq!(counters.drops().count(), 26);
         let outgoing = counters
             .drops()
             .filter(|(name, _)| StackCounters::is_late(name));

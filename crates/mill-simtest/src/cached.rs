@@ -10,7 +10,7 @@
 //! - what is private, not to be stored, or guarded by `Authorization` reaches no other user, as far as the rules say so;
 //! - nothing is older than its lifetime allows, or what the configuration and the answer say of stale ones;
 //! - after a purge, and after a change that invalidates, nothing is served that is older than it;
-//! - an answer that a client takes for whole is whole;
+//! - an answer that a client takes for whole is whole, also if the disk below the cache is full, slow or has changed what it holds;
 //! - origins are asked again only for what is not fresh, and once at a time where requests wait for one another;
 //! - when all have left, nothing is left of them at the workers.
 
@@ -31,6 +31,9 @@ mod judge;
 
 /// Whether origins were asked as seldom as they may be.
 mod economy;
+
+/// What befalls the disk.
+mod trouble;
 
 /// A world from its beginning to its end.
 pub mod run;

@@ -12,16 +12,17 @@ use mill_sim::link::{Link, Segments};
 use mill_sim::random::Random;
 use object::ObjectPlan;
 use request::{Ask, TalkPlan};
-use settings::{ServingPlan, ZonePlan};
+use settings::{DiskPlan, ServingPlan, ZonePlan};
 use std::fmt;
 
-/// A world with a cache before it begins. What else a cache may have (a disk below its memory) is drawn in [`ZonePlan`].
+/// A world with a cache before it begins.
 #[derive(Clone, Debug)]
 pub struct CachedPlan {
     pub seed: u64,
     pub workers: usize,
     pub origins: usize,
     pub zone: ZonePlan,
+    pub disk: DiskPlan,
     pub serving: ServingPlan,
     pub objects: Vec<ObjectPlan>,
     /// By client.
@@ -56,6 +57,8 @@ impl CachedPlan {
             objects,
             faults_per_million: random.one_of(&[0, 0, 50_000, 300_000]),
             link: link(&mut random),
+            // Drawn last: what was drawn before there were disks is as it was.
+            disk: DiskPlan::draw(&mut random),
             slip: "",
         }
     }
@@ -85,6 +88,8 @@ impl CachedPlan {
             (self.objects.iter().any(|it| it.varies), "Vary"),
             (has_purges, "purges"),
             (self.faults_per_million > 0, "faults of origins"),
+            (self.disk.is_used, "disks"),
+            (self.disk.is_troubled(), "faults of disks"),
         ];
         let holding = kinds.into_iter().filter(|(holds, _)| *holds);
         holding.map(|(_, name)| name).collect()
@@ -105,7 +110,7 @@ impl CachedPlan {
                proxy_http_version 1.1; proxy_set_header Connection '';
                location / {{ proxy_pass http://app; proxy_cache_purge $purges;
                  proxy_cache_bypass $http_x_bypass; proxy_read_timeout 20s; {} {} {} }} }} }}",
-            self.zone.paths(),
+            self.zone.paths(&self.disk),
             servers.collect::<String>(),
             self.zone.choice(),
             self.serving.directives(),
@@ -161,6 +166,7 @@ impl fmt::Display for CachedPlan {
         writeln!(out, "{}", self.configuration())?;
         writeln!(out, "faults per million: {}", self.faults_per_million)?;
         writeln!(out, "{:?}", self.link)?;
+        writeln!(out, "{:?}", self.disk)?;
         for object in &self.objects {
             writeln!(out, "{object:?}")?;
         }

@@ -5,6 +5,7 @@ use super::judge::Judge;
 use super::ledger::Ledger;
 use super::origin;
 use super::plan::{CachedPlan, LISTEN};
+use super::trouble::Trouble;
 use crate::run::{Failure, Outcome};
 use crate::servers::HttpServer;
 use mill_runtime::engine::Engine;
@@ -41,9 +42,13 @@ pub fn run(plan: &CachedPlan, traces: bool) -> Outcome {
     let world = World::new(plan.seed);
     world.set_link(plan.link);
     world.files().create_directory("/temp");
+    if plan.disk.is_used {
+        let latency = Duration::from_millis(plan.disk.latency_ms);
+        world.files().set_latency(latency);
+    }
     let ledger = Rc::new(Ledger::new(world.now()));
     let mut actors = build(&plan, &world, &ledger);
-    let has_ended = live(&world, &mut actors);
+    let has_ended = live(&plan, &world, &mut actors);
     let mut failures = ledger.faults.borrow().clone();
     let found = judge(&plan, &actors, &ledger, &mut failures);
     look_for_leftovers(&actors, &mut failures);
@@ -116,10 +121,12 @@ fn actor(plan: &Rc<CachedPlan>, index: usize, world: &World, ledger: &Rc<Ledger>
 }
 
 /// Lets all act until the clients have ended and the server has come to rest. Returns whether that came about.
-fn live(world: &World, actors: &mut Actors) -> bool {
+fn live(plan: &CachedPlan, world: &World, actors: &mut Actors) -> bool {
+    let mut trouble = Trouble::new(plan);
     while world.elapsed() < LONGEST {
-        let until = world.elapsed() + Duration::from_secs(10);
+        let until = world.elapsed() + trouble.interval();
         world.run(|| actors.turn(world), Until::At(until));
+        trouble.happen(world.files());
         if actors.clients.iter().all(|it| it.tasks.get() == 0) {
             // Answers that no client waits for any more, and idle connections.
             let until = world.elapsed() + REST;

@@ -360,7 +360,7 @@ mod tests {
             &[View::Drops, View::Rings],
         );
         assert_eq!(parse("--all").unwrap().views.len(), View::ALL.len());
-        assert_eq!(parse("--all").unwrap().request().tables.len(), 10);
+        assert_eq!(parse("--all").unwrap().request().tables.len(), 11);
     }
 
     #[test]

@@ -25,31 +25,32 @@ impl Disk {
         self.index.has(DiskName::hash_of(key)) && self.state().is_open
     }
 
-    /// Brings what fits the request into memory, where it is found from then on; false if there is nothing. Reads two
-    /// files at most: one says by which fields the answer varies, and so which one is wanted.
+    /// Brings what fits the request into memory, where it is found from then on. Gives the ticket back if there is nothing:
+    /// a server is to be asked. Reads two files at most: one says by which fields the answer varies, and so which one is
+    /// wanted.
     pub(crate) async fn restore<E: Engine>(
         &self,
         mut ticket: FillTicket<StoredAnswer>,
         zone: &Zone<StoredAnswer>,
         request: &Request,
         local: &Local<E>,
-    ) -> bool {
+    ) -> Option<FillTicket<StoredAnswer>> {
         let Some(found) = self.find(ticket.key(), request, local).await else {
-            return false;
+            return Some(ticket);
         };
         let len = found.object.content_len();
         if len > zone.limits().object_bytes || !ticket.reserve(len) {
-            return false;
+            return Some(ticket);
         }
         let content = match found.object.content(local).await {
             Ok(content) => content,
             Err(error) => {
                 self.unreadable(&found.name, error, local);
-                return false;
+                return Some(ticket);
             }
         };
         let Ok(record) = found.object.record() else {
-            return false;
+            return Some(ticket);
         };
         // The claim came before: a purge that comes behind this look concerns it in memory.
         let is_purged = self
@@ -58,7 +59,7 @@ impl Disk {
             .concerns(&found.name, record.key, &record.tags);
         if is_purged {
             self.leave(self.index.remove(&found.name));
-            return false;
+            return Some(ticket);
         }
         let place = zone.key(record.key).map_or(0, |key| key.place());
         let is_restored = ticket.restore(Restored {
@@ -71,7 +72,7 @@ impl Disk {
             self.index.used(&found.name, place, now(local));
             self.counts.restored.fetch_add(1, Relaxed);
         }
-        is_restored
+        None
     }
 
     async fn find<E: Engine>(

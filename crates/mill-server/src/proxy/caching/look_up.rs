@@ -221,6 +221,7 @@ impl Looking {
     ) -> Option<AnswerOf<X::Engine>> {
         let waits = self.settings.lock || self.follows_rfc();
         let begun = local.scheduler.now();
+        let mut unused = None;
         loop {
             let mut is_on_disk = false;
             match self.look(target, request, local) {
@@ -229,9 +230,13 @@ impl Looking {
                 Looked::Missing => {}
                 Looked::OnDisk => is_on_disk = true,
             }
-            let waiting = match self.claim(local) {
+            let claim = match unused.take() {
+                Some(ticket) => Claim::Fill(ticket),
+                None => self.claim(local),
+            };
+            let waiting = match claim {
                 Claim::Fill(ticket) if is_on_disk => {
-                    self.restore(ticket, request, local).await;
+                    unused = self.restore(ticket, request, local).await;
                     continue;
                 }
                 Claim::Fill(ticket) => {
@@ -306,17 +311,20 @@ impl Looking {
         disk.is_some_and(|disk| disk.may_have(&self.key))
     }
 
-    /// Reads what fits from the zone's folder into memory, once.
+    /// Reads what fits from the zone's folder into memory, once; the ticket is for asking a server if there is nothing.
     async fn restore<E: Engine>(
         &mut self,
         ticket: FillTicket<StoredAnswer>,
         request: &Request,
         local: &Local<E>,
-    ) {
+    ) -> Option<FillTicket<StoredAnswer>> {
         self.is_disk_tried = true;
-        if let Some(disk) = self.zone.disk(local) {
-            let zone = self.zone.store(local);
-            disk.restore(ticket, zone, request, local).await;
+        match self.zone.disk(local) {
+            Some(disk) => {
+                let zone = self.zone.store(local);
+                disk.restore(ticket, zone, request, local).await
+            }
+            None => Some(ticket),
         }
     }
 

@@ -32,12 +32,13 @@ impl ZonePlan {
     }
 
     /// The directives that define the zones.
-    pub(super) fn paths(&self) -> String {
+    pub(super) fn paths(&self, disk: &DiskPlan) -> String {
         let memory = if self.is_small { "64k" } else { "16m" };
         let path = |name: &str| {
             format!(
-                "proxy_cache_path /{name} keys_zone={name}:64k memory={memory} inactive={}s;",
-                self.inactive
+                "proxy_cache_path /{name} keys_zone={name}:64k memory={memory} inactive={}s {};",
+                self.inactive,
+                disk.parameters()
             )
         };
         match self.has_two {
@@ -52,6 +53,46 @@ impl ZonePlan {
             true => "proxy_cache $zone;",
             false => "proxy_cache one;",
         }
+    }
+}
+
+/// The disk below the zones' memory, and what befalls it.
+#[derive(Clone, Debug)]
+pub struct DiskPlan {
+    pub is_used: bool,
+    /// Bytes of files at most (`max_size`).
+    pub bytes_max: Option<u64>,
+    /// How long each call takes that may wait for it.
+    pub latency_ms: u64,
+    /// From time to time it is full.
+    pub fills_up: bool,
+    /// From time to time a file has a flipped bit, is cut short, or is gone.
+    pub damages: bool,
+}
+
+impl DiskPlan {
+    pub(super) fn draw(random: &mut Random) -> Self {
+        Self {
+            is_used: random.happens(800_000),
+            bytes_max: random.one_of(&[None, None, Some(200 << 10), Some(20 << 10)]),
+            latency_ms: random.one_of(&[0, 0, 1, 30]),
+            fills_up: random.happens(300_000),
+            damages: random.happens(400_000),
+        }
+    }
+
+    /// The parameters of the zones' directives.
+    pub(super) fn parameters(&self) -> String {
+        match (self.is_used, self.bytes_max) {
+            (false, _) => String::from("disk=off"),
+            (true, None) => String::from("levels=1"),
+            (true, Some(bytes)) => format!("levels=1 max_size={bytes}"),
+        }
+    }
+
+    /// Whether anything is to happen to it while the world goes on.
+    pub const fn is_troubled(&self) -> bool {
+        self.is_used && (self.fills_up || self.damages)
     }
 }
 
