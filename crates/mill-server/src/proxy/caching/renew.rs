@@ -117,6 +117,10 @@ impl Caching {
         let Some(kept) = store.find(key, |stored| stored.fits(request)) else {
             return;
         };
+        if kept.meta().freshness.response_time >= self.asked_at {
+            // It came after this was asked: a purge may have come between, and what is told may be older.
+            return;
+        }
         let now = local.scheduler.wall_clock().seconds;
         let effect = match kept.meta().head.status == Status::OK.0 {
             true => head_effect(

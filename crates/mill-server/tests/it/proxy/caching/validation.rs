@@ -3,6 +3,7 @@
 use super::super::origin::{Act, send};
 use super::{Cached, content, field, with};
 use crate::proxy::get;
+use std::time::Duration;
 
 const RFC: &str = "cache_rules rfc9111; cache_status mill; location / { proxy_pass http://app; proxy_cache_convert_head off; }";
 
@@ -167,6 +168,33 @@ fn the_answer_to_a_head_renews_what_it_agrees_with_and_makes_stale_what_it_does_
         );
         assert_eq!(content(&answer), "01234");
     }
+}
+
+#[test]
+fn a_head_that_was_asked_before_what_is_kept_came_tells_nothing_of_it() {
+    let mut cached = Cached::new(RFC, |_, request| match request.starts_with("HEAD") {
+        true => vec![
+            Act::Wait(Duration::from_secs(4)),
+            send(
+                "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nX-Own: late\r\nCache-Control: max-age=60\r\n\r\n",
+            ),
+        ],
+        false => vec![with(
+            "ETag: \"a\"\r\nX-Own: own\r\nCache-Control: max-age=6\r\n",
+            "01234",
+        )],
+    });
+    let head = cached.server.connect();
+    head.send("HEAD /a HTTP/1.1\r\nHost: a\r\nCache-Control: no-cache\r\n\r\n");
+    cached.pass(2);
+    assert_eq!(cached.outcome("/a"), "MISS");
+    cached.pass(3);
+    assert!(head.received().starts_with(b"HTTP/1.1 200"));
+    let answer = cached.ask(&get("/a"));
+    assert_eq!(
+        (field(&answer, "X-Cache"), field(&answer, "X-Own")),
+        ("HIT", "own")
+    );
 }
 
 #[test]
