@@ -2,8 +2,8 @@
 //! and end in the middle.
 //!
 //! The connections are mill-sim's own, without frames: what a network does to our stack is the matter of the other worlds, what
-//! it does to a cache is delay, jitter and small windows. [`plan::CachedPlan`] is everything that a seed decides; the
-//! [`ledger`] has all that origins have ever sent; [`judge`] compares with it what clients have got.
+//! it does to a cache is delay, jitter and small windows. `plan::CachedPlan` is everything that a seed decides; the
+//! `ledger` has all that origins have ever sent; `judge` compares with it what clients have got.
 //!
 //! What must hold in every such world:
 //! - content is that of one answer of an origin, for this target, these fields of the request and this user, in this version;
