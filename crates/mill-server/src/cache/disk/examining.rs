@@ -9,7 +9,7 @@ use crate::log::Text;
 use mill_cache::disk::{DiskName, DiskPurge, DiskPurges};
 use mill_config::config::LogLevel;
 use mill_runtime::engine::Engine;
-use mill_runtime::files::{DirectoryEntry, FileKind, Files, Symlinks};
+use mill_runtime::files::{DirectoryEntry, FileErrorKind, FileKind, Files, Symlinks};
 use mill_runtime::time::Duration;
 use std::rc::Rc;
 use std::sync::Weak;
@@ -80,6 +80,12 @@ impl Disk {
     async fn open<E: Engine>(&self, local: &Local<E>) {
         let listed = local.engine.files().list(&self.folder(PURGES)).await;
         let mut known = Vec::new();
+        if let Err(error) = &listed
+            && error.kind != FileErrorKind::NotFound
+        {
+            // Nothing says what was purged: all of it was.
+            known.push((self.first_number - 1, DiskPurge::All));
+        }
         for entry in listed.unwrap_or_default() {
             let number = str::from_utf8(&entry.name).ok();
             let Some(number) = number.and_then(|name| u64::from_str_radix(name, 16).ok()) else {

@@ -148,6 +148,17 @@ fn a_purge_just_before_the_end_of_the_process_is_not_undone() {
 }
 
 #[test]
+fn where_purges_cannot_be_read_all_is_purged() {
+    let mut cached = cached(SMALL);
+    cached.outcome("/a");
+    cached.ask(&get("/b?purge=1"));
+    cached.pass(2);
+    cached.server.files().set_readable("/cache/purges", false);
+    cached.restart(&other(), SITE);
+    assert_eq!(cached.outcome("/a"), "MISS");
+}
+
+#[test]
 fn a_damaged_file_is_a_miss_and_is_removed() {
     let check = |damage: &dyn Fn(&mut Vec<u8>)| {
         let mut cached = cached(SMALL);
