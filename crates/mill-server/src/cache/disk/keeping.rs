@@ -75,7 +75,10 @@ impl Disk {
             if let Some(work) = self.take_work(&waker) {
                 return Poll::Ready(Some(work));
             }
-            if let Some(leaving) = self.index.expire(now(local), |hash| store.last_used(hash)) {
+            let last_used = |hash| store.last_used(hash);
+            let unused = self.index.expire(now(local), last_used);
+            // What an earlier process has left may be more than the limit is now.
+            if let Some(leaving) = unused.or_else(|| self.index.evict_for(0, last_used)) {
                 return Poll::Ready(Some(Work::Remove(leaving)));
             }
             scheduler.poll_deadline(deadline).map(|_| None)

@@ -222,6 +222,17 @@ fn files_never_take_more_than_max_size() {
 }
 
 #[test]
+fn a_smaller_limit_is_kept_after_the_start() {
+    let mut cached = cached(SMALL);
+    for number in 0..8 {
+        cached.outcome(&format!("/{number}"));
+        cached.pass(1);
+    }
+    cached.restart(&format!("{} max_size=120k", other()), SITE);
+    assert_eq!(cached.files().len(), 3, "120 KiB are three files of 40 KiB");
+}
+
+#[test]
 fn a_full_disk_costs_hits_and_nothing_else() {
     let mut cached = cached(SMALL);
     cached.server.files().set_disk_bytes_max(60_000);
