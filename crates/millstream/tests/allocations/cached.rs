@@ -12,7 +12,7 @@ fn least(len: usize, directives: &str) -> u64 {
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: \"0123456789\"\r\n\
          X-Name: a value of more than thirty bytes\r\nContent-Length: {len}\r\n\r\n{content}end"
     );
-    let http = "access_log off; proxy_cache_path /cache keys_zone=site:1m memory=8m;";
+    let http = "access_log off; proxy_cache_path /cache keys_zone=site:1m memory=8m disk=off;";
     let directives = format!("proxy_cache site; proxy_cache_valid 1h; {directives}");
     let request = (REQUEST, &b"\r\n\r\n"[..]);
     let answer = (answer.as_bytes(), &b"end"[..]);

@@ -34,14 +34,15 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 const REQUESTS: u32 = 100;
 const ROUNDS: u32 = 10;
 
-/// A server that gives the same answer to each request, which ends with `end`.
-fn serve(listener: &TcpListener, end: &[u8], answer: &[u8]) {
-    let Ok((mut stream, _)) = listener.accept() else {
-        return;
-    };
+/// A server that gives the same answer to each request, which ends with `end`; the answers that it gave on its one connection.
+fn serve(listener: &TcpListener, end: &[u8], answer: &[u8]) -> u32 {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut answers = 0;
     while read_until(&mut stream, end) {
         stream.write_all(answer).unwrap();
+        answers += 1;
     }
+    answers
 }
 
 /// Reads until what was read ends with `end`; false at the end of the stream.
@@ -84,7 +85,7 @@ fn allocations_of(
     let round = AtomicU32::new(0);
     let mut counted = Vec::new();
     thread::scope(|scope| {
-        scope.spawn(|| serve(&origin, request.1, answer.0));
+        let served = scope.spawn(|| serve(&origin, request.1, answer.0));
         scope.spawn(|| ask(address, request.0, answer.1, &round));
         let (mut known, mut before) = (0, allocations());
         while known < ROUNDS {
@@ -97,6 +98,9 @@ fn allocations_of(
         }
         // Closes the connection to the origin, which ends then.
         drop(turn);
+        // If there was none, this one ends it.
+        let _ = TcpStream::connect(behind);
+        assert!(served.join().unwrap() > 0, "the origin was asked");
     });
     counted
 }
