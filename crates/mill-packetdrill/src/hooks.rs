@@ -3,9 +3,9 @@
 use crate::interface::{Interface, PollFd};
 use crate::stage::Stage;
 use crate::world::World;
-use crate::world::errno::Errno;
 use crate::world::settings::Settings;
 use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use mill_sockets::errno::Errno;
 
 /// Socket addresses as C has them.
 mod address;

@@ -5,7 +5,7 @@
 //! has succeeded, it waits until the second has looked at the clock, which is how packetdrill notes when it returned.
 
 use crate::world::World;
-use crate::world::errno::Errno;
+use mill_sockets::errno::Errno;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;

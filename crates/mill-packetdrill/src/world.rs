@@ -14,9 +14,6 @@ mod calls;
 /// What programs hold.
 mod descriptors;
 
-/// Numbers of errors.
-pub(crate) mod errno;
-
 /// Fast Open, as a client and by sysctl.
 mod fast_open;
 
@@ -25,9 +22,6 @@ pub(crate) mod options;
 
 /// What sysctl and the flags say.
 pub(crate) mod settings;
-
-/// `struct tcp_info`.
-mod tcp_info;
 
 /// Frames to and from packets.
 mod wire;

@@ -38,6 +38,14 @@ pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(duplicate) })
 }
 
+/// A duplicate that programs inherit, with a number of at least `least`; nothing owns it.
+pub fn inheritable(descriptor: BorrowedFd<'_>, least: RawFd) -> io::Result<RawFd> {
+    // SAFETY: F_DUPFD takes a number.
+    let duplicate = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD, least) };
+    check(duplicate)?;
+    Ok(duplicate)
+}
+
 /// Closes every descriptor of the calling thread's table but the standard streams and `kept`.
 ///
 /// To be called after [`unshare_table`] or in a forked child only, before the thread has opened anything: the owners

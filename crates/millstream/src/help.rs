@@ -17,7 +17,7 @@ pub(crate) const WORDS: &[&[u8]] = &[b"help", b"--help", b"-h", b"-?"];
 
 /// What the first argument may be.
 const COMMANDS: &[&str] = &[
-    "serve", "tempesta", "wrk", "wrk2", "ab", "h2load", "load", "lab", "status", "help",
+    "serve", "tempesta", "run", "wrk", "wrk2", "ab", "h2load", "load", "lab", "status", "help",
 ];
 
 /// The text after `nginx version: `. Scripts take the number after `nginx/`, as distributions write theirs:
@@ -92,9 +92,7 @@ pub(crate) fn show_configure() -> ExitCode {
 pub(crate) fn unknown(argument: &[u8]) -> ExitCode {
     let argument = String::from_utf8_lossy(argument);
     let mut text = format!("millstream: unknown command \"{argument}\"");
-    if LATER.contains(&argument.as_ref()) {
-        text.push_str(": it comes with a later version");
-    } else if let Some(known) = nearest(argument.as_bytes(), COMMANDS.iter().copied()) {
+    if let Some(known) = nearest(argument.as_bytes(), COMMANDS.iter().copied()) {
         text.push_str(&format!(", did you mean \"{known}\"?"));
     }
     text.push_str("\n\"millstream help\" lists all commands.\n");
@@ -112,9 +110,6 @@ pub(crate) fn complain(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Planned commands.
-const LATER: &[&str] = &["run"];
-
 const OVERVIEW: &str = "\
 Millstream: an HTTP server that takes nginx.conf as it is, load generators, and a lab that measures.
 
@@ -127,6 +122,8 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
                                             the same on a TCP/IP stack of our own; serve --help lists its options
   millstream serve -h                       all options, which are nginx's
   nginx …                                   the same through a link of that name to this binary
+
+  millstream run --stack af_xdp:eth0 PROGRAM …  another program, unchanged, on that stack; run --help lists its options
 
   millstream wrk [-t 2] [-c 10] [-d 10s] URL   load as wrk makes it, with its options, scripts and report
   millstream wrk2 -R RATE URL                  at a constant rate, as wrk2
@@ -143,8 +140,6 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
   millstream status [PID|NAME]                 a running server: its workers, its stack, hanging workers
 
   millstream --version, millstream -V          the version; with what nginx would have been built to do the same
-
-Not in this version: acceleration of other programs (run). It comes later.
 ";
 
 const SERVE_DIRECTORY_USAGE: &str = "       millstream serve [DIRECTORY] [--port N] [--listen ADDRESS]... [--dot-files]

@@ -31,6 +31,9 @@ mod status;
 /// `--tempesta`, and the verbs of Tempesta FW's service script.
 mod tempesta;
 
+/// `millstream run`.
+mod run;
+
 /// The terminal.
 mod screen;
 
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == b"serve" => serve::run(rest),
         Some((first, rest)) if first == b"lab" => lab::run(rest),
         Some((first, rest)) if first == b"status" => status::run(rest),
+        Some((first, rest)) if first == b"run" => run::run(rest),
         Some((first, rest)) if first == b"tempesta" => tempesta::run(rest),
         Some((first, _)) if first == b"--version" || first == b"-v" => help::show_version(),
         Some((first, _)) if first == b"-V" => help::show_configure(),

@@ -9,6 +9,8 @@ const EDGES: &str = "\
 mill-wire:
 mill-tcp: mill-wire
 mill-stack: mill-wire mill-tcp
+# POSIX sockets over a host.
+mill-sockets: mill-wire mill-tcp mill-stack
 mill-http:
 mill-runtime:
 # It uses TCP's options, counters and facts of connections.
@@ -47,8 +49,12 @@ mill-load-host: mill-sys mill-device mill-engine mill-runtime mill-load
 # The lab measures programs as processes, Millstream's too: it uses neither server nor load generator.
 mill-lab: mill-metrics mill-config
 mill-lab-host: mill-sys mill-metrics mill-lab
+# A process with rights makes devices for those without.
+mill-keeper: mill-sys mill-device
+# The C library's functions over sockets of the stack; its links and descriptors are those of mill-device and mill-sys.
+mill-preload: mill-sockets mill-keeper mill-device mill-stack mill-tcp mill-sys
 # The interface of another program to the stack: packetdrill's plug-in.
-mill-packetdrill: mill-tcp mill-stack
+mill-packetdrill: mill-tcp mill-stack mill-sockets
 millstream: *
 # The measurements are recipes of mill-lab that mill-lab-host carries out; their reference, the floor, is made of
 # the sockets and epoll of mill-sys. The page of directives is generated from the tables of mill-config, that of
@@ -66,8 +72,9 @@ fn allowed(package: &str) -> Option<Vec<&'static str>> {
 /// The crates that any crate may use in its tests: a world without sockets and clocks, and the tests of all engines.
 const ALLOWED_IN_TESTS: [&str; 2] = ["mill-sim", "mill-conformance"];
 
-/// Packages from outside the workspace that only one crate may use.
-const HOMES: [(&str, &str); 1] = [("libc", "mill-sys")];
+/// Packages from outside the workspace that few crates may use: the operating system's functions, and those that stand in
+/// their place.
+const HOMES: [(&str, &[&str]); 1] = [("libc", &["mill-sys", "mill-preload"])];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -114,8 +121,8 @@ fn edges_of(path: &str, package: &str, manifest: &Manifest) -> Vec<Violation> {
 
 fn is_allowed(package: &str, allowed: &[&str], dependency: &Dependency) -> bool {
     let used = dependency.package.as_str();
-    if let Some((_, home)) = HOMES.iter().find(|(foreign, _)| *foreign == used) {
-        return package == *home;
+    if let Some((_, homes)) = HOMES.iter().find(|(foreign, _)| *foreign == used) {
+        return homes.contains(&package);
     }
     let ours = used.starts_with("mill-") || self::allowed(used).is_some();
     if !ours {

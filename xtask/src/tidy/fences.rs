@@ -16,7 +16,7 @@ const NO_STD: [&str; 6] = [
 ];
 
 /// The crates with `unsafe`: system calls, and the C interface of a plug-in.
-const UNSAFE_HOMES: [&str; 2] = ["mill-sys", "mill-packetdrill"];
+const UNSAFE_HOMES: [&str; 3] = ["mill-sys", "mill-packetdrill", "mill-preload"];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();

@@ -1,8 +1,8 @@
 //! Socket addresses as C has them: `sockaddr_in` and `sockaddr_in6`.
 
 use super::memory::{output, place};
-use crate::world::errno::Errno;
 use core::ffi::{c_uint, c_void};
+use mill_sockets::errno::Errno;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const AF_INET: u16 = 2;

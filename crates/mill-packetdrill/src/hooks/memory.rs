@@ -1,8 +1,8 @@
 //! Pointers to values: the one place that knows what packetdrill promises of them.
 
 use crate::stage::Stage;
-use crate::world::errno::Errno;
 use core::ffi::{c_int, c_void};
+use mill_sockets::errno::Errno;
 
 unsafe extern "C" {
     /// Where this thread's errno lies (glibc and musl).

@@ -3,8 +3,8 @@
 use super::memory::{input, output, place, places, stage, transferred};
 use crate::interface::{IoVec, MsgHdr};
 use crate::stage::Stage;
-use crate::world::errno::Errno;
 use core::ffi::{c_int, c_uint, c_void};
+use mill_sockets::errno::Errno;
 
 const MSG_PEEK: c_int = 2;
 const MSG_DONTWAIT: c_int = 0x40;

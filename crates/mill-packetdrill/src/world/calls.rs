@@ -2,7 +2,7 @@
 
 use super::World;
 use super::descriptors::{Descriptor, Kind};
-use super::errno::Errno;
+use mill_sockets::errno::Errno;
 use mill_stack::socket::{ListenOptions, Readable};
 use mill_tcp::state::State;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

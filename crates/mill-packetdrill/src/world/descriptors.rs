@@ -1,6 +1,6 @@
 //! What programs hold: descriptors of sockets.
 
-use crate::world::errno::Errno;
+use mill_sockets::errno::Errno;
 use mill_stack::socket::{ListenOptions, ListenerId, SocketId};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

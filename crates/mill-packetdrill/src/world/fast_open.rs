@@ -2,11 +2,11 @@
 
 use super::World;
 use super::descriptors::Kind;
-use super::errno::Errno;
 use super::settings::{
     FAST_OPEN_CLIENT, FAST_OPEN_CLIENT_WITHOUT_COOKIE, FAST_OPEN_EVERY_LISTENER, FAST_OPEN_SERVER,
     FAST_OPEN_SERVER_WITHOUT_COOKIE,
 };
+use mill_sockets::errno::Errno;
 use mill_stack::socket::{ListenOptions, SocketOptions};
 use std::net::SocketAddr;
 

@@ -2,8 +2,8 @@
 
 use super::World;
 use super::descriptors::Kind;
-use super::errno::Errno;
-use super::tcp_info::{self, Beside};
+use mill_sockets::errno::Errno;
+use mill_sockets::tcp_info::{self, Beside};
 use mill_tcp::config::Keepalive;
 use mill_tcp::time::Duration;
 

@@ -93,6 +93,12 @@ impl<Q: SendQueue> Host<Q> {
         Some(socket)
     }
 
+    /// How many connections wait to be accepted.
+    pub fn waiting(&self, listener: ListenerId) -> usize {
+        let listener = self.listeners.at(listener);
+        listener.map_or(0, |listener| listener.waiting().len())
+    }
+
     /// Appends the listeners that have connections to accept and were not reported since the last `accept` found
     /// none.
     pub fn take_acceptable(&mut self, into: &mut Vec<ListenerId>) {

@@ -90,6 +90,9 @@ mod errors;
 /// Load over the stack.
 mod load;
 
+/// Programs that are not changed.
+mod run;
+
 /// What tests of proxies share.
 #[path = "../stack/proxied.rs"]
 mod proxied;

@@ -26,17 +26,18 @@ const LISTEN: u8 = 10;
 
 /// What is known of a connection beside its [`Info`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Beside {
+pub struct Beside {
     /// What our SYN said.
-    pub(super) mss_announced: u16,
+    pub mss_announced: u16,
     /// Bytes of the headers of IP and TCP.
-    pub(super) headers: u16,
+    pub headers: u16,
     /// Bytes that the peer has acknowledged, and that were not sent yet.
-    pub(super) acked: u64,
-    pub(super) not_sent: u64,
+    pub acked: u64,
+    pub not_sent: u64,
 }
 
-pub(super) fn to_bytes(info: Option<&Info>, beside: Beside) -> Vec<u8> {
+/// The structure's bytes; without a connection, those of a listener.
+pub fn to_bytes(info: Option<&Info>, beside: Beside) -> Vec<u8> {
     let mut bytes = vec![0; BYTES];
     let Some(info) = info else {
         bytes[0] = LISTEN;

@@ -1,0 +1,31 @@
+//! The keeper of `millstream run`: the process that has the rights, and makes devices for programs that have none.
+//!
+//! A program drops its rights (nginx's workers), or never had any (wrk). So the device is made before it starts, and kept by a
+//! process of its own; a process of the program that needs a stack asks for it over a socket that it has inherited:
+//!
+//! ```text
+//! millstream run           keeper                       program, and processes that it forks
+//!  │ makes the device       │                            │
+//!  ├─ forks ───────────────▶│ keeper.rs                  │
+//!  ├─ becomes the program ──│───────────────────────────▶│
+//!  │                        │                            │ (mill-preload) accepts, connects or polls the first time
+//!  │                        │◀─ request.rs: a channel ───┤
+//!  │                        ├─ text, descriptors ───────▶│ its stack runs; the keeper has no part in it
+//!  │                        │                            ╳ the last process has ended
+//!  │                        ╳ end of the socket: the interface is the kernel's again
+//! ```
+//!
+//! All processes have descriptors of the device, so that stacks go on when the keeper dies.
+#![forbid(unsafe_code)]
+
+/// What a process asks, and what it gets.
+pub mod request;
+
+/// The process that answers.
+pub mod keeper;
+
+/// Which program a word means.
+pub mod executable;
+
+/// From a command line to a running program.
+pub mod launch;

@@ -1,0 +1,25 @@
+//! The functions that programs call, as the C library declares them.
+//!
+//! Each is thin: it looks up the descriptor, and calls what is behind it. All are `unsafe` because they trust their callers'
+//! pointers, as the C library does: every argument is as the manual of the function says.
+
+/// Connections: accept(2), connect(2), their addresses and their ends.
+mod connections;
+
+/// Reading.
+mod reading;
+
+/// Writing.
+mod writing;
+
+/// Descriptors: close(2), dup(2), fcntl(2), ioctl(2).
+mod numbers;
+
+/// Options.
+mod options;
+
+/// poll(2) and select(2).
+mod polling;
+
+/// epoll(7).
+mod watching;

@@ -1,0 +1,240 @@
+//! Connections: accept(2), connect(2), their addresses and their ends.
+
+use crate::descriptors::{self, Entry};
+use crate::memory::{done, returned};
+use crate::stack::{self, now};
+use crate::waiting::{self, Kernel, Wait};
+use crate::{address, kernel_options, listening, originals};
+use core::ffi::c_int;
+use core::net::SocketAddr;
+use libc::{pollfd, sockaddr, socklen_t};
+use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
+use mill_sockets::sockets::closing::Half;
+
+/// # Safety
+/// As accept4(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn accept4(
+    fd: c_int,
+    into: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    let Some(listener) = listening::of(fd) else {
+        // SAFETY: the caller's promise.
+        return unsafe { originals::accept4(fd, into, len, flags) };
+    };
+    match accept_here_or_there(fd, listener, flags) {
+        Ok(Accepted::Here(descriptor, peer)) => {
+            // SAFETY: the caller's promise.
+            unsafe { address::store(peer, into, len) };
+            descriptor
+        }
+        // SAFETY: the caller's promise. It waits no longer than the program allows.
+        Ok(Accepted::There) => unsafe { originals::accept4(fd, into, len, flags) },
+        Err(errno) => done(Err(errno)),
+    }
+}
+
+/// # Safety
+/// As accept(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn accept(fd: c_int, into: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { accept4(fd, into, len, 0) }
+}
+
+/// Where there is a connection to accept.
+enum Accepted {
+    Here(c_int, SocketAddr),
+    /// At the kernel, or nowhere: its answer is the program's.
+    There,
+}
+
+fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Accepted, Errno> {
+    let first = stack::with(|stack| accept_here(stack, listener, flags));
+    if let Some(accepted) = first.flatten() {
+        return accepted;
+    }
+    // SAFETY: the command takes no argument.
+    let status = unsafe { originals::fcntl(fd, libc::F_GETFL, 0) };
+    if status & libc::O_NONBLOCK != 0 {
+        return Ok(Accepted::There);
+    }
+    let mut kernel = vec![pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    }];
+    let timeout = stack::on(|stack| Ok(stack.sockets.options(listener)?.receive_timeout))?;
+    let wait = Wait {
+        deadline: timeout.map(|timeout| now() + timeout),
+        mask: None,
+        kernel: &mut kernel,
+    };
+    let found = waiting::until(wait, |stack, _, kernel| match kernel {
+        Kernel::Ready(1..) => Some(Ok(Accepted::There)),
+        _ => accept_here(stack, listener, flags),
+    })?;
+    found.unwrap_or(Err(Errno::AGAIN))
+}
+
+fn accept_here(
+    stack: &mut stack::Stack,
+    listener: Number,
+    flags: c_int,
+) -> Option<Result<Accepted, Errno>> {
+    let accepted = stack.sockets.accept(listener).transpose()?;
+    Some(accepted.and_then(|number| {
+        let is_close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
+        let descriptor = stack.descriptor(number, is_close_on_exec);
+        let descriptor = descriptor.inspect_err(|_| stack.sockets.close(number, -1))?;
+        let waits = flags & libc::SOCK_NONBLOCK == 0;
+        stack.sockets.set_waits(number, waits)?;
+        // The peer may have reset the connection by now, and its address is still known.
+        let peer = stack.sockets.peer(number)?;
+        Ok(Accepted::Here(descriptor, peer))
+    }))
+}
+
+/// # Safety
+/// As connect(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn connect(fd: c_int, target: *const sockaddr, len: socklen_t) -> c_int {
+    match descriptors::find(fd) {
+        Entry::Stream(number) => return done(connect_again(number)),
+        Entry::Kernel if !stack::is_inside() => {}
+        // SAFETY: the caller's promise.
+        _ => return unsafe { originals::connect(fd, target, len) },
+    }
+    // SAFETY: the caller's promise.
+    let address = unsafe { address::parse(target, len) };
+    match address.filter(|address| is_ours(fd, *address)) {
+        Some(address) => done(connect_here(fd, address)),
+        // SAFETY: the caller's promise.
+        None => unsafe { originals::connect(fd, target, len) },
+    }
+}
+
+/// Whether the stack is to open a connection: of TCP, and to a target that it reaches.
+fn is_ours(fd: c_int, target: SocketAddr) -> bool {
+    let ip = target.ip().to_canonical();
+    if ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() {
+        return false;
+    }
+    let option = |name| kernel_options::number(fd, libc::SOL_SOCKET, name);
+    option(libc::SO_TYPE) == Some(libc::SOCK_STREAM)
+        && option(libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP)
+        && stack::ensure()
+        && stack::with(|stack| stack.sockets.reaches(ip)) == Some(true)
+}
+
+fn connect_here(fd: c_int, target: SocketAddr) -> Result<c_int, Errno> {
+    let options = kernel_options::of_stream(fd);
+    let waits = options.waits;
+    let bound = listening::local(fd).ok();
+    let source = bound.filter(|bound| bound.port() != 0 || !bound.ip().is_unspecified());
+    let number = stack::on(|stack| {
+        let number = stack.sockets.connect(target, source, options)?;
+        descriptors::set(fd, Entry::Stream(number));
+        stack.turn(now());
+        Ok(number)
+    })?;
+    if !waits {
+        return Err(Errno::IN_PROGRESS);
+    }
+    wait_for_handshake(number)
+}
+
+fn connect_again(number: Number) -> Result<c_int, Errno> {
+    let attempt = stack::on(|stack| {
+        stack.turn(now());
+        let waits = stack.sockets.options(number)?.waits;
+        Ok((stack.sockets.connected(number)?, waits))
+    })?;
+    match attempt {
+        (Some(()), _) => Ok(0),
+        (None, false) => Err(Errno::ALREADY),
+        (None, true) => wait_for_handshake(number),
+    }
+}
+
+fn wait_for_handshake(number: Number) -> Result<c_int, Errno> {
+    let timeout = stack::on(|stack| Ok(stack.sockets.options(number)?.send_timeout))?;
+    let wait = Wait {
+        deadline: timeout.map(|timeout| now() + timeout),
+        mask: None,
+        kernel: &mut Vec::new(),
+    };
+    let connected = waiting::until(wait, |stack, _, _| {
+        stack.sockets.connected(number).transpose()
+    })?;
+    connected.unwrap_or(Err(Errno::IN_PROGRESS)).map(|()| 0)
+}
+
+/// # Safety
+/// As shutdown(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    let half = match how {
+        libc::SHUT_RD => Some(Half::Reading),
+        libc::SHUT_WR => Some(Half::Writing),
+        libc::SHUT_RDWR => Some(Half::Both),
+        _ => None,
+    };
+    match (descriptors::find(fd), half) {
+        (Entry::Stream(number), Some(half)) => done(stack::on(|stack| {
+            stack.sockets.shutdown(number, half)?;
+            stack.sockets.flush();
+            Ok(0)
+        })),
+        (Entry::Stream(_), None) => done(Err(Errno::INVALID)),
+        (Entry::Lost, _) => done(Err(Errno::NOT_CONNECTED)),
+        // SAFETY: the call takes no pointer.
+        _ => unsafe { originals::shutdown(fd, how) },
+    }
+}
+
+/// # Safety
+/// As getsockname(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getsockname(fd: c_int, into: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    let Entry::Stream(number) = descriptors::find(fd) else {
+        // SAFETY: the caller's promise.
+        return unsafe { originals::getsockname(fd, into, len) };
+    };
+    let local = stack::on(|stack| stack.sockets.local(number));
+    // SAFETY: the caller's promise.
+    done(
+        local
+            .map(|local| unsafe { address::store(local, into, len) })
+            .map(|()| 0),
+    )
+}
+
+/// # Safety
+/// As getpeername(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getpeername(fd: c_int, into: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    let Entry::Stream(number) = descriptors::find(fd) else {
+        // SAFETY: the caller's promise.
+        return unsafe { originals::getpeername(fd, into, len) };
+    };
+    let peer = stack::on(|stack| stack.sockets.peer(number));
+    // SAFETY: the caller's promise.
+    done(
+        peer.map(|peer| unsafe { address::store(peer, into, len) })
+            .map(|()| 0),
+    )
+}
+
+/// fork(2) instead: a child that shares the parent's memory would close its sockets.
+///
+/// # Safety
+/// As vfork(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn vfork() -> c_int {
+    // SAFETY: the child has memory of its own, and runs what the program has it run.
+    done(returned(unsafe { libc::fork() }))
+}

@@ -1,0 +1,200 @@
+//! Descriptors: close(2), dup(2), fcntl(2), ioctl(2).
+
+use crate::descriptors::{self, Entry};
+use crate::memory::{done, places};
+use crate::{originals, stack};
+use core::ffi::{c_int, c_uint, c_ulong};
+use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
+
+/// # Safety
+/// As close(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn close(fd: c_int) -> c_int {
+    match descriptors::find(fd) {
+        Entry::Kernel => {}
+        Entry::Private if !stack::is_inside() => return done(Err(Errno::BAD_DESCRIPTOR)),
+        entry => leave(fd, entry),
+    }
+    // SAFETY: the call takes no pointer.
+    unsafe { originals::close(fd) }
+}
+
+/// The descriptor stands for nothing of ours any more.
+fn leave(fd: c_int, entry: Entry) {
+    descriptors::set(fd, Entry::Kernel);
+    match entry {
+        Entry::Stream(number) | Entry::Listener(number) => {
+            stack::with(|stack| stack.sockets.close(number, fd));
+        }
+        Entry::Set(number) => {
+            stack::with(|stack| stack.sockets.remove_set(number));
+        }
+        Entry::Kernel | Entry::Lost | Entry::Private => {}
+    }
+}
+
+/// # Safety
+/// As close_range(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let flags_known = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
+    if flags & flags_known != 0 {
+        // SAFETY: the call takes no pointer. Nothing is closed now.
+        return unsafe { originals::close_range(first, last, flags) };
+    }
+    let number = |number: c_uint| c_int::try_from(number).unwrap_or(c_int::MAX);
+    let range = number(first)..=number(last);
+    let mut from = first;
+    for (fd, entry) in descriptors::all().filter(|(fd, _)| range.contains(fd)) {
+        if entry != Entry::Private {
+            leave(fd, entry);
+            continue;
+        }
+        let own = fd.unsigned_abs();
+        if own > from {
+            // SAFETY: the call takes no pointer.
+            unsafe { originals::close_range(from, own - 1, flags) };
+        }
+        from = own + 1;
+    }
+    if from > last {
+        return 0;
+    }
+    // SAFETY: the call takes no pointer.
+    unsafe { originals::close_range(from, last, flags) }
+}
+
+/// # Safety
+/// As dup(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dup(fd: c_int) -> c_int {
+    // SAFETY: the call takes no pointer.
+    also(fd, || unsafe { originals::dup(fd) })
+}
+
+/// # Safety
+/// As dup2(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+    if fd == to {
+        // SAFETY: the call takes no pointer.
+        return unsafe { originals::dup2(fd, to) };
+    }
+    // SAFETY: the call takes no pointer.
+    replace(fd, to, || unsafe { originals::dup2(fd, to) })
+}
+
+/// # Safety
+/// As dup3(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    if fd == to {
+        return done(Err(Errno::INVALID));
+    }
+    // SAFETY: the call takes no pointer.
+    replace(fd, to, || unsafe { originals::dup3(fd, to, flags) })
+}
+
+fn replace(fd: c_int, to: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
+    let replaced = descriptors::find(to);
+    if replaced == Entry::Private && !stack::is_inside() {
+        // The program believes the number to be free, and it cannot be made so.
+        return done(Err(Errno::BUSY));
+    }
+    also(fd, || {
+        let made = duplicate();
+        if made != -1 && replaced != Entry::Kernel {
+            leave(to, replaced);
+        }
+        made
+    })
+}
+
+/// A duplicate stands for what its original does.
+fn also(fd: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
+    let entry = descriptors::find(fd);
+    let made = duplicate();
+    if made == -1 {
+        return made;
+    }
+    if let Entry::Stream(number) | Entry::Listener(number) = entry {
+        let counted = stack::on(|stack| stack.sockets.duplicate(number));
+        if counted.is_err() {
+            return made;
+        }
+    }
+    if !matches!(entry, Entry::Kernel | Entry::Private) {
+        descriptors::set(made, entry);
+    }
+    made
+}
+
+/// The third argument of fcntl(2) is a number or a pointer, if there is one.
+///
+/// # Safety
+/// As fcntl(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    let entry = descriptors::find(fd);
+    // SAFETY: the caller's promise.
+    let original = || unsafe { originals::fcntl(fd, command, argument) };
+    match (entry, command) {
+        (Entry::Kernel | Entry::Private, _) => original(),
+        (_, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => also(fd, original),
+        (Entry::Stream(number), libc::F_GETFL) => done(stack::on(|stack| {
+            let waits = stack.sockets.options(number)?.waits;
+            Ok(libc::O_RDWR | if waits { 0 } else { libc::O_NONBLOCK })
+        })),
+        (Entry::Stream(number), libc::F_SETFL) => {
+            let flags = c_int::try_from(argument & 0xffff_ffff).unwrap_or(0);
+            done(set_waits(number, flags & libc::O_NONBLOCK == 0))
+        }
+        _ => original(),
+    }
+}
+
+/// # Safety
+/// As fcntl(2): off_t has 64 bits here.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { fcntl(fd, command, argument) }
+}
+
+fn set_waits(number: Number, waits: bool) -> Result<c_int, Errno> {
+    stack::on(|stack| stack.sockets.set_waits(number, waits)).map(|()| 0)
+}
+
+/// # Safety
+/// As ioctl(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    let Entry::Stream(number) = descriptors::find(fd) else {
+        // SAFETY: the caller's promise.
+        return unsafe { originals::ioctl(fd, request, argument) };
+    };
+    let place = core::ptr::with_exposed_provenance_mut::<c_int>(argument);
+    let counted: fn(&stack::Stack, Number) -> Result<u64, Errno> = match request {
+        libc::FIONBIO => {
+            // SAFETY: the caller's promise.
+            let [on] = (unsafe { places(place, 1) }) else {
+                return done(Err(Errno::FAULT));
+            };
+            return done(set_waits(number, *on == 0));
+        }
+        libc::FIONREAD => |stack, number| Ok(stack.sockets.unread(number)? as u64),
+        libc::TIOCOUTQ => |stack, number| stack.sockets.unacknowledged(number),
+        // SAFETY: the caller's promise. The placeholder answers as a socket does.
+        _ => return unsafe { originals::ioctl(fd, request, argument) },
+    };
+    let count = stack::on(|stack| counted(stack, number));
+    done(count.and_then(|count| {
+        // SAFETY: the caller's promise.
+        let [place] = (unsafe { places(place, 1) }) else {
+            return Err(Errno::FAULT);
+        };
+        *place = c_int::try_from(count).unwrap_or(c_int::MAX);
+        Ok(0)
+    }))
+}

@@ -1,0 +1,78 @@
+//! Options.
+
+use crate::descriptors::{self, Entry};
+use crate::memory::{done, input, output, places};
+use crate::{originals, stack};
+use core::ffi::{c_int, c_void};
+use libc::socklen_t;
+use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
+
+/// # Safety
+/// As setsockopt(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let bytes = || unsafe { input(value, len as usize) };
+    match descriptors::find(fd) {
+        Entry::Stream(number) => done(set(number, level, name, bytes())),
+        Entry::Listener(number) => {
+            // SAFETY: the caller's promise.
+            let result = unsafe { originals::setsockopt(fd, level, name, value, len) };
+            if result == 0 {
+                // What only the kernel's listener has is none of the stack's.
+                let _ = set(number, level, name, bytes());
+            }
+            result
+        }
+        Entry::Lost => done(Err(Errno::NOT_CONNECTED)),
+        // SAFETY: the caller's promise.
+        _ => unsafe { originals::setsockopt(fd, level, name, value, len) },
+    }
+}
+
+fn set(number: Number, level: c_int, name: c_int, value: &[u8]) -> Result<c_int, Errno> {
+    stack::on(|stack| {
+        stack.sockets.set_option(number, level, name, value)?;
+        // Programs push what waits by an option.
+        if level == libc::IPPROTO_TCP {
+            stack.sockets.flush();
+        }
+        Ok(0)
+    })
+}
+
+/// # Safety
+/// As getsockopt(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    let Entry::Stream(number) = descriptors::find(fd) else {
+        // SAFETY: the caller's promise.
+        return unsafe { originals::getsockopt(fd, level, name, value, len) };
+    };
+    // SAFETY: the caller's promise.
+    let [len] = (unsafe { places(len, 1) }) else {
+        return done(Err(Errno::FAULT));
+    };
+    let found = stack::on(|stack| stack.sockets.option(number, level, name));
+    done(found.map(|found| {
+        // SAFETY: the caller's promise.
+        let into = unsafe { output(value, *len as usize) };
+        let count = found.len().min(into.len());
+        into[..count].copy_from_slice(&found[..count]);
+        *len = socklen_t::try_from(count).unwrap_or(0);
+        0
+    }))
+}

@@ -1,0 +1,241 @@
+//! epoll(7): a set of the kernel, and one of the stack beside it as soon as it watches a socket of ours.
+
+use crate::descriptors::{self, Entry};
+use crate::memory::{done, places, returned, values};
+use crate::stack::{self, Stack, now};
+use crate::waiting::{self, Kernel, Wait};
+use crate::{listening, originals};
+use core::cell::RefCell;
+use core::ffi::c_int;
+use libc::{epoll_event, pollfd, sigset_t, timespec};
+use mill_sockets::epoll_set::{Event, Interest};
+use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
+use mill_tcp::time::{Duration, Instant};
+
+/// # Safety
+/// As epoll_ctl(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_ctl(
+    set: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: *mut epoll_event,
+) -> c_int {
+    let is_added = operation == libc::EPOLL_CTL_ADD;
+    let number = match descriptors::find(fd) {
+        Entry::Stream(number) => Ok(number),
+        // The kernel's part of a listener is watched by the kernel.
+        Entry::Listener(number) => Err(Some(number)),
+        Entry::Kernel if is_added => Err(listening::of(fd)),
+        Entry::Lost => return done(Err(Errno::NOT_CONNECTED)),
+        _ => Err(None),
+    };
+    // SAFETY: the caller's promise.
+    let original = || unsafe { originals::epoll_ctl(set, operation, fd, event) };
+    // SAFETY: the caller's promise.
+    let event = || unsafe { values(event.cast_const(), 1) }.first();
+    match number {
+        Ok(number) => done(control(set, operation, fd, number, event())),
+        Err(None) => original(),
+        Err(Some(number)) => {
+            let result = original();
+            if result == 0 {
+                let result = control(set, operation, fd, number, event());
+                debug_assert!(result.is_ok(), "both sets have the same entries");
+            }
+            result
+        }
+    }
+}
+
+fn control(
+    set: c_int,
+    operation: c_int,
+    fd: c_int,
+    number: Number,
+    event: Option<&epoll_event>,
+) -> Result<c_int, Errno> {
+    let interest = event.map(|event| Interest {
+        events: event.events,
+        data: event.u64,
+    });
+    stack::on(|stack| {
+        let set = set_of(stack, set)?;
+        let sockets = &mut stack.sockets;
+        match (operation, interest) {
+            (libc::EPOLL_CTL_ADD, Some(interest)) => sockets.watch(set, number, fd, interest)?,
+            (libc::EPOLL_CTL_MOD, Some(interest)) => {
+                sockets.change_watch(set, number, fd, interest)?;
+            }
+            (libc::EPOLL_CTL_DEL, _) => sockets.unwatch(set, number, fd)?,
+            (libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD, None) => return Err(Errno::FAULT),
+            _ => return Err(Errno::INVALID),
+        }
+        // Another thread may wait for it already.
+        if !stack.sleepers.is_empty() {
+            stack.wake();
+        }
+        Ok(0)
+    })
+}
+
+/// The stack's set beside the kernel's.
+fn set_of(stack: &mut Stack, set: c_int) -> Result<Number, Errno> {
+    match descriptors::find(set) {
+        Entry::Set(number) => Ok(number),
+        Entry::Kernel => {
+            // SAFETY: the command takes no argument.
+            returned(unsafe { originals::fcntl(set, libc::F_GETFD, 0) })?;
+            let number = stack.sockets.add_set();
+            descriptors::set(set, Entry::Set(number));
+            Ok(number)
+        }
+        _ => Err(Errno::INVALID),
+    }
+}
+
+/// # Safety
+/// As epoll_wait(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_wait(
+    set: c_int,
+    events: *mut epoll_event,
+    count: c_int,
+    timeout_ms: c_int,
+) -> c_int {
+    let Entry::Set(number) = descriptors::find(set) else {
+        // SAFETY: the caller's promise.
+        return unsafe { originals::epoll_wait(set, events, count, timeout_ms) };
+    };
+    // SAFETY: the caller's promise.
+    let events = unsafe { places(events, usize::try_from(count).unwrap_or(0)) };
+    done(wait(set, number, events, milliseconds(timeout_ms), None))
+}
+
+/// # Safety
+/// As epoll_pwait(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_pwait(
+    set: c_int,
+    events: *mut epoll_event,
+    count: c_int,
+    timeout_ms: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    let Entry::Set(number) = descriptors::find(set) else {
+        // SAFETY: the caller's promise.
+        return unsafe { originals::epoll_pwait(set, events, count, timeout_ms, mask) };
+    };
+    // SAFETY: the caller's promise.
+    let events = unsafe { places(events, usize::try_from(count).unwrap_or(0)) };
+    // SAFETY: the caller's promise.
+    let mask = unsafe { mask.as_ref() };
+    done(wait(set, number, events, milliseconds(timeout_ms), mask))
+}
+
+/// # Safety
+/// As epoll_pwait2(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_pwait2(
+    set: c_int,
+    events: *mut epoll_event,
+    count: c_int,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    let Entry::Set(number) = descriptors::find(set) else {
+        // SAFETY: the caller's promise.
+        return unsafe { originals::epoll_pwait2(set, events, count, timeout, mask) };
+    };
+    // SAFETY: the caller's promise.
+    let events = unsafe { places(events, usize::try_from(count).unwrap_or(0)) };
+    // SAFETY: the caller's promise.
+    let timeout = unsafe { timeout.as_ref() };
+    // SAFETY: as above.
+    let mask = unsafe { mask.as_ref() };
+    done(wait(set, number, events, timeout.map(duration), mask))
+}
+
+/// A timeout of poll(2) and epoll(7); `None` is for ever.
+pub(super) fn milliseconds(timeout_ms: c_int) -> Option<Duration> {
+    let timeout_ms = u64::try_from(timeout_ms).ok()?;
+    Some(Duration::from_millis(timeout_ms))
+}
+
+pub(super) fn duration(time: &timespec) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+thread_local! {
+    /// Memory for the stack's events, and when this thread asked the kernel last.
+    static FOUND: RefCell<(Vec<Event>, Option<Instant>)> = const { RefCell::new((Vec::new(), None)) };
+}
+
+fn wait(
+    set: c_int,
+    number: Number,
+    events: &mut [epoll_event],
+    timeout: Option<Duration>,
+    mask: Option<&sigset_t>,
+) -> Result<c_int, Errno> {
+    if events.is_empty() {
+        return Err(Errno::INVALID);
+    }
+    let began = now();
+    let (mut found, mut asked_at) = FOUND.take();
+    let mut kernel = vec![pollfd {
+        fd: set,
+        events: libc::POLLIN,
+        revents: 0,
+    }];
+    let wait = Wait {
+        deadline: timeout.map(|timeout| began + timeout),
+        mask,
+        kernel: &mut kernel,
+    };
+    let result = waiting::until(wait, |stack, _, kernel| {
+        found.clear();
+        stack.sockets.collect(number, events.len(), &mut found);
+        for (place, event) in events.iter_mut().zip(&found) {
+            place.events = event.events.0;
+            place.u64 = event.data;
+        }
+        // Where the stack always has events the kernel's are not to wait for ever.
+        let at = stack.worked_at;
+        let is_due = asked_at.is_none_or(|asked| at.since(asked) >= ASK_INTERVAL);
+        let rest = events.get_mut(found.len()..).unwrap_or_default();
+        let of_kernel = match kernel {
+            Kernel::Ready(1..) => collect_kernel(set, rest),
+            Kernel::Unknown if is_due && !found.is_empty() => {
+                asked_at = Some(at);
+                collect_kernel(set, rest)
+            }
+            _ => Ok(0),
+        };
+        let of_stack = c_int::try_from(found.len()).unwrap_or(0);
+        match of_kernel {
+            Err(errno) if of_stack == 0 => Some(Err(errno)),
+            of_kernel => {
+                let count = of_stack + of_kernel.unwrap_or(0);
+                (count > 0).then_some(Ok(count))
+            }
+        }
+    });
+    FOUND.set((found, asked_at));
+    result?.unwrap_or(Ok(0))
+}
+
+/// The kernel's events, without a wait.
+fn collect_kernel(set: c_int, into: &mut [epoll_event]) -> Result<c_int, Errno> {
+    if into.is_empty() {
+        return Ok(0);
+    }
+    let count = c_int::try_from(into.len()).unwrap_or(c_int::MAX);
+    // SAFETY: the pointer is to room for so many events.
+    returned(unsafe { originals::epoll_wait(set, into.as_mut_ptr(), count, 0) })
+}
+
+/// How often the kernel is asked while the stack has events.
+const ASK_INTERVAL: Duration = Duration::from_micros(100);

@@ -1,0 +1,127 @@
+//! Which descriptors are ours: a table by number, read without a lock, for each call of the program asks it.
+
+use core::ffi::c_int;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use mill_sockets::slab::Number;
+
+/// What a descriptor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// The kernel's alone, or not looked at yet.
+    Kernel,
+    /// A connection of the stack; the descriptor only keeps its number.
+    Stream(Number),
+    /// A listener of kernel and stack.
+    Listener(Number),
+    /// An epoll set of the kernel, and one of the stack beside it.
+    Set(Number),
+    /// A connection of the parent's stack, which is not this process's.
+    Lost,
+    /// Of this library: programs that close all they know do not close it.
+    Private,
+}
+
+const CHUNK: usize = 4096;
+
+type Chunk = [AtomicU64; CHUNK];
+
+/// Numbers below `CHUNK * CHUNKS`, the largest `RLIMIT_NOFILE` there usually is (`fs.nr_open`).
+const CHUNKS: usize = 256;
+
+static TABLE: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(null_mut()) }; CHUNKS];
+
+#[inline]
+fn place(descriptor: c_int) -> Option<&'static AtomicU64> {
+    let number = usize::try_from(descriptor).ok()?;
+    let chunk = TABLE.get(number / CHUNK)?.load(Ordering::Acquire);
+    // SAFETY: null, or a chunk that was leaked for good.
+    let chunk = unsafe { chunk.as_ref() }?;
+    chunk.get(number % CHUNK)
+}
+
+/// What a descriptor is: one load.
+#[inline]
+pub(crate) fn find(descriptor: c_int) -> Entry {
+    place(descriptor).map_or(Entry::Kernel, |place| {
+        Entry::from_bits(place.load(Ordering::Acquire))
+    })
+}
+
+/// Notes what a descriptor is. False if its number is larger than the table.
+pub(crate) fn set(descriptor: c_int, entry: Entry) -> bool {
+    if let Some(place) = place(descriptor) {
+        place.store(entry.to_bits(), Ordering::Release);
+        return true;
+    }
+    if entry == Entry::Kernel {
+        return true;
+    }
+    let Some(slot) = usize::try_from(descriptor)
+        .ok()
+        .and_then(|number| TABLE.get(number / CHUNK))
+    else {
+        return false;
+    };
+    let chunk: Box<Chunk> = Box::new([const { AtomicU64::new(0) }; CHUNK]);
+    let chunk = Box::into_raw(chunk);
+    let placed = slot.compare_exchange(null_mut(), chunk, Ordering::AcqRel, Ordering::Acquire);
+    if placed.is_err() {
+        // SAFETY: another thread was first, so this one has no user.
+        drop(unsafe { Box::from_raw(chunk) });
+    }
+    match place(descriptor) {
+        Some(place) => {
+            place.store(entry.to_bits(), Ordering::Release);
+            true
+        }
+        None => false,
+    }
+}
+
+/// All descriptors that are not the kernel's alone.
+pub(crate) fn all() -> impl Iterator<Item = (c_int, Entry)> {
+    let chunks = TABLE.iter().enumerate().filter_map(|(index, chunk)| {
+        // SAFETY: null, or a chunk that was leaked for good.
+        let chunk = unsafe { chunk.load(Ordering::Acquire).as_ref() };
+        Some((index, chunk?))
+    });
+    chunks.flat_map(|(index, chunk)| {
+        let entries = chunk.iter().enumerate();
+        entries.filter_map(move |(offset, place)| {
+            let entry = Entry::from_bits(place.load(Ordering::Acquire));
+            let number = c_int::try_from(index * CHUNK + offset).ok()?;
+            (entry != Entry::Kernel).then_some((number, entry))
+        })
+    })
+}
+
+/// Three bits of kind above the number's 61.
+impl Entry {
+    const SHIFT: u32 = Number::BITS;
+
+    const fn to_bits(self) -> u64 {
+        let (kind, number) = match self {
+            Self::Kernel => (0, 0),
+            Self::Stream(number) => (1, number.to_bits()),
+            Self::Listener(number) => (2, number.to_bits()),
+            Self::Set(number) => (3, number.to_bits()),
+            Self::Lost => (4, 0),
+            Self::Private => (5, 0),
+        };
+        kind << Self::SHIFT | number
+    }
+
+    #[inline]
+    const fn from_bits(bits: u64) -> Self {
+        let number = Number::from_bits(bits & ((1 << Self::SHIFT) - 1));
+        match bits >> Self::SHIFT {
+            1 => Self::Stream(number),
+            2 => Self::Listener(number),
+            3 => Self::Set(number),
+            4 => Self::Lost,
+            5 => Self::Private,
+            _ => Self::Kernel,
+        }
+    }
+}

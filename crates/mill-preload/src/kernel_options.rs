@@ -1,0 +1,122 @@
+//! Options that a socket of the kernel has: a program sets them before its socket is the stack's.
+
+use crate::originals;
+use core::ffi::c_int;
+use libc::{IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
+use mill_sockets::socket::Options;
+
+/// Which limits of buffers were set by the program (`SO_BUF_LOCK`, Linux 5.14).
+const SO_BUF_LOCK: c_int = 72;
+const SEND_LOCKED: i32 = 1;
+const RECEIVE_LOCKED: i32 = 2;
+
+/// Where `struct tcp_info` of a listener has its backlog (`tcpi_sacked`).
+const BACKLOG_AT: usize = 28;
+
+/// The options of a socket that connects.
+pub(crate) fn of_stream(descriptor: c_int) -> Options {
+    let mut options = Options {
+        waits: waits(descriptor),
+        is_ipv6: number(descriptor, SOL_SOCKET, libc::SO_DOMAIN) == Some(libc::AF_INET6),
+        ..Options::default()
+    };
+    for (level, name) in COPIED {
+        copy(descriptor, *level, *name, &mut options);
+    }
+    if number(descriptor, SOL_SOCKET, libc::SO_KEEPALIVE) == Some(1) {
+        for name in [libc::TCP_KEEPIDLE, libc::TCP_KEEPINTVL, libc::TCP_KEEPCNT] {
+            copy(descriptor, IPPROTO_TCP, name, &mut options);
+        }
+        copy(descriptor, SOL_SOCKET, libc::SO_KEEPALIVE, &mut options);
+    }
+    let locked = number(descriptor, SOL_SOCKET, SO_BUF_LOCK).unwrap_or(0);
+    if locked & SEND_LOCKED != 0 {
+        // What the kernel tells is doubled already.
+        let bytes = number(descriptor, SOL_SOCKET, libc::SO_SNDBUF).unwrap_or(0);
+        let _ = options.set(SOL_SOCKET, libc::SO_SNDBUF, &(bytes / 2).to_ne_bytes());
+    }
+    if locked & RECEIVE_LOCKED != 0 {
+        let bytes = number(descriptor, SOL_SOCKET, libc::SO_RCVBUF).unwrap_or(0);
+        let _ = options.set(SOL_SOCKET, libc::SO_RCVBUF, &(bytes / 2).to_ne_bytes());
+    }
+    options
+}
+
+/// The options of a listener, and of the connections that it accepts.
+pub(crate) fn of_listener(descriptor: c_int) -> Options {
+    let mut options = of_stream(descriptor);
+    for (level, name) in [
+        (SOL_SOCKET, libc::SO_REUSEPORT),
+        (IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
+        (IPPROTO_TCP, libc::TCP_FASTOPEN),
+    ] {
+        copy(descriptor, level, name, &mut options);
+    }
+    let is_v6_only = number(descriptor, IPPROTO_IPV6, libc::IPV6_V6ONLY) == Some(1);
+    options.listen.dual_stack = options.is_ipv6 && !is_v6_only;
+    let info = value(descriptor, IPPROTO_TCP, libc::TCP_INFO);
+    let backlog = info.get(BACKLOG_AT..).and_then(<[u8]>::first_chunk);
+    if let Some(backlog) = backlog {
+        options.listen.backlog = u32::from_ne_bytes(*backlog);
+    }
+    options
+}
+
+/// The options that are the same number there and here.
+const COPIED: &[(c_int, c_int)] = &[
+    (SOL_SOCKET, libc::SO_LINGER),
+    (SOL_SOCKET, libc::SO_RCVTIMEO),
+    (SOL_SOCKET, libc::SO_SNDTIMEO),
+    (SOL_SOCKET, libc::SO_RCVLOWAT),
+    (IPPROTO_TCP, libc::TCP_NODELAY),
+    (IPPROTO_TCP, libc::TCP_CORK),
+    (IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+];
+
+fn copy(descriptor: c_int, level: c_int, name: c_int, options: &mut Options) {
+    let value = value(descriptor, level, name);
+    if value.iter().any(|byte| *byte != 0) {
+        // A value that the kernel has taken is in range.
+        let _ = options.set(level, name, &value);
+    }
+}
+
+fn waits(descriptor: c_int) -> bool {
+    // SAFETY: the command takes no argument.
+    let flags = unsafe { originals::fcntl(descriptor, libc::F_GETFL, 0) };
+    flags & libc::O_NONBLOCK == 0
+}
+
+/// A number among the options.
+pub(crate) fn number(descriptor: c_int, level: c_int, name: c_int) -> Option<i32> {
+    let mut value = 0_i32;
+    let mut len = libc::socklen_t::try_from(size_of::<i32>()).ok()?;
+    // SAFETY: the pointers are to locals, of the stated size.
+    let result = unsafe {
+        originals::getsockopt(
+            descriptor,
+            level,
+            name,
+            (&raw mut value).cast(),
+            &raw mut len,
+        )
+    };
+    (result == 0).then_some(value)
+}
+
+fn value(descriptor: c_int, level: c_int, name: c_int) -> Vec<u8> {
+    let mut bytes = [0_u8; 256];
+    let mut len = 256;
+    // SAFETY: the pointers are to locals, of the stated size.
+    let result = unsafe {
+        originals::getsockopt(
+            descriptor,
+            level,
+            name,
+            bytes.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    let len = if result == 0 { len as usize } else { 0 };
+    bytes.get(..len).unwrap_or_default().to_vec()
+}

@@ -1,0 +1,59 @@
+//! `libmillstream.so`: the C library's socket functions over our own stack, for programs that are not changed
+//! (LD_PRELOAD, as `millstream run` sets it).
+//!
+//! A call walks so:
+//!
+//! ```text
+//! calls/*.rs          the function that the program calls; the descriptor's entry decides
+//! descriptors.rs      one load: not ours (nearly always) …
+//! originals.rs        … then the C library's own function
+//! stack.rs            ours: the process's stack behind its lock; made at the first accept, connect or poll
+//! (mill-sockets)      what the call means
+//! waiting.rs          where it would block: turns, spins, or sleeps in the kernel with everything that can end the wait
+//! ```
+//!
+//! What a program binds is bound and listens in the kernel as without us: it is a declaration. The process that first polls
+//! it or accepts there listens on its own stack as well (`listening.rs`), so masters that fork (nginx) have none. Each
+//! stack socket has a descriptor of the kernel, a duplicate of one unconnected socket, so that numbers, limits and
+//! fstat(2) stay true.
+//!
+//! Threads of a process share its stack, one at a time. While none of them is in a call, `turner.rs` turns it. A child
+//! after fork(2) forgets the stack of its parent, and makes one when it needs one.
+//!
+//! `unsafe` is for C's pointers and for the functions behind ours; it decides nothing.
+
+/// The C library's functions behind ours.
+mod originals;
+
+/// Which descriptors are ours.
+mod descriptors;
+
+/// Values at the caller's pointers.
+mod memory;
+
+/// Socket addresses as C has them.
+mod address;
+
+/// The stack of this process.
+mod stack;
+
+/// Listening where the kernel listens.
+mod listening;
+
+/// Options that a socket of the kernel has.
+mod kernel_options;
+
+/// Calls that wait.
+mod waiting;
+
+/// Turns of the stack while its program computes.
+mod turner;
+
+/// The beginning and the end of the process, and fork(2).
+mod process;
+
+/// What is said on standard error.
+mod say;
+
+/// The functions that programs call.
+mod calls;

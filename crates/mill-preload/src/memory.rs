@@ -1,0 +1,98 @@
+//! Values at the caller's pointers: the one place that knows what C's callers promise of them.
+
+use core::ffi::{c_int, c_void};
+use mill_sockets::errno::Errno;
+
+/// `len` bytes of the caller, none if the pointer is null.
+///
+/// # Safety
+/// The bytes may be read, and nothing writes them meanwhile.
+pub(crate) unsafe fn input<'a>(bytes: *const c_void, len: usize) -> &'a [u8] {
+    if bytes.is_null() || len == 0 {
+        return &[];
+    }
+    // SAFETY: not null; the rest is the caller's promise, and bytes have no alignment.
+    unsafe { core::slice::from_raw_parts(bytes.cast::<u8>(), len) }
+}
+
+/// Room of the caller for `len` bytes, none if the pointer is null.
+///
+/// # Safety
+/// The bytes may be written, and nothing else reads them meanwhile.
+pub(crate) unsafe fn output<'a>(bytes: *mut c_void, len: usize) -> &'a mut [u8] {
+    if bytes.is_null() || len == 0 {
+        return &mut [];
+    }
+    // SAFETY: not null; the rest is the caller's promise, and bytes have no alignment.
+    unsafe { core::slice::from_raw_parts_mut(bytes.cast::<u8>(), len) }
+}
+
+/// `count` values of the caller, none if the pointer is null.
+///
+/// # Safety
+/// They are initialised and aligned, may be written, and nothing else reads them meanwhile.
+pub(crate) unsafe fn places<'a, T>(values: *mut T, count: usize) -> &'a mut [T] {
+    if values.is_null() || count == 0 {
+        return &mut [];
+    }
+    // SAFETY: not null; the rest is the caller's promise.
+    unsafe { core::slice::from_raw_parts_mut(values, count) }
+}
+
+/// `count` values of the caller that are only read.
+///
+/// # Safety
+/// They are initialised and aligned, and nothing writes them meanwhile.
+pub(crate) unsafe fn values<'a, T>(values: *const T, count: usize) -> &'a [T] {
+    if values.is_null() || count == 0 {
+        return &[];
+    }
+    // SAFETY: not null; the rest is the caller's promise.
+    unsafe { core::slice::from_raw_parts(values, count) }
+}
+
+/// A result as C has it: -1 and errno.
+pub(crate) fn done(result: Result<c_int, Errno>) -> c_int {
+    result.unwrap_or_else(|errno| {
+        set_errno(errno.0);
+        -1
+    })
+}
+
+/// The same for a number of bytes.
+pub(crate) fn transferred(result: Result<usize, Errno>) -> isize {
+    match result {
+        Ok(count) => isize::try_from(count).unwrap_or(isize::MAX),
+        Err(errno) => {
+            set_errno(errno.0);
+            -1
+        }
+    }
+}
+
+/// What a function of the C library returned, as a result.
+pub(crate) fn returned(result: c_int) -> Result<c_int, Errno> {
+    if result == -1 {
+        return Err(errno());
+    }
+    Ok(result)
+}
+
+/// The same for a number of bytes.
+pub(crate) fn returned_bytes(result: isize) -> Result<usize, Errno> {
+    usize::try_from(result).map_err(|_| errno())
+}
+
+pub(crate) fn errno() -> Errno {
+    // SAFETY: the function has no conditions.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: it points to an int of this thread.
+    Errno(unsafe { place.read() })
+}
+
+pub(crate) fn set_errno(number: c_int) {
+    // SAFETY: the function has no conditions.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: it points to an int of this thread.
+    unsafe { place.write(number) };
+}

@@ -1,0 +1,132 @@
+//! The C library's functions behind ours, or those of another library that was preloaded.
+//!
+//! All are looked up when the library is loaded: a lookup after fork(2) may find the dynamic linker's lock taken for ever.
+
+use core::ffi::{CStr, c_int, c_uint, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use libc::{
+    epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, sigset_t, size_t, sockaddr,
+    socklen_t, ssize_t, timespec, timeval,
+};
+
+/// One function.
+struct Original {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Original {
+    const fn new(name: &'static CStr) -> Self {
+        Self {
+            name,
+            address: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    fn resolve(&self) -> *mut c_void {
+        // SAFETY: the name is NUL-terminated; RTLD_NEXT asks the libraries behind this one.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        let found = if found.is_null() {
+            missing as *mut c_void
+        } else {
+            found
+        };
+        self.address.store(found, Ordering::Relaxed);
+        found
+    }
+
+    #[inline]
+    fn address(&self) -> *mut c_void {
+        let found = self.address.load(Ordering::Relaxed);
+        if found.is_null() {
+            // Another library's constructor runs before ours.
+            self.resolve()
+        } else {
+            found
+        }
+    }
+}
+
+/// What an older C library lacks.
+extern "C" fn missing() -> c_int {
+    crate::memory::set_errno(libc::ENOSYS);
+    -1
+}
+
+macro_rules! originals {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        #[expect(non_upper_case_globals, reason = "a static is named as its function")]
+        mod table {
+            use super::Original;
+
+            $(pub(super) static $name: Original =
+                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => Original::new(name),
+                    Err(_) => panic!("a name has one NUL, at its end"),
+                };)*
+
+            pub(super) const ALL: &[&Original] = &[$(&$name),*];
+        }
+
+        $(
+            /// # Safety
+            /// As the function of the C library.
+            #[inline]
+            pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
+                let address = table::$name.address();
+                // SAFETY: what has this name has this signature; a missing one ignores its arguments.
+                let call = unsafe {
+                    core::mem::transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(address)
+                };
+                // SAFETY: the caller's promise.
+                unsafe { call($($argument),*) }
+            }
+        )*
+    };
+}
+
+originals! {
+    fn accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
+    fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;
+    fn shutdown(fd: c_int, how: c_int) -> c_int;
+    fn getsockname(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    fn getpeername(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int;
+    fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
+    fn read(fd: c_int, into: *mut c_void, len: size_t) -> ssize_t;
+    fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t;
+    fn recv(fd: c_int, into: *mut c_void, len: size_t, flags: c_int) -> ssize_t;
+    fn recvfrom(fd: c_int, into: *mut c_void, len: size_t, flags: c_int, address: *mut sockaddr, address_len: *mut socklen_t) -> ssize_t;
+    fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t;
+    fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
+    fn write(fd: c_int, bytes: *const c_void, len: size_t) -> ssize_t;
+    fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t;
+    fn send(fd: c_int, bytes: *const c_void, len: size_t, flags: c_int) -> ssize_t;
+    fn sendto(fd: c_int, bytes: *const c_void, len: size_t, flags: c_int, address: *const sockaddr, address_len: socklen_t) -> ssize_t;
+    fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
+    fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int;
+    fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t;
+    fn pread(fd: c_int, into: *mut c_void, len: size_t, offset: off_t) -> ssize_t;
+    fn close(fd: c_int) -> c_int;
+    fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
+    fn dup(fd: c_int) -> c_int;
+    fn dup2(fd: c_int, to: c_int) -> c_int;
+    fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int;
+    fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
+    fn ioctl(fd: c_int, request: libc::c_ulong, argument: usize) -> c_int;
+    fn poll(descriptors: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int;
+    fn ppoll(descriptors: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+    fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int;
+    fn pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+    fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int;
+    fn epoll_wait(set: c_int, events: *mut epoll_event, count: c_int, timeout_ms: c_int) -> c_int;
+    fn epoll_pwait(set: c_int, events: *mut epoll_event, count: c_int, timeout_ms: c_int, mask: *const sigset_t) -> c_int;
+    fn epoll_pwait2(set: c_int, events: *mut epoll_event, count: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+}
+
+/// Looks all of them up.
+pub(crate) fn resolve_all() {
+    for original in table::ALL {
+        original.resolve();
+    }
+}

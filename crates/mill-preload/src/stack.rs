@@ -1,0 +1,290 @@
+//! The stack of this process, behind its lock.
+
+use crate::descriptors::{self, Entry};
+use crate::say::say;
+use crate::{originals, turner};
+use core::cell::Cell;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use mill_device::AnyLink;
+use mill_device::attach::Trouble;
+use mill_keeper::request;
+use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
+use mill_sockets::sockets::Sockets;
+use mill_stack::polling::Polling;
+use mill_sys::clock;
+use mill_sys::epoll::{Epoll, Interest, Watcher};
+use mill_tcp::time::Instant;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The process's stack, and what waits for it.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    pub(crate) sockets: Sockets<AnyLink>,
+    /// Readable while the link has something.
+    pub(crate) sources: Epoll,
+    pub(crate) polling: Polling,
+    /// When frames came last.
+    pub(crate) worked_at: Instant,
+    /// Doorbells of threads that sleep.
+    pub(crate) sleepers: Vec<c_int>,
+    /// What the descriptors of streams are duplicates of: a socket that does nothing.
+    placeholder: OwnedFd,
+}
+
+static STACK: Mutex<Option<Stack>> = Mutex::new(None);
+
+/// Whether there is one.
+static STATUS: AtomicU8 = AtomicU8::new(OFF);
+const OFF: u8 = 0;
+const WANTED: u8 = 1;
+const MADE: u8 = 2;
+const FAILED: u8 = 3;
+
+/// The socket to the keeper.
+static KEEPER: AtomicI32 = AtomicI32::new(-1);
+
+/// Turns that calls of the program have made, for the thread that turns it otherwise (turner.rs).
+pub(crate) static TURNS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// This thread is inside the library: what it opens and closes is the library's own.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The process may have a stack from the keeper at this descriptor.
+pub(crate) fn offer(keeper: c_int) {
+    KEEPER.store(keeper, Ordering::Relaxed);
+    descriptors::set(keeper, Entry::Private);
+    STATUS.store(WANTED, Ordering::Release);
+}
+
+pub(crate) fn is_inside() -> bool {
+    INSIDE.with(Cell::get)
+}
+
+/// The stack's lock, held.
+pub(crate) struct Guard {
+    guard: MutexGuard<'static, Option<Stack>>,
+}
+
+impl Guard {
+    pub(crate) fn stack(&mut self) -> Option<&mut Stack> {
+        self.guard.as_mut()
+    }
+
+    /// Takes the stack away without ending it: it is the parent's.
+    pub(crate) fn forget(&mut self) {
+        core::mem::forget(self.guard.take());
+        if STATUS.load(Ordering::Acquire) != OFF {
+            STATUS.store(WANTED, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        INSIDE.with(|inside| inside.set(false));
+    }
+}
+
+pub(crate) fn lock() -> Guard {
+    let guard = STACK.lock().unwrap_or_else(PoisonError::into_inner);
+    INSIDE.with(|inside| inside.set(true));
+    Guard { guard }
+}
+
+/// The lock, unless another thread has it.
+pub(crate) fn try_lock() -> Option<Guard> {
+    let guard = STACK.try_lock().ok()?;
+    INSIDE.with(|inside| inside.set(true));
+    Some(Guard { guard })
+}
+
+/// Works on the stack, if there is one.
+pub(crate) fn with<R>(work: impl FnOnce(&mut Stack) -> R) -> Option<R> {
+    lock().stack().map(work)
+}
+
+/// Works on a socket of the stack.
+pub(crate) fn on<R>(work: impl FnOnce(&mut Stack) -> Result<R, Errno>) -> Result<R, Errno> {
+    with(work).unwrap_or(Err(Errno::BAD_DESCRIPTOR))
+}
+
+pub(crate) fn is_made() -> bool {
+    STATUS.load(Ordering::Acquire) == MADE
+}
+
+/// Whether there is a stack; makes it if there is none yet and the process may have one.
+pub(crate) fn ensure() -> bool {
+    match STATUS.load(Ordering::Acquire) {
+        MADE => true,
+        WANTED if !is_inside() => make(),
+        _ => false,
+    }
+}
+
+fn make() -> bool {
+    let mut guard = lock();
+    if STATUS.load(Ordering::Acquire) != WANTED {
+        return is_made();
+    }
+    let before = open_descriptors();
+    let made = Stack::new();
+    let own = open_descriptors();
+    for descriptor in own.iter().filter(|number| !before.contains(number)) {
+        descriptors::set(*descriptor, Entry::Private);
+    }
+    match made {
+        Ok(stack) => {
+            *guard.guard = Some(stack);
+            STATUS.store(MADE, Ordering::Release);
+            turner::start();
+            true
+        }
+        Err(why) => {
+            STATUS.store(FAILED, Ordering::Release);
+            say(&format!(
+                "process {} stays on the kernel's network stack: {why}",
+                std::process::id()
+            ));
+            false
+        }
+    }
+}
+
+/// The descriptors that are open now.
+fn open_descriptors() -> Vec<c_int> {
+    let entries = std::fs::read_dir("/proc/self/fd");
+    let entries = entries.into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut numbers: Vec<c_int> = numbers.collect();
+    // The folder's own descriptor was among them.
+    // SAFETY: the command takes no argument.
+    numbers.retain(|number| unsafe { originals::fcntl(*number, libc::F_GETFD, 0) } != -1);
+    numbers
+}
+
+impl Stack {
+    fn new() -> Result<Self, String> {
+        let keeper = KEEPER.load(Ordering::Relaxed);
+        // SAFETY: the descriptor is open: programs cannot close it, and this library does not.
+        let keeper = unsafe { BorrowedFd::borrow_raw(keeper) };
+        let attachment = request::attach(keeper)?;
+        let failed = |call: &str, error: io::Error| format!("{call}: {error}");
+        let worker = attachment
+            .worker(0)
+            .map_err(|error| failed("dup()", error))?;
+        // Before the link is made: closing a descriptor of a file releases its locks (mill-sys lock.rs).
+        drop(attachment);
+        let polling = worker.specification().polling;
+        let linked = worker.link(on_trouble);
+        let (mut link, config) = linked.map_err(|error| failed("the link can't be made", error))?;
+        let sources = watch(&mut link).map_err(|error| failed("epoll_create1()", error))?;
+        let placeholder = placeholder().map_err(|error| failed("socket()", error))?;
+        let now = now();
+        Ok(Self {
+            sockets: Sockets::new(config, link, now),
+            sources,
+            polling,
+            worked_at: now,
+            sleepers: Vec::new(),
+            placeholder,
+        })
+    }
+
+    /// One turn. Threads that sleep look again when frames came.
+    pub(crate) fn turn(&mut self, now: Instant) {
+        // Changed with the lock held, so that no addition is lost; turner.rs only looks.
+        TURNS.store(
+            TURNS.load(Ordering::Relaxed).wrapping_add(1),
+            Ordering::Relaxed,
+        );
+        if self.sockets.turn(now) {
+            self.worked_at = now;
+        }
+        if self.sockets.take_woken().count() > 0 || self.worked_at == now {
+            self.wake();
+        }
+    }
+
+    /// Ends the sleep of all threads.
+    pub(crate) fn wake(&mut self) {
+        for doorbell in &self.sleepers {
+            let one = 1_u64.to_ne_bytes();
+            // SAFETY: the bytes live through the call; an eventfd takes eight.
+            unsafe { originals::write(*doorbell, one.as_ptr().cast(), one.len()) };
+        }
+    }
+
+    /// A descriptor for a socket of the stack.
+    pub(crate) fn descriptor(
+        &mut self,
+        number: Number,
+        is_close_on_exec: bool,
+    ) -> Result<c_int, Errno> {
+        let command = match is_close_on_exec {
+            true => libc::F_DUPFD_CLOEXEC,
+            false => libc::F_DUPFD,
+        };
+        // SAFETY: the placeholder is open, and the command takes a number.
+        let descriptor = unsafe { originals::fcntl(self.placeholder.as_raw_fd(), command, 0) };
+        let descriptor = crate::memory::returned(descriptor)?;
+        if !descriptors::set(descriptor, Entry::Stream(number)) {
+            // SAFETY: it was just made, and nothing else knows it.
+            unsafe { originals::close(descriptor) };
+            return Err(Errno::NO_DESCRIPTOR);
+        }
+        Ok(descriptor)
+    }
+}
+
+/// All that can end a wait for the link.
+fn watch(link: &mut AnyLink) -> io::Result<Epoll> {
+    let sources = Epoll::new()?;
+    let readable = Interest {
+        readable: true,
+        writable: false,
+        edge: false,
+        exclusive: false,
+    };
+    // A link that owns its device only at times watches the descriptor itself.
+    if link.set_watcher(Watcher::new(&sources, 0)?).is_some() {
+        sources.add(link.as_fd(), readable, 0)?;
+    }
+    for queue in link.other_queues() {
+        sources.add(queue, readable, 0)?;
+    }
+    if let Some(control) = link.control_fd() {
+        sources.add(control, readable, 0)?;
+    }
+    Ok(sources)
+}
+
+fn placeholder() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: socket(2) takes no pointer.
+    let descriptor = unsafe { libc::socket(libc::AF_INET, kind, 0) };
+    if descriptor == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just returned it, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn on_trouble(trouble: Trouble) {
+    match trouble {
+        Trouble::DeviceGone => say("the interface was deleted: the stack has no network any more"),
+        Trouble::Capture(error) => say(&format!("frames can't be written down any more: {error}")),
+        Trouble::Problem(what) | Trouble::Notice(what) => say(&what),
+    }
+}
+
+/// The time, as the stack has it.
+pub(crate) fn now() -> Instant {
+    let now = clock::monotonic();
+    Instant::from_nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}

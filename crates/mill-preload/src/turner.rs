@@ -1,0 +1,65 @@
+//! Turns of the stack while its program computes: a thread that looks every few milliseconds whether anything else has
+//! turned it, so that peers get their acknowledgements and timers go off.
+
+use crate::stack::{TURNS, now, try_lock};
+use core::mem::MaybeUninit;
+use core::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+/// Starts the thread of this process.
+pub(crate) fn start() {
+    let before = block_signals();
+    let started = thread::Builder::new()
+        .name(String::from("millstream"))
+        .stack_size(STACK_BYTES)
+        .spawn(run);
+    if started.is_err() {
+        crate::say::say(
+            "the stack has no thread of its own: it is turned by calls of the program only",
+        );
+    }
+    // SAFETY: the set is the one that was there before.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut()) };
+}
+
+/// A thread inherits the mask: signals are the program's.
+fn block_signals() -> libc::sigset_t {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the pointer is to room for a set, which the function fills.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: the first set is filled, the second is room for one.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+    // SAFETY: the call has filled it: it cannot fail with these arguments.
+    unsafe { before.assume_init() }
+}
+
+fn run() {
+    let mut known = TURNS.load(Ordering::Relaxed);
+    loop {
+        thread::park_timeout(INTERVAL);
+        let turns = TURNS.load(Ordering::Relaxed);
+        if core::mem::replace(&mut known, turns) != turns {
+            continue;
+        }
+        let Some(mut guard) = try_lock() else {
+            continue;
+        };
+        // Threads that sleep are woken by frames and timers themselves.
+        if let Some(stack) = guard.stack()
+            && stack.sleepers.is_empty()
+        {
+            stack.turn(now());
+            known = TURNS.load(Ordering::Relaxed);
+        }
+    }
+}
+
+/// Shorter than the delay of a peer's acknowledgements, and than its patience with one that is missing (RFC 6298).
+const INTERVAL: Duration = Duration::from_millis(4);
+
+/// Between two turns of a process that ends.
+pub(crate) const PAUSE: Duration = Duration::from_micros(200);
+
+const STACK_BYTES: usize = 256 * 1024;

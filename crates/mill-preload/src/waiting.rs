@@ -1,0 +1,219 @@
+//! Calls that wait: turns, then spinning as `polling=` says, then sleep in the kernel.
+//!
+//! A signal ends a wait as it does in the kernel. From the moment a wait finds nothing, signals are blocked, and delivered only
+//! inside ppoll(2), which says so; so none is missed between a look and the sleep.
+
+use crate::memory::errno;
+use crate::originals;
+use crate::stack::{self, Stack, now};
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use libc::{pollfd, sigset_t, timespec};
+use mill_sockets::errno::Errno;
+use mill_stack::polling::Polling;
+use mill_sys::eventfd;
+use mill_tcp::time::{Duration, Instant};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// What ends a wait beside the stack.
+#[derive(Debug)]
+pub(crate) struct Wait<'a> {
+    pub(crate) deadline: Option<Instant>,
+    /// The signals that are blocked while it lasts; `None` for those that are now.
+    pub(crate) mask: Option<&'a sigset_t>,
+    /// Descriptors of the kernel; what they report is in them when an attempt is made.
+    pub(crate) kernel: &'a mut Vec<pollfd>,
+}
+
+/// What an attempt may know of the kernel's descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    /// They were not looked at.
+    Unknown,
+    /// So many have something to report.
+    Ready(c_int),
+}
+
+/// Tries until `attempt` gives something; `None` when the time is over. `EINTR` after a signal.
+pub(crate) fn until<R>(
+    wait: Wait<'_>,
+    mut attempt: impl FnMut(&mut Stack, &[pollfd], Kernel) -> Option<R>,
+) -> Result<Option<R>, Errno> {
+    let mut blocked = None;
+    let mut asked_at: Option<Instant> = None;
+    let mut kernel = Kernel::Unknown;
+    loop {
+        let began = now();
+        let mut guard = stack::lock();
+        let Some(stack) = guard.stack() else {
+            return Err(Errno::BAD_DESCRIPTOR);
+        };
+        stack.turn(began);
+        if let Some(result) = attempt(stack, wait.kernel, kernel) {
+            return Ok(Some(result));
+        }
+        let is_over = wait.deadline.is_some_and(|deadline| deadline <= began);
+        if is_over && kernel != Kernel::Unknown {
+            return Ok(None);
+        }
+        let pause = pause(stack, began);
+        let sources = stack.sources.as_fd().as_raw_fd();
+        let doorbell = matches!(pause, Pause::Sleep { .. })
+            .then(doorbell)
+            .flatten();
+        stack.sleepers.extend(doorbell);
+        drop(guard);
+        let blocked = blocked.get_or_insert_with(Blocked::all);
+        let mask = wait.mask.unwrap_or(&blocked.before);
+        let (until, is_woken) = match pause {
+            _ if is_over => (Some(began), false),
+            Pause::Spin => {
+                if asked_at.is_some_and(|asked| began.since(asked) < ASK_INTERVAL) {
+                    kernel = Kernel::Unknown;
+                    continue;
+                }
+                asked_at = Some(began);
+                (Some(began), false)
+            }
+            Pause::Sleep { until, is_woken } => (earlier(wait.deadline, until), is_woken),
+        };
+        let ends = doorbell.map(|doorbell| [sources, doorbell]);
+        let ends = ends.filter(|_| is_woken || doorbell.is_some());
+        let ends: &[c_int] = match &ends {
+            Some(ends) if is_woken => ends,
+            Some([_, doorbell]) => core::slice::from_ref(doorbell),
+            None => &[],
+        };
+        let polled = poll(wait.kernel, ends, until, began, mask);
+        if let Some(doorbell) = doorbell {
+            leave(doorbell);
+        }
+        kernel = Kernel::Ready(polled?);
+    }
+}
+
+/// What a thread does between two turns.
+#[derive(Clone, Copy, Debug)]
+enum Pause {
+    Spin,
+    Sleep {
+        until: Option<Instant>,
+        /// Whether frames end it.
+        is_woken: bool,
+    },
+}
+
+fn pause(stack: &Stack, now: Instant) -> Pause {
+    let next = stack.sockets.next_turn();
+    if next.is_some_and(|next| next <= now) {
+        return Pause::Spin;
+    }
+    let idle = now.since(stack.worked_at);
+    let sleep = |until: Option<Instant>, is_woken| Pause::Sleep { until, is_woken };
+    match stack.polling {
+        Polling::Spin => Pause::Spin,
+        Polling::Adaptive(spin) if idle < spin => Pause::Spin,
+        Polling::SleepSpin(_) if idle.is_zero() => Pause::Spin,
+        Polling::Interrupt | Polling::Adaptive(_) => sleep(next, true),
+        Polling::SleepSpin(pause) => sleep(earlier(next, Some(now + pause)), false),
+        Polling::Rate(hz) => {
+            let pause = Duration::from_secs(1) / hz.max(1);
+            sleep(earlier(next, Some(now + pause)), false)
+        }
+    }
+}
+
+fn earlier(first: Option<Instant>, second: Option<Instant>) -> Option<Instant> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(first.min(second)),
+        (first, second) => first.or(second),
+    }
+}
+
+/// Waits for the kernel's descriptors and for what ends the sleep; says how many of the former have something to report.
+fn poll(
+    kernel: &mut Vec<pollfd>,
+    ends: &[c_int],
+    until: Option<Instant>,
+    now: Instant,
+    mask: &sigset_t,
+) -> Result<c_int, Errno> {
+    let own = kernel.len();
+    kernel.extend(ends.iter().map(|end| pollfd {
+        fd: *end,
+        events: libc::POLLIN,
+        revents: 0,
+    }));
+    let timeout = until.map(|until| {
+        let left = until.since(now);
+        timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        }
+    });
+    let timeout = timeout
+        .as_ref()
+        .map_or(core::ptr::null(), core::ptr::from_ref);
+    let count = libc::nfds_t::try_from(kernel.len()).unwrap_or(0);
+    // SAFETY: the pointers are to a vector of that many, to a local or null, and to a mask that outlives the call.
+    let found = unsafe { originals::ppoll(kernel.as_mut_ptr(), count, timeout, mask) };
+    let failed = (found == -1).then(errno);
+    kernel.truncate(own);
+    if let Some(failed) = failed {
+        return Err(failed);
+    }
+    let ready = kernel.iter().filter(|one| one.revents != 0).count();
+    Ok(c_int::try_from(ready).unwrap_or(c_int::MAX))
+}
+
+/// All signals are blocked, until this value is dropped.
+struct Blocked {
+    before: sigset_t,
+}
+
+impl Blocked {
+    fn all() -> Self {
+        let mut all = MaybeUninit::<sigset_t>::uninit();
+        let mut before = MaybeUninit::<sigset_t>::uninit();
+        // SAFETY: the pointer is to room for a set, which the function fills.
+        unsafe { libc::sigfillset(all.as_mut_ptr()) };
+        // SAFETY: the first set is filled, the second is room for one.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+        // SAFETY: the call has filled it: it cannot fail with these arguments.
+        let before = unsafe { before.assume_init() };
+        Self { before }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that was there before.
+        unsafe {
+            libc::pthread_sigmask(
+                libc::SIG_SETMASK,
+                &raw const self.before,
+                core::ptr::null_mut(),
+            )
+        };
+    }
+}
+
+thread_local! {
+    /// What ends this thread's sleep.
+    static DOORBELL: Option<OwnedFd> = eventfd::create().ok();
+}
+
+fn doorbell() -> Option<c_int> {
+    DOORBELL.with(|doorbell| Some(doorbell.as_ref()?.as_fd().as_raw_fd()))
+}
+
+/// This thread sleeps no more.
+fn leave(doorbell: c_int) {
+    stack::with(|stack| stack.sleepers.retain(|other| *other != doorbell));
+    let mut count = [0_u8; 8];
+    // SAFETY: the pointer is to a local of that size; the descriptor does not block.
+    unsafe { originals::read(doorbell, count.as_mut_ptr().cast(), count.len()) };
+}
+
+/// How often a thread that spins asks the kernel.
+const ASK_INTERVAL: Duration = Duration::from_micros(20);

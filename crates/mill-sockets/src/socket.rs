@@ -1,0 +1,113 @@
+//! One socket: a stream or a listener of the host, and what its program has said of it.
+
+use crate::errno::Errno;
+use crate::slab::Number;
+use mill_stack::socket::{ListenOptions, ListenerId, SocketId};
+use mill_tcp::config::Keepalive;
+use mill_tcp::time::Duration;
+
+/// A socket of [`crate::sockets::Sockets`].
+pub type SocketNumber = Number;
+
+/// What a program sets before and after its socket is connected or listens. The listener's go to its streams.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the host has of its own.
+    pub listen: ListenOptions,
+    /// Calls wait (no `O_NONBLOCK`).
+    pub waits: bool,
+    /// The socket is one of IPv6: addresses of IPv4 are told as mapped ones.
+    pub is_ipv6: bool,
+    pub cork: bool,
+    /// Probes of an idle connection, once they are on (`TCP_KEEPIDLE` …).
+    pub keepalive: Keepalive,
+    /// `SO_LINGER`, in seconds.
+    pub linger: Option<u32>,
+    /// Bytes that may wait to be acknowledged (`SO_SNDBUF`).
+    pub send_buffer_bytes: u32,
+    /// Unsent bytes from which on it is not writable (`TCP_NOTSENT_LOWAT`).
+    pub not_sent_max: Option<u64>,
+    /// Bytes that make it readable (`SO_RCVLOWAT`).
+    pub readable_min: u32,
+    /// How long a call waits (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
+    pub receive_timeout: Option<Duration>,
+    pub send_timeout: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            listen: ListenOptions {
+                nodelay: false,
+                ..ListenOptions::default()
+            },
+            waits: true,
+            is_ipv6: false,
+            cork: false,
+            keepalive: Keepalive::default(),
+            linger: None,
+            send_buffer_bytes: SEND_BUFFER_BYTES,
+            not_sent_max: None,
+            readable_min: 1,
+            receive_timeout: None,
+            send_timeout: None,
+        }
+    }
+}
+
+/// Bytes: Linux's largest automatic send buffer (the last of `tcp_wmem`).
+pub const SEND_BUFFER_BYTES: u32 = 4 * 1024 * 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Listener(ListenerId),
+    Stream(SocketId),
+}
+
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) kind: Kind,
+    /// Descriptors that refer to it (dup(2)).
+    pub(crate) references: u32,
+    pub(crate) options: Options,
+    pub(crate) reads_no_more: bool,
+    pub(crate) writes_no_more: bool,
+    /// An error is told once.
+    pub(crate) was_error_told: bool,
+    /// connect(2) has said that the connection is there.
+    pub(crate) was_connected: bool,
+    /// What was written last waits for more (`MSG_MORE`).
+    pub(crate) is_held: bool,
+    /// The entries of epoll sets that watch it.
+    pub(crate) watches: Vec<Watch>,
+}
+
+/// An entry of an epoll set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Watch {
+    pub(crate) set: Number,
+    pub(crate) entry: Number,
+}
+
+impl Socket {
+    pub(crate) const fn new(kind: Kind, options: Options) -> Self {
+        Self {
+            kind,
+            references: 1,
+            options,
+            reads_no_more: false,
+            writes_no_more: false,
+            was_error_told: false,
+            was_connected: false,
+            is_held: false,
+            watches: Vec::new(),
+        }
+    }
+
+    pub(crate) const fn stream(&self) -> Result<SocketId, Errno> {
+        match self.kind {
+            Kind::Stream(id) => Ok(id),
+            Kind::Listener(_) => Err(Errno::NOT_CONNECTED),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! All sockets of a stack.
+
+use crate::epoll_set::{EpollSet, SetNumber};
+use crate::errno::Errno;
+use crate::slab::Slab;
+use crate::socket::{Kind, Socket, SocketNumber};
+use core::net::{IpAddr, SocketAddr};
+use core::ops::RangeInclusive;
+use mill_stack::config::{HostConfig, Neighboring};
+use mill_stack::host::Host;
+use mill_stack::link::{FlowSteering, Link, LinkChange, LinkMonitor, Service};
+use mill_stack::queue::ByteQueue;
+use mill_stack::socket::{ListenerId, Ready};
+use mill_tcp::time::Instant;
+
+/// A turn of the stack.
+mod turn;
+
+/// Listening, accepting, connecting.
+mod opening;
+
+/// Reading and writing.
+mod transfer;
+
+/// Shutting down and closing.
+pub mod closing;
+
+/// What is ready.
+mod readiness;
+
+/// Epoll sets.
+mod watching;
+
+/// Options.
+mod options;
+
+#[cfg(test)]
+mod tests;
+
+/// All that the sockets need of their link.
+pub trait SocketLink: Link + FlowSteering + LinkMonitor {}
+
+impl<L: Link + FlowSteering + LinkMonitor> SocketLink for L {}
+
+/// One host, its link, and the sockets and epoll sets that programs have on it.
+///
+/// [`Self::turn`] comes first whenever a caller may have waited; calls on sockets work on what the last turn brought, and
+/// what they write leaves with the next one.
+#[derive(Debug)]
+pub struct Sockets<L> {
+    host: Host<ByteQueue>,
+    link: L,
+    sockets: Slab<Socket>,
+    sets: Slab<EpollSet>,
+    /// Sets that got something to tell since [`Self::take_woken`].
+    woken: Vec<SetNumber>,
+    /// Which socket is which listener of the host.
+    listeners: Vec<(ListenerId, SocketNumber)>,
+    /// Where they listen, and where none does any more though connections may be left.
+    served: Vec<(ListenerId, Service)>,
+    closing: Vec<Service>,
+    looked_at: Instant,
+    /// The kernel has the stack's addresses too.
+    shares_addresses: bool,
+    /// The ports of outgoing connections, until the link has them.
+    ports: Option<RangeInclusive<u16>>,
+    burst_max: usize,
+    /// The last turn may have left frames, or its own do not fit into the link.
+    has_more: bool,
+    is_full: bool,
+    now: Instant,
+    ready: Vec<Ready>,
+    acceptable: Vec<ListenerId>,
+    changes: Vec<LinkChange>,
+    wanted: Vec<IpAddr>,
+}
+
+impl<L: SocketLink> Sockets<L> {
+    pub fn new(config: HostConfig, link: L, now: Instant) -> Self {
+        let ports = config.ephemeral_ports.clone();
+        let burst_max = (config.limits.burst_max as usize).max(1);
+        let shares_addresses = config.neighbors == Neighboring::Kernel;
+        let host = Host::new(config, link.properties(), now);
+        Self {
+            host,
+            link,
+            sockets: Slab::default(),
+            sets: Slab::default(),
+            woken: Vec::new(),
+            listeners: Vec::new(),
+            served: Vec::new(),
+            closing: Vec::new(),
+            looked_at: now,
+            shares_addresses,
+            ports: Some(ports),
+            burst_max,
+            has_more: false,
+            is_full: false,
+            now,
+            ready: Vec::new(),
+            acceptable: Vec::new(),
+            changes: Vec::new(),
+            wanted: Vec::new(),
+        }
+    }
+
+    /// The host, for its counters and connections.
+    pub const fn host(&self) -> &Host<ByteQueue> {
+        &self.host
+    }
+
+    pub const fn link(&self) -> &L {
+        &self.link
+    }
+
+    pub const fn link_mut(&mut self) -> &mut L {
+        &mut self.link
+    }
+
+    /// Whether connections to an address go through this stack.
+    pub fn reaches(&self, target: IpAddr) -> bool {
+        self.host.reaches(target.to_canonical())
+    }
+
+    /// Whether a listener at an address listens here.
+    pub fn has(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_unspecified() || self.host.is_own(address)
+    }
+
+    /// Whether the kernel listens at the same addresses.
+    pub const fn shares_addresses(&self) -> bool {
+        self.shares_addresses
+    }
+
+    /// Sockets that programs have.
+    pub fn count(&self) -> usize {
+        self.sockets.len()
+    }
+
+    fn socket(&self, number: SocketNumber) -> Result<&Socket, Errno> {
+        self.sockets.get(number).ok_or(Errno::BAD_DESCRIPTOR)
+    }
+
+    fn socket_mut(&mut self, number: SocketNumber) -> Result<&mut Socket, Errno> {
+        self.sockets.get_mut(number).ok_or(Errno::BAD_DESCRIPTOR)
+    }
+
+    /// The peer of a stream, as its program sees it.
+    pub fn peer(&self, number: SocketNumber) -> Result<SocketAddr, Errno> {
+        let socket = self.socket(number)?;
+        let peer = self.host.peer(socket.stream()?);
+        let peer = peer.ok_or(Errno::NOT_CONNECTED)?;
+        Ok(as_seen(peer, socket.options.is_ipv6))
+    }
+
+    /// The address of a socket's own end.
+    pub fn local(&self, number: SocketNumber) -> Result<SocketAddr, Errno> {
+        let socket = self.socket(number)?;
+        let local = match socket.kind {
+            Kind::Stream(id) => self.host.local(id),
+            Kind::Listener(id) => self.host.listener_address(id),
+        };
+        let local = local.ok_or(Errno::INVALID)?;
+        Ok(as_seen(local, socket.options.is_ipv6))
+    }
+}
+
+/// An address as sockets of IPv6 tell it (RFC 4291 2.5.5.2).
+fn as_seen(address: SocketAddr, is_ipv6: bool) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if is_ipv6 => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
+        _ => address,
+    }
+}

@@ -1,0 +1,134 @@
+//! Listening, accepting, connecting.
+
+use super::{SocketLink, Sockets};
+use crate::errno::Errno;
+use crate::socket::{Kind, Options, Socket, SocketNumber};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use mill_stack::flow::Flow;
+use mill_stack::link::Service;
+use mill_stack::socket::ListenerId;
+use mill_wire::protocol::Protocol;
+
+impl<L: SocketLink> Sockets<L> {
+    /// listen(2), at an address that is [`Self::has`]: new connections come here from now on.
+    pub fn listen(&mut self, address: SocketAddr, options: Options) -> Result<SocketNumber, Errno> {
+        let id = self.host.listen(address, &options.listen)?;
+        let is_dual = options.listen.dual_stack;
+        let number = self
+            .sockets
+            .insert(Socket::new(Kind::Listener(id), options));
+        self.listeners.push((id, number));
+        self.serve(id, is_dual);
+        Ok(number)
+    }
+
+    /// accept(2): a connection that waits, if there is one.
+    pub fn accept(&mut self, number: SocketNumber) -> Result<Option<SocketNumber>, Errno> {
+        let socket = self.socket(number)?;
+        let Kind::Listener(listener) = socket.kind else {
+            return Err(Errno::INVALID);
+        };
+        let token = self.sockets.next_number().to_bits();
+        let Some(id) = self.host.accept(listener, token) else {
+            return Ok(None);
+        };
+        let options = Options {
+            waits: true,
+            ..self.socket(number)?.options.clone()
+        };
+        let is_corked = options.cork;
+        let accepted = Socket {
+            was_connected: true,
+            ..Socket::new(Kind::Stream(id), options)
+        };
+        let accepted = self.sockets.insert(accepted);
+        if self.host.waiting(listener) == 0 {
+            // Programs that ask before they accept do not accept until there is none, after which the host tells of the next.
+            let none = self.host.accept(listener, token);
+            debug_assert!(none.is_none(), "none waits");
+        }
+        if is_corked {
+            self.host.set_cork(id, true);
+        }
+        Ok(Some(accepted))
+    }
+
+    /// connect(2): begins to open a connection; [`Self::connected`] says how it goes.
+    pub fn connect(
+        &mut self,
+        target: SocketAddr,
+        source: Option<SocketAddr>,
+        options: Options,
+    ) -> Result<SocketNumber, Errno> {
+        if let Some(ports) = self.ports.take() {
+            self.link.open_ports(ports);
+        }
+        let token = self.sockets.next_number().to_bits();
+        let remote = SocketAddr::new(target.ip().to_canonical(), target.port());
+        let link = &self.link;
+        // Where several links share a device, from a port whose replies come to this one.
+        let steer = |flow: &Flow| link.brings(remote, flow.local_port);
+        let listen = &options.listen;
+        let (nodelay, each, is_corked) = (listen.nodelay, listen.each, options.cork);
+        let id = self
+            .host
+            .connect_with(remote, source, nodelay, each, token, steer)?;
+        if is_corked {
+            self.host.set_cork(id, true);
+        }
+        Ok(self.sockets.insert(Socket::new(Kind::Stream(id), options)))
+    }
+
+    /// connect(2) once more: `None` while the handshake goes on. It succeeds once, then the socket is connected already.
+    pub fn connected(&mut self, number: SocketNumber) -> Result<Option<()>, Errno> {
+        let id = self.socket(number)?.stream()?;
+        if self.host.is_established(id) {
+            let socket = self.socket_mut(number)?;
+            return match core::mem::replace(&mut socket.was_connected, true) {
+                true => Err(Errno::IS_CONNECTED),
+                false => Ok(Some(())),
+            };
+        }
+        match self.take_error(number)? {
+            Some(error) => Err(error),
+            None if self.host.readable(id).error.is_some() => Err(Errno::CONNECTION_ABORTED),
+            None => Ok(None),
+        }
+    }
+
+    /// Has the link bring frames for a listener.
+    fn serve(&mut self, listener: ListenerId, is_dual: bool) {
+        let Some(address) = self.host.listener_address(listener) else {
+            return;
+        };
+        // IPv6's wildcard may cover IPv4's.
+        let of_ipv4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port());
+        let is_both = is_dual && address.is_ipv6() && address.ip().is_unspecified();
+        for address in [Some(address), is_both.then_some(of_ipv4)]
+            .into_iter()
+            .flatten()
+        {
+            let service = Service {
+                address,
+                protocol: Protocol::TCP,
+            };
+            self.served.push((listener, service));
+            self.closing.retain(|other| *other != service);
+            self.link.serve(service, true);
+        }
+    }
+
+    /// Has the link bring no new connections of a listener, unless other listeners share its port.
+    pub(super) fn stop_serving(&mut self, listener: ListenerId) {
+        let stopped: Vec<_> = self
+            .served
+            .extract_if(.., |(id, _)| *id == listener)
+            .collect();
+        for (_, service) in stopped {
+            if self.served.iter().all(|(_, other)| *other != service) {
+                self.link.serve(service, false);
+                self.closing.push(service);
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What is ready, by the rules of `tcp_poll` in Linux (net/ipv4/tcp.c).
+
+use super::{SocketLink, Sockets};
+use crate::readiness::Readiness;
+use crate::socket::{Kind, Socket, SocketNumber};
+use mill_stack::queue::SendQueue;
+use mill_stack::socket::SocketId;
+
+impl<L: SocketLink> Sockets<L> {
+    /// What poll(2) says of a socket, whether it is asked for or not.
+    pub fn readiness(&self, number: SocketNumber) -> Readiness {
+        match self.sockets.get(number) {
+            None => Readiness::NONE,
+            Some(socket) => match socket.kind {
+                Kind::Listener(id) => {
+                    let waits = self.host.waiting(id) > 0;
+                    (Readiness::IN | Readiness::RDNORM).when(waits)
+                }
+                Kind::Stream(id) => self.of_stream(socket, id),
+            },
+        }
+    }
+
+    fn of_stream(&self, socket: &Socket, id: SocketId) -> Readiness {
+        let state = self.host.readable(id);
+        if self.is_opening(id) && state.error.is_none() {
+            return Readiness::NONE;
+        }
+        let is_broken = state.error.is_some();
+        let ends = state.finished || socket.reads_no_more || is_broken;
+        let writes_no_more = socket.writes_no_more || is_broken;
+        let has_bytes = state.unread >= socket.options.readable_min as usize;
+        let is_error = is_broken && !socket.was_error_told;
+        (Readiness::IN | Readiness::RDNORM).when((state.unread > 0 && has_bytes) || ends)
+            | (Readiness::OUT | Readiness::WRNORM)
+                .when(writes_no_more || self.has_write_space(socket, id))
+            | Readiness::RDHUP.when(ends)
+            | Readiness::HUP.when(ends && writes_no_more)
+            | Readiness::ERR.when(is_error)
+    }
+
+    /// A third of the buffer is free: so writers are not woken for each segment.
+    fn has_write_space(&self, socket: &Socket, id: SocketId) -> bool {
+        let not_sent_max = socket.options.not_sent_max;
+        if not_sent_max.is_some_and(|max| self.host.not_sent(id) >= max) {
+            return false;
+        }
+        let held = self.host.queue_in_use(id).map_or(0, SendQueue::len);
+        held + held / 2 <= u64::from(socket.options.send_buffer_bytes)
+    }
+}

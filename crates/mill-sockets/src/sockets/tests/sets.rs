@@ -1,0 +1,104 @@
+//! epoll sets.
+
+use super::{World, interest, read, waiting, write};
+use crate::epoll_set::{Event, Interest, SetNumber};
+use crate::errno::Errno;
+use crate::readiness::Readiness;
+use crate::sockets::Sockets;
+use mill_stack::memory_link::MemoryLink;
+
+fn wait(sockets: &mut Sockets<MemoryLink>, set: SetNumber) -> Vec<(u64, Readiness)> {
+    let mut found: Vec<Event> = Vec::new();
+    sockets.collect(set, 16, &mut found);
+    found
+        .into_iter()
+        .map(|event| (event.data, event.events))
+        .collect()
+}
+
+#[test]
+fn a_listener_is_told_while_connections_wait_and_again_for_the_next() {
+    let mut world = World::new();
+    let listener = world.listen(waiting(false));
+    let set = world.server.add_set();
+    let watched = interest(Readiness::IN, 0, 7);
+    world.server.watch(set, listener, 3, watched).unwrap();
+    assert_eq!(wait(&mut world.server, set), []);
+    world.connect();
+    world.settle();
+    world.connect();
+    world.settle();
+    let told = vec![(7, Readiness::IN)];
+    for _ in 0..2 {
+        assert_eq!(wait(&mut world.server, set), told);
+        assert!(world.server.accept(listener).unwrap().is_some());
+    }
+    assert_eq!(wait(&mut world.server, set), []);
+    world.connect();
+    world.settle();
+    assert_eq!(wait(&mut world.server, set), told);
+}
+
+#[test]
+fn an_edge_is_each_arrival_and_not_what_is_left_unread() {
+    let mut world = World::new();
+    let (near, far) = world.connection();
+    let set = world.server.add_set();
+    let watched = interest(Readiness::IN | Readiness::RDHUP, Interest::EDGE, 1);
+    world.server.watch(set, far, 5, watched).unwrap();
+    assert_eq!(wait(&mut world.server, set), []);
+    for _ in 0..2 {
+        write(&mut world.client, near, b"ab").unwrap();
+        world.settle();
+        assert_eq!(wait(&mut world.server, set), [(1, Readiness::IN)]);
+        assert_eq!(wait(&mut world.server, set), []);
+    }
+    assert_eq!(read(&mut world.server, far), Ok(Some(b"abab".to_vec())));
+    world.client.close(near, -1);
+    world.settle();
+    let end = Readiness::IN | Readiness::RDHUP;
+    assert_eq!(wait(&mut world.server, set), [(1, end)]);
+}
+
+#[test]
+fn a_set_that_gets_something_to_tell_is_woken_once() {
+    let mut world = World::new();
+    let (near, far) = world.connection();
+    let set = world.server.add_set();
+    let watched = interest(Readiness::IN, Interest::EDGE, 1);
+    world.server.watch(set, far, 5, watched).unwrap();
+    assert_eq!(wait(&mut world.server, set), []);
+    world.server.take_woken().for_each(drop);
+    for _ in 0..2 {
+        write(&mut world.client, near, b"x").unwrap();
+        world.settle();
+    }
+    assert_eq!(world.server.take_woken().collect::<Vec<_>>(), [set]);
+}
+
+#[test]
+fn descriptors_are_watched_once_each_and_a_closed_one_no_more() {
+    let mut world = World::new();
+    let (near, far) = world.connection();
+    let server = &mut world.server;
+    let set = server.add_set();
+    let watched = |data| interest(Readiness::IN, 0, data);
+    server.watch(set, far, 5, watched(5)).unwrap();
+    assert_eq!(server.watch(set, far, 5, watched(5)), Err(Errno::EXISTS));
+    assert_eq!(
+        server.change_watch(set, far, 6, watched(6)),
+        Err(Errno::NO_ENTRY)
+    );
+    assert_eq!(server.unwatch(set, far, 6), Err(Errno::NO_ENTRY));
+    server.duplicate(far).unwrap();
+    server.watch(set, far, 6, watched(6)).unwrap();
+    write(&mut world.client, near, b"x").unwrap();
+    world.settle();
+    let ready = Readiness::IN;
+    assert_eq!(wait(&mut world.server, set), [(5, ready), (6, ready)]);
+    world.server.close(far, 5);
+    assert_eq!(wait(&mut world.server, set), [(6, ready)]);
+    assert_eq!(world.server.unwatch(set, far, 6), Ok(()));
+    assert_eq!(wait(&mut world.server, set), []);
+    assert!(!world.server.has_watches(set));
+}

@@ -1,0 +1,112 @@
+//! Reading and writing.
+
+use super::{SocketLink, Sockets};
+use crate::errno::Errno;
+use crate::socket::SocketNumber;
+use mill_stack::queue::{ByteQueue, SendQueue};
+use mill_tcp::state::State;
+
+impl<L: SocketLink> Sockets<L> {
+    /// Lends the unread bytes to `take`, which returns how many of them it consumed, and a result: recv(2). `None` while there
+    /// are none; at the end of the stream `take` gets an empty slice.
+    pub fn read<R>(
+        &mut self,
+        number: SocketNumber,
+        take: impl FnOnce(&mut [u8]) -> (usize, R),
+    ) -> Result<Option<R>, Errno> {
+        let socket = self.socket(number)?;
+        let (id, reads_no_more) = (socket.stream()?, socket.reads_no_more);
+        let state = self.host.readable(id);
+        if state.unread == 0 {
+            if let Some(error) = self.take_error(number)? {
+                return Err(error);
+            }
+            if !self.host.is_established(id) && state.error.is_none() {
+                return Ok(None);
+            }
+            let is_over = state.finished || reads_no_more || state.error.is_some();
+            return Ok(is_over.then(|| take(&mut []).1));
+        }
+        Ok(Some(self.host.read(id, &mut self.link, take)))
+    }
+
+    /// Unread bytes (`FIONREAD`).
+    pub fn unread(&self, number: SocketNumber) -> Result<usize, Errno> {
+        let id = self.socket(number)?.stream()?;
+        Ok(self.host.readable(id).unread)
+    }
+
+    /// Bytes that the peer has not acknowledged (`SIOCOUTQ`).
+    pub fn unacknowledged(&self, number: SocketNumber) -> Result<u64, Errno> {
+        let id = self.socket(number)?.stream()?;
+        Ok(self.host.queue_in_use(id).map_or(0, SendQueue::len))
+    }
+
+    /// Has `fill` append to what is sent, at most as many bytes as it is told, and returns how many these were: send(2).
+    /// `has_more` is `MSG_MORE`. `None` while there is no room. A broken connection is `EPIPE`.
+    pub fn write(
+        &mut self,
+        number: SocketNumber,
+        has_more: bool,
+        fill: impl FnOnce(&mut ByteQueue, usize) -> usize,
+    ) -> Result<Option<usize>, Errno> {
+        if let Some(error) = self.take_error(number)? {
+            return Err(error);
+        }
+        let socket = self.socket(number)?;
+        let (id, is_over) = (socket.stream()?, socket.writes_no_more);
+        let is_corked = socket.options.cork;
+        if is_over || self.host.readable(id).error.is_some() {
+            return Err(Errno::BROKEN_PIPE);
+        }
+        if !self.host.is_established(id) && self.is_opening(id) {
+            return Ok(None);
+        }
+        let room = self.room(number)?;
+        if room == 0 {
+            return Ok(None);
+        }
+        let queue = self.host.queue(id).ok_or(Errno::BROKEN_PIPE)?;
+        let count = fill(queue, room);
+        if has_more || is_corked {
+            self.host.set_cork(id, true);
+        } else if self.is_held(number) {
+            self.host.set_cork(id, false);
+        }
+        self.socket_mut(number)?.is_held = has_more;
+        self.host.wrote(id);
+        Ok(Some(count))
+    }
+
+    /// Bytes that a writer may add.
+    pub(super) fn room(&self, number: SocketNumber) -> Result<usize, Errno> {
+        let socket = self.socket(number)?;
+        let id = socket.stream()?;
+        let not_sent_max = socket.options.not_sent_max;
+        if not_sent_max.is_some_and(|max| self.host.not_sent(id) >= max) {
+            return Ok(0);
+        }
+        let held = self.host.queue_in_use(id).map_or(0, SendQueue::len);
+        let room = u64::from(socket.options.send_buffer_bytes).saturating_sub(held);
+        Ok(usize::try_from(room).unwrap_or(usize::MAX))
+    }
+
+    fn is_held(&self, number: SocketNumber) -> bool {
+        self.socket(number).is_ok_and(|socket| socket.is_held)
+    }
+
+    pub(super) fn is_opening(&self, id: mill_stack::socket::SocketId) -> bool {
+        let info = self.host.info(id);
+        info.is_some_and(|info| matches!(info.state, State::SynSent | State::SynReceived))
+    }
+
+    /// The error of a connection, the first time it is asked for.
+    pub(super) fn take_error(&mut self, number: SocketNumber) -> Result<Option<Errno>, Errno> {
+        let id = self.socket(number)?.stream()?;
+        let Some(error) = self.host.readable(id).error else {
+            return Ok(None);
+        };
+        let was_told = core::mem::replace(&mut self.socket_mut(number)?.was_error_told, true);
+        Ok((!was_told).then(|| error.into()))
+    }
+}

@@ -1,0 +1,142 @@
+//! A turn of the stack.
+
+use super::{SocketLink, Sockets};
+use crate::epoll_set::SetNumber;
+use crate::slab::Number;
+use crate::socket::SocketNumber;
+use mill_stack::host::Sent;
+use mill_tcp::time::{Duration, Instant};
+use std::collections::BTreeSet;
+
+impl<L: SocketLink> Sockets<L> {
+    /// Takes the frames that have arrived, does what is due, and sends what there is to send. Returns whether frames came.
+    pub fn turn(&mut self, now: Instant) -> bool {
+        self.now = now;
+        self.hear_of_changes();
+        let has_come = self.receive();
+        self.host.expire(now);
+        self.flush();
+        self.forget_closed();
+        has_come
+    }
+
+    /// Sends what there is to send, and gives received frames back: the part of a turn for what was written a moment ago.
+    pub fn flush(&mut self) {
+        let sent = self
+            .host
+            .transmit_some(&mut self.link, self.now, FRAMES_PER_TURN);
+        self.has_more |= sent == Sent::Share;
+        self.is_full = self.link.flush() | (sent == Sent::Full);
+        self.host.settle(&mut self.link);
+        self.host.take_wanted(&mut self.wanted);
+        for address in self.wanted.drain(..) {
+            self.link.resolve(address);
+        }
+        self.note_changes();
+    }
+
+    /// When the next turn has to begin at the latest, if no frame arrives: at once, while there is more to do.
+    pub fn next_turn(&self) -> Option<Instant> {
+        if self.has_more {
+            return Some(self.now);
+        }
+        let expiry = self.host.next_expiry();
+        if self.is_full {
+            let retry = self.now + LINK_PAUSE;
+            return Some(expiry.map_or(retry, |at| at.min(retry)));
+        }
+        expiry
+    }
+
+    /// The sets that got something to tell since the last call.
+    pub fn take_woken(&mut self) -> impl Iterator<Item = SetNumber> {
+        self.woken.drain(..)
+    }
+
+    fn receive(&mut self) -> bool {
+        let share = self.link.properties().frames_per_turn;
+        let (mut bursts, mut frames) = (0, 0);
+        loop {
+            let count = self.host.receive(&mut self.link, self.now);
+            frames += count;
+            bursts += 1;
+            if count < self.burst_max.min(share) {
+                self.has_more = false;
+                return frames > 0;
+            }
+            if bursts == BURSTS_PER_TURN || frames >= share {
+                self.has_more = true;
+                return true;
+            }
+        }
+    }
+
+    fn hear_of_changes(&mut self) {
+        self.link.take_changes(&mut self.changes);
+        for change in self.changes.drain(..) {
+            self.host.on_change(&change, self.now);
+        }
+    }
+
+    /// Queues what changed in the epoll sets that watch it.
+    pub(super) fn note_changes(&mut self) {
+        let mut ready = core::mem::take(&mut self.ready);
+        self.host.take_ready(&mut ready);
+        for changed in ready.drain(..) {
+            self.on_change(Number::from_bits(changed.token));
+        }
+        self.ready = ready;
+        let mut acceptable = core::mem::take(&mut self.acceptable);
+        self.host.take_acceptable(&mut acceptable);
+        for listener in acceptable.drain(..) {
+            let found = self.listeners.iter().find(|(id, _)| *id == listener);
+            if let Some((_, number)) = found.copied() {
+                self.on_change(number);
+            }
+        }
+        self.acceptable = acceptable;
+    }
+
+    /// A socket changed.
+    pub(super) fn on_change(&mut self, number: SocketNumber) {
+        let Some(socket) = self.sockets.get(number) else {
+            return;
+        };
+        for watch in &socket.watches {
+            if let Some(set) = self.sets.get_mut(watch.set) {
+                if !set.has_queued() {
+                    self.woken.push(watch.set);
+                }
+                set.on_change(watch.entry);
+            }
+        }
+    }
+
+    /// Has the link stop bringing segments for ports without listener and connection; looks now and then.
+    fn forget_closed(&mut self) {
+        if self.closing.is_empty() || self.now.since(self.looked_at) < LOOK_INTERVAL {
+            return;
+        }
+        self.looked_at = self.now;
+        let connections = self.host.connections();
+        let ports: BTreeSet<u16> = connections.map(|status| status.flow.local_port).collect();
+        let link = &mut self.link;
+        self.closing.retain(|service| {
+            let is_used = ports.contains(&service.address.port());
+            if !is_used {
+                link.forget(*service);
+            }
+            is_used
+        });
+    }
+}
+
+/// Bursts received in one turn, and frames sent: as in the engine on the stack (mill-bypass), for the same reasons.
+const BURSTS_PER_TURN: u32 = 4;
+const FRAMES_PER_TURN: u64 = 128;
+
+/// How long a turn waits for a link that is full.
+const LINK_PAUSE: Duration = Duration::from_micros(200);
+
+/// How often ports without listener are looked at for connections left.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);

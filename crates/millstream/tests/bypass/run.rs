@@ -1,0 +1,373 @@
+//! Programs that are not changed, on the stack: `millstream run`.
+
+use crate::client::Client;
+use crate::namespace::{get, has, output_of, text_of};
+use crate::nginx::Nginx;
+use crate::others::Load;
+use crate::server::{Site, wait_for};
+use crate::topology::{
+    FAR_ADDRESS, HOSTS, INTERFACE, STACK, Topology, between, is_steered, kernel_connections,
+};
+use mill_sys::process::Pid;
+use mill_sys::signal::Signal;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
+
+/// A program on the stack, ended whatever happens.
+struct Accelerated(Child);
+
+impl Accelerated {
+    fn start(program: &[&str]) -> Self {
+        let library = Path::new(BINARY).with_file_name("libmillstream.so");
+        assert!(
+            library.exists(),
+            "{} is not there: \"cargo build -p mill-preload\" makes it",
+            library.display()
+        );
+        let child = Command::new(BINARY)
+            .args(["run", "--stack", STACK, "--"])
+            .args(program)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::new(i32::try_from(self.0.id()).unwrap()).unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        self.pid().kill(signal.number()).unwrap();
+    }
+
+    /// Ends the program, after which the interface has to be the kernel's.
+    fn end(mut self, signal: Signal) {
+        self.signal(signal);
+        let _ = self.0.wait();
+        wait_for(|| !is_steered());
+    }
+}
+
+impl Drop for Accelerated {
+    fn drop(&mut self) {
+        let own = self.0.id().to_string();
+        let workers = output_of("pgrep", &["-P", &own]);
+        let workers = String::from_utf8_lossy(&workers.stdout).into_owned();
+        for worker in workers
+            .lines()
+            .filter_map(|line| Pid::new(line.parse().ok()?))
+        {
+            let _ = worker.kill(Signal::Kill.number());
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn address(port: u16) -> SocketAddr {
+    format!("{}:{port}", HOSTS[0]).parse().unwrap()
+}
+
+/// nginx with a master, once it serves, and a kept connection over which it does so without the kernel.
+fn nginx(topology: &Topology, site: &Site, servers: &str) -> (Accelerated, Client) {
+    let conf = site.configure("worker_processes 1;", servers);
+    let nginx = Accelerated::start(&["nginx", "-c", &conf, "-e", "stderr"]);
+    let url = format!("http://{}/", HOSTS[0]);
+    wait_for(|| topology.at_client(|| get(&url)).is_some());
+    let mut kept = topology.at_client(|| Client::connect(address(80)).unwrap());
+    assert_eq!(kept.get("/").unwrap().status, 200);
+    assert_eq!(kernel_connections(80), "");
+    (nginx, kept)
+}
+
+#[test]
+fn nginx_serves_every_byte_to_both_families_and_its_worker_has_no_rights() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    for mtu in [1500, 9000] {
+        between(mtu, |topology| {
+            let site = Site::new();
+            let listening = "server { listen 80; listen [::]:80; sendfile on; }";
+            let (nginx, _kept) = nginx(topology, &site, listening);
+            let large = fs::read(site.path("large.bin")).unwrap();
+            let fetched = site.path("fetched");
+            for host in HOSTS {
+                let url = format!("http://{host}/large.bin");
+                let to = fetched.to_str().unwrap();
+                topology.at_client(|| text_of("curl", &["-sSfo", to, &url]));
+                assert!(fs::read(&fetched).unwrap() == large, "{url}, MTU {mtu}");
+            }
+            let worker = text_of("pgrep", &["-P", &nginx.pid().number().to_string()]);
+            let worker = worker.lines().next_back().unwrap();
+            let status = fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
+            assert!(status.contains("CapEff:\t0000000000000000"), "{status}");
+            // Loopback stays the kernel's.
+            assert_eq!(get("http://127.0.0.1/").as_deref(), Some("hello\n"));
+            nginx.end(Signal::Quit);
+        });
+    }
+}
+
+#[test]
+fn reloads_of_nginx_reset_no_connection_and_new_ones_land_in_new_workers() {
+    if !(has("nginx") && has("wrk")) {
+        println!("not tested: there is no nginx, or no wrk");
+        return;
+    }
+    between(1500, |topology| {
+        let site = Site::new();
+        let servers = "server { listen 80; location = /worker { return 200 $pid; } }";
+        let (nginx, mut kept) = nginx(topology, &site, servers);
+        let load = topology.at_client(|| Load::with_header("Connection: close", 120));
+        let url = format!("http://{}/worker", HOSTS[0]);
+        let worker = || topology.at_client(|| get(&url));
+        let mut known = worker().unwrap();
+        kept.send(b"GET /large.bin HTTP/1.1\r\nHost: test\r\n\r\n")
+            .unwrap();
+        let (_, len) = kept.head().unwrap();
+        let first = kept.content(100_000).unwrap();
+        for _ in 0..20 {
+            nginx.signal(Signal::Hangup);
+            wait_for(|| {
+                let now = worker();
+                let is_new = now.as_ref().is_some_and(|now| *now != known);
+                known = now.unwrap_or_else(|| known.clone());
+                is_new
+            });
+        }
+        let rest = kept.content(len - first.len()).unwrap();
+        let served = fs::read(site.path("large.bin")).unwrap();
+        assert!(
+            served == [first, rest].concat(),
+            "the oldest worker finishes its answer"
+        );
+        let report = load.interrupt();
+        assert!(report.contains("Requests/sec"), "{report}");
+        let has_errors = report.contains("Socket errors") || report.contains("Non-2xx");
+        assert!(!has_errors, "{report}");
+        drop(kept);
+        nginx.end(Signal::Quit);
+    });
+}
+
+/// The output of a program on the stack.
+fn on_stack(program: &[&str]) -> String {
+    text_of(
+        BINARY,
+        &[&["run", "--stack", STACK, "--"], program].concat(),
+    )
+}
+
+#[test]
+fn clients_open_their_connections_on_the_stack() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    between(1500, |topology| {
+        let site = Site::new();
+        let servers = "server { listen 80; listen [::]:80; keepalive_requests 100000; \
+             location = /from { return 200 $remote_addr; } }";
+        let _nginx = topology.at_client(|| Nginx::start(&site, servers));
+        for (host, own) in [(FAR_ADDRESS, "10.50.0.1"), ("[fd50::2]", "fd50::1")] {
+            let url = format!("http://{host}/");
+            assert_eq!(on_stack(&["curl", "-sSf", &format!("{url}from")]), own);
+            for [kept, threads] in [["X-Kept: yes", "-t2"], ["Connection: close", "-t1"]] {
+                let report = on_stack(&["wrk", threads, "-c20", "-d1s", "-H", kept, &url]);
+                assert!(report.contains("Requests/sec"), "{report}");
+                let has_errors = report.contains("Socket errors") || report.contains("Non-2xx");
+                assert!(!has_errors, "{report}");
+            }
+        }
+        let url = format!("http://{FAR_ADDRESS}/");
+        for keep_alive in [&["-k"][..], &[]] {
+            let words = [&["ab", "-q", "-n500", "-c10"], keep_alive, &[&url]].concat();
+            let report = on_stack(&words);
+            assert!(report.contains("Complete requests:      500"), "{report}");
+            assert!(report.contains("Failed requests:        0"), "{report}");
+        }
+        // Nothing of it was the kernel's: it would have connections in TIME-WAIT.
+        assert_eq!(text_of("ss", &["-Htan", "dport = :80"]), "");
+        wait_for(|| !is_steered());
+    });
+}
+
+/// Sends bytes to an echo server and reads them, then its end.
+fn echo(port: u16, said: &[u8]) {
+    let mut stream = std::net::TcpStream::connect(address(port)).unwrap();
+    let mut half = stream.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            half.write_all(said).unwrap();
+            half.shutdown(std::net::Shutdown::Write).unwrap();
+        });
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).unwrap();
+        assert!(heard == said, "{} of {} bytes", heard.len(), said.len());
+    });
+}
+
+/// Echo servers as Python programs are written: a thread for each connection that waits, select(2), poll(2) and epoll(7), and a
+/// child for each.
+const ECHOES: [(&str, &str); 5] = [
+    (
+        "threads that wait",
+        "
+import threading
+def talk(c):
+    while d := c.recv(9999): c.sendall(d)
+    c.close()
+while True: threading.Thread(target=talk, args=(s.accept()[0],), daemon=True).start()
+",
+    ),
+    (
+        "select",
+        "
+import select
+own = [s]
+while True:
+    for c in select.select(own, [], [])[0]:
+        if c is s: own.append(s.accept()[0]); continue
+        d = c.recv(9999)
+        if d: c.sendall(d)
+        else: own.remove(c); c.close()
+",
+    ),
+    (
+        "poll",
+        "
+import select
+p, own = select.poll(), {s.fileno(): s}
+p.register(s, select.POLLIN)
+while True:
+    for fd, _ in p.poll():
+        c = own[fd]
+        if c is s: c = s.accept()[0]; own[c.fileno()] = c; p.register(c, select.POLLIN); continue
+        d = c.recv(9999)
+        if d: c.sendall(d)
+        else: p.unregister(c); del own[fd]; c.close()
+",
+    ),
+    (
+        "asyncio",
+        "
+import asyncio
+async def talk(r, w):
+    while d := await r.read(9999): w.write(d); await w.drain()
+    w.close()
+async def main():
+    await (await asyncio.start_server(talk, sock=s)).serve_forever()
+asyncio.run(main())
+",
+    ),
+    (
+        "a listener that its child serves",
+        "
+import os
+if os.fork(): os.wait()
+while True:
+    c = s.accept()[0]
+    while d := c.recv(9999): c.sendall(d)
+    c.close()
+",
+    ),
+];
+
+#[test]
+fn servers_of_all_ways_to_wait_echo_on_the_stack() {
+    let python = "/usr/bin/python3";
+    if !Path::new(python).exists() {
+        println!("not tested: there is no python3");
+        return;
+    }
+    let said: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+    for (name, script) in ECHOES {
+        between(1500, |topology| {
+            let script = format!(
+                "import socket\ns = socket.create_server(('0.0.0.0', 7000), backlog=50)\n{script}"
+            );
+            let server = Accelerated::start(&[python, "-c", &script]);
+            topology.at_client(|| {
+                wait_for(|| Client::connect(address(7000)).is_ok());
+                for _ in 0..3 {
+                    echo(7000, &said);
+                }
+            });
+            // A connection that is open, and that the kernel does not know.
+            let open = topology.at_client(|| Client::connect(address(7000)).unwrap());
+            assert_eq!(kernel_connections(7000), "", "{name}");
+            drop(open);
+            drop(server);
+            wait_for(|| !is_steered());
+        });
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_the_interface_to_the_kernel() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    between(1500, |topology| {
+        let site = Site::new();
+        let (nginx, kept) = nginx(topology, &site, "server { listen 80; }");
+        drop(nginx);
+        wait_for(|| !is_steered());
+        drop(kept);
+        // The next one has it.
+        let (nginx, _kept) = self::nginx(topology, &site, "server { listen 80; }");
+        nginx.end(Signal::Terminate);
+    });
+}
+
+/// What `millstream run` says to a program that it does not start.
+fn complaint(words: &[&str]) -> String {
+    let output = output_of(BINARY, &[&["run"], words].concat());
+    assert!(!output.status.success(), "{words:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn what_can_not_be_run_is_refused_in_words() {
+    between(1500, |_| {
+        let site = Site::new();
+        let tap = "tap:t0,address=10.9.9.2/24,host=10.9.9.1/24";
+        let static_program = site.path("static");
+        // The least that is an ELF file of 64 bits without a dynamic linker.
+        let mut elf = vec![0; 64];
+        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        fs::write(&static_program, elf).unwrap();
+        let static_program = static_program.to_str().unwrap();
+        for (words, said) in [
+            (
+                &["--stack", STACK, "--", "no-such-program"][..],
+                "was not found",
+            ),
+            (&["--stack", "af_xdp:none", "--", "true"], "af_xdp:none"),
+            (&["--stack", tap, "--", "true"], "works over af_xdp"),
+            (
+                &["--stack", STACK, "--", static_program],
+                "linked statically",
+            ),
+            (
+                &["--stack", STACK, "--library", "/none", "--", "true"],
+                "/none",
+            ),
+            (&["--", "true"], "\"--stack\" is missing"),
+        ] {
+            let found = complaint(words);
+            assert!(found.contains(said), "{words:?}: {found}");
+        }
+        assert!(!is_steered(), "{INTERFACE} is the kernel's");
+    });
+}
