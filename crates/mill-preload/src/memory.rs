@@ -39,6 +39,28 @@ pub(crate) unsafe fn places<'a, T>(values: *mut T, count: usize) -> &'a mut [T] 
     unsafe { core::slice::from_raw_parts_mut(values, count) }
 }
 
+/// A number of the caller, which may lie anywhere (ioctl(2)); `None` if the pointer is null.
+///
+/// # Safety
+/// It may be read.
+pub(crate) unsafe fn number(place: *const c_int) -> Option<c_int> {
+    // SAFETY: not null; the rest is the caller's promise, and nothing is asked of the alignment.
+    (!place.is_null()).then(|| unsafe { place.read_unaligned() })
+}
+
+/// Stores a number of the caller; `EFAULT` if the pointer is null.
+///
+/// # Safety
+/// It may be written.
+pub(crate) unsafe fn store(number: c_int, place: *mut c_int) -> Result<(), Errno> {
+    if place.is_null() {
+        return Err(Errno::FAULT);
+    }
+    // SAFETY: not null; the rest is the caller's promise, and nothing is asked of the alignment.
+    unsafe { place.write_unaligned(number) };
+    Ok(())
+}
+
 /// `count` values of the caller that are only read.
 ///
 /// # Safety

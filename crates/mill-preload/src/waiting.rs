@@ -21,6 +21,8 @@ pub(crate) struct Wait<'a> {
     pub(crate) deadline: Option<Instant>,
     /// The signals that are blocked while it lasts; `None` for those that are now.
     pub(crate) mask: Option<&'a sigset_t>,
+    /// Whether a thread may spin for it: not where nothing of the stack can end it yet.
+    pub(crate) spins: bool,
     /// Descriptors of the kernel; what they report is in them when an attempt is made.
     pub(crate) kernel: &'a mut Vec<pollfd>,
 }
@@ -56,7 +58,7 @@ pub(crate) fn until<R>(
         if is_over && kernel != Kernel::Unknown {
             return Ok(None);
         }
-        let pause = pause(stack, began);
+        let pause = pause(stack, began, wait.spins);
         let sources = stack.sources.as_fd().as_raw_fd();
         let doorbell = matches!(pause, Pause::Sleep { .. })
             .then(doorbell)
@@ -103,7 +105,7 @@ enum Pause {
     },
 }
 
-fn pause(stack: &Stack, now: Instant) -> Pause {
+fn pause(stack: &Stack, now: Instant, spins: bool) -> Pause {
     let next = stack.sockets.next_turn();
     if next.is_some_and(|next| next <= now) {
         return Pause::Spin;
@@ -111,6 +113,7 @@ fn pause(stack: &Stack, now: Instant) -> Pause {
     let idle = now.since(stack.worked_at);
     let sleep = |until: Option<Instant>, is_woken| Pause::Sleep { until, is_woken };
     match stack.polling {
+        _ if !spins => sleep(next, true),
         Polling::Spin => Pause::Spin,
         Polling::Adaptive(spin) if idle < spin => Pause::Spin,
         Polling::SleepSpin(_) if idle.is_zero() => Pause::Spin,

@@ -73,7 +73,7 @@ impl EpollSet {
             interest: interest.complete(),
             is_queued: false,
         });
-        self.on_change(number);
+        self.on_change(number, Readiness::ALL);
         number
     }
 
@@ -86,7 +86,7 @@ impl EpollSet {
     pub(crate) fn modify(&mut self, number: Number, interest: Interest) {
         if let Some(entry) = self.entries.get_mut(number) {
             entry.interest = interest.complete();
-            self.on_change(number);
+            self.on_change(number, Readiness::ALL);
         }
     }
 
@@ -94,10 +94,11 @@ impl EpollSet {
         self.entries.remove(number);
     }
 
-    /// The entry's socket changed; says whether nothing was queued before.
-    pub(crate) fn on_change(&mut self, number: Number) {
+    /// The entry's socket changed, in a way that concerns these conditions.
+    pub(crate) fn on_change(&mut self, number: Number, kind: Readiness) {
         if let Some(entry) = self.entries.get_mut(number)
             && !entry.is_queued
+            && entry.interest.wanted().has_any(kind)
         {
             entry.is_queued = true;
             self.queue.push_back(number);
@@ -195,10 +196,14 @@ mod tests {
         assert_eq!(world.wait(9), []);
         world.ready.fill(Readiness::IN);
         assert_eq!(world.wait(9), [], "nothing is looked at before it changes");
-        entries.iter().for_each(|entry| world.set.on_change(*entry));
+        entries
+            .iter()
+            .for_each(|entry| world.set.on_change(*entry, Readiness::IN));
         assert_eq!(world.wait(9), [0, 1, 2]);
         assert_eq!(world.wait(9), [0]);
-        entries.iter().for_each(|entry| world.set.on_change(*entry));
+        entries
+            .iter()
+            .for_each(|entry| world.set.on_change(*entry, Readiness::IN));
         assert_eq!(world.wait(9), [0, 1]);
         let again = Interest {
             events: IN | Interest::ONESHOT,
@@ -222,7 +227,7 @@ mod tests {
         let (mut world, entries) = World::new(&[0, Interest::ONESHOT | IN]);
         world.ready.fill(Readiness::ERR | Readiness::IN);
         assert_eq!(world.wait(9), [0, 1]);
-        world.set.on_change(entries[1]);
+        world.set.on_change(entries[1], Readiness::ALL);
         assert_eq!(world.wait(9), [0]);
     }
 

@@ -23,6 +23,9 @@ impl Readiness {
     /// What is told whether it was asked for or not.
     pub const ALWAYS: Self = Self(0x8 | 0x10);
 
+    /// Every condition: what a change of state may bring.
+    pub const ALL: Self = Self(u32::MAX);
+
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

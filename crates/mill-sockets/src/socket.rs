@@ -76,6 +76,11 @@ pub(crate) struct Socket {
     pub(crate) was_error_told: bool,
     /// connect(2) has said that the connection is there.
     pub(crate) was_connected: bool,
+    /// What was known of it when it changed last: unread bytes, and whether it was connected and has ended or failed.
+    pub(crate) known_unread: usize,
+    pub(crate) known_state: [bool; 3],
+    /// A writer found no room, and is told when there is some.
+    pub(crate) lacks_space: bool,
     /// What was written last waits for more (`MSG_MORE`).
     pub(crate) is_held: bool,
     /// The entries of epoll sets that watch it.
@@ -100,6 +105,9 @@ impl Socket {
             was_error_told: false,
             was_connected: false,
             is_held: false,
+            known_unread: 0,
+            known_state: [false; 3],
+            lacks_space: false,
             watches: Vec::new(),
         }
     }

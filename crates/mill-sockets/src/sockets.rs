@@ -149,9 +149,22 @@ impl<L: SocketLink> Sockets<L> {
     /// The peer of a stream, as its program sees it.
     pub fn peer(&self, number: SocketNumber) -> Result<SocketAddr, Errno> {
         let socket = self.socket(number)?;
-        let peer = self.host.peer(socket.stream()?);
-        let peer = peer.ok_or(Errno::NOT_CONNECTED)?;
+        let id = socket.stream()?;
+        if !self.host.is_established(id) || self.host.readable(id).error.is_some() {
+            return Err(Errno::NOT_CONNECTED);
+        }
+        let peer = self.host.peer(id).ok_or(Errno::NOT_CONNECTED)?;
         Ok(as_seen(peer, socket.options.is_ipv6))
+    }
+
+    /// The peer of a stream whose connection may be over.
+    pub fn former_peer(&self, number: SocketNumber) -> Result<SocketAddr, Errno> {
+        let socket = self.socket(number)?;
+        let peer = self.host.peer(socket.stream()?);
+        Ok(as_seen(
+            peer.ok_or(Errno::NOT_CONNECTED)?,
+            socket.options.is_ipv6,
+        ))
     }
 
     /// The address of a socket's own end.

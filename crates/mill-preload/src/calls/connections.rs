@@ -71,6 +71,7 @@ fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Acc
     let wait = Wait {
         deadline: timeout.map(|timeout| now() + timeout),
         mask: None,
+        spins: true,
         kernel: &mut kernel,
     };
     let found = waiting::until(wait, |stack, _, kernel| match kernel {
@@ -93,7 +94,7 @@ fn accept_here(
         let waits = flags & libc::SOCK_NONBLOCK == 0;
         stack.sockets.set_waits(number, waits)?;
         // The peer may have reset the connection by now, and its address is still known.
-        let peer = stack.sockets.peer(number)?;
+        let peer = stack.sockets.former_peer(number)?;
         Ok(Accepted::Here(descriptor, peer))
     }))
 }
@@ -165,6 +166,7 @@ fn wait_for_handshake(number: Number) -> Result<c_int, Errno> {
     let wait = Wait {
         deadline: timeout.map(|timeout| now() + timeout),
         mask: None,
+        spins: true,
         kernel: &mut Vec::new(),
     };
     let connected = waiting::until(wait, |stack, _, _| {

@@ -1,7 +1,7 @@
 //! Descriptors: close(2), dup(2), fcntl(2), ioctl(2).
 
 use crate::descriptors::{self, Entry};
-use crate::memory::{done, places};
+use crate::memory::{self, done};
 use crate::{originals, stack};
 use core::ffi::{c_int, c_uint, c_ulong};
 use mill_sockets::errno::Errno;
@@ -178,10 +178,9 @@ unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_in
     let counted: fn(&stack::Stack, Number) -> Result<u64, Errno> = match request {
         libc::FIONBIO => {
             // SAFETY: the caller's promise.
-            let [on] = (unsafe { places(place, 1) }) else {
-                return done(Err(Errno::FAULT));
-            };
-            return done(set_waits(number, *on == 0));
+            let on = unsafe { memory::number(place) };
+            let on = on.ok_or(Errno::FAULT);
+            return done(on.and_then(|on| set_waits(number, on == 0)));
         }
         libc::FIONREAD => |stack, number| Ok(stack.sockets.unread(number)? as u64),
         libc::TIOCOUTQ => |stack, number| stack.sockets.unacknowledged(number),
@@ -190,11 +189,8 @@ unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_in
     };
     let count = stack::on(|stack| counted(stack, number));
     done(count.and_then(|count| {
+        let count = c_int::try_from(count).unwrap_or(c_int::MAX);
         // SAFETY: the caller's promise.
-        let [place] = (unsafe { places(place, 1) }) else {
-            return Err(Errno::FAULT);
-        };
-        *place = c_int::try_from(count).unwrap_or(c_int::MAX);
-        Ok(0)
+        unsafe { memory::store(count, place) }.map(|()| 0)
     }))
 }

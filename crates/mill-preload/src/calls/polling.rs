@@ -111,6 +111,7 @@ fn wait(
     let wait = Wait {
         deadline: timeout.map(|timeout| now() + timeout),
         mask,
+        spins: true,
         kernel: &mut kernel,
     };
     let found = waiting::until(wait, |stack, kernel, _| {

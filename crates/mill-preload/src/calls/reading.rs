@@ -265,6 +265,7 @@ fn receive(number: Number, into: &mut [&mut [u8]], flags: c_int) -> Result<usize
     let wait = Wait {
         deadline: timeout.map(|timeout| now() + timeout),
         mask: None,
+        spins: true,
         kernel: &mut Vec::new(),
     };
     let found = waiting::until(wait, |stack, _, _| attempt(stack));

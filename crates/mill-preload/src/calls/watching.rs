@@ -95,6 +95,18 @@ fn set_of(stack: &mut Stack, set: c_int) -> Result<Number, Errno> {
     }
 }
 
+/// The stack's set beside the kernel's, once the process has a stack: another thread may add a socket of it while this one
+/// waits.
+fn ours(set: c_int) -> Option<Number> {
+    match descriptors::find(set) {
+        Entry::Set(number) => Some(number),
+        Entry::Kernel if stack::is_made() && !stack::is_inside() => {
+            stack::on(|stack| set_of(stack, set)).ok()
+        }
+        _ => None,
+    }
+}
+
 /// # Safety
 /// As epoll_wait(2).
 #[unsafe(no_mangle)]
@@ -104,7 +116,7 @@ unsafe extern "C" fn epoll_wait(
     count: c_int,
     timeout_ms: c_int,
 ) -> c_int {
-    let Entry::Set(number) = descriptors::find(set) else {
+    let Some(number) = ours(set) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::epoll_wait(set, events, count, timeout_ms) };
     };
@@ -123,7 +135,7 @@ unsafe extern "C" fn epoll_pwait(
     timeout_ms: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let Entry::Set(number) = descriptors::find(set) else {
+    let Some(number) = ours(set) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::epoll_pwait(set, events, count, timeout_ms, mask) };
     };
@@ -144,7 +156,7 @@ unsafe extern "C" fn epoll_pwait2(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    let Entry::Set(number) = descriptors::find(set) else {
+    let Some(number) = ours(set) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::epoll_pwait2(set, events, count, timeout, mask) };
     };
@@ -193,6 +205,7 @@ fn wait(
     let wait = Wait {
         deadline: timeout.map(|timeout| began + timeout),
         mask,
+        spins: stack::with(|stack| stack.sockets.has_watches(number)) == Some(true),
         kernel: &mut kernel,
     };
     let result = waiting::until(wait, |stack, _, kernel| {

@@ -51,7 +51,7 @@ unsafe extern "C" fn sendto(
     to_len: socklen_t,
 ) -> ssize_t {
     match descriptors::find(fd) {
-        Entry::Stream(_) | Entry::Lost if !to.is_null() => transferred(Err(Errno::IS_CONNECTED)),
+        // A stream has one target: Linux does not look at the address.
         // SAFETY: the caller's promise.
         Entry::Stream(_) | Entry::Lost => unsafe { send(fd, bytes, len, flags) },
         // SAFETY: the caller's promise.
@@ -216,6 +216,7 @@ fn transfer(
             let wait = Wait {
                 deadline: timeout.map(|timeout| now() + timeout),
                 mask: None,
+                spins: true,
                 kernel: &mut Vec::new(),
             };
             let found = waiting::until(wait, |stack, _, _| attempt(stack));

@@ -2,6 +2,7 @@
 
 use super::{SocketLink, Sockets};
 use crate::errno::Errno;
+use crate::readiness::Readiness;
 use crate::socket::{Kind, SocketNumber};
 use mill_stack::host::status::ConnectionStatus;
 use mill_tcp::state::State;
@@ -27,7 +28,7 @@ impl<L: SocketLink> Sockets<L> {
             self.host.set_cork(id, false);
             self.host.shutdown(id);
         }
-        self.on_change(number);
+        self.on_change(number, Readiness::ALL);
         Ok(())
     }
 

@@ -63,11 +63,19 @@ impl<L: SocketLink> Sockets<L> {
         if let Some(ports) = self.ports.take() {
             self.link.open_ports(ports);
         }
+        let bound = source.filter(|source| source.port() != 0);
+        if let Some(address) = bound {
+            self.bring_answers(address);
+        }
+        if target.port() == 0 {
+            // No service has it (RFC 6335 6).
+            return Err(Errno::REFUSED);
+        }
         let token = self.sockets.next_number().to_bits();
         let remote = SocketAddr::new(target.ip().to_canonical(), target.port());
         let link = &self.link;
         // Where several links share a device, from a port whose replies come to this one.
-        let steer = |flow: &Flow| link.brings(remote, flow.local_port);
+        let steer = |flow: &Flow| bound.is_some() || link.brings(remote, flow.local_port);
         let listen = &options.listen;
         let (nodelay, each, is_corked) = (listen.nodelay, listen.each, options.cork);
         let id = self
@@ -93,6 +101,20 @@ impl<L: SocketLink> Sockets<L> {
             Some(error) => Err(error),
             None if self.host.readable(id).error.is_some() => Err(Errno::CONNECTION_ABORTED),
             None => Ok(None),
+        }
+    }
+
+    /// Has the link bring what is sent to a port that a program has chosen, but no new connections, until no connection has it.
+    fn bring_answers(&mut self, address: SocketAddr) {
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+        let service = Service {
+            address,
+            protocol: Protocol::TCP,
+        };
+        if self.served.iter().all(|(_, other)| *other != service) {
+            self.link.serve(service, true);
+            self.link.serve(service, false);
+            self.closing.push(service);
         }
     }
 

@@ -90,6 +90,9 @@ impl Options {
             }
             (SOL_TCP, TCP_SYNCNT) => {
                 let count = u8::try_from(number).map_err(|_| Errno::INVALID)?;
+                if !(1..=127).contains(&count) {
+                    return Err(Errno::INVALID);
+                }
                 self.listen.each.syn_retries_max = Some(count);
             }
             (SOL_TCP, TCP_USER_TIMEOUT) => {
@@ -142,6 +145,8 @@ impl Options {
             (SOL_TCP, TCP_KEEPINTVL) => seconds(self.keepalive.interval),
             (SOL_TCP, TCP_KEEPCNT) => self.keepalive.count.into(),
             (SOL_TCP, TCP_QUICKACK) => 1,
+            (SOL_TCP, TCP_SYNCNT) => self.listen.each.syn_retries_max.unwrap_or(6).into(),
+            (SOL_TCP, TCP_DEFER_ACCEPT) => self.listen.deferred.into(),
             (SOL_TCP, TCP_NOTSENT_LOWAT) => {
                 let max = self.not_sent_max.unwrap_or(0);
                 u32::try_from(max).unwrap_or(u32::MAX).cast_signed()
@@ -251,7 +256,8 @@ impl<L: SocketLink> Sockets<L> {
             (SOL_TCP, TCP_INFO, Kind::Listener(_)) => {
                 return Ok(tcp_info::to_bytes(None, Beside::default()));
             }
-            _ => return Err(Errno::NO_OPTION),
+            (SOL_SOCKET | SOL_TCP, _, _) => return Err(Errno::NO_OPTION),
+            _ => return Err(Errno::NOT_SUPPORTED),
         };
         Ok(number_of.to_ne_bytes().to_vec())
     }

@@ -40,7 +40,7 @@ impl<L: SocketLink> Sockets<L> {
     }
 
     /// A third of the buffer is free: so writers are not woken for each segment.
-    fn has_write_space(&self, socket: &Socket, id: SocketId) -> bool {
+    pub(super) fn has_write_space(&self, socket: &Socket, id: SocketId) -> bool {
         let not_sent_max = socket.options.not_sent_max;
         if not_sent_max.is_some_and(|max| self.host.not_sent(id) >= max) {
             return false;

@@ -4,6 +4,7 @@ use super::{SocketLink, Sockets};
 use crate::errno::Errno;
 use crate::socket::SocketNumber;
 use mill_stack::queue::{ByteQueue, SendQueue};
+use mill_stack::socket::{SocketError, SocketId};
 use mill_tcp::state::State;
 
 impl<L: SocketLink> Sockets<L> {
@@ -27,7 +28,10 @@ impl<L: SocketLink> Sockets<L> {
             let is_over = state.finished || reads_no_more || state.error.is_some();
             return Ok(is_over.then(|| take(&mut []).1));
         }
-        Ok(Some(self.host.read(id, &mut self.link, take)))
+        let result = self.host.read(id, &mut self.link, take);
+        let left = self.host.readable(id).unread;
+        self.socket_mut(number)?.known_unread = left;
+        Ok(Some(result))
     }
 
     /// Unread bytes (`FIONREAD`).
@@ -64,6 +68,7 @@ impl<L: SocketLink> Sockets<L> {
         }
         let room = self.room(number)?;
         if room == 0 {
+            self.socket_mut(number)?.lacks_space = true;
             return Ok(None);
         }
         let queue = self.host.queue(id).ok_or(Errno::BROKEN_PIPE)?;
@@ -95,7 +100,7 @@ impl<L: SocketLink> Sockets<L> {
         self.socket(number).is_ok_and(|socket| socket.is_held)
     }
 
-    pub(super) fn is_opening(&self, id: mill_stack::socket::SocketId) -> bool {
+    pub(super) fn is_opening(&self, id: SocketId) -> bool {
         let info = self.host.info(id);
         info.is_some_and(|info| matches!(info.state, State::SynSent | State::SynReceived))
     }
@@ -106,7 +111,16 @@ impl<L: SocketLink> Sockets<L> {
         let Some(error) = self.host.readable(id).error else {
             return Ok(None);
         };
-        let was_told = core::mem::replace(&mut self.socket_mut(number)?.was_error_told, true);
-        Ok((!was_told).then(|| error.into()))
+        let has_ended = self.host.readable(id).finished;
+        let socket = self.socket_mut(number)?;
+        let was_told = core::mem::replace(&mut socket.was_error_told, true);
+        // A reset in CLOSE-WAIT answers what was written too late (`tcp_reset` in Linux).
+        let is_late = error == SocketError::Reset && has_ended && !socket.writes_no_more;
+        let errno = if is_late {
+            Errno::BROKEN_PIPE
+        } else {
+            error.into()
+        };
+        Ok((!was_told).then_some(errno))
     }
 }

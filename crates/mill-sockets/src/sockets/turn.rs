@@ -2,8 +2,9 @@
 
 use super::{SocketLink, Sockets};
 use crate::epoll_set::SetNumber;
+use crate::readiness::Readiness;
 use crate::slab::Number;
-use crate::socket::SocketNumber;
+use crate::socket::{Kind, SocketNumber};
 use mill_stack::host::Sent;
 use mill_tcp::time::{Duration, Instant};
 use std::collections::BTreeSet;
@@ -83,7 +84,9 @@ impl<L: SocketLink> Sockets<L> {
         let mut ready = core::mem::take(&mut self.ready);
         self.host.take_ready(&mut ready);
         for changed in ready.drain(..) {
-            self.on_change(Number::from_bits(changed.token));
+            let number = Number::from_bits(changed.token);
+            let kind = self.kind_of_change(number);
+            self.on_change(number, kind);
         }
         self.ready = ready;
         let mut acceptable = core::mem::take(&mut self.acceptable);
@@ -91,15 +94,41 @@ impl<L: SocketLink> Sockets<L> {
         for listener in acceptable.drain(..) {
             let found = self.listeners.iter().find(|(id, _)| *id == listener);
             if let Some((_, number)) = found.copied() {
-                self.on_change(number);
+                self.on_change(number, Readiness::IN);
             }
         }
         self.acceptable = acceptable;
     }
 
-    /// A socket changed.
-    pub(super) fn on_change(&mut self, number: SocketNumber) {
+    /// What a stream's change concerns, as Linux tells it to those that wait: arrivals, room for a writer that lacked it, or
+    /// all. Acknowledgements alone concern nothing.
+    fn kind_of_change(&mut self, number: SocketNumber) -> Readiness {
         let Some(socket) = self.sockets.get(number) else {
+            return Readiness::NONE;
+        };
+        let Kind::Stream(id) = socket.kind else {
+            return Readiness::ALL;
+        };
+        let found = self.host.readable(id);
+        let state = [
+            self.host.is_established(id),
+            found.finished,
+            found.error.is_some(),
+        ];
+        let has_room = socket.lacks_space && self.has_write_space(socket, id);
+        let Some(socket) = self.sockets.get_mut(number) else {
+            return Readiness::NONE;
+        };
+        let has_come = found.unread > socket.known_unread;
+        let is_new = state != socket.known_state;
+        (socket.known_unread, socket.known_state) = (found.unread, state);
+        socket.lacks_space &= !has_room;
+        Readiness::ALL.when(is_new) | Readiness::IN.when(has_come) | Readiness::OUT.when(has_room)
+    }
+
+    /// A socket changed, in a way that concerns these conditions.
+    pub(super) fn on_change(&mut self, number: SocketNumber, kind: Readiness) {
+        let Some(socket) = self.sockets.get(number).filter(|_| !kind.is_empty()) else {
             return;
         };
         for watch in &socket.watches {
@@ -107,7 +136,7 @@ impl<L: SocketLink> Sockets<L> {
                 if !set.has_queued() {
                     self.woken.push(watch.set);
                 }
-                set.on_change(watch.entry);
+                set.on_change(watch.entry, kind);
             }
         }
     }

@@ -1,0 +1,64 @@
+"""The far end of calls.py: does what the first line of each connection says.
+
+Words, one after the other: sN sends N bytes; wN waits N milliseconds; rN reads N bytes; e reads to the end;
+c closes; x resets; h half-closes; o echoes until the end; k ADDRESS PORT WORDS… connects there and goes on with the rest.
+"""
+import socket
+import struct
+import sys
+import threading
+import time
+
+
+def act(c, words):
+    while words:
+        word = words.pop(0)
+        kind, number = word[0], int(word[1:] or 0)
+        if kind == "s":
+            c.sendall(bytes(i % 251 for i in range(number)))
+        elif kind == "w":
+            time.sleep(number / 1000)
+        elif kind == "r":
+            while number > 0:
+                number -= len(c.recv(number)) or number
+        elif kind == "e":
+            while c.recv(65536):
+                pass
+        elif kind == "o":
+            while data := c.recv(65536):
+                c.sendall(data)
+        elif kind == "h":
+            c.shutdown(socket.SHUT_WR)
+        elif kind == "x":
+            c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            break
+        elif kind == "k":
+            address, port = words.pop(0), int(words.pop(0))
+            far = socket.create_connection((address, port), timeout=5)
+            act(far, words)
+            words = []
+    c.close()
+
+
+def serve(c):
+    try:
+        line = b""
+        while not line.endswith(b"\n"):
+            byte = c.recv(1)
+            if not byte:
+                break
+            line += byte
+        act(c, line.decode().split())
+    except OSError:
+        c.close()
+
+
+def main():
+    s = socket.create_server(("::", 5001), family=socket.AF_INET6, dualstack_ipv6=True, backlog=200)
+    print("ready", flush=True)
+    while True:
+        c = s.accept()[0]
+        threading.Thread(target=serve, args=(c,), daemon=True).start()
+
+
+main()
