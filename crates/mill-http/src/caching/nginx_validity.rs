@@ -165,7 +165,7 @@ impl Reading {
                 |word: &str, is_ignored: bool| !is_ignored && after_word(value, word).is_some();
             let mut forbidding = forbidding.into_iter();
             if let Some((_, why, _)) =
-                forbidding.find(|(word, _, is_ignored)| forbids(*word, *is_ignored))
+                forbidding.find(|(word, _, is_ignored)| forbids(word, *is_ignored))
             {
                 self.forbidden = Some(why);
                 return Ok(());

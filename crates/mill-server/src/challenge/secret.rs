@@ -19,7 +19,7 @@ impl ChallengeSecret {
             Some(shared) => derive(shared.bytes(), &mut bytes),
             None => rand::fill(&mut bytes).is_ok(),
         };
-        // What signs nothing would let everybody in.
+        // What signs nothing would let all in.
         assert!(
             made,
             "aws-lc makes keys and random numbers, or the process ends"
