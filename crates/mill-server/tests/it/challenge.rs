@@ -367,6 +367,7 @@ fn a_location_that_an_error_leads_to_asks_for_its_cookie_with_its_own_status() {
         ));
         let answer = get(&mut server, BROWSER);
         assert_eq!(answer.status, status, "{directives}");
+        server.run_to(SECOND);
         let next = get(&mut server, &with(&cookie(&answer)));
         assert_eq!(next.text(), "file a\n");
     };
