@@ -10,8 +10,12 @@
 pub mod access;
 /// Certificates from authorities.
 pub mod acme;
+/// Bytes that a part of a head may have.
+pub mod byte_set;
 /// Caches of answers.
 pub mod cache_path;
+/// What clients show before they are served.
+pub mod challenge;
 pub mod events;
 pub mod frang;
 pub mod geo;

@@ -8,6 +8,7 @@ pub(crate) mod acme;
 pub(crate) mod autoindex;
 pub(crate) mod block;
 pub(crate) mod caching;
+pub(crate) mod challenge;
 pub(crate) mod charset;
 pub(crate) mod client_body;
 pub(crate) mod client_header;
@@ -77,6 +78,7 @@ const TABLES: &[&[Directive]] = &[
     log::DIRECTIVES,
     access::DIRECTIVES,
     frang::DIRECTIVES,
+    challenge::DIRECTIVES,
     rewrite::DIRECTIVES,
     map::DIRECTIVES,
     geo::DIRECTIVES,

@@ -173,6 +173,18 @@ counters! {
         frang_tls_fingerprint: Counter of Events,
         /// Requests beyond an `http_fingerprint` of `frang`, those among them that begin a connection.
         frang_http_fingerprint: Counter of Events,
+        /// Requests refused by `http_uri_brange` and its like of `frang`.
+        frang_brange: Counter of Requests,
+        /// Requests refused by `http_allow_empty_body_content_type` of `frang`.
+        frang_type_without_content: Counter of Requests,
+        /// Requests refused by `http_post_validate` of `frang`.
+        frang_http_post_validate: Counter of Requests,
+        /// Answers of `challenge_cookie` to requests without its cookie: redirects and pages that set it.
+        challenges_sent: Counter of Responses,
+        /// Requests beyond `max_misses=` of `challenge_cookie`; their connections were closed.
+        challenges_missed: Counter of Requests,
+        /// Requests without the cookie of `challenge_cookie` that no page could answer, and no cache: 403.
+        challenges_refused: Counter of Requests,
         /// Connections that were closed because their client is blocked (`ip_block` of `frang`).
         frang_blocked_connections: Counter of Connections,
 

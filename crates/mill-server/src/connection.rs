@@ -335,7 +335,7 @@ impl<E: Engine> Connection<E> {
 
     /// Its requests must not be answered with kept answers.
     pub(crate) fn needs_whole_way(&self) -> bool {
-        self.standing != Standing::Usual || self.has_limited_kinds()
+        self.standing != Standing::Usual || self.looks_at_all()
     }
 
     pub(crate) const fn number(&self) -> u64 {

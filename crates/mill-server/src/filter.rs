@@ -19,6 +19,7 @@ mod range;
 /// `add_trailer`.
 mod trailers;
 
+use crate::challenge::Challenged;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
 use crate::response::{FieldLine, Response};
@@ -32,7 +33,8 @@ pub fn apply<E: Engine>(
     response: &mut Response<FileOf<E>>,
     local: &Local<E>,
 ) -> Result<(), Status> {
-    if response.status == Status::RANGE_NOT_SATISFIABLE || request.upstream.is_some() {
+    let is_carried = request.upstream.is_some() || request.challenged == Challenged::Answered;
+    if response.status == Status::RANGE_NOT_SATISFIABLE || is_carried {
         carry_over(request, response);
     }
     conditional::apply(request, response)?;

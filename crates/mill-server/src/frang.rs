@@ -23,6 +23,8 @@ pub(crate) mod account;
 pub(crate) mod admission;
 /// Addresses that are refused.
 pub mod blocks;
+/// Which bytes a head may have.
+mod bytes;
 /// All clients.
 pub(crate) mod clients;
 /// Content while it arrives.
@@ -35,6 +37,8 @@ pub(crate) mod head;
 pub(crate) mod kinds;
 /// The limits by their names.
 pub mod limit;
+/// Forms of several parts.
+mod multipart;
 /// What becomes of a request that breaks a limit.
 pub(crate) mod refusal;
 /// Counts of the last time frame.

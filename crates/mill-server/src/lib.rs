@@ -44,6 +44,9 @@ pub mod frang;
 /// Fingerprints of kinds of clients.
 mod fingerprint;
 
+/// What clients show before they are served.
+pub mod challenge;
+
 /// Kept answers.
 pub mod hot;
 

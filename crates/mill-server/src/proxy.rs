@@ -111,6 +111,7 @@ pub mod trace;
 pub(crate) mod probe;
 
 use crate::answer::Answer;
+use crate::challenge::{self, Challenged};
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
@@ -170,6 +171,9 @@ async fn answer_one<X: Exchange>(
         LookedUp::Uncached => None,
         LookedUp::Ask(caching) => Some(caching),
     };
+    if request.challenged == Challenged::OnlyKept {
+        return challenge::refuse(request, local);
+    }
     request.pure = false;
     pass_on(target, caching, exchange, request, local).await
 }

@@ -61,6 +61,7 @@ pub use sent::Sent;
 use crate::acme::challenges;
 use crate::answer::Answer;
 use crate::cache::note::{CacheNote, CacheOutcome};
+use crate::challenge::{self, Challenged};
 use crate::delivery;
 use crate::error_page;
 use crate::exchange::Exchange;
@@ -135,6 +136,8 @@ pub struct Request {
     pub content_refused: bool,
     /// It has broken a limit of `frang`, and is not checked again on the way to its answer.
     pub(crate) broke_limit: bool,
+    /// What `challenge_cookie` has made of it.
+    pub(crate) challenged: Challenged,
     /// The connection closes after the answer, because an error's status or a location on the way requires it.
     pub closing: bool,
     /// `Location` of the current redirect.
@@ -243,6 +246,12 @@ pub async fn handle<X: Exchange>(
                 },
             }
         }
+        // The target is malformed.
+        ControlFlow::Break(Answer::Status(Status::BAD_REQUEST))
+            if refusal::drops_malformed(exchange, &mut request) =>
+        {
+            Answer::Close
+        }
         ControlFlow::Break(answer) => answer,
     };
     let outcome = conclude(answer, exchange, &mut request, local).await;
@@ -257,7 +266,12 @@ pub async fn refuse<X: Exchange>(
     status: Status,
     local: &Local<X::Engine>,
 ) {
-    let outcome = refusal(exchange, &mut request, status, local).await;
+    let is_malformed = !matches!(status, Status::FORBIDDEN | Status::REQUEST_TIMEOUT);
+    let is_dropped = is_malformed && refusal::drops_malformed(exchange, &mut request);
+    let outcome = match is_dropped {
+        true => Outcome::Close,
+        false => refusal(exchange, &mut request, status, local).await,
+    };
     let outcome = unread::pass_over(outcome, exchange, &mut request, local).await;
     delivery::deliver(outcome, exchange, request, local).await;
 }
@@ -303,6 +317,7 @@ async fn from_location<X: Exchange>(
     let flow = async {
         limit_req::check(exchange, request, local).await?;
         limit_conn::check(request, local)?;
+        challenge::check(exchange, request, local)?;
         access::check(request, local)?;
         try_files::choose(request, local).await?;
         handler::respond(exchange, request, local).await

@@ -2,6 +2,7 @@
 
 use crate::api::baselines::Baselines;
 use crate::cache::CacheZones;
+use crate::challenge::ChallengeSecret;
 use crate::frang::Frang;
 use crate::limits::LimitZones;
 use crate::resolvers::ResolverZones;
@@ -37,6 +38,8 @@ pub struct Site {
     pub zones: Zones,
     /// Limits of clients, if there are any.
     pub frang: Option<Arc<Frang>>,
+    /// What cookies of `challenge_cookie` are signed with.
+    pub(crate) challenge_secret: ChallengeSecret,
     /// Answers of servers that are kept.
     pub caches: CacheZones,
 }
@@ -76,6 +79,10 @@ impl Site {
             frang: Frang::following(
                 previous.and_then(|previous| previous.frang.as_ref()),
                 &config,
+            ),
+            challenge_secret: previous.map_or_else(
+                || ChallengeSecret::new(secret),
+                |previous| previous.challenge_secret.clone(),
             ),
             caches: CacheZones::following(previous.map(|previous| &previous.caches), &config),
             config,

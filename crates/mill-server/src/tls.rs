@@ -243,6 +243,7 @@ impl TlsSite {
             prefers_own_order: settings.prefer_server_ciphers,
             tickets: settings.session_tickets,
             ticket_keys: ticket_keys.map(|file| &*file.pem).collect(),
+            ticket_secret: settings.session_ticket_secret.as_deref(),
             session_zone: zone.map(|zone| {
                 (
                     &*zone.name,

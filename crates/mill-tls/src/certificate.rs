@@ -3,9 +3,11 @@
 use crate::encrypted_key;
 use crate::signature::{self, NotingKey};
 use crate::staple_slot::StapleSlot;
+use rustls::client::verify_server_name;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{CipherSuite, InconsistentKeys, SignatureAlgorithm, SignatureScheme};
 use std::fmt;
@@ -45,6 +47,15 @@ impl Certified {
     pub(crate) fn key(&self) -> Arc<CertifiedKey> {
         let stapled = self.stapled.as_ref().and_then(StapleSlot::stapled);
         stapled.unwrap_or_else(|| Arc::clone(&self.key))
+    }
+
+    /// Whether it is for this server (RFC 6125 6.4). Costs a look through the certificate.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        let Some(Ok(certificate)) = self.key.cert.first().map(ParsedCertificate::try_from) else {
+            return false;
+        };
+        let name = ServerName::try_from(name);
+        name.is_ok_and(|name| verify_server_name(&certificate, &name).is_ok())
     }
 
     /// Whether a client that accepts these signatures and ciphers can be answered with it.

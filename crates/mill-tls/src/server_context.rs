@@ -64,6 +64,8 @@ pub struct ServerSettings<'a> {
     pub tickets: bool,
     /// Files with keys of tickets.
     pub ticket_keys: Vec<&'a [u8]>,
+    /// What keys are made from that change by themselves, where other servers have it too; files go before it.
+    pub ticket_secret: Option<&'a [u8]>,
     /// A zone of sessions that the server keeps, and its bytes.
     pub session_zone: Option<(&'a [u8], usize)>,
     /// Seconds for which a session is good.
@@ -226,8 +228,13 @@ fn server_config(
     };
     let lifetime = settings.session_lifetime;
     // rustls takes early data for sessions that it forgets with their first use alone (RFC 8446 8.1).
-    let tickets = (settings.tickets && !settings.early_data)
-        .then(|| sessions.tickets(&settings.ticket_keys, lifetime));
+    let tickets =
+        (settings.tickets && !settings.early_data).then(|| match settings.ticket_secret {
+            Some(secret) if settings.ticket_keys.is_empty() => {
+                TicketKeys::changing(&TicketSecret::of_text(secret), lifetime)
+            }
+            _ => sessions.tickets(&settings.ticket_keys, lifetime),
+        });
     let is_for_early = settings.early_data && settings.tickets;
     let zone = settings
         .session_zone
@@ -311,7 +318,8 @@ impl fmt::Debug for Sessions {
 struct Certificates(Vec<Certified>);
 
 impl rustls::server::ResolvesServerCert for Certificates {
-    /// The first one whose key can make a signature that the client accepts; in TLS 1.2 the ciphers decide as well.
+    /// The first one whose key can make a signature that the client accepts; in TLS 1.2 the ciphers decide as well. One
+    /// with the name that the client asks for goes before others.
     fn resolve(
         &self,
         hello: rustls::server::ClientHello<'_>,
@@ -319,7 +327,14 @@ impl rustls::server::ResolvesServerCert for Certificates {
         let fits = |certified: &&Certified| {
             certified.fits(hello.signature_schemes(), hello.cipher_suites())
         };
-        let found = self.0.iter().find(fits).or_else(|| self.0.first());
+        let asked_for = hello.server_name().filter(|_| self.0.len() > 1);
+        let named = asked_for.and_then(|name| {
+            let mut fitting = self.0.iter().filter(fits);
+            fitting.find(|certified| certified.has_name(name))
+        });
+        let found = named
+            .or_else(|| self.0.iter().find(fits))
+            .or_else(|| self.0.first());
         found.map(Certified::key)
     }
 }

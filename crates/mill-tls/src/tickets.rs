@@ -108,6 +108,14 @@ impl TicketSecret {
         Self(bytes)
     }
 
+    /// Of a text of any length.
+    pub(crate) fn of_text(text: &[u8]) -> Self {
+        let digest = digest::digest(&digest::SHA256, text);
+        let mut bytes = [0; SECRET_BYTES];
+        bytes.copy_from_slice(digest.as_ref());
+        Self(bytes)
+    }
+
     pub const fn bytes(&self) -> &[u8; SECRET_BYTES] {
         &self.0
     }

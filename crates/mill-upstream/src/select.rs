@@ -31,7 +31,7 @@ mod consistent;
 mod random;
 
 /// CRC-32, which the hashes are made of.
-mod crc32;
+pub(crate) mod crc32;
 
 pub use selected::{Outcome, Selected};
 pub use tried::Tried;
@@ -159,10 +159,16 @@ impl Selector {
             tried: selection.tried,
             now: selection.now,
         };
-        let mut probes = selection.tried.probes.get();
+        // Those for backup have a ring of their own, on which the key is looked for anew.
+        let mut probes = match backup {
+            true => Probes::default(),
+            false => selection.tried.probes.get(),
+        };
         let balancing = &self.group.config().balancing;
         let chosen = turn.choose(balancing, selection, &mut probes, &mut self.chance);
-        selection.tried.probes.set(probes);
+        if !backup {
+            selection.tried.probes.set(probes);
+        }
         Some(Arc::clone(candidates.peers.get(chosen?)?))
     }
 
@@ -221,14 +227,14 @@ impl Selector {
 }
 
 fn candidates(group: &Group, set: &PeerSet) -> (Candidates, Candidates) {
-    let ring = match &group.config().balancing {
+    let ring = |peers| match &group.config().balancing {
         Balancing::Hash {
             consistent: true, ..
-        } => Ring::new(&set.primary),
+        } => Ring::new(peers),
         _ => Ring::default(),
     };
-    let primary = Candidates::new(&set.primary, ring);
-    (primary, Candidates::new(&set.backup, Ring::default()))
+    let of = |peers| Candidates::new(peers, ring(peers));
+    (of(&set.primary), of(&set.backup))
 }
 
 /// One choice among some peers.

@@ -4,6 +4,7 @@
 //! `http` ([`FrangLimits`]); what is looked at in one request belongs to its location
 //! ([`FrangSettings`](super::settings::FrangSettings)).
 
+use super::byte_set::AllowedBytes;
 use super::{LogLevel, Network};
 use crate::Text;
 
@@ -34,6 +35,10 @@ pub struct FrangLimits {
     pub content_pieces: u32,
     /// `action`.
     pub action: FrangAction,
+    /// `error_action`: what becomes of requests that are malformed.
+    pub error_action: FrangAction,
+    /// `http_uri_brange` and its like: bytes that parts of heads may have.
+    pub bytes: Vec<AllowedBytes>,
     /// `log_level`.
     pub log_level: LogLevel,
     /// `clients`: most clients of which the counts are kept.
@@ -80,7 +85,7 @@ pub enum BlockTime {
 /// What becomes of a client that exceeds a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrangAction {
-    /// It gets 403, and its connection is closed behind that.
+    /// It gets 403, or 400 for what is malformed, and its connection is closed behind that.
     Reply,
     /// Its connection is reset.
     Drop,
@@ -122,6 +127,11 @@ impl FrangLimits {
         !self.tls_fingerprints.is_empty() || !self.http_fingerprints.is_empty()
     }
 
+    /// Whether a request with a kept answer goes the whole way, too, where all of it is looked at.
+    pub const fn looks_at_all(&self) -> bool {
+        self.limits_kinds() || !self.bytes.is_empty()
+    }
+
     /// Whether heads have limits of their own.
     pub const fn limits_heads(&self) -> bool {
         self.field_bytes > 0 || self.fields > 0
@@ -143,6 +153,8 @@ impl Default for FrangLimits {
             head_pieces: 0,
             content_pieces: 0,
             action: FrangAction::Reply,
+            error_action: FrangAction::Reply,
+            bytes: Vec::new(),
             log_level: LogLevel::Warn,
             clients: CLIENTS_DEFAULT,
             blocks: BLOCKS_DEFAULT,

@@ -67,8 +67,19 @@ pub struct Match {
     pub headers: Vec<HeaderTest>,
     /// `body`.
     pub body: Option<BodyTest>,
+    /// `crc32`.
+    pub checksum: Option<Checksum>,
     /// `require`: variables that must neither be empty nor `0`.
     pub require: Vec<Variable>,
+}
+
+/// `crc32`: what the checksum of the first 256 KiB of the content is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// This.
+    Is(u32),
+    /// `auto`: that of the first answer that the server has given.
+    OfFirst,
 }
 
 impl Match {

@@ -11,15 +11,17 @@ use std::sync::Arc;
 
 use crate::directives::pass::{cache, tls as pass_tls};
 use crate::directives::{
-    access, autoindex, caching, charset, client_body, client_header, connection, error_page,
-    fastcgi, file, frang, gzip, header, http2, limit_conn, limit_rate, limit_req, log, memcached,
-    mime, open_file, pass, proxy, realip, resolver, rewrite, scgi, slice, stream, tls, uwsgi,
+    access, autoindex, caching, challenge, charset, client_body, client_header, connection,
+    error_page, fastcgi, file, frang, gzip, header, http2, limit_conn, limit_rate, limit_req, log,
+    memcached, mime, open_file, pass, proxy, realip, resolver, rewrite, scgi, slice, stream, tls,
+    uwsgi,
 };
 
 pub use access::{AccessSettings, Satisfy};
 pub use autoindex::{AutoindexFormat, AutoindexSettings};
 pub use cache::{CacheSettings, CacheValid, PassCache};
 pub use caching::{CacheRules, CachingSettings};
+pub use challenge::ChallengeSettings;
 pub use charset::{Charset, CharsetSettings};
 pub use client_body::{ClientBodyFile, ClientBodySettings};
 pub use client_header::ClientHeaderSettings;
@@ -139,6 +141,8 @@ settings! {
     access: access::AccessSettings,
     /// What requests may look like.
     frang: frang::FrangSettings,
+    /// What clients show before they are served.
+    challenge: challenge::ChallengeSettings,
     /// What rewriting logs.
     rewrite: rewrite::RewriteSettings,
     /// Where files are.

@@ -33,6 +33,8 @@ pub struct StickyCookie {
     pub secure: bool,
     /// `samesite=`: `strict`, `lax`, `none`, or what evaluates to one of them; nothing else is sent.
     pub samesite: Option<Template>,
+    /// `attribute=`, each behind `; `.
+    pub attributes: Text,
 }
 
 /// `expires=` of `sticky cookie`.

@@ -29,6 +29,10 @@ group! {
         content_types: Vec<Text> = Vec::new(),
         /// `http_method_override_allowed`.
         allows_method_override: bool = true,
+        /// `http_allow_empty_body_content_type`: a request without content may have a Content-Type.
+        allows_type_without_content: bool = true,
+        /// `http_post_validate`: a form of several parts has one boundary.
+        validates_post: bool = false,
         /// `http_resp_code_block`.
         statuses: Option<Arc<StatusLimit>> = None,
     }
@@ -43,6 +47,8 @@ impl FrangSettings {
             || self.strict_host
             || self.checks_content_type()
             || !self.allows_method_override
+            || !self.allows_type_without_content
+            || self.validates_post
     }
 
     /// Whether POST needs a Content-Type, of any or of certain kinds.

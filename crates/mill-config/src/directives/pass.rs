@@ -27,6 +27,8 @@ group! {
         send_timeout: Duration = Duration::from_secs(60),
         /// `…_read_timeout`, between two reads.
         read_timeout: Duration = Duration::from_secs(60),
+        /// `proxy_tunnel_timeout`, without a byte after 101; `None` is `proxy_read_timeout`.
+        tunnel_timeout: Option<Duration> = None,
         /// `…_buffering`: the answer is read ahead of the client.
         buffering: bool = true,
         /// `…_request_buffering`: the request's content is read as a whole before a server is chosen.
@@ -232,6 +234,12 @@ impl IgnoredFields {
     pub const SET_COOKIE: Self = Self(1 << 7);
     /// `Vary`.
     pub const VARY: Self = Self(1 << 8);
+    /// Of `Cache-Control` these directives alone.
+    pub const NO_CACHE: Self = Self(1 << 9);
+    pub const NO_STORE: Self = Self(1 << 10);
+    pub const PRIVATE: Self = Self(1 << 11);
+    pub const MAX_AGE: Self = Self(1 << 12);
+    pub const S_MAXAGE: Self = Self(1 << 13);
 
     /// Whether the field is ignored.
     pub fn contains(self, field: Self) -> bool {

@@ -109,6 +109,18 @@ const HASHES: &str = "tables size themselves";
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     once(
+        "proxy_tunnel_timeout",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "proxy_read_timeout",
+        Apply::With(|r, s| {
+            let timeout = r.read(s, crate::value::milliseconds)?;
+            r.level.settings.proxy.tunnel_timeout = Some(Some(timeout));
+            Ok(())
+        }),
+        "Longest time without a byte in a connection after 101, a WebSocket for example; without it, as long as another read.",
+    ),
+    once(
         "proxy_pass",
         LOCATION
             .and(Contexts::IF_IN_LOCATION)

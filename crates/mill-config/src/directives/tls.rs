@@ -62,6 +62,8 @@ group! {
         session_tickets: bool = true,
         /// `ssl_session_ticket_key`.
         session_ticket_keys: Vec<TlsFile> = Vec::new(),
+        /// `ssl_session_ticket_secret`.
+        session_ticket_secret: Option<Text> = None,
         /// `ssl_session_cache`.
         session_zone: Option<SessionZone> = None,
         /// `ssl_session_timeout`.
@@ -264,6 +266,22 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "A file of 48 or 80 random bytes for tickets, which other servers have too: the first one seals, all open.",
+    ),
+    once(
+        "ssl_session_ticket_secret",
+        LEVELS,
+        Arity::Exactly(1),
+        "",
+        Apply::With(|resolver, statement| {
+            let word = statement.arg(1);
+            if word.bytes.is_empty() {
+                return Err(resolver.refused_at(statement, word, "empty secret"));
+            }
+            let secret = Text::from(word.bytes.as_slice());
+            resolver.level.settings.tls.session_ticket_secret = Some(Some(secret));
+            Ok(())
+        }),
+        "What keys of tickets are made from, which change with time: servers with the same secret and ssl_session_timeout open each other's tickets.",
     ),
     once(
         "ssl_stapling",

@@ -83,7 +83,7 @@ impl Checker {
             bodies: Vec::new(),
             attack_replies: false,
             limits: Limits::default(),
-            fingerprints: Vec::new(),
+            entries: Vec::new(),
             has_limits: false,
         };
         Self {

@@ -53,8 +53,8 @@ impl<'a> Policies<'a> {
         self.levels.iter().flat_map(|policy| &policy.nonidempotent)
     }
 
-    /// Where the field `Cache-Control` is ignored.
-    pub(super) fn ignores(&self) -> Option<&'a Origin> {
+    /// Which directives of `Cache-Control` are ignored.
+    pub(super) fn ignores(&self) -> Option<&'a (Origin, Vec<&'static str>)> {
         self.levels
             .iter()
             .find_map(|policy| policy.ignores.as_ref())

@@ -26,8 +26,8 @@ pub(super) struct Site {
     pub(super) attack_replies: bool,
     /// `frang_limits` outside of vhosts.
     pub(super) limits: Limits,
-    /// `hash`es of `tft` and `tfh`.
-    pub(super) fingerprints: Vec<Limit>,
+    /// What else is an entry of `frang`: hashes of `tft` and `tfh`, sets of bytes, what becomes of malformed requests.
+    pub(super) entries: Vec<Limit>,
     /// There is a `frang_limits` somewhere: Tempesta FW's defaults of it are in force.
     pub(super) has_limits: bool,
 }
@@ -87,6 +87,8 @@ pub(super) struct Client {
     pub(super) head_timeout: Option<Given>,
     /// Seconds.
     pub(super) content_timeout: Option<Given>,
+    /// `client_ws_timeout`, in seconds.
+    pub(super) tunnel_timeout: Option<Given>,
     /// `client_lru_size`
     pub(super) known: Option<(Given, Term)>,
 }
@@ -137,6 +139,8 @@ pub(super) struct HealthCheck {
     pub(super) fields: Vec<(Vec<u8>, Vec<u8>)>,
     /// First and last of each range.
     pub(super) statuses: Vec<(u16, u16)>,
+    /// `resp_crc32`, as `crc32` of `match` has it.
+    pub(super) checksum: Option<String>,
     /// Seconds between probes.
     pub(super) interval: u64,
 }
@@ -193,8 +197,8 @@ pub(super) struct Policy {
     pub(super) cache: Vec<CacheRule>,
     /// `cache_resp_hdr_del`
     pub(super) hidden: Vec<Term>,
-    /// Where `cache_control_ignore` stands, if it names all that nginx's language can ignore.
-    pub(super) ignores: Option<Origin>,
+    /// What `cache_control_ignore` names of the directives that change what a cache does.
+    pub(super) ignores: Option<(Origin, Vec<&'static str>)>,
     /// `cache_use_stale`
     pub(super) stale: Vec<Term>,
     pub(super) nonidempotent: Vec<Nonidempotent>,
@@ -226,6 +230,8 @@ pub(super) struct Tls {
     pub(super) certificates: Vec<(Term, Option<Term>)>,
     /// Whether there are tickets, and their lifetime in seconds.
     pub(super) tickets: Option<(bool, Option<u64>, Origin)>,
+    /// `secret=`
+    pub(super) ticket_secret: Option<Term>,
     pub(super) any_name: Option<bool>,
 }
 
@@ -239,6 +245,21 @@ pub(super) struct Sticky {
     pub(super) lifetime: u64,
     /// `sticky_sessions`
     pub(super) pins: bool,
+    /// `secret`
+    pub(super) secret: Option<Term>,
+    /// `cookie enforce`, or a challenge: its requests without the cookie in a second.
+    pub(super) misses: Option<u64>,
+    pub(super) script: Option<Script>,
+}
+
+/// `js_challenge`
+#[derive(Clone)]
+pub(super) struct Script {
+    pub(super) name: Term,
+    pub(super) delay_min_ms: u64,
+    pub(super) delay_range_ms: u64,
+    pub(super) status: Option<u64>,
+    pub(super) page: Option<Term>,
 }
 
 /// `http_chain`

@@ -5,6 +5,7 @@
 //! nginx's language that takes a variable there: an `error_page` for a status that nothing else gives.
 
 mod cache;
+mod challenge;
 mod content;
 mod fields;
 mod front;
@@ -150,6 +151,7 @@ impl Translator<'_> {
         let timeouts = [
             ("client_header_timeout", &client.head_timeout),
             ("client_body_timeout", &client.content_timeout),
+            ("proxy_tunnel_timeout", &client.tunnel_timeout),
         ];
         for (name, given) in timeouts {
             // 0 is no limit there; ours stays.

@@ -93,6 +93,41 @@ fn sockets_of_one_protocol_are_one_server() {
 }
 
 #[test]
+fn certificates_of_all_vhosts_are_those_of_one_server() {
+    let vhost = |name: &str| {
+        format!(
+            "vhost {name} {{ proxy_pass a; tls_certificate /{name}.pem; tls_certificate_key /{name}.key; }} "
+        )
+    };
+    let text = format!(
+        "listen 443 proto=https; tls_tickets secret=\"abc d\" lifetime=60; srv_group a {{ server 10.0.0.1; }}
+         {} {} http_chain {{ -> one; }}",
+        vhost("one"),
+        vhost("two")
+    );
+    let server = block(&translated(&text), "server {");
+    let lines: Vec<&str> = server.lines().map(str::trim).collect();
+    let certificates = [
+        "ssl_certificate /one.pem;",
+        "ssl_certificate_key /one.key;",
+        "ssl_certificate /two.pem;",
+        "ssl_certificate_key /two.key;",
+    ];
+    assert_eq!(lines[2..6], certificates, "{server}");
+}
+
+#[test]
+fn tickets_may_have_a_secret() {
+    let tls = "listen 443 proto=https; tls_certificate /c.pem; tls_certificate_key /k.pem;";
+    let text = format!("{tls} tls_tickets secret=\"abc d\" lifetime=60;");
+    check_line(&text, "ssl_session_ticket_secret \"abc d\";");
+    check_no_line(
+        &format!("{tls} tls_tickets secret=\"\";"),
+        "ssl_session_ticket_secret",
+    );
+}
+
+#[test]
 fn what_concerns_clients_stands_at_the_level_of_all_servers() {
     for (text, line) in [
         ("keepalive_timeout 30;", "keepalive_timeout 30s;"),
@@ -209,6 +244,24 @@ fn servers_outside_of_groups_are_the_default_group() {
 }
 
 #[test]
+fn a_backup_stands_behind_a_hash_too() {
+    let text = "srv_group a { server 10.0.0.1; sched hash; } srv_group b { server 10.0.0.2; }
+        vhost v { proxy_pass a backup=b; } http_chain { -> v; }";
+    check(
+        text,
+        "upstream a.backup.b {",
+        "upstream a.backup.b {
+            hash $host$request_uri consistent;
+            server 10.0.0.1:80 max_conns=32;
+            server 10.0.0.2:80 max_conns=32 backup;
+            queue 64000 timeout=60s;
+            keepalive 64;
+        }",
+    );
+    assert!(super::said(text).is_empty());
+}
+
+#[test]
 fn a_backup_is_part_of_an_upstream_of_its_own() {
     let text = "srv_group a { server 10.0.0.1; } srv_group b { server 10.0.0.2; }
         vhost v { proxy_pass a backup=b; } http_chain { -> v; }";
@@ -260,6 +313,30 @@ fn health_monitors_are_probes_in_one_location() {
 }
 
 #[test]
+fn a_monitor_may_compare_the_content() {
+    let text = |tests: &str| {
+        format!(
+            "server 10.0.0.1; health_check m {{ timeout 1; {tests} }} health m; vhost default {{ }}"
+        )
+    };
+    check(
+        &text("resp_code 200; resp_crc32 0x31F37E9F;"),
+        "match tempesta_m {",
+        "match tempesta_m {
+            status 200;
+            crc32 31f37e9f;
+        }",
+    );
+    check(
+        &text("resp_crc32 auto;"),
+        "match tempesta_m {",
+        "match tempesta_m {
+            crc32 auto;
+        }",
+    );
+}
+
+#[test]
 fn sessions_stick_where_it_is_asked() {
     let sticky = |inside: &str| {
         format!(
@@ -281,11 +358,98 @@ fn sessions_stick_where_it_is_asked() {
         &sticky("learn name=sid; sess_lifetime 900;"),
         "sticky learn create=$upstream_cookie_sid lookup=$cookie_sid zone=a.sticky.v:8m timeout=900s;",
     );
+    check_line(
+        &sticky("cookie; cookie_options Partitioned Priority=High; sticky_sessions;"),
+        "sticky cookie __tfw attribute=Priority=High attribute=Partitioned path=/;",
+    );
     check_no_line(&sticky("cookie;"), "sticky");
     // A vhost that says nothing takes what is written outside.
     check_line(
         "sticky { cookie name=o; sticky_sessions; } server 10.0.0.1; vhost default { }",
         "sticky cookie o path=/;",
+    );
+}
+
+#[test]
+fn cookies_are_enforced_where_it_is_asked() {
+    let site = |sticky: &str| {
+        format!(
+            "server 10.0.0.1; {sticky} frang_limits {{ http_methods get; }} vhost default {{ }}"
+        )
+    };
+    let age = "attribute=Max-Age=4294967295";
+    check_line(
+        &site("sticky { cookie enforce; }"),
+        &format!("challenge_cookie __tfw max_misses=1 {age};"),
+    );
+    check_line(
+        &site(
+            "sticky { cookie name=a-b enforce max_misses=5; sess_lifetime 60; cookie_options Path=/x Secure; }",
+        ),
+        "challenge_cookie a-b max_misses=5 lifetime=60s attribute=Path=/x attribute=Secure;",
+    );
+    check_line(
+        &site("sticky { cookie enforce; cookie_options max-age=7; }"),
+        "challenge_cookie __tfw max_misses=1 attribute=max-age=7;",
+    );
+    check_line(
+        &site("sticky { cookie enforce; secret \"f00\"; }"),
+        "challenge_secret f00;",
+    );
+    check_no_line(
+        &site("sticky { cookie enforce; secret \"\"; }"),
+        "challenge_secret",
+    );
+    check_no_line(&site("sticky { cookie; }"), "challenge_");
+    // What enforces its cookie has `frang` to say what becomes of others.
+    let alone = "server 10.0.0.1; sticky { cookie enforce; } vhost default { }";
+    check(
+        alone,
+        "frang {",
+        "frang {\n            action drop;\n        }",
+    );
+    check_no_line(
+        "server 10.0.0.1; sticky { cookie; } vhost default { }",
+        "frang",
+    );
+}
+
+#[test]
+fn a_challenge_enforces_its_cookie() {
+    let site = |sticky: &str| {
+        format!("server 10.0.0.1; sticky {{ {sticky} }} vhost default {{ sticky {{ }} }}")
+    };
+    let script = "js_challenge delay_min=1000 delay_range=1500";
+    let text = site(&format!("cookie; {script};"));
+    check_line(
+        &text,
+        "challenge_cookie __tfw max_misses=0 attribute=Max-Age=4294967295;",
+    );
+    check_line(
+        &text,
+        "challenge_script delay_min=1000ms delay_range=1500ms;",
+    );
+    check_line(
+        &site(&format!(
+            "cookie enforce; {script} resp_code=200 /etc/c.html;"
+        )),
+        "challenge_script delay_min=1000ms delay_range=1500ms status=200 page=/etc/c.html;",
+    );
+    // A cookie of its own has no challenge of others.
+    let own = format!(
+        "server 10.0.0.1; sticky {{ cookie; {script}; }} vhost default {{ sticky {{ cookie name=o; }} }}"
+    );
+    check_no_line(&own, "challenge_");
+}
+
+#[test]
+fn an_enforced_cookie_names_the_session() {
+    let text = "srv_group a { server 10.0.0.1; } http_chain { -> v; }";
+    let (group, chain) = text.split_at(text.find("http_chain").unwrap());
+    let vhost = "vhost v { proxy_pass a; sticky { cookie name=a-b enforce; sticky_sessions allow_failover; sess_lifetime 9; } }";
+    check_line(
+        &format!("{group}{vhost}{chain}"),
+        "sticky learn create=$cookie_a-b lookup=$cookie_a-b zone=a.sticky.v:8m timeout=9s;",
     );
 }
 
@@ -427,6 +591,14 @@ fn the_cache_is_one_zone_in_memory() {
         &format!("{text} cache_methods POST;"),
         "proxy_cache_methods POST;",
     );
+    check_line(
+        &format!("{text} cache_methods get propfind OPTIONS;"),
+        "proxy_cache_methods PROPFIND OPTIONS;",
+    );
+    check_line(
+        &format!("{text} cache_methods get propfind OPTIONS;"),
+        "PROPFIND PROPFIND:;",
+    );
 }
 
 #[test]
@@ -473,15 +645,16 @@ fn answers_are_kept_without_some_fields_and_in_spite_of_others() {
     check_no_line(&text("cache_resp_hdr_del X-A;"), "proxy_ignore_headers");
     check_line(
         &text("cache_control_ignore no-cache no-store max-age private s-maxage;"),
-        "proxy_ignore_headers Cache-Control;",
+        "proxy_ignore_headers Cache-Control=no-cache Cache-Control=no-store Cache-Control=max-age \
+         Cache-Control=private Cache-Control=s-maxage;",
     );
     check_line(
         &text("cache_use_stale 502 504;"),
-        "proxy_cache_use_stale error http_502 http_504 timeout;",
+        "proxy_cache_use_stale error http_502 timeout http_504;",
     );
     check_line(
-        &text("cache_use_stale 4*;"),
-        "proxy_cache_use_stale http_403 http_404 http_429;",
+        &text("cache_use_stale 410 404;"),
+        "proxy_cache_use_stale http_410 http_404;",
     );
 }
 
@@ -544,6 +717,61 @@ fn limits_have_the_defaults_of_tempesta_fw_where_there_are_any() {
             http_trailer_split_allowed off;
             action reply;
         }",
+    );
+}
+
+#[test]
+fn checks_of_form_are_entries_of_frang_without_its_defaults() {
+    check(
+        "http_uri_brange 0x2f 97-0x7a; http_etag_brange 0x21; http_allow_empty_body_content_type false;
+         block_action error drop;",
+        "frang {",
+        "frang {
+            http_uri_brange 0x2f 0x61-0x7a;
+            http_etag_brange 0x21;
+            http_allow_empty_body_content_type off;
+            error_action drop;
+            action drop;
+        }",
+    );
+    check_no_line(
+        "http_allow_empty_body_content_type; block_action error reply;",
+        "frang",
+    );
+    check_no_line(
+        "block_action error drop; block_action error reply;",
+        "frang",
+    );
+    check_line("client_ws_timeout 30;", "proxy_tunnel_timeout 30s;");
+    check_no_line("client_ws_timeout 0;", "proxy_tunnel_timeout");
+}
+
+#[test]
+fn posts_are_validated_and_their_type_is_cut() {
+    let text =
+        "cache 0; server 10.0.0.1; vhost default { location prefix /up { http_post_validate; } }";
+    check(
+        text,
+        "location @vhost.default.1 {",
+        "location @vhost.default.1 {
+            proxy_pass http://default;
+            frang {
+                http_post_validate on;
+            }
+            proxy_set_header Content-Type $tempesta_content_type;
+            proxy_set_header Host $http_host;
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_set_header Upgrade $tempesta_upgrade;
+            proxy_set_header Connection $tempesta_connection;
+        }",
+    );
+    let map = "map $request_method:$content_type $tempesta_content_type {";
+    assert!(translated(text).contains(map));
+    check_no_line("server 10.0.0.1; vhost default { }", map);
+    // Outside of vhosts it is for all of them.
+    check_line(
+        "http_post_validate; server 10.0.0.1; vhost default { }",
+        "http_post_validate on;",
     );
 }
 

@@ -164,6 +164,10 @@ fn faults_in_a_group_are_told_in_the_words_of_nginx() {
             "balancing method does not support parameter \"backup\"",
         );
     }
+    check(
+        "hash k consistent; server 127.0.0.1; server 127.0.0.2 slow_start=1s;",
+        "balancing method does not support parameter \"slow_start=1s\"",
+    );
     check("server 127.0.0.1 route=;", "route is empty");
     check(
         &format!("server 127.0.0.1 route={};", "r".repeat(33)),

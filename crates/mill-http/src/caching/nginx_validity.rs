@@ -19,6 +19,18 @@ pub struct IgnoredFields {
     pub cache_control: bool,
     pub set_cookie: bool,
     pub vary: bool,
+    /// Of `Cache-Control` these directives alone.
+    pub directives: IgnoredDirectives,
+}
+
+/// Directives of `Cache-Control` that have no effect: not in nginx.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IgnoredDirectives {
+    pub no_cache: bool,
+    pub no_store: bool,
+    pub private: bool,
+    pub max_age: bool,
+    pub s_maxage: bool,
 }
 
 /// One status of `proxy_cache_valid`; `None` is `any`.
@@ -143,17 +155,27 @@ impl Reading {
 
     fn on_cache_control(&mut self, value: &[u8]) -> Result<(), WhyNotStored> {
         if self.found.valid_until == 0 || !self.has_x_accel_expires {
+            let ignored = self.ignored.directives;
             let forbidding = [
-                ("no-cache", WhyNotStored::NoCache),
-                ("no-store", WhyNotStored::NoStore),
-                ("private", WhyNotStored::Private),
+                ("no-cache", WhyNotStored::NoCache, ignored.no_cache),
+                ("no-store", WhyNotStored::NoStore, ignored.no_store),
+                ("private", WhyNotStored::Private, ignored.private),
             ];
-            let forbids = |word: &str| after_word(value, word).is_some();
-            if let Some((_, why)) = forbidding.into_iter().find(|(word, _)| forbids(word)) {
+            let forbids =
+                |word: &str, is_ignored: bool| !is_ignored && after_word(value, word).is_some();
+            let mut forbidding = forbidding.into_iter();
+            if let Some((_, why, _)) =
+                forbidding.find(|(word, _, is_ignored)| forbids(word, *is_ignored))
+            {
                 self.forbidden = Some(why);
                 return Ok(());
             }
-            let lifetime = after_word(value, "s-maxage=").or_else(|| after_word(value, "max-age="));
+            let seconds_of = |word: &str, is_ignored: bool| match is_ignored {
+                true => None,
+                false => after_word(value, word),
+            };
+            let lifetime = seconds_of("s-maxage=", ignored.s_maxage)
+                .or_else(|| seconds_of("max-age=", ignored.max_age));
             if let Some(text) = lifetime {
                 let seconds = delta_seconds(text)?;
                 if seconds == 0 {

@@ -128,6 +128,7 @@ fn context(offer: &Offer) -> Result<ServerContext, String> {
         prefers_own_order: false,
         tickets: false,
         ticket_keys: Vec::new(),
+        ticket_secret: None,
         session_zone: None,
         session_lifetime: 0,
         client_check: None,

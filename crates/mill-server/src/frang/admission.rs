@@ -101,12 +101,12 @@ impl<E: Engine> Connection<E> {
         self.reset_on_close();
     }
 
-    /// Whether kinds of clients have limits: each request goes the whole way, where its kind is known.
-    pub(crate) fn has_limited_kinds(&self) -> bool {
+    /// Whether each request goes the whole way, where its kind and its bytes are looked at.
+    pub(crate) fn looks_at_all(&self) -> bool {
         let frang = self.listener.borrow_frang();
         frang
             .as_ref()
-            .is_some_and(|frang| frang.limits.limits_kinds())
+            .is_some_and(|frang| frang.limits.looks_at_all())
     }
 
     /// Counts the request that begins, for the connection's client; what becomes of it if it is one too many.

@@ -1,6 +1,7 @@
 //! What a head may look like.
 
 use super::limit::FrangLimit;
+use super::multipart;
 use crate::log::Text;
 use mill_config::config::frang::FrangLimits;
 use mill_config::config::settings::FrangSettings;
@@ -41,6 +42,8 @@ pub(crate) enum How<'a> {
     /// A part of the request, and what it says.
     Part(&'static str, &'a [u8]),
     Text(&'static str),
+    /// A byte that this does not allow.
+    Byte(&'static str, u8),
 }
 
 impl HeadLimits {
@@ -116,8 +119,37 @@ pub(crate) fn broken<'a>(
             return Broken::by_part(FrangLimit::MethodOverride, "method", method);
         }
     }
-    if settings.checks_content_type() && head.method == Method::Post {
-        return broken_content_type(settings, head, bytes);
+    if settings.checks_content_type()
+        && head.method == Method::Post
+        && let Some(broken) = broken_content_type(settings, head, bytes)
+    {
+        return Some(broken);
+    }
+    broken_form(settings, head, bytes)
+}
+
+/// `http_allow_empty_body_content_type` and `http_post_validate`.
+fn broken_form<'a>(
+    settings: &FrangSettings,
+    head: &RequestHead,
+    bytes: &[u8],
+) -> Option<Broken<'a>> {
+    let text = |limit, text| {
+        let how = How::Text(text);
+        Some(Broken { limit, how })
+    };
+    let has_content = head.content_length.unwrap_or(0) > 0 || head.chunked;
+    let has_type = head.value(KnownField::ContentType).is_some();
+    if !settings.allows_type_without_content && has_type && !has_content {
+        return text(
+            FrangLimit::TypeWithoutContent,
+            "there is a Content-Type and no content",
+        );
+    }
+    if settings.validates_post
+        && let Some(why) = multipart::broken(head, bytes)
+    {
+        return text(FrangLimit::PostValidate, why);
     }
     None
 }
@@ -263,12 +295,16 @@ impl<'a> Broken<'a> {
 
 impl fmt::Display for Broken<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.limit.name();
+        let name = match self.how {
+            How::Byte(name, _) => name,
+            _ => self.limit.name(),
+        };
         write!(formatter, "limiting client by \"{name}\" of frang: ")?;
         match self.how {
             How::Number(count, most) => write!(formatter, "{count}, and {most} is the most"),
             How::Part(part, text) => write!(formatter, "{part} \"{}\"", Text(text)),
             How::Text(text) => formatter.write_str(text),
+            How::Byte(_, byte) => write!(formatter, "byte 0x{byte:02x}"),
         }
     }
 }

@@ -53,6 +53,20 @@ limits! {
     Statuses "http_resp_code_block" frang_http_resp_code_block,
     TlsFingerprint "tls_fingerprint" frang_tls_fingerprint,
     HttpFingerprint "http_fingerprint" frang_http_fingerprint,
+    Misses "max_misses" challenges_missed,
+    Bytes "brange" frang_brange,
+    TypeWithoutContent "http_allow_empty_body_content_type" frang_type_without_content,
+    PostValidate "http_post_validate" frang_http_post_validate,
+}
+
+impl FrangLimit {
+    /// Whether what breaks it is no attack but a malformed request: 400, whatever `action` and `ip_block` say.
+    pub(crate) const fn is_of_form(self) -> bool {
+        matches!(
+            self,
+            Self::Bytes | Self::TypeWithoutContent | Self::PostValidate
+        )
+    }
 }
 
 /// That a limit of a client was exceeded.

@@ -3,6 +3,7 @@
 use super::Frang;
 use super::account::Denied;
 use super::admission::Blocked;
+use super::bytes;
 use super::head::{self, Broken, HeadLimits, ReachedPort};
 use super::kinds::Event;
 use super::limit::{Exceeded, FrangLimit};
@@ -38,8 +39,14 @@ pub(crate) fn check_arrival<X: Exchange>(
         }
     }
     check_kind(&frang, exchange, request, local)?;
-    let broken = HeadLimits::of(&frang.limits).broken(&request.message.head);
-    let broken = broken.map(|broken| (broken.limit, broken.to_string()));
+    let message = &request.message;
+    let broken = HeadLimits::of(&frang.limits)
+        .broken(&message.head)
+        .or_else(|| bytes::broken(&frang.limits.bytes, &message.head, &message.bytes));
+    if !frang.limits.bytes.is_empty() {
+        request.pure = false;
+    }
+    let broken = broken.map(|broken: Broken<'_>| (broken.limit, broken.to_string()));
     refuse_broken(broken, exchange, request, local)
 }
 
@@ -139,12 +146,44 @@ fn refuse_broken<X: Exchange>(
     let Some((limit, how)) = broken else {
         return ControlFlow::Continue(());
     };
+    if limit.is_of_form() {
+        let action = tell_malformed(limit, format_args!("{how}"), request, local);
+        let status = Status::BAD_REQUEST;
+        return ControlFlow::Break(end_with(status, action, exchange, request));
+    }
     let action = tell(limit, format_args!("{how}"), request, local);
     ControlFlow::Break(end(action, exchange, request))
 }
 
+/// Counts and logs that a request is malformed. That is no attack: its client is not blocked.
+fn tell_malformed<E: Engine>(
+    limit: FrangLimit,
+    how: fmt::Arguments<'_>,
+    request: &Request,
+    local: &Local<E>,
+) -> FrangAction {
+    limit.count(&mut local.counters.borrow_mut());
+    let Some((frang, client)) = limits_of(request) else {
+        return FrangAction::Reply;
+    };
+    let now = local.scheduler.now();
+    if client.is_none_or(|client| frang.clients.enter(client).is_told(limit, now)) {
+        local.log_error(Some(request), frang.limits.log_level, how);
+    }
+    frang.limits.error_action
+}
+
 /// Ends the connection, at once or behind an answer of 403.
-fn end<X: Exchange>(
+pub(crate) fn end<X: Exchange>(
+    action: FrangAction,
+    exchange: &mut X,
+    request: &mut Request,
+) -> AnswerOf<X::Engine> {
+    end_with(Status::FORBIDDEN, action, exchange, request)
+}
+
+fn end_with<X: Exchange>(
+    status: Status,
     action: FrangAction,
     exchange: &mut X,
     request: &mut Request,
@@ -155,9 +194,21 @@ fn end<X: Exchange>(
     request.content_refused = true;
     exchange.end_connection(action == FrangAction::Drop);
     match action {
-        FrangAction::Reply => Answer::Status(Status::FORBIDDEN),
+        FrangAction::Reply => Answer::Status(status),
         FrangAction::Drop => Answer::Close,
     }
+}
+
+/// Whether a malformed request gets no answer: `error_action drop`. Its connection is reset.
+pub(crate) fn drops_malformed<X: Exchange>(exchange: &mut X, request: &mut Request) -> bool {
+    let frang = request.site.frang.as_ref();
+    let drops = frang.is_some_and(|frang| frang.limits.error_action == FrangAction::Drop);
+    if drops {
+        request.pure = false;
+        request.closing = true;
+        exchange.end_connection(true);
+    }
+    drops
 }
 
 /// Counts the answer by its status, if its location limits that; whether it is one too many.

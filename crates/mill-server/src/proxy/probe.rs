@@ -35,8 +35,9 @@ use mill_tls::transport::{Transport, TransportOf};
 use mill_upstream::group::Group;
 use mill_upstream::peer::Peer;
 use mill_upstream::probe::CONTENT_BYTES_MAX;
-use mill_upstream::probe::examination::{Test, examine_content, examine_head};
+use mill_upstream::probe::examination::{Test, examine_checksum, examine_content, examine_head};
 use mill_upstream::probe::grpc;
+use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -53,6 +54,8 @@ pub(crate) struct Probe<E: Engine> {
     pub(crate) group: Arc<Group>,
     pub(crate) peer: Arc<Peer>,
     kept: Option<Kept<E>>,
+    /// The checksum of the first answer, for `crc32 auto`.
+    first_sum: Cell<Option<u32>>,
 }
 
 /// How a probe has ended.
@@ -118,6 +121,7 @@ impl<E: Engine> Probe<E> {
             group: Arc::clone(group),
             peer: Arc::clone(peer),
             kept: None,
+            first_sum: Cell::new(None),
         })
     }
 
@@ -355,7 +359,8 @@ impl<E: Engine> Probe<E> {
             .map_err(ProbeFault::Test)?
         };
         let mut content = Content::default();
-        let looks_at_content = matching.is_some_and(|matching| matching.body.is_some());
+        let looks_at_content =
+            matching.is_some_and(|matching| matching.body.is_some() || matching.checksum.is_some());
         if looks_at_content || self.check.keepalive_time.is_some() {
             let whole = content.read(stream, &mut answer.body, &trace);
             match local.scheduler.until(deadline, whole).await {
@@ -371,6 +376,8 @@ impl<E: Engine> Probe<E> {
             let ended =
                 examine_content(matching, &content.bytes, value).map_err(ProbeFault::Test)?;
             last = ended.unwrap_or(last);
+            let sum = examine_checksum(matching, &content.bytes, &self.first_sum);
+            last = sum.map_err(ProbeFault::Test)?.unwrap_or(last);
         }
         Ok(last)
     }

@@ -110,7 +110,9 @@ impl<E: Engine> Proxying<'_, E> {
         response.charset = accel.charset;
         if response.status == Status::SWITCHING_PROTOCOLS {
             self.keep_nothing(request);
-            exchange.upgrade(connection, self.settings.read_timeout);
+            let settings = &self.settings;
+            let timeout = settings.tunnel_timeout.unwrap_or(settings.read_timeout);
+            exchange.upgrade(connection, timeout);
             return Answer::Response(response);
         }
         let as_get = self.question().is_some_and(|question| question.as_get);

@@ -179,6 +179,7 @@ fn cookie_value<E: Engine>(
     }
     let path = cookie.path.as_ref().map(Text::as_bytes);
     attribute(b"; path=", path.unwrap_or_default(), &mut value);
+    value.extend_from_slice(cookie.attributes.as_bytes());
     value
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Tunnel<E: Engine> {
     record: Record,
     upwards: Direction,
     downwards: Direction,
-    /// Ends after so long without a byte: `proxy_read_timeout`.
+    /// Ends after so long without a byte: `proxy_tunnel_timeout`, else `proxy_read_timeout`.
     timeout: Duration,
     deadline: Instant,
     /// Bytes that both sides have taken and given, when `deadline` was set.

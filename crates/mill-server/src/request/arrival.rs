@@ -1,6 +1,7 @@
 //! Makes a request from a head, and finds the server of its host.
 
 use crate::answer::Answer;
+use crate::challenge::Challenged;
 use crate::listener_context::name_rules;
 use crate::local::{FileOf, Local};
 use crate::log::Text;
@@ -198,6 +199,7 @@ impl Request {
             alias_takes_uri: false,
             content_refused: false,
             broke_limit: false,
+            challenged: Challenged::No,
             closing: false,
             redirect_target: None,
             path_is_invalid: false,

@@ -1,5 +1,6 @@
 //! What a request knows of its connection.
 
+use crate::challenge::Misses;
 use crate::listener_context::ListenerContext;
 use mill_runtime::address::Address;
 use mill_runtime::stream::TransportInfo;
@@ -30,6 +31,8 @@ pub struct ConnectionFacts {
     /// The transport's measurements for `$tcpinfo_…`: updated by the connection for each request of a site that
     /// [mentions](crate::variables::mention::Mentions) one of them.
     pub transport: Cell<Option<TransportInfo>>,
+    /// How often it has asked without the cookie of `challenge_cookie`.
+    pub misses: Misses,
     pub started: Instant,
 }
 
@@ -51,6 +54,7 @@ impl ConnectionFacts {
             tls: OnceCell::new(),
             lacks_tls: Cell::new(false),
             transport: Cell::new(None),
+            misses: Misses::default(),
             started,
         }
     }

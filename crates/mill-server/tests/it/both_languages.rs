@@ -123,3 +123,107 @@ fn a_site_with_limits_answers_alike_in_both_languages() {
     let ended = tempesta.iter().filter(|(_, has_ended)| *has_ended).count();
     assert_eq!(ended, 16, "{tempesta:?}");
 }
+
+const SESSIONS: &str = "
+    listen 10.0.0.1:80;
+    cache 0;
+    srv_group app { server 10.0.0.2:80; server 10.0.0.3:80; }
+    sticky { cookie name=t-id enforce max_misses=2; sticky_sessions allow_failover; secret \"abc\"; }
+    vhost plain { proxy_pass app; }
+    vhost scripts {
+        proxy_pass app;
+        sticky { cookie; js_challenge delay_min=1000 delay_range=1 resp_code=503; }
+    }
+    vhost forms { proxy_pass app; http_post_validate; sticky { cookie; } }
+    http_chain { host == \"scripts.example\" -> scripts; host == \"forms.example\" -> forms; -> plain; }";
+
+/// A server of Tempesta FW's language before origins that answer with their addresses and the type of the content.
+fn with_sessions() -> Server {
+    let mut server = Server::of_tempesta(World::new(3), SESSIONS);
+    for address in ["10.0.0.2:80", "10.0.0.3:80"] {
+        let (turn, _) = origin::start(&server.world, address, move |_, request| {
+            let mut lines = request.lines();
+            let kind = lines.find_map(|line| line.strip_prefix("Content-Type: "));
+            vec![ok(&format!("{address} {}", kind.unwrap_or_default()))]
+        });
+        server.add_peer(turn);
+    }
+    server
+}
+
+#[test]
+fn an_enforced_cookie_leads_a_session_to_one_server() {
+    let mut server = with_sessions();
+    let mut ask = |cookie: &str| {
+        let text = format!("GET /a HTTP/1.1\r\nHost: plain.example\r\n{cookie}\r\n");
+        let client = server.world.connect_from("10.0.1.1:0", ADDRESS);
+        client.send(text);
+        server.run();
+        answers(&client.received()).remove(0)
+    };
+    let challenged = ask("");
+    assert_eq!(challenged.status, 302);
+    let location = challenged.field("Location");
+    assert_eq!(location, Some("http://plain.example/a"));
+    let set = challenged.field("Set-Cookie").expect("a cookie");
+    assert!(set.starts_with("t-id="), "{set}");
+    let cookie = set.split(';').next().expect("a name");
+    let field = format!("Cookie: {cookie}\r\n");
+    let first = ask(&field).text();
+    for _ in 0..5 {
+        assert_eq!(ask(&field).text(), first);
+    }
+}
+
+#[test]
+fn a_challenge_refuses_early_returns() {
+    let mut server = with_sessions();
+    let ask = |server: &mut Server, fields: &str| {
+        let text = format!(
+            "GET /a HTTP/1.1\r\nHost: scripts.example\r\nAccept: text/html\r\n{fields}\r\n"
+        );
+        let client = server.world.connect_from("10.0.1.1:0", ADDRESS);
+        client.send(text);
+        server.run();
+        answers(&client.received()).remove(0)
+    };
+    let page = ask(&mut server, "");
+    assert_eq!(page.status, 503);
+    let set = page.field("Set-Cookie").expect("a cookie");
+    let field = format!("Cookie: {}\r\n", set.split(';').next().expect("a name"));
+    server.run_to(Duration::from_millis(999));
+    assert_eq!(ask(&mut server, &field).status, 503);
+    server.run_to(SECOND);
+    assert_eq!(ask(&mut server, &field).status, 200);
+}
+
+#[test]
+fn a_form_goes_on_with_its_boundary_as_the_only_parameter() {
+    let mut server = with_sessions();
+    let mut ask = |kind: &str| {
+        let text = format!(
+            "POST /a HTTP/1.1\r\nHost: forms.example\r\nContent-Type: {kind}\r\nContent-Length: 1\r\n\r\nx"
+        );
+        let client = server.world.connect_from("10.0.1.1:0", ADDRESS);
+        client.send(text);
+        server.run();
+        let answer = answers(&client.received()).remove(0);
+        let text = answer.text();
+        let kind = text.split_once(' ').map_or("", |(_, kind)| kind);
+        (answer.status, String::from(kind))
+    };
+    let mut check = |kind: &str, expected: &str| {
+        let passed = (200, String::from(expected));
+        assert_eq!(ask(kind), passed, "{kind}");
+    };
+    let form = "multipart/form-data; boundary=a-b";
+    check(form, form);
+    check("Multipart/form-data;charset=utf-8;Boundary=a-b; x=y", form);
+    check(
+        "multipart/form-data; boundary=\"a b\"; x=y",
+        "multipart/form-data; boundary=\"a b\"",
+    );
+    check("text/plain; boundary=a; x=y", "text/plain; boundary=a; x=y");
+    assert_eq!(ask("multipart/form-data; x=y").0, 400);
+    assert_eq!(ask("multipart/form-data; boundary=a; boundary=b").0, 400);
+}

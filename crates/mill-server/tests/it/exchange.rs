@@ -121,6 +121,7 @@ async fn serve(
         listening_at: stream.local(),
         proxy_header: None,
         transport: Cell::new(None),
+        misses: Default::default(),
         tls: OnceCell::new(),
         lacks_tls: Cell::new(false),
         started: local.scheduler.now(),

@@ -451,3 +451,52 @@ fn a_kind_of_clients_is_limited_whatever_their_addresses_are() {
     server.run_to(2 * SECOND);
     assert_eq!(ask(&mut server, 5, kind, 1), [200]);
 }
+
+#[test]
+fn a_malformed_request_gets_400_and_its_client_is_not_blocked() {
+    let limits = "http_uri_brange 0x2e-0x39 0x61-0x7a; http_allow_empty_body_content_type off;
+                  http_post_validate on; action drop; ip_block 10s;";
+    let mut server = limited(limits, "", 1);
+    let check = |server: &mut Server, line: &str, fields: &str, status: u16| {
+        let client = from(server, "10.0.0.9");
+        client.send(format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+        server.run();
+        assert_eq!(statuses(&client), [status], "{line} {fields}");
+        assert_eq!(client.is_closed(), status == 400, "{line} {fields}");
+    };
+    let typed = "Content-Type: text/plain\r\n";
+    let form = "Content-Type: multipart/form-data\r\nContent-Length: 1\r\n";
+    check(&mut server, "GET /a.txt", "", 200);
+    // What is kept ready is looked at, too.
+    check(&mut server, "GET /a.txt", "Referer: /B\r\n", 400);
+    check(&mut server, "GET /A.txt", "", 400);
+    check(&mut server, "GET /a.txt", typed, 400);
+    check(&mut server, "POST /a.txt", form, 400);
+    check(&mut server, "GET /a.txt", "", 200);
+    let counters = server.counters();
+    let counted = (
+        counters.frang_brange,
+        counters.frang_type_without_content,
+        counters.frang_http_post_validate,
+    );
+    assert_eq!(counted, (2, 1, 1));
+    let line = "limiting client by \"http_uri_brange\" of frang: byte 0x42, client: 10.0.0.9";
+    assert!(server.has_logged(line), "{:?}", server.error_log());
+}
+
+#[test]
+fn a_malformed_request_may_be_dropped() {
+    let mut server = limited("error_action drop; http_uri_brange 0x2e-0x7a;", "", 1);
+    let check = |server: &mut Server, request: &str| {
+        let client = from(server, "10.0.0.9");
+        client.send(format!("GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n{request}"));
+        server.run();
+        assert_eq!(statuses(&client), [200], "{request}");
+        assert!(client.was_reset(), "{request}");
+    };
+    check(&mut server, "GET /a%20 HTTP/1.1\r\nHost: a\r\n\r\n");
+    check(&mut server, "GET /a.txt HTTP/1.1\r\n\r\n");
+    check(&mut server, "GET /../a HTTP/1.1\r\nHost: a\r\n\r\n");
+    check(&mut server, "no request\r\n\r\n");
+    server.assert_nothing_left(1);
+}

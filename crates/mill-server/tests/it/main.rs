@@ -37,6 +37,9 @@ mod exchange;
 /// Limits against attacks.
 mod frang;
 
+/// What clients show before they are served.
+mod challenge;
+
 /// A site in Tempesta FW's language and in nginx's.
 mod both_languages;
 

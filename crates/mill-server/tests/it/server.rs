@@ -69,9 +69,15 @@ pub(crate) fn site(text: &str, generation: u64) -> Arc<Site> {
 }
 
 fn config(text: &str) -> Config {
-    let options = Options::default();
-    let source = Memory::new().with(&*options.conf_file(), text);
-    match load(&source, &options) {
+    config_with(text, &Options::default(), &[])
+}
+
+fn config_with(text: &str, options: &Options, files: &[(&str, &str)]) -> Config {
+    let mut source = Memory::new().with(&*options.conf_file(), text);
+    for (path, content) in files {
+        source = source.with(*path, *content);
+    }
+    match load(&source, options) {
         Ok(loaded) => loaded.config,
         Err(failure) => panic!("the configuration is refused: {:?}\n{text}", failure.error),
     }
@@ -107,17 +113,19 @@ impl Server {
         Self::serving(world, site(text, 1), count)
     }
 
-    /// The same with a configuration of Tempesta FW.
+    /// One worker, whose configuration names files.
+    pub(crate) fn with_files(world: World, text: &str, files: &[(&str, &str)]) -> Self {
+        let config = config_with(text, &Options::default(), files);
+        Self::serving(world, Arc::new(Site::new(config, 1)), 1)
+    }
+
+    /// One worker with a configuration of Tempesta FW.
     pub(crate) fn of_tempesta(world: World, text: &str) -> Self {
         let options = Options {
             is_tempesta: true,
             ..Options::default()
         };
-        let source = Memory::new().with(&*options.conf_file(), text);
-        let config = match load(&source, &options) {
-            Ok(loaded) => loaded.config,
-            Err(failure) => panic!("the configuration is refused: {:?}\n{text}", failure.error),
-        };
+        let config = config_with(text, &options, &[]);
         Self::serving(world, Arc::new(Site::new(config, 1)), 1)
     }
 

@@ -75,6 +75,7 @@ pub(crate) fn handle(text: String, world: &World, local: &Local<SimEngine>) -> R
             listening_at: world.address(ADDRESS),
             proxy_header: None,
             transport: Cell::new(None),
+            misses: Default::default(),
             tls: OnceCell::new(),
             lacks_tls: Cell::new(false),
             started: world.now(),

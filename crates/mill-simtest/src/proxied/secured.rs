@@ -100,6 +100,7 @@ impl Certificate {
             prefers_own_order: false,
             tickets: true,
             ticket_keys: Vec::new(),
+            ticket_secret: None,
             session_zone: None,
             session_lifetime: 300,
             early_data: false,

@@ -19,13 +19,17 @@ use std::task::Poll;
 
 /// A certificate that signs itself, and its key, in PEM.
 fn certificate(is_rsa: bool) -> (String, String) {
+    certificate_of("a.example", is_rsa)
+}
+
+fn certificate_of(name: &str, is_rsa: bool) -> (String, String) {
     let kind = if is_rsa {
         &PKCS_RSA_SHA256
     } else {
         &PKCS_ECDSA_P256_SHA256
     };
     let key = KeyPair::generate_for(kind).unwrap();
-    let params = CertificateParams::new(vec![String::from("a.example")]).unwrap();
+    let params = CertificateParams::new(vec![String::from(name)]).unwrap();
     (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
 }
 
@@ -100,8 +104,37 @@ pub(crate) fn server() -> ServerContext {
 
 /// The same, with early data or without.
 pub(crate) fn server_with(early_data: bool) -> ServerContext {
+    server_of(vec![certified(false), certified(true)], early_data, None)
+}
+
+/// A server with a certificate for each name, and these in DER.
+pub(crate) fn server_of_names(names: &[&str]) -> (ServerContext, Vec<Vec<u8>>) {
+    let made: Vec<_> = names
+        .iter()
+        .map(|name| certificate_of(name, false))
+        .collect();
+    let loaded = made
+        .iter()
+        .map(|(certificate, key)| load(certificate.as_bytes(), key.as_bytes(), []).unwrap());
+    let ders = made.iter().map(|(certificate, _)| {
+        let der = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+        der.to_vec()
+    });
+    (server_of(loaded.collect(), false, None), ders.collect())
+}
+
+/// A server whose tickets are made from this.
+pub(crate) fn server_of_secret(secret: &[u8]) -> ServerContext {
+    server_of(vec![certified(false)], false, Some(secret))
+}
+
+fn server_of(
+    certified: Vec<Certified>,
+    early_data: bool,
+    ticket_secret: Option<&[u8]>,
+) -> ServerContext {
     let settings = ServerSettings {
-        certified: vec![certified(false), certified(true)],
+        certified,
         tls12: true,
         tls13: true,
         ciphers: None,
@@ -109,6 +142,7 @@ pub(crate) fn server_with(early_data: bool) -> ServerContext {
         prefers_own_order: false,
         tickets: true,
         ticket_keys: Vec::new(),
+        ticket_secret,
         session_zone: None,
         session_lifetime: 300,
         early_data,

@@ -101,6 +101,46 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 #[test]
+fn of_several_certificates_the_one_with_the_name_goes_out() {
+    let names = ["a.example", "*.b.example", "c.example"];
+    let (context, certificates) = authority::server_of_names(&names);
+    let check = |asked_for: &'static str, expected: usize| {
+        let served = Served::with(context.clone(), 1500);
+        let (suite, version) = suites()[0];
+        let name = ServerName::try_from(asked_for).unwrap();
+        let mut peer = ClientConnection::new(Arc::new(client(suite, version)), name).unwrap();
+        served.run(&mut peer).unwrap();
+        let shown = peer.peer_certificates().unwrap();
+        assert_eq!(shown[0].as_ref(), certificates[expected], "{asked_for}");
+    };
+    check("a.example", 0);
+    check("x.b.example", 1);
+    check("c.example", 2);
+    // Without one the first goes out.
+    check("d.example", 0);
+    check("b.example", 0);
+}
+
+#[test]
+fn servers_with_one_secret_open_each_other_s_tickets() {
+    let (suite, version) = suites()[0];
+    let resumes = |first: &[u8], second: &[u8]| {
+        let config = Arc::new(client(suite, version));
+        let kinds = [first, second].map(|secret| {
+            let served = Served::with(authority::server_of_secret(secret), 1500);
+            let name = ServerName::try_from("a.example").unwrap();
+            let mut peer = ClientConnection::new(Arc::clone(&config), name).unwrap();
+            served.run(&mut peer).unwrap();
+            peer.handshake_kind().unwrap()
+        });
+        assert_ne!(kinds[0], rustls::HandshakeKind::Resumed);
+        kinds[1] == rustls::HandshakeKind::Resumed
+    };
+    assert!(resumes(b"one", b"one"));
+    assert!(!resumes(b"one", b"two"));
+}
+
+#[test]
 fn every_suite_carries_bytes_both_ways_however_they_are_cut() {
     for (suite, version) in suites() {
         for piece in PIECES {

@@ -1,7 +1,9 @@
 //! The tests of a `match` block on an answer.
 
-use mill_config::config::health_check::{HeaderCondition, HeaderTest};
+use crate::select::crc32::Crc32;
+use mill_config::config::health_check::{Checksum, HeaderCondition, HeaderTest};
 use mill_config::config::{Match, Template, Variable};
+use std::cell::Cell;
 use std::fmt;
 
 /// A test of an answer, in the words of NGINX Plus' log.
@@ -10,6 +12,7 @@ pub enum Test {
     Status,
     Header,
     Body,
+    Checksum,
     Variables,
     /// Of `type=grpc`: the status of the call.
     GrpcStatus,
@@ -24,6 +27,7 @@ impl Test {
             Self::Status => "checking status code",
             Self::Header => "checking header",
             Self::Body => "checking body",
+            Self::Checksum => "checking CRC-32",
             Self::Variables => "checking variables",
             Self::GrpcStatus => "checking gRPC status",
             Self::GrpcHealth => "checking gRPC health",
@@ -85,6 +89,31 @@ fn holds(
         HeaderCondition::Absent => values.next().is_none(),
         HeaderCondition::Matches(pattern) => values.any(|value| pattern.is_match(value)),
         HeaderCondition::Differs(pattern) => !values.any(|value| pattern.is_match(value)),
+    }
+}
+
+/// Tests the checksum of the content, of which `content` is the beginning; `first` is that of the first answer, once there
+/// was one. `None`: the block has no such test.
+pub fn examine_checksum(
+    matching: &Match,
+    content: &[u8],
+    first: &Cell<Option<u32>>,
+) -> Result<Option<Test>, Test> {
+    let Some(wanted) = matching.checksum else {
+        return Ok(None);
+    };
+    let sum = Crc32::default().update(content).value();
+    let wanted = match wanted {
+        Checksum::Is(wanted) => wanted,
+        Checksum::OfFirst => {
+            let known = first.get().unwrap_or(sum);
+            first.set(Some(known));
+            known
+        }
+    };
+    match sum == wanted {
+        true => Ok(Some(Test::Checksum)),
+        false => Err(Test::Checksum),
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// A checksum under way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Crc32(u32);
+pub(crate) struct Crc32(u32);
 
 impl Default for Crc32 {
     fn default() -> Self {
@@ -12,7 +12,7 @@ impl Default for Crc32 {
 
 impl Crc32 {
     #[must_use]
-    pub(super) fn update(self, bytes: &[u8]) -> Self {
+    pub(crate) fn update(self, bytes: &[u8]) -> Self {
         let add = |crc: u32, byte: &u8| {
             let [low, ..] = crc.to_le_bytes();
             TABLE[usize::from(low ^ byte)] ^ (crc >> 8)
@@ -20,7 +20,7 @@ impl Crc32 {
         Self(bytes.iter().fold(self.0, add))
     }
 
-    pub(super) fn value(self) -> u32 {
+    pub(crate) fn value(self) -> u32 {
         !self.0
     }
 }

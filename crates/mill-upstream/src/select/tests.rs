@@ -459,3 +459,25 @@ fn each_server_is_tried_once_unless_only_its_kept_connection_failed() {
     tried.forget_last();
     assert_eq!(next(&mut tried), Some('4'));
 }
+
+#[test]
+fn of_servers_for_backup_a_key_has_one_as_well() {
+    let mut world = World::new(CONSISTENT, "1 2,backup 3,backup 4,backup");
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        assert_eq!(world.tries(key, None), "1");
+    }
+    world.set(0, |settings| settings.down = true);
+    let of = |world: &mut World| -> Vec<String> {
+        let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        keys.iter().map(|key| world.tries(key, None)).collect()
+    };
+    let first = of(&mut world);
+    assert_eq!(of(&mut world), first, "each key has its server");
+    let mut others = first.clone();
+    others.sort();
+    others.dedup();
+    assert!(
+        others.len() > 1 && !others.contains(&String::from("1")),
+        "{first:?}"
+    );
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::Text;
 use crate::config::LogLevel;
+use crate::config::byte_set::{AllowedBytes, BytePart, ByteSet};
 use crate::config::frang::{
     BlockTime, FingerprintLimit, FrangAction, FrangLimits, FrangMethods, KNOWN_METHODS, StatusLimit,
 };
@@ -101,6 +102,30 @@ const ENTRIES: &[Entry] = &[
         limits(r).action = r.choice(s, s.arg(1), &actions)?;
         Ok(())
     }),
+    client("error_action", |r, s| {
+        let actions = [("reply", FrangAction::Reply), ("drop", FrangAction::Drop)];
+        arguments(r, s, 1..=1)?;
+        limits(r).error_action = r.choice(s, s.arg(1), &actions)?;
+        Ok(())
+    }),
+    client("http_uri_brange", |r, s| allowed(r, s, BytePart::Uri)),
+    client("http_token_brange", |r, s| allowed(r, s, BytePart::Token)),
+    client("http_qetoken_brange", |r, s| {
+        allowed(r, s, BytePart::QuotedToken)
+    }),
+    client("http_nctl_brange", |r, s| {
+        allowed(r, s, BytePart::NoControl)
+    }),
+    client("http_ctext_vchar_brange", |r, s| {
+        allowed(r, s, BytePart::Text)
+    }),
+    client("http_xff_brange", |r, s| {
+        allowed(r, s, BytePart::ForwardedFor)
+    }),
+    client("http_cookie_brange", |r, s| allowed(r, s, BytePart::Cookie)),
+    client("http_etag_brange", |r, s| {
+        allowed(r, s, BytePart::EntityTag)
+    }),
     client("log_level", |r, s| {
         let levels = [
             ("info", LogLevel::Info),
@@ -158,6 +183,14 @@ const ENTRIES: &[Entry] = &[
         };
         let values = values.iter().map(|word| Text::from(&*word.bytes));
         settings(r).content_types = Some(values.collect());
+        Ok(())
+    }),
+    request("http_allow_empty_body_content_type", |r, s| {
+        settings(r).allows_type_without_content = Some(switch(r, s)?);
+        Ok(())
+    }),
+    request("http_post_validate", |r, s| {
+        settings(r).validates_post = Some(switch(r, s)?);
         Ok(())
     }),
     request("http_method_override_allowed", |r, s| {
@@ -226,6 +259,42 @@ fn arguments(
 
 fn invalid(resolver: &Resolver<'_>, statement: &Statement, word: &Word) -> Box<Diagnostic> {
     resolver.refused_at(statement, word, "invalid value")
+}
+
+/// Bytes and ranges of them that a part of a head may have: `0x2f 97-122`.
+fn allowed(resolver: &mut Resolver<'_>, statement: &Statement, part: BytePart) -> Applied {
+    arguments(resolver, statement, 1..=usize::MAX)?;
+    let mut set = ByteSet::default();
+    for word in statement.args() {
+        let (first, last) =
+            byte_range(&word.bytes).ok_or_else(|| invalid(resolver, statement, word))?;
+        let mut never = part.never().iter();
+        if let Some(byte) = never.find(|byte| (first..=last).contains(*byte)) {
+            let mut error = invalid(resolver, statement, word);
+            let name = part.name();
+            error.help = Some(format!("{name} never has the byte 0x{byte:02x}"));
+            return Err(error);
+        }
+        set.add(first, last);
+    }
+    limits(resolver).bytes.push(AllowedBytes { part, set });
+    Ok(())
+}
+
+/// A byte, or the first and the last of a range, in decimal or with `0x`.
+fn byte_range(text: &[u8]) -> Option<(u8, u8)> {
+    let byte = |text: &[u8]| {
+        let text = std::str::from_utf8(text).ok()?;
+        match text.strip_prefix("0x") {
+            Some(digits) if !digits.starts_with('+') => u8::from_str_radix(digits, 16).ok(),
+            _ => u8::try_from(value::number(text.as_bytes())?).ok(),
+        }
+    };
+    let Some(dash) = text.iter().position(|&byte| byte == b'-') else {
+        return byte(text).map(|only| (only, only));
+    };
+    let range = byte(text.get(..dash)?).zip(byte(text.get(dash + 1..)?));
+    range.filter(|(first, last)| first < last)
 }
 
 /// A number up to C's INT_MAX, as Tempesta FW takes it; 0 is no limit.

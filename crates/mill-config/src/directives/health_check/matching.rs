@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::Text;
-use crate::config::health_check::{BodyTest, HeaderCondition, HeaderTest, Match, StatusTest};
+use crate::config::health_check::{
+    BodyTest, Checksum, HeaderCondition, HeaderTest, Match, StatusTest,
+};
 use crate::config::template::Part;
 use crate::config::{Template, Variable};
 use crate::diagnostic::Diagnostic;
@@ -26,6 +28,7 @@ pub(super) fn match_block(resolver: &mut Resolver<'_>, statement: &Statement) ->
         status: None,
         headers: Vec::new(),
         body: None,
+        checksum: None,
         require: Vec::new(),
     });
     resolver.entries(statement, entry)?;
@@ -57,6 +60,12 @@ fn entry(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
                 open.body.replace(body).is_some()
             })
         }
+        b"crc32" => {
+            let checksum = checksum(resolver, statement)?;
+            set(resolver, statement, |open| {
+                open.checksum.replace(checksum).is_some()
+            })
+        }
         b"require" => {
             let variables = require(resolver, statement)?;
             set(resolver, statement, |open| {
@@ -67,7 +76,7 @@ fn entry(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         _ => {
             let message = format!("unknown directive \"{}\"", name.display());
             let mut error = resolver.emerg(statement, name, message);
-            error.help = Some(String::from("one of: status, header, body, require"));
+            error.help = Some(String::from("one of: status, header, body, crc32, require"));
             Err(error)
         }
     }
@@ -173,6 +182,21 @@ fn body(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<BodyTest>
     };
     let pattern = resolver.shared_pattern(&source.bytes, false, statement, source)?;
     Ok(BodyTest { pattern, negated })
+}
+
+/// `crc32 HEX` and `crc32 auto`: not in NGINX Plus.
+fn checksum(resolver: &Resolver<'_>, statement: &Statement) -> Applied<Checksum> {
+    let [word] = statement.args() else {
+        return Err(arguments(resolver, statement));
+    };
+    if word.bytes == b"auto" {
+        return Ok(Checksum::OfFirst);
+    }
+    let digits = std::str::from_utf8(&word.bytes).unwrap_or_default();
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let sum = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex);
+    sum.map(Checksum::Is)
+        .ok_or_else(|| invalid(resolver, statement, word))
 }
 
 fn require(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<Vec<Variable>> {

@@ -42,6 +42,8 @@ group! {
         /// `…_cache_use_stale`: failures, statuses, or [`NextUpstream::UPDATING`], in which a stale answer serves.
         /// [`NextUpstream::ERROR`] includes that no server is left to try.
         use_stale: NextUpstream = NextUpstream::OFF,
+        /// Statuses of it that nginx has no word for.
+        stale_statuses: Vec<u16> = Vec::new(),
         /// `…_cache_background_update`: a stale answer is sent, and its successor asked for behind it.
         background_update: bool = false,
         /// `…_cache_revalidate`: a stale answer's successor is asked for with its validators.
@@ -87,6 +89,17 @@ impl CacheSettings {
         entry.map(|entry| entry.time)
     }
 
+    /// Whether a stale answer serves in the place of one with this status.
+    pub fn uses_stale_for(&self, status: u16) -> bool {
+        let is_listed = self.stale_statuses.contains(&status);
+        is_listed || self.use_stale.contains(NextUpstream::status(status))
+    }
+
+    /// Whether a stale answer ever serves.
+    pub fn uses_stale(&self) -> bool {
+        self.use_stale != NextUpstream::OFF || !self.stale_statuses.is_empty()
+    }
+
     /// Whether answers to a method are cached: GET and HEAD always.
     pub fn takes_method(&self, method: &[u8]) -> bool {
         matches!(method, b"GET" | b"HEAD") || self.methods.contains(method)
@@ -94,7 +107,15 @@ impl CacheSettings {
 }
 
 /// Names of methods in `…_cache_methods`, which are the bits of [`MethodSet`].
-const METHODS: &value::Bits = &[("GET", 1), ("HEAD", 1 << 1), ("POST", 1 << 2)];
+const METHODS: &value::Bits = &[
+    ("GET", 1),
+    ("HEAD", 1 << 1),
+    ("POST", 1 << 2),
+    // Not in nginx.
+    ("COPY", 1 << 6),
+    ("OPTIONS", 1 << 8),
+    ("PROPFIND", 1 << 9),
+];
 
 /// Statuses of `…_cache_valid` with a time alone (nginx).
 const STATUSES_OF_TIME: [u16; 3] = [200, 301, 302];
@@ -184,7 +205,7 @@ macro_rules! cache_table {
             list!(
                 concat!($prefix, "_cache_methods"),
                 $group.methods = methods,
-                "Methods whose answers are cached: GET and HEAD, which always are, and POST."
+                "Methods whose answers are cached: GET and HEAD, which always are, POST, and of Millstream's own COPY, OPTIONS and PROPFIND."
             ),
             one!(
                 concat!($prefix, "_cache_min_uses"),
@@ -201,13 +222,16 @@ macro_rules! cache_table {
             list!(
                 concat!($prefix, "_cache_use_stale"),
                 $group.use_stale = |r: &mut Resolver<'_>, s: &Statement, before| {
-                    let set = value::next_upstream(r, s, $next, before)?;
-                    Ok::<_, Box<_>>(set.unwrap_or(NextUpstream::OFF))
+                    let statuses = &mut r.level.settings.$group.stale_statuses;
+                    let mut statuses = statuses.take().unwrap_or_default();
+                    let set = value::use_stale(r, s, $next, before, &mut statuses);
+                    r.level.settings.$group.stale_statuses = Some(statuses);
+                    set
                 },
                 concat!(
-                    "When a stale answer serves: updating, off, or as in ",
+                    "When a stale answer serves: updating, off, as in ",
                     $prefix,
-                    "_next_upstream. Default: off."
+                    "_next_upstream, or any other http_NNN from 400 to 599. Default: off."
                 )
             ),
             one!(

@@ -1,13 +1,14 @@
 //! Values of the directives that all protocols share.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use super::{
     BindAddress, IgnoredFields, NextUpstream, PassBind, PassBuffers, PassParam, PassStore,
 };
 use crate::config::TempPath;
 use crate::config::settings::Amount;
-use crate::lexer::Statement;
+use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver, templates};
 use crate::{Text, value};
 
@@ -66,6 +67,12 @@ const IGNORED: &Bits = &[
     ("Cache-Control", IgnoredFields::CACHE_CONTROL.0),
     ("Set-Cookie", IgnoredFields::SET_COOKIE.0),
     ("Vary", IgnoredFields::VARY.0),
+    // Not in nginx.
+    ("Cache-Control=no-cache", IgnoredFields::NO_CACHE.0),
+    ("Cache-Control=no-store", IgnoredFields::NO_STORE.0),
+    ("Cache-Control=private", IgnoredFields::PRIVATE.0),
+    ("Cache-Control=max-age", IgnoredFields::MAX_AGE.0),
+    ("Cache-Control=s-maxage", IgnoredFields::S_MAXAGE.0),
 ];
 
 /// Adds the words of a statement to a set; a directive that is repeated in a block goes on with its set.
@@ -95,6 +102,43 @@ pub(super) fn next_upstream(
 ) -> Applied<Option<NextUpstream>> {
     let set = bits(resolver, statement, names, before.map_or(0, |set| set.0))?;
     Ok(Some(NextUpstream(set)))
+}
+
+/// The same for stale answers, which any status of an error may have in their place.
+pub(super) fn use_stale(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    names: &Bits,
+    before: Option<NextUpstream>,
+    statuses: &mut Vec<u16>,
+) -> Applied<NextUpstream> {
+    // What nginx has a word for, but not with this protocol, is refused as there.
+    let is_known = |word: &Word| {
+        let mut names = names.iter().chain(NEXT_OF_HTTP);
+        names.any(|(name, _)| word.bytes.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let (others, words): (Vec<Word>, Vec<Word>) = (statement.args().iter().cloned())
+        .partition(|word| !is_known(word) && status_of(&word.bytes).is_some());
+    statuses.extend(others.iter().filter_map(|word| status_of(&word.bytes)));
+    let known = Statement {
+        words: [statement.name().clone()]
+            .into_iter()
+            .chain(words)
+            .collect(),
+        opens_block: false,
+        line: statement.line,
+        text: Arc::clone(&statement.text),
+    };
+    let set = next_upstream(resolver, &known, names, before)?;
+    Ok(set.unwrap_or(NextUpstream::OFF))
+}
+
+/// `http_410`.
+fn status_of(word: &[u8]) -> Option<u16> {
+    let (prefix, digits) = word.split_at_checked(5)?;
+    let status = value::number(digits).filter(|status| (400..=599).contains(status))?;
+    let is_it = prefix.eq_ignore_ascii_case(b"http_") && digits.len() == 3;
+    is_it.then(|| u16::try_from(status).ok())?
 }
 
 pub(super) fn ignore_headers(

@@ -83,7 +83,17 @@ fn parameter(
             server.slow_start = value::milliseconds(text).ok_or_else(invalid)?;
         }
         b"backup" => {
-            supported(resolver, statement, word)?;
+            // Not in nginx: servers for backup have a ring of their own.
+            let has_ring = matches!(
+                resolver.upstream.balancing,
+                Some(Balancing::Hash {
+                    consistent: true,
+                    ..
+                })
+            );
+            if !has_ring {
+                supported(resolver, statement, word)?;
+            }
             server.backup = true;
         }
         b"down" => server.down = true,

@@ -6,6 +6,7 @@ use super::zone::{Purpose, ZONE_BYTES_MIN, declare};
 use crate::config::Variable;
 use crate::config::sticky::{Sticky, StickyCookie, StickyExpires, StickyLearn};
 use crate::diagnostic::Diagnostic;
+use crate::directives::challenge::is_attribute;
 use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver};
 use crate::{Text, value};
@@ -38,6 +39,7 @@ fn cookie(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<StickyC
         httponly: false,
         secure: false,
         samesite: None,
+        attributes: Text::default(),
     };
     for word in statement.args().iter().skip(2) {
         cookie_parameter(resolver, statement, word, &mut cookie)?;
@@ -60,6 +62,7 @@ fn cookie_parameter(
         b"httponly" => std::mem::replace(&mut cookie.httponly, true),
         b"secure" => std::mem::replace(&mut cookie.secure, true),
         b"samesite=" => cookie.samesite.is_some(),
+        b"attribute=" => false,
         _ => return Err(unknown(resolver, statement, word)),
     };
     let refused = |what: String| Err(resolver.refused_at(statement, word, &what));
@@ -90,6 +93,13 @@ fn cookie_parameter(
                 return Err(resolver.refused_at(statement, word, what));
             }
             cookie.samesite = Some(value);
+        }
+        b"attribute=" if is_attribute(text) => {
+            let known = cookie.attributes.as_bytes();
+            cookie.attributes = Text::from([known, b"; ", text].concat());
+        }
+        b"attribute=" => {
+            return refused(String::from("invalid \"attribute\" parameter value"));
         }
         _ => {}
     }

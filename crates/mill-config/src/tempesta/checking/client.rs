@@ -5,11 +5,24 @@ use super::{Checker, first};
 use crate::resolve::Applied;
 use crate::tempesta::entry::Directive;
 use crate::tempesta::lexer::Term;
-use crate::tempesta::site::{Body, Given, Listen, Protocol};
+use crate::tempesta::site::{Body, Given, Limit, Listen, Protocol};
 use crate::tempesta::value;
 
 /// Largest number of most options: C's INT_MAX.
 const INT_MAX: u64 = i32::MAX as u64;
+
+/// The entry of `frang` for `block_action error`.
+const ERROR_ACTION: &str = "error_action";
+
+/// A range of bytes in the words of `frang`.
+fn byte_range(term: &Term) -> Applied<Vec<u8>> {
+    let (first, last) = value::byte_range(term)?;
+    Ok(match first == last {
+        true => format!("0x{first:02x}"),
+        false => format!("0x{first:02x}-0x{last:02x}"),
+    }
+    .into_bytes())
+}
 
 impl Checker {
     pub(super) fn client(&mut self, name: &'static str, directive: Directive) -> Applied {
@@ -30,8 +43,8 @@ impl Checker {
                 self.site.client.streams = given(value::number(&term, 1, 65536)?);
             }
             "client_ws_timeout" => {
-                value::number(&term, 0, INT_MAX)?;
-                self.notes.not_yet(&directive.name, name, "websockets");
+                let seconds = value::number(&term, 0, INT_MAX)?;
+                self.site.client.tunnel_timeout = given(seconds);
             }
             "http_max_header_list_size" => {
                 let bytes = value::number(&term, 0, u64::from(u32::MAX))?;
@@ -43,19 +56,18 @@ impl Checker {
             "access_log" => self.access_log(&directive)?,
             "mmap_log_buffer_size" => {
                 value::size(&term, 4096, 4096, 128 << 20)?;
-                self.notes.not_yet(&directive.name, name, "access log");
+                let why = "it is for \"access_log mmap\"";
+                self.notes.without_effect(&directive.name, why);
             }
             "http_allow_empty_body_content_type" => {
-                // Millstream lets such requests through; to refuse them would be a limit.
                 if !value::switch(&directive.values)? {
-                    let label = "http_allow_empty_body_content_type false";
-                    self.notes
-                        .not_yet(&directive.name, label, "checks of contents");
+                    self.entry(name, &directive.name, vec![b"off".into()]);
                 }
             }
             "ctrl_frame_rate_multiplier" | "window_update_frame_rate_multiplier" => {
                 value::number(&term, 1, 65536)?;
-                self.notes.not_yet(&directive.name, name, "limits");
+                let why = "such frames have limits of their own, which grow with the content that a connection carries";
+                self.notes.without_effect(&directive.name, why);
             }
             "grace_shutdown_time" => {
                 value::number(&term, 0, INT_MAX)?;
@@ -100,14 +112,22 @@ impl Checker {
                 Ok(())
             }
             _ => {
-                for range in &directive.values {
-                    value::byte_range(range)?;
-                }
-                self.notes
-                    .not_yet(&directive.name, name, "checks of contents");
+                let ranges = directive.values.iter().map(byte_range);
+                let words = ranges.collect::<Applied<_>>()?;
+                self.entry(name, &directive.name, words);
                 Ok(())
             }
         }
+    }
+
+    /// One more entry of `frang`.
+    fn entry(&mut self, name: &'static str, term: &Term, words: Vec<Vec<u8>>) {
+        let origin = term.origin.clone();
+        self.site.entries.push(Limit {
+            name,
+            words,
+            origin,
+        });
     }
 
     fn listen(&mut self, directive: &Directive) -> Applied {
@@ -176,10 +196,9 @@ impl Checker {
             error.help = Some(String::from("it is absolute"));
             return Err(error);
         }
-        if first < 300 {
-            let label = "response_body below 300";
-            self.notes
-                .not_yet(&directive.name, label, "error responses");
+        if last < 300 {
+            let why = "answers of ours below 300 have no page";
+            self.notes.without_effect(&directive.name, why);
             return Ok(());
         }
         self.site.bodies.push(Body {
@@ -214,9 +233,11 @@ impl Checker {
             self.site.attack_replies = replies;
         } else if !kind.is("error") {
             return invalid(kind, "error or attack");
-        } else if !replies {
-            self.notes
-                .not_yet(action, "block_action error drop", "error responses");
+        } else {
+            self.site.entries.retain(|entry| entry.name != ERROR_ACTION);
+            if !replies {
+                self.entry(ERROR_ACTION, action, vec![b"drop".into()]);
+            }
         }
         Ok(())
     }

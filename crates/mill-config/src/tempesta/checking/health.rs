@@ -30,6 +30,7 @@ impl Checker {
             path: PATH_DEFAULT.to_vec(),
             fields: Vec::new(),
             statuses: Vec::new(),
+            checksum: None,
             interval: 0,
         };
         let mut used = Vec::new();
@@ -74,12 +75,10 @@ impl Checker {
                 check.statuses = ranges.collect::<Applied<_>>()?;
             }
             "resp_crc32" => {
-                // `auto` means a sum taken from the first answer; the code is what is compared.
-                if !term.is("auto") {
-                    value::number(term, 0, u64::from(u32::MAX))?;
-                }
-                self.notes
-                    .not_yet(&directive.name, option, "health monitors");
+                check.checksum = Some(match term.is("auto") {
+                    true => String::from("auto"),
+                    false => format!("{:08x}", value::number(term, 0, u64::from(u32::MAX))?),
+                });
             }
             _ => check.interval = value::number(term, 1, u64::from(u16::MAX))?,
         }
@@ -175,6 +174,7 @@ impl Checker {
                 path: PATH_DEFAULT.to_vec(),
                 fields: Vec::new(),
                 statuses: vec![(200, 200)],
+                checksum: None,
                 interval: AUTO_INTERVAL,
             });
         }

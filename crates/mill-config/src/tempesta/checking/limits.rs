@@ -104,7 +104,7 @@ impl Checker {
                 let rate = value::number(rate, 0, u64::from(u16::MAX))?;
                 words.push(rate.to_string().into_bytes());
             }
-            self.site.fingerprints.push(Limit {
+            self.site.entries.push(Limit {
                 name: entry,
                 words,
                 origin: term.origin.clone(),

@@ -4,7 +4,7 @@ use super::{Checker, first};
 use crate::resolve::Applied;
 use crate::tempesta::entry::Directive;
 use crate::tempesta::lexer::Term;
-use crate::tempesta::site::{CacheRule, FieldChange, Nonidempotent, PathTest, Policy, Test};
+use crate::tempesta::site::{CacheRule, FieldChange, Limit, Nonidempotent, PathTest, Policy, Test};
 use crate::tempesta::value;
 
 /// Methods that Tempesta FW knows, for `nonidempotent`; `unknown` stands for all others.
@@ -40,7 +40,7 @@ const CACHE_CONTROL: [&str; 9] = [
     "s-maxage",
 ];
 
-/// Those of them that change what a cache does; where all are ignored, so is the field.
+/// Those of them that change what a cache does.
 const CACHE_CONTROL_OF_CACHES: [&str; 5] =
     ["no-cache", "no-store", "max-age", "private", "s-maxage"];
 
@@ -83,14 +83,16 @@ impl Checker {
                 policy.limits.set(limit);
                 self.site.has_limits = true;
             }
-            _ => self
-                .notes
-                .not_yet(&directive.name, name, "checks of contents"),
+            _ => policy.limits.set(Limit {
+                name: "http_post_validate",
+                words: vec![b"on".into()],
+                origin: directive.name.origin.clone(),
+            }),
         }
         Ok(())
     }
 
-    /// `cache_control_ignore`: nginx's language can ignore the field as a whole.
+    /// `cache_control_ignore`
     fn ignore(&mut self, directive: &Directive, policy: &mut Policy) {
         for word in &directive.values {
             // As Tempesta FW: other words mean nothing.
@@ -101,12 +103,16 @@ impl Checker {
             }
         }
         let is_named = |name: &&str| directive.values.iter().any(|word| word.is(name));
-        if CACHE_CONTROL_OF_CACHES.iter().all(&is_named) {
-            policy.ignores = Some(directive.name.origin.clone());
-        } else if CACHE_CONTROL_OF_CACHES.iter().any(is_named) {
-            let label = "cache_control_ignore of some directives";
-            self.notes.not_yet(&directive.name, label, "cache");
+        let named = CACHE_CONTROL_OF_CACHES.into_iter().filter(is_named);
+        let named: Vec<&str> = named.collect();
+        if named.is_empty() {
+            return;
         }
+        let origin = directive.name.origin.clone();
+        let (_, known) = policy.ignores.get_or_insert_with(|| (origin, Vec::new()));
+        let new = named.into_iter().filter(|name| !known.contains(name));
+        let new: Vec<&str> = new.collect();
+        known.extend(new);
     }
 }
 

@@ -4,7 +4,7 @@ use super::group::{invalid_parameter, refuse_duplicate};
 use super::{Checker, directive_of, first};
 use crate::resolve::Applied;
 use crate::tempesta::entry::Directive;
-use crate::tempesta::site::Sticky;
+use crate::tempesta::site::{Script, Sticky};
 use crate::tempesta::specification::{self, Place};
 use crate::tempesta::value;
 
@@ -13,6 +13,9 @@ const NAME_DEFAULT: &[u8] = b"__tfw";
 
 /// Longest name of a cookie there.
 const NAME_LEN_MAX: usize = 32;
+
+/// Requests without an enforced cookie where nothing is written.
+const MISSES_DEFAULT: u64 = 1;
 
 /// Statuses of a challenge.
 const CHALLENGE_STATUSES: [u64; 14] = [
@@ -35,12 +38,19 @@ impl Checker {
             options: Vec::new(),
             lifetime: outer.as_ref().map_or(0, |outer| outer.lifetime),
             pins: outer.as_ref().is_some_and(|outer| outer.pins),
+            secret: None,
+            misses: None,
+            script: None,
         };
         let name = directive.name.clone();
         let mut used = Vec::new();
+        let mut secret_at = None;
         for entry in directive.children.unwrap_or_default() {
             let inner = directive_of(entry)?;
             let option = specification::check(&inner, Place::Sticky, &mut used)?;
+            if option == "secret" {
+                secret_at = Some(inner.name.clone());
+            }
             self.sticky_option(option, &inner, &mut sticky)?;
         }
         for (dependent, what) in [
@@ -58,11 +68,24 @@ impl Checker {
         if used.contains(&"js_challenge") && learns {
             return Err(name.error("\"js_challenge\" and \"learn\" exclude each other"));
         }
-        if sticky.cookie.is_none()
-            && let Some(outer) = outer
+        if sticky.script.is_some() {
+            // A challenge enforces its cookie, with no limit of its own.
+            sticky.misses = sticky.misses.or(Some(0));
+        }
+        if let Some(outer) = outer {
+            sticky.secret = sticky.secret.or(outer.secret);
+            if sticky.cookie.is_none() {
+                sticky.cookie = outer.cookie;
+                sticky.options = outer.options;
+                sticky.misses = outer.misses;
+                sticky.script = outer.script;
+            }
+        }
+        if let Some(secret) = secret_at
+            && sticky.misses.is_none()
         {
-            sticky.cookie = outer.cookie;
-            sticky.options = outer.options;
+            let why = "the cookie names the server only, and is not signed";
+            self.notes.without_effect(&secret, why);
         }
         Ok(sticky)
     }
@@ -77,10 +100,11 @@ impl Checker {
             "cookie" => self.cookie(directive, sticky)?,
             "learn" => learn(directive, sticky)?,
             "cookie_options" => cookie_options(directive, sticky)?,
-            "secret" => self.notes.without_effect(
-                &directive.name,
-                "the cookie names the server only, and is not signed",
-            ),
+            // An empty one is drawn.
+            "secret" => {
+                let secret = first(directive);
+                sticky.secret = (!secret.bytes.is_empty()).then(|| secret.clone());
+            }
             "sess_lifetime" => {
                 let seconds = value::number(first(directive), 0, u64::from(u32::MAX))?;
                 sticky.lifetime = seconds;
@@ -100,10 +124,7 @@ impl Checker {
                     }
                 }
             }
-            _ => {
-                challenge(directive)?;
-                self.notes.not_yet(&directive.name, option, "sessions");
-            }
+            _ => sticky.script = Some(challenge(directive)?),
         }
         Ok(())
     }
@@ -118,8 +139,7 @@ impl Checker {
             if key.is("name") {
                 name = cookie_name(text)?;
             } else if key.is("max_misses") {
-                value::number(text, 0, u64::from(u32::MAX))?;
-                misses = Some(key);
+                misses = Some((key, value::number(text, 0, u64::from(u32::MAX))?));
             } else {
                 return Err(invalid_parameter(key));
             }
@@ -129,9 +149,12 @@ impl Checker {
             Some(word) if !word.is("enforce") => {
                 return Err(word.error(format!("invalid value \"{}\"", word.display())));
             }
-            Some(word) => self.notes.not_yet(word, "cookie enforce", "sessions"),
+            Some(_) => {
+                let misses = misses.map(|(_, misses)| misses);
+                sticky.misses = Some(misses.unwrap_or(MISSES_DEFAULT));
+            }
             None => {
-                if let Some(key) = misses {
+                if let Some((key, _)) = misses {
                     return Err(key.error("\"max_misses\" requires \"enforce\""));
                 }
             }
@@ -194,26 +217,35 @@ fn cookie_options(directive: &Directive, sticky: &mut Sticky) -> Applied {
     Ok(())
 }
 
-fn challenge(directive: &Directive) -> Applied {
-    let (mut least, mut range) = (false, false);
+fn challenge(directive: &Directive) -> Applied<Script> {
+    let (mut least, mut range, mut status) = (None, None, None);
     for (key, text) in &directive.parameters {
         let number = value::number(text, 0, u64::from(u32::MAX))?;
         if key.is("delay_min") {
-            least = true;
+            least = Some(number);
         } else if key.is("delay_range") {
-            range = true;
+            range = Some(number);
         } else if key.is("resp_code") {
             if !CHALLENGE_STATUSES.contains(&number) {
                 let message = format!("invalid status \"{}\"", text.display());
                 return Err(text.error(message));
             }
+            status = Some(number);
         } else {
             return Err(invalid_parameter(key));
         }
     }
-    if !least || !range {
+    // 0 is none.
+    let given = |delay: Option<u64>| delay.filter(|delay| *delay > 0);
+    let (Some(delay_min_ms), Some(delay_range_ms)) = (given(least), given(range)) else {
         let message = "\"js_challenge\" needs \"delay_min=\" and \"delay_range=\"";
         return Err(directive.name.error(message));
-    }
-    Ok(())
+    };
+    Ok(Script {
+        name: directive.name.clone(),
+        delay_min_ms,
+        delay_range_ms,
+        status,
+        page: directive.values.first().cloned(),
+    })
 }

@@ -84,10 +84,6 @@ impl Checker {
                 let message = format!("unknown method \"{}\"", method.display());
                 return Err(method.error(message));
             }
-            if !is(method, &["GET", "HEAD", "POST"]) {
-                let label = format!("cache_methods {}", method.display());
-                self.notes.not_yet(method, label, "cache");
-            }
         }
         self.site.cache.methods = directive.values.clone();
         Ok(())

@@ -240,7 +240,8 @@ impl Checker {
             if key.is("lifetime") {
                 lifetime = Some(value::number(text, 1, u64::from(u32::MAX))?);
             } else if key.is("secret") {
-                self.notes.not_yet(key, "tls_tickets secret=", "TLS");
+                // An empty one is drawn.
+                tls.ticket_secret = (!text.bytes.is_empty()).then(|| text.clone());
             } else {
                 return Err(invalid_parameter(key));
             }

@@ -25,18 +25,6 @@ const INDEX_SHARE: u64 = 16;
 /// Statuses that are kept without a word about their freshness (fw/cache.c).
 const STATUSES: &str = "200 203 204 300 301 404 405 410 414 501";
 
-/// Statuses for which nginx's language has a word, in which Tempesta FW's own errors are `error` and `timeout`.
-const STALE: [(u16, &str); 8] = [
-    (403, "http_403"),
-    (404, "http_404"),
-    (429, "http_429"),
-    (500, "http_500"),
-    (502, "error"),
-    (502, "http_502"),
-    (503, "http_503"),
-    (504, "http_504"),
-];
-
 /// Variables that say which paths are not cached.
 #[derive(Default)]
 pub(super) struct Policies {
@@ -130,27 +118,17 @@ impl Translator<'_> {
             let Ok((first, last)) = value::statuses(word) else {
                 continue;
             };
-            let known = STALE
-                .iter()
-                .filter(|(status, _)| (first..=last).contains(status));
             let mut found = phrase
                 .take()
                 .unwrap_or_else(|| Phrase::new(&word.origin, "proxy_cache_use_stale"));
-            let mut is_known = false;
-            for (status, name) in known {
-                is_known = true;
-                found = found.at(*name, word);
-                if *status == 504 {
-                    found = found.at("timeout", word);
+            for status in first..=last {
+                // What Tempesta FW answers with by itself is a failure.
+                match status {
+                    502 => found = found.at("error", word),
+                    504 => found = found.at("timeout", word),
+                    _ => {}
                 }
-            }
-            if !is_known {
-                self.notes
-                    .not_yet(word, format!("cache_use_stale {}", word.display()), "cache");
-            } else if first != last {
-                let message = format!("\"{}\" stands for some of its statuses", word.display());
-                let help = "4*: 403, 404, 429; 5*: 500, 502, 503, 504";
-                self.notes.notice(word, message, help);
+                found = found.at(format!("http_{status}"), word);
             }
             phrase = Some(found);
         }
@@ -166,16 +144,16 @@ impl Translator<'_> {
             self.writer.end(phrase.at(name.bytes.clone(), name));
         }
         let cookies = hidden.iter().find(|name| name.is("set-cookie"));
-        let fields = [
-            (levels.ignores(), "Cache-Control"),
-            // Without the field the answer may be for all.
-            (cookies.map(|name| &name.origin), "Set-Cookie"),
-        ];
-        for (origin, field) in fields {
-            if let Some(origin) = origin {
-                self.writer
-                    .end(Phrase::new(origin, "proxy_ignore_headers").word(field));
-            }
+        if let Some((origin, names)) = levels.ignores() {
+            let phrase = Phrase::new(origin, "proxy_ignore_headers");
+            let words = names.iter().map(|name| format!("Cache-Control={name}"));
+            self.writer
+                .end(words.fold(phrase, |phrase, word| phrase.word(word)));
+        }
+        // Without the field the answer may be for all.
+        if let Some(name) = cookies {
+            self.writer
+                .say(&name.origin, "proxy_ignore_headers Set-Cookie");
         }
     }
 
@@ -195,11 +173,20 @@ impl Translator<'_> {
             .word(INACTIVE)
             .word("disk=off");
         writer.end(phrase);
-        let has_post = cache.methods.iter().any(|method| method.is("POST"));
-        if has_post {
-            writer.say(origin, "proxy_cache_methods POST");
+        // GET and HEAD always are, and have one answer.
+        let is_other = |method: &&Term| !method.is("GET") && !method.is("HEAD");
+        let others: Vec<&Term> = cache.methods.iter().filter(is_other).collect();
+        if !others.is_empty() {
+            let names = others
+                .iter()
+                .map(|method| method.display().to_ascii_uppercase());
+            let names: Vec<String> = names.collect();
+            let phrase = Phrase::new(origin, "proxy_cache_methods");
+            writer.end(phrase.word_list(&names.join(" ")));
             writer.open(Phrase::new(origin, "map $request_method $tempesta_key"));
-            writer.say(origin, "POST POST:");
+            for name in names {
+                writer.end(Phrase::new(origin, &name).word(format!("{name}:")));
+            }
             writer.end(Phrase::new(origin, "default").word(""));
             writer.close();
             writer.say(origin, "proxy_cache_key $tempesta_key$host$request_uri");

@@ -65,6 +65,7 @@ impl Translator<'_> {
             self.retries(group, &pass.origin, once);
         }
         self.inner_limits(&policies);
+        self.challenge(vhost);
         self.changed_fields(&policies);
         self.cached(&policies, state)
     }

@@ -16,11 +16,19 @@ const BASE: [(&str, &str); 4] = [
     ("Connection", "$tempesta_connection"),
 ];
 
+/// The type of a form without what is not its boundary.
+const CUT_TYPE: &str = "$tempesta_content_type";
+
+/// A form whose boundary `frang` has found to be the only one.
+const FORM: &str = "~*^POST:multipart/form-data[ \\t]*;(.*[; \\t])?boundary=(?<tempesta_boundary>\"[^\"]+\"|[^; \\t]+)";
+
 /// Values of fields that are added to what a request has: each is a variable.
 #[derive(Default)]
 pub(super) struct Fields {
     /// Name of the field, value, and the directive's place.
     added: Vec<(Vec<u8>, Vec<u8>, Term)>,
+    /// Some forms go on with their boundary as the only parameter.
+    cuts_types: bool,
 }
 
 impl Fields {
@@ -55,7 +63,8 @@ impl Translator<'_> {
         }
         self.via_variables();
         self.added_variables();
-        for phrase in self.request_fields(&[]) {
+        self.type_variable();
+        for phrase in self.request_fields(&[], false) {
             self.writer.end(phrase);
         }
         if let Some(phrase) = self.via_answer() {
@@ -109,11 +118,31 @@ impl Translator<'_> {
         }
     }
 
+    /// `http_post_validate`: the type of a form without other parameters than its boundary.
+    fn type_variable(&mut self) {
+        if !self.fields.cuts_types {
+            return;
+        }
+        let origin = &self.site.origin;
+        let source = "$request_method:$content_type";
+        let head = Phrase::new(origin, "map").word(source);
+        self.writer.open(head.word(CUT_TYPE));
+        let row = Phrase::new(origin, "").word(FORM);
+        let cut = "multipart/form-data; boundary=$tempesta_boundary";
+        self.writer.end(row.word(cut));
+        self.writer.say(origin, "default $content_type");
+        self.writer.close();
+    }
+
     /// `proxy_set_header`s: the base with changes.
-    fn request_fields(&mut self, changes: &[FieldChange]) -> Vec<Phrase> {
+    fn request_fields(&mut self, changes: &[FieldChange], cuts_type: bool) -> Vec<Phrase> {
         let site = self.site;
         let named = |name: &str| changes.iter().any(|change| change.name.is(name));
         let mut phrases = Vec::new();
+        if cuts_type && !named("Content-Type") {
+            let phrase = Phrase::new(&site.origin, "proxy_set_header Content-Type");
+            phrases.push(phrase.word(CUT_TYPE));
+        }
         for (name, value) in BASE {
             if !named(name) {
                 let phrase = Phrase::new(&site.origin, "proxy_set_header");
@@ -153,8 +182,11 @@ impl Translator<'_> {
     /// The fields of a location, if it changes any.
     pub(super) fn changed_fields(&mut self, policies: &Policies<'_>) {
         let request = policies.list(|policy| &policy.request);
-        if !request.is_empty() {
-            for phrase in self.request_fields(request) {
+        let mut limits = policies.limits().into_iter();
+        let cuts_type = limits.any(|limit| limit.name == "http_post_validate");
+        self.fields.cuts_types |= cuts_type;
+        if cuts_type || !request.is_empty() {
+            for phrase in self.request_fields(request, cuts_type) {
                 self.writer.end(phrase);
             }
         }

@@ -122,17 +122,8 @@ impl Translator<'_> {
         if protocol == Protocol::H2 {
             self.writer.say(&socket.term.origin, "http2 on");
         }
-        let vhosts = site.vhosts.iter();
-        let mut with: Vec<&Tls> = Vec::new();
-        for vhost in vhosts.filter(|vhost| !vhost.tls.certificates.is_empty()) {
-            if let (Some(_), Some((certificate, _))) =
-                (with.first(), vhost.tls.certificates.first())
-            {
-                let label = "tls_certificate of more than one vhost";
-                self.notes.not_yet(certificate, label, "TLS");
-            }
-            with.push(&vhost.tls);
-        }
+        let with = site.vhosts.iter().map(|vhost| &vhost.tls);
+        let with: Vec<&Tls> = with.filter(|tls| !tls.certificates.is_empty()).collect();
         let Some(tls) = with.first() else {
             let mut error = socket.term.error("no \"tls_certificate\" for this socket");
             error.help = Some(String::from(
@@ -140,7 +131,8 @@ impl Translator<'_> {
             ));
             return Err(error);
         };
-        for (certificate, key) in &tls.certificates {
+        // Of all of them the one goes out whose name the client asks for.
+        for (certificate, key) in with.iter().flat_map(|tls| &tls.certificates) {
             self.file("ssl_certificate", certificate);
             if let Some(key) = key {
                 self.file("ssl_certificate_key", key);
@@ -153,6 +145,10 @@ impl Translator<'_> {
                 "ssl_session_tickets off"
             };
             self.writer.say(origin, words);
+            if let Some(secret) = &tls.ticket_secret {
+                let phrase = Phrase::new(origin, "ssl_session_ticket_secret");
+                self.writer.end(phrase.at(secret.bytes.clone(), secret));
+            }
             if let Some(lifetime) = lifetime {
                 self.writer
                     .say(origin, &format!("ssl_session_timeout {lifetime}s"));

@@ -93,9 +93,7 @@ pub(super) fn upstream_name(site: &Site, found: Use) -> String {
 
 impl Translator<'_> {
     pub(super) fn upstreams(&mut self) {
-        // One without statuses compares what there is no word for.
-        let checks = self.site.checks.iter();
-        for check in checks.filter(|check| !check.statuses.is_empty()) {
+        for check in &self.site.checks {
             let origin = &check.name.origin;
             let name = format!("tempesta_{}", check.name.display());
             self.writer.open(Phrase::new(origin, "match").word(name));
@@ -107,7 +105,12 @@ impl Translator<'_> {
                     format!("{first}-{last}")
                 });
             }
-            self.writer.end(status);
+            if !check.statuses.is_empty() {
+                self.writer.end(status);
+            }
+            if let Some(sum) = &check.checksum {
+                self.writer.say(origin, &format!("crc32 {sum}"));
+            }
             self.writer.close();
         }
         for found in self.groups.uses.clone() {
@@ -130,10 +133,6 @@ impl Translator<'_> {
         }
         let mut connections: u64 = group.servers.iter().map(|server| server.connections).sum();
         if let Some(backup) = found.backup.and_then(|index| site.groups.get(index)) {
-            if balancing(group).0 == Balancing::Hash {
-                let label = "backup= of a group with sched hash";
-                self.notes.not_yet(&group.name, label, "load balancing");
-            }
             for server in &backup.servers {
                 let phrase = server_phrase(backup, server).word("backup");
                 self.writer.end(phrase);
@@ -184,7 +183,8 @@ impl Translator<'_> {
         let Some((name, is_ours, origin)) = &sticky.cookie else {
             return;
         };
-        if !is_ours {
+        if !is_ours || sticky.misses.is_some() {
+            // A cookie that all clients must have names the session.
             self.learn(upstream, sticky);
             return;
         }
@@ -203,11 +203,11 @@ impl Translator<'_> {
                 "samesite" => format!("samesite={}", text.to_ascii_lowercase()),
                 "secure" => String::from("secure"),
                 "httponly" => String::from("httponly"),
-                _ => {
-                    let label = format!("cookie_options {}", key.display());
-                    self.notes.not_yet(key, label, "sessions");
-                    continue;
-                }
+                // Others are sent as they are written.
+                _ => match value {
+                    Some(_) => format!("attribute={}={text}", key.display()),
+                    None => format!("attribute={}", key.display()),
+                },
             };
             phrase = phrase.at(word, key);
         }
@@ -218,27 +218,21 @@ impl Translator<'_> {
     }
 
     fn learn(&mut self, upstream: &str, sticky: &Sticky) {
-        let Some((name, _, origin)) = &sticky.cookie else {
+        let Some((name, is_ours, origin)) = &sticky.cookie else {
             return;
         };
         let name = String::from_utf8_lossy(name);
-        let is_variable = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        if !name.bytes().all(is_variable) {
-            let term = crate::tempesta::lexer::Term {
-                bytes: name.as_bytes().to_vec(),
-                raw: Vec::new(),
-                origin: origin.clone(),
-            };
-            let label = "learn name= with other bytes than letters, digits and _";
-            self.notes.not_yet(&term, label, "sessions");
-            return;
-        }
+        let made_by = if *is_ours {
+            "cookie"
+        } else {
+            "upstream_cookie"
+        };
         let seconds = match sticky.lifetime {
             0 => SESSION_SECONDS_MAX,
             seconds => seconds,
         };
         let phrase = Phrase::new(origin, "sticky learn")
-            .word(format!("create=$upstream_cookie_{name}"))
+            .word(format!("create=${made_by}_{name}"))
             .word(format!("lookup=$cookie_{name}"))
             .word(format!("zone={upstream}:{SESSIONS}"))
             .word(format!("timeout={seconds}s"));

@@ -1,6 +1,6 @@
 //! `frang_limits` as `frang`, whose entries have the same names.
 
-use super::{CONTENT_BYTES_DEFAULT, Translator};
+use super::{CONTENT_BYTES_DEFAULT, Translator, challenge};
 use crate::tempesta::policies::Policies;
 use crate::tempesta::site::Limit;
 use crate::tempesta::writing::Phrase;
@@ -37,7 +37,7 @@ impl Translator<'_> {
                 let why = "without \"frang_limits\" no client is counted";
                 self.notes.without_effect(name, why);
             }
-            if !site.fingerprints.is_empty() {
+            if !site.entries.is_empty() || challenge::is_enforced(site) {
                 self.writer.open(Phrase::new(origin, "frang"));
                 self.kinds();
                 self.writer.close();
@@ -65,10 +65,10 @@ impl Translator<'_> {
         self.writer.close();
     }
 
-    /// Limits by fingerprints, and what becomes of clients.
+    /// What stands elsewhere in Tempesta FW's language, and what becomes of clients.
     fn kinds(&mut self) {
         let site = self.site;
-        for limit in &site.fingerprints {
+        for limit in &site.entries {
             self.writer.end(phrase(limit));
         }
         let action = match site.attack_replies {

@@ -16,6 +16,13 @@ const NONE_IGNORED: IgnoredFields = IgnoredFields {
     cache_control: false,
     set_cookie: false,
     vary: false,
+    directives: IgnoredDirectives {
+        no_cache: false,
+        no_store: false,
+        private: false,
+        max_age: false,
+        s_maxage: false,
+    },
 };
 
 type Lines<'a> = &'a [(&'a str, &'a str)];
@@ -307,4 +314,41 @@ fn what_nginx_keeps_is_fresh_through_its_last_second() {
         ..validity
     };
     assert!(!Freshness::of_nginx(Status::OK, fields, &past, NOW).is_fresh(NOW));
+}
+
+#[test]
+fn single_directives_may_have_no_effect() {
+    let check = |control: &str, directives: IgnoredDirectives, expected| {
+        let ignored = IgnoredFields {
+            directives,
+            ..NONE_IGNORED
+        };
+        let fields = [(&b"Cache-Control"[..], control.as_bytes())];
+        let found = nginx_validity(Status::OK, fields, ignored, &[], NOW);
+        let found = found.map(|validity| validity.valid_until - NOW);
+        assert_eq!(found, expected, "{control}");
+    };
+    let none = IgnoredDirectives::default();
+    let all = IgnoredDirectives {
+        no_cache: true,
+        no_store: true,
+        private: true,
+        max_age: true,
+        s_maxage: true,
+    };
+    let no_store = IgnoredDirectives {
+        no_store: true,
+        ..none
+    };
+    let s_maxage = IgnoredDirectives {
+        s_maxage: true,
+        ..none
+    };
+    check("no-store, max-age=9", none, Err(NoStore));
+    check("no-store, max-age=9", no_store, Ok(9));
+    check("no-store, no-cache, max-age=9", no_store, Err(NoCache));
+    check("s-maxage=5, max-age=9", none, Ok(5));
+    check("s-maxage=5, max-age=9", s_maxage, Ok(9));
+    check("private, no-cache, no-store", all, Err(NoLifetime));
+    check("s-maxage=5, max-age=9", all, Err(NoLifetime));
 }

@@ -14,7 +14,7 @@ use mill_config::config::settings::{
 };
 use mill_http::caching::freshness::{ExchangeTimes, Freshness, LifetimeRules};
 use mill_http::caching::nginx_validity::{
-    ConfiguredValidity, IgnoredFields, NginxValidity, nginx_validity,
+    ConfiguredValidity, IgnoredDirectives, IgnoredFields, NginxValidity, nginx_validity,
 };
 use mill_http::caching::request_directives::RequestDirectives;
 use mill_http::caching::response_directives::ResponseDirectives;
@@ -83,7 +83,9 @@ impl Caching {
         {
             return Verdict::Instead(kept);
         }
-        if let Some(kept) = self.stale_for(NextUpstream::status(status), request, local) {
+        let is_named = self.settings.uses_stale_for(status);
+        let kind = NextUpstream::status(status);
+        if let Some(kept) = self.stale_for(kind, is_named, request, local) {
             return Verdict::Instead(kept);
         }
         if request.method == Method::Head && !self.question.as_get {
@@ -127,12 +129,14 @@ impl Caching {
             Fault::NoPeer => NextUpstream::ERROR,
             fault => fault.kind()?,
         };
-        self.stale_for(kind, request, local)
+        let is_named = self.settings.use_stale.contains(kind);
+        self.stale_for(kind, is_named, request, local)
     }
 
     fn stale_for<E: Engine>(
         &self,
         kind: NextUpstream,
+        is_named: bool,
         request: &mut Request,
         local: &Local<E>,
     ) -> Option<Arc<Kept>> {
@@ -147,7 +151,6 @@ impl Caching {
         .into_iter()
         .chain([500, 502, 503, 504].map(NextUpstream::status))
         .any(|failure| failure == kind);
-        let is_named = self.settings.use_stale.contains(kind);
         if !is_failure && !is_named {
             return None;
         }
@@ -232,7 +235,7 @@ impl Caching {
             },
             StoringRules {
                 stores_parts: is_part,
-                uses_stale: self.settings.use_stale != NextUpstream::OFF,
+                uses_stale: self.settings.uses_stale(),
                 ignores_request_directives: false,
             },
         )
@@ -259,6 +262,13 @@ impl Caching {
             cache_control: ignored(Ignored::CACHE_CONTROL),
             set_cookie: ignored(Ignored::SET_COOKIE),
             vary: ignored(Ignored::VARY),
+            directives: IgnoredDirectives {
+                no_cache: ignored(Ignored::NO_CACHE),
+                no_store: ignored(Ignored::NO_STORE),
+                private: ignored(Ignored::PRIVATE),
+                max_age: ignored(Ignored::MAX_AGE),
+                s_maxage: ignored(Ignored::S_MAXAGE),
+            },
         };
         nginx_validity(status, lines, ignored, &self.configured(status), now)
     }

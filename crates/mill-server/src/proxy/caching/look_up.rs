@@ -367,7 +367,7 @@ impl Looking {
             ignores_request_directives: is_nginx,
             ignores_must_revalidate: is_nginx,
             uses_stale_while_revalidating: use_stale.contains(NextUpstream::UPDATING),
-            uses_stale_on_error: use_stale != NextUpstream::OFF,
+            uses_stale_on_error: self.settings.uses_stale(),
         };
         let now = local.scheduler.wall_clock().seconds;
         may_reuse(&stored.freshness, &self.directives, now, rules)

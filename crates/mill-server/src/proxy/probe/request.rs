@@ -1,6 +1,7 @@
 //! The request of a probe: a client's that there never was, spelled as any other.
 
 use super::Probe;
+use crate::challenge::Misses;
 use crate::proxy::fault::Fault;
 use crate::proxy::gateway;
 use crate::proxy::http::{self, ContentFraming};
@@ -34,6 +35,7 @@ impl<E: Engine> Probe<E> {
             tls: OnceCell::new(),
             lacks_tls: Cell::new(false),
             proxy_header: None,
+            misses: Misses::default(),
             started: self.local.scheduler.now(),
         };
         let mut message = Message::default();

@@ -407,3 +407,44 @@ fn the_log_says_why_an_answer_was_no_hit() {
         ]
     );
 }
+
+#[test]
+fn a_directive_of_cache_control_may_have_no_effect() {
+    let check = |ignored: &str, control: &str, expected: [&str; 2]| {
+        let fields = format!("Cache-Control: {control}\r\n");
+        let text = format!(
+            "location / {{ proxy_pass http://app; proxy_cache_valid 200 10s; proxy_ignore_headers {ignored}; }}"
+        );
+        let mut cached = Cached::new(&text, move |_, _| vec![with(&fields, "x")]);
+        let found = [cached.outcome("/a"), cached.outcome("/a")];
+        assert_eq!(found, expected, "{ignored} {control}");
+    };
+    check("Vary", "no-store", ["MISS", "MISS"]);
+    check("Cache-Control=no-store", "no-store", ["MISS", "HIT"]);
+    check("Cache-Control=no-store", "no-cache", ["MISS", "MISS"]);
+    check(
+        "Cache-Control=no-store Cache-Control=private",
+        "private, no-store",
+        ["MISS", "HIT"],
+    );
+    check("Cache-Control=max-age", "max-age=0", ["MISS", "HIT"]);
+}
+
+#[test]
+fn answers_to_other_methods_are_kept_where_it_is_asked() {
+    let text = "location / { proxy_pass http://app; proxy_cache_valid 200 10s;
+        proxy_cache_methods PROPFIND OPTIONS; proxy_cache_key $request_method$uri; }";
+    let mut cached = Cached::new(text, |number, _| vec![ok(&number.to_string())]);
+    let mut check = |method: &str, expected: [&str; 2]| {
+        let request = get("/a").replace("GET", method);
+        let found = [(); 2].map(|()| {
+            let answer = cached.ask(&request);
+            format!("{} {}", field(&answer, "X-Cache"), content(&answer))
+        });
+        assert_eq!(found, expected, "{method}");
+    };
+    check("PROPFIND", ["MISS 0", "HIT 0"]);
+    check("OPTIONS", ["MISS 1", "HIT 1"]);
+    check("GET", ["MISS 2", "HIT 2"]);
+    check("MKCOL", [" 3", " 4"]);
+}

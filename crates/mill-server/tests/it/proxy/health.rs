@@ -319,3 +319,27 @@ fn a_match_block_tests_status_fields_content_and_variables() {
     let during = "peer is unhealthy while checking variables, health check \"fit\"";
     assert!(checked.log()[0].starts_with(during), "{:?}", checked.log());
 }
+
+#[test]
+fn a_match_block_may_compare_a_checksum_of_the_content() {
+    let check = |block: &str, contents: [&str; 2], expected: PeerState| {
+        let mut checked = Checked::new("match=m interval=5s", block);
+        checked.set_probe(ORIGIN, vec![ok(contents[0])]);
+        checked.run_to(SECOND);
+        checked.set_probe(ORIGIN, vec![ok(contents[1])]);
+        checked.run_to(7 * SECOND);
+        assert_eq!(checked.states()[0], expected, "{block} {contents:?}");
+    };
+    // The checksum of "123456789", as all tables of CRC-32 have it.
+    let fixed = "match m { crc32 cbf43926; }";
+    check(fixed, ["123456789", "123456789"], UP);
+    check(fixed, ["123456789", "12345678"], UNHEALTHY);
+    let auto = "match m { status 200; crc32 auto; }";
+    check(auto, ["a", "a"], UP);
+    check(auto, ["a", "b"], UNHEALTHY);
+    let mut checked = Checked::new("match=m", fixed);
+    checked.set_probe(ORIGIN, vec![ok("x")]);
+    checked.run_to(SECOND);
+    let during = "peer is unhealthy while checking CRC-32, health check \"m\"";
+    assert!(checked.log()[0].starts_with(during), "{:?}", checked.log());
+}

@@ -107,6 +107,10 @@ fn a_cookie_has_its_attributes_in_the_order_of_nginx() {
         "; domain=.a.org; httponly; secure; path=/x",
     );
     check("samesite=lax expires=max", MAX_LAX);
+    check(
+        "attribute=Partitioned path=/ attribute=Priority=High",
+        "; path=/; Partitioned; Priority=High",
+    );
     check("samesite=$arg_s", "; samesite=Lax");
     check("samesite=$arg_none", "");
     check(

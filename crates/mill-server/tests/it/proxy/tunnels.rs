@@ -85,6 +85,18 @@ fn a_byte_in_either_direction_keeps_a_tunnel() {
 }
 
 #[test]
+fn a_tunnel_has_a_timeout_of_its_own_where_one_is_written() {
+    let directives = UPGRADES.replace(
+        "proxy_read_timeout",
+        "proxy_tunnel_timeout 90s; proxy_read_timeout",
+    );
+    let mut proxy = Proxy::new(&directives, |_, _| vec![send(SWITCH), Act::Echo]);
+    let client = proxy.server.connect();
+    client.send(REQUEST);
+    assert_ends_at(&mut proxy, &client, 90);
+}
+
+#[test]
 fn a_half_closed_tunnel_ends_after_the_read_timeout() {
     let (mut proxy, client) = tunnel_to(&[|| Act::Wait(30 * SECOND)]);
     client.at(SECOND).finish();

@@ -116,3 +116,28 @@ fn what_is_still_valid_is_not_sent_again() {
     let same = cached.ask("GET /a HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"v1\"\r\n\r\n");
     assert!(same.starts_with("HTTP/1.1 304"), "{same}");
 }
+
+#[test]
+fn any_status_of_an_error_may_have_something_stale_in_its_place() {
+    let check = |directives: &str, status: u16, expected: &str| {
+        let mut cached = cached(directives, move |number, _| match number {
+            0 => vec![ok("x")],
+            _ => vec![send(&format!(
+                "HTTP/1.1 {status} Error\r\nContent-Length: 1\r\n\r\nb"
+            ))],
+        });
+        cached.outcome("/a");
+        cached.pass(7);
+        let answer = cached.ask(&get("/a"));
+        let found = format!("{} {}", field(&answer, "X-Cache"), content(&answer));
+        assert_eq!(found, expected, "{directives} {status}");
+    };
+    let directives = "proxy_cache_use_stale http_410 http_599;";
+    check(directives, 410, "STALE x");
+    check(directives, 599, "STALE x");
+    check(directives, 411, "EXPIRED b");
+    check(directives, 503, "EXPIRED b");
+    let inner = "proxy_cache_use_stale http_410 http_503;";
+    check(inner, 410, "STALE x");
+    check(inner, 503, "STALE x");
+}
