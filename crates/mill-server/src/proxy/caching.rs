@@ -23,6 +23,9 @@ mod keep_part;
 /// What is kept for a request.
 mod look_up;
 
+/// Fields that keys leave out.
+mod overriding;
+
 /// Removing.
 mod purge;
 

@@ -2,7 +2,7 @@
 
 use super::super::target::Target;
 use super::waiting::{Waited, answer_collapsed};
-use super::{Caching, Question, parts, purge, serve, update};
+use super::{Caching, Question, overriding, parts, purge, serve, update};
 use crate::answer::Answer;
 use crate::cache::note::{CacheNote, CacheOutcome};
 use crate::cache::{self, CacheZone, Kept, StoredAnswer, field_lines};
@@ -436,6 +436,9 @@ impl Looking {
         if is_head && !as_get {
             // The answer to a HEAD has nothing to keep.
             self.ticket = None;
+        }
+        if self.ticket.is_some() {
+            overriding::note(request, local);
         }
         let mut question = Question {
             as_get,
