@@ -503,8 +503,9 @@ impl<E: Engine> Proxying<'_, E> {
         }
         if let Some(caching) = &self.caching
             && let Some(kept) = caching.stale_for_fault(fault, request, self.local)
+            && let Some(answer) = caching::serve_stale(&kept, &self.target, request, self.local)
         {
-            return caching::serve_stale(&kept, &self.target, request, self.local);
+            return answer;
         }
         without_server(fault, request, self.local)
     }

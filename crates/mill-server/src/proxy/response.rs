@@ -63,10 +63,12 @@ impl<E: Engine> Proxying<'_, E> {
             ),
             None => Verdict::Pass,
         };
-        if let Verdict::Instead(kept) = verdict {
+        if let Verdict::Instead(kept) = &verdict
+            && let Some(answer) = self.answer_instead(kept, status, request)
+        {
             self.trace.ended(None, connection.sent(), now);
             self.leave(connection, head.body.is_complete());
-            return self.answer_instead(&kept, status, request);
+            return answer;
         }
         if self.target.pass.protocol == PassProtocol::Memcached && status == 404 {
             // The page is ours. Nothing follows on the connection.
@@ -195,10 +197,16 @@ impl<E: Engine> Proxying<'_, E> {
         self.tried.forget_last();
     }
 
-    /// What is kept goes to the client in the place of an answer with this status.
-    fn answer_instead(&self, kept: &Arc<Kept>, status: u16, request: &mut Request) -> AnswerOf<E> {
+    /// What is kept goes to the client in the place of an answer with this status, if it can be read.
+    fn answer_instead(
+        &self,
+        kept: &Arc<Kept>,
+        status: u16,
+        request: &mut Request,
+    ) -> Option<AnswerOf<E>> {
         if Status(status) == Status::NOT_MODIFIED {
-            return caching::serve_renewed(kept, &self.target, request, self.local);
+            let renewed = caching::serve_renewed(kept, &self.target, request, self.local);
+            return Some(renewed);
         }
         caching::serve_stale(kept, &self.target, request, self.local)
     }
