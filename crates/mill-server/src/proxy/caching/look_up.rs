@@ -156,6 +156,11 @@ impl Looking {
         self.rules == CacheRules::Rfc9111
     }
 
+    /// `no-cache` of the request, where it counts.
+    fn wants_validation(&self) -> bool {
+        self.follows_rfc() && self.directives.no_cache
+    }
+
     /// `…_cache_max_range_offset`.
     fn is_far_range(&self, request: &Request) -> bool {
         let message = &request.message;
@@ -250,7 +255,10 @@ impl Looking {
                 }
                 Claim::Wait(_) | Claim::Pass => return None,
             };
+            let is_asked_before = waiting.since() < cache::at(request.started);
             match self.wait(waiting, begun, exchange, local).await {
+                // RFC 9111 5.2.1.4: it validates nothing for a request that has come later.
+                Waited::Stored(_) if is_asked_before && self.wants_validation() => {}
                 Waited::Stored(kept) if kept.is_current() && kept.meta().fits(request) => {
                     let answer = answer_collapsed(&kept, target, request, local);
                     if answer.is_some() {
