@@ -76,6 +76,8 @@ pub(super) struct Caching {
     ticket: Option<FillTicket<StoredAnswer>>,
     /// What is kept and stale, and what it may still be used for.
     stale: Option<(Arc<Kept>, Option<StaleReuse>)>,
+    /// What else the server is asked about: it is kept for other requests.
+    others: Vec<Arc<Kept>>,
     /// Unix seconds when the server was asked.
     asked_at: i64,
     /// What the server is asked.
