@@ -36,14 +36,15 @@ pub(crate) struct Actor<C> {
 
 impl<C> Actor<C> {
     /// One that does all of `tasks` over `engine`; `inner` is what that stands on, and tells when something is due.
-    pub(crate) fn new<E: Engine, F: Future<Output = ()> + 'static>(
+    pub(crate) fn new<E, F>(
         engine: E,
         inner: SimEngine,
         client: impl FnOnce(Rc<Scheduler>) -> C,
         tasks: impl FnOnce(&Rc<C>) -> Vec<F>,
     ) -> Self
     where
-        E: 'static,
+        E: Engine + 'static,
+        F: Future<Output = ()> + 'static,
     {
         let (now, wall_clock) = engine.clock();
         let scheduler = Scheduler::new(now, wall_clock);
