@@ -161,6 +161,7 @@ impl CacheZone {
             && (known.on_disk, &known.path, known.levels)
                 == (wanted.on_disk, &wanted.path, wanted.levels)
             && known.max_size_bytes == wanted.max_size_bytes
+            && known.min_free_bytes == wanted.min_free_bytes
     }
 
     /// What it holds; made at the first use.
