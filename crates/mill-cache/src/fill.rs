@@ -72,6 +72,19 @@ impl<M: Weigh> FillTicket<M> {
         self.zone.refresh(&self.filling, old, arrival)
     }
 
+    /// A stored object was validated for other requests than its own: a new object with this metadata and the same content is
+    /// listed beside it, and given to the waiters; the variants of the key that it `replaces` go. Each of the two counts the
+    /// content. It is stored unless a purge or a limit forbids, or the old one is not stored any more; the caller may use it
+    /// in any case. [`Arrival::length`] has no meaning here.
+    pub fn share(
+        self,
+        old: &Arc<Object<M>>,
+        arrival: Arrival<'_, M>,
+        replaces: impl Fn(&M) -> bool,
+    ) -> Arc<Object<M>> {
+        self.zone.share(&self.filling, old, arrival, replaces)
+    }
+
     /// Counts so many bytes among those that are being filled, until the ticket is used; false if the limit forbids it.
     pub fn reserve(&mut self, bytes: u64) -> bool {
         let zone = &self.zone;

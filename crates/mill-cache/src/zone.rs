@@ -6,6 +6,7 @@ mod expiry;
 mod listing;
 mod purging;
 mod restoring;
+mod variants;
 
 use std::sync::atomic::{
     AtomicU64,

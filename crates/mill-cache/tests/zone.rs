@@ -275,6 +275,69 @@ fn new_metadata_keeps_the_content() {
     assert_eq!(zone.figures().bytes, new.charge(), "the tag is gone too");
 }
 
+fn meta(variant: &'static str) -> Arrival<'static, Variant> {
+    Arrival {
+        meta: Variant(variant),
+        tags: &[],
+        length: None,
+        length_max: u64::MAX,
+        now: NOW,
+    }
+}
+
+fn variants(zone: &TestZone, key: &str) -> Vec<&'static str> {
+    let all = zone.variants(zone.key(key.as_bytes()).unwrap());
+    all.iter().map(|object| object.meta().0).collect()
+}
+
+#[test]
+fn what_is_right_for_other_requests_stands_beside_with_the_same_content() {
+    let zone = zone(|limits| limits.variants = 3);
+    let first = store(&zone, "a", "de", &[], b"abc").unwrap();
+    assert_eq!(variants(&zone, "a"), ["de"]);
+    let ticket = claim(&zone, "a");
+    let mut waiting = wait(&zone, "a");
+    let second = ticket.share(&first, meta("en"), |variant| *variant == Variant("en"));
+    let (_, waker) = waker();
+    assert!(matches!(
+        waiting.poll_head(&waker),
+        Poll::Ready(Head::Stored(_))
+    ));
+    assert!(Arc::ptr_eq(first.content(), second.content()));
+    assert!(first.is_current() && second.is_current());
+    assert_eq!(variants(&zone, "a"), ["en", "de"]);
+    let bytes = first.charge() + second.charge();
+    assert_eq!(zone.figures().bytes, bytes, "each counts for itself");
+    // What is replaced goes, and the oldest beyond the limit, but not the one whose content it is.
+    let third = claim(&zone, "a").share(&first, meta("en"), |variant| *variant == Variant("en"));
+    assert_eq!(variants(&zone, "a"), ["en", "de"]);
+    assert!(!second.is_current() && third.is_current());
+    for variant in ["fr", "it"] {
+        claim(&zone, "a").share(&first, meta(variant), |_| false);
+    }
+    assert_eq!(variants(&zone, "a"), ["it", "fr", "de"]);
+}
+
+#[test]
+fn what_was_purged_gives_its_content_to_no_other_variant() {
+    type Purge = fn(&TestZone);
+    let purges: [Purge; 2] = [
+        |zone| {
+            let _ = zone.purge_key(zone.key(b"a").unwrap(), PurgeMode::Remove);
+        },
+        |zone| zone.purge_all(PurgeMode::Remove),
+    ];
+    for purge in purges {
+        let zone = zone(|_| {});
+        let old = store(&zone, "a", "de", &[], b"abc").unwrap();
+        let ticket = claim(&zone, "a");
+        purge(&zone);
+        let new = ticket.share(&old, meta("en"), |_| false);
+        assert!(!new.is_current());
+        assert!(variants(&zone, "a").is_empty());
+    }
+}
+
 #[test]
 fn a_purge_is_in_effect_when_it_returns_and_carried_out_by_the_sweep() {
     type Purge = fn(&TestZone);

@@ -340,6 +340,12 @@ impl Files for KernelFiles {
         let path = path.to_vec();
         self.perform(move || storing::discard(&path)).await
     }
+
+    async fn free_bytes(&self, path: &[u8]) -> Result<u64, FileError> {
+        let path = path.to_vec();
+        let call = move || file::free_bytes(&path).map_err(failed("statvfs()"));
+        self.perform(call).await
+    }
 }
 
 /// As many calls wait for a helper thread as may.

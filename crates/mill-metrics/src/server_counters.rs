@@ -32,10 +32,12 @@ counters! {
         responses_2xx: Counter of Responses,
         /// Responses with a status from 300 to 399.
         responses_3xx: Counter of Responses,
-        /// Responses with a status from 400 to 499, and connections closed for status 444 or 499.
+        /// Responses with a status from 400 to 499.
         responses_4xx: Counter of Responses,
         /// Responses with a status from 500 to 599.
         responses_5xx: Counter of Responses,
+        /// Requests whose connection was closed in the place of a response: status 444 in the access log.
+        closed_unanswered: Counter of Requests,
         /// Octets of heads and content that were sent to clients.
         bytes_sent: Counter of Bytes,
 
@@ -52,7 +54,7 @@ counters! {
 
         /// Refused: the request line is not one (RFC 9112 3).
         refused_request_line: Counter of Requests,
-        /// Refused: the target holds control bytes, leaves the root or has a bad escape.
+        /// Refused: the path of the target has a bad escape, or leaves the root (400).
         refused_target: Counter of Requests,
         /// Refused: a field line is malformed (RFC 9112 5), a bare CR or LF for example.
         refused_field_line: Counter of Requests,
@@ -63,7 +65,7 @@ counters! {
         refused_framing: Counter of Requests,
         /// Refused: a chunk has no proper size or no proper end (RFC 9112 7.1).
         refused_chunk: Counter of Requests,
-        /// Refused: a method that nothing here answers (405).
+        /// Refused: a method that what answers here does not know (405); not where a server behind says so.
         refused_method: Counter of Requests,
         /// Refused: a transfer coding that is not implemented (501).
         refused_coding: Counter of Requests,
@@ -73,6 +75,11 @@ counters! {
         refused_proxy_header: Counter of Connections,
         /// Refused: by `deny`, `limit_except` or `internal`.
         refused_access: Counter of Requests,
+        /// Requests with an absolute target whose `Host` names another host: that of the target holds (RFC 9112 3.2.2).
+        overruled_host: Counter of Requests,
+        /// Requests to servers, for answers that a cache may keep, that came with a field which some applications obey
+        /// in the place of host, scheme, target or method: `X-Forwarded-Host`, `X-Original-URL` and their like.
+        overriding_fields: Counter of Requests,
 
         /// `worker_connections` reached: the connection was closed unserved.
         limit_worker_connections: Counter of Connections,

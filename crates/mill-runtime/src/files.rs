@@ -104,6 +104,9 @@ pub trait Files: 'static {
 
     /// As [`remove`](Self::remove), where the task can wait.
     fn discard(&self, path: &[u8]) -> impl Future<Output = Result<(), FileError>>;
+
+    /// Bytes of the file system of `path` that the server may still take.
+    fn free_bytes(&self, path: &[u8]) -> impl Future<Output = Result<u64, FileError>>;
 }
 
 /// Where [`Files::store`] puts a file: both paths in one file system.

@@ -293,4 +293,8 @@ impl Files for NoFiles {
     async fn discard(&self, _: &[u8]) -> Result<(), FileError> {
         Err(NOT_FOUND)
     }
+
+    async fn free_bytes(&self, _: &[u8]) -> Result<u64, FileError> {
+        Err(NOT_FOUND)
+    }
 }

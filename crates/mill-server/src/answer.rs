@@ -28,6 +28,12 @@ pub enum Answer<File> {
 }
 
 impl<File> Answer<File> {
+    /// 405, counted: the handler does not answer the request's method.
+    pub(crate) fn method_not_allowed<E: Engine>(local: &Local<E>) -> Self {
+        local.counters.borrow_mut().refused_method += 1;
+        Self::Status(Status::METHOD_NOT_ALLOWED)
+    }
+
     /// The answer of a handler whose request content does not arrive, or is malformed. Counts and logs the reason; the
     /// connection closes after the answer, since the start of the next request is not known.
     pub fn without_content<E: Engine>(

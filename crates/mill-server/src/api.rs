@@ -79,6 +79,9 @@ pub(crate) async fn respond<X: Exchange>(
         },
     };
     let (status, value) = done.unwrap_or_else(|error| {
+        if error.status == Status::METHOD_NOT_ALLOWED {
+            local.counters.borrow_mut().refused_method += 1;
+        }
         let id = variables::value(&Variable::RequestId, request, local);
         let id = id.map(|id| String::from_utf8_lossy(&id).into_owned());
         (error.status, Some(error.document(id)))

@@ -38,6 +38,7 @@ use disk::Disk;
 use mill_cache::{Figures, Limits, Object, Seed, Zone};
 use mill_config::config::{CachePath, Config};
 use mill_runtime::engine::Engine;
+use mill_runtime::time::Instant;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use uses::Uses;
@@ -160,6 +161,7 @@ impl CacheZone {
             && (known.on_disk, &known.path, known.levels)
                 == (wanted.on_disk, &wanted.path, wanted.levels)
             && known.max_size_bytes == wanted.max_size_bytes
+            && known.min_free_bytes == wanted.min_free_bytes
     }
 
     /// What it holds; made at the first use.
@@ -226,7 +228,12 @@ fn shown(key: &[u8]) -> Box<[u8]> {
 
 /// The time of zones: that of the worker's turn.
 pub(crate) fn now<E: Engine>(local: &Local<E>) -> Duration {
-    Duration::from_nanos(local.scheduler.now().as_nanos())
+    at(local.scheduler.now())
+}
+
+/// A moment as zones have it.
+pub(crate) const fn at(moment: Instant) -> Duration {
+    Duration::from_nanos(moment.as_nanos())
 }
 
 /// Bytes of `keys_zone` for a key: nginx says that a megabyte has room for about 8000.

@@ -44,6 +44,7 @@ pub(crate) async fn deliver<X: Exchange>(
         Outcome::Close => {
             if request.sent.status == 0 {
                 request.sent.status = Status::CLOSE.0;
+                local.counters.borrow_mut().closed_unanswered += 1;
             }
             None
         }

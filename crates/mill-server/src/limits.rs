@@ -32,9 +32,12 @@ pub(crate) mod status;
 /// The zones of a configuration.
 mod zones;
 
-pub use connections::ConnectionFigures;
-pub use requests::RequestFigures;
-pub use zones::{LimitZones, LimitedConnections, LimitedRequests};
+pub use connections::{ConnectionFigures, ConnectionTable};
+pub use requests::{RequestFigures, RequestTable};
+pub use zones::{
+    LimitZones, LimitedConnections, LimitedRequests, LimitedZone, ZoneDirective, ZoneFigures,
+    ZoneTable,
+};
 
 use mill_config::config::{LogLevel, Template};
 use std::fmt;

@@ -34,7 +34,7 @@ use mill_runtime::engine::Engine;
 /// Answers GET and HEAD with each worker's published counters; this worker's are current.
 pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
     if !matches!(request.method, Method::Get | Method::Head) {
-        return Answer::Status(Status::METHOD_NOT_ALLOWED);
+        return Answer::method_not_allowed(local);
     }
     local.show_counters();
     let workers: Vec<WorkerFigures> = local.board.workers().collect();

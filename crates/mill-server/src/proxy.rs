@@ -65,6 +65,9 @@ mod decision;
 /// One try.
 mod attempt;
 
+/// What comes of it.
+mod tries;
+
 /// 103 on its way to the client.
 mod hints;
 
@@ -116,24 +119,17 @@ use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};
 use crate::request::Request;
 use crate::upstreams::WorkerGroup;
-use answer::AnswerHead;
-use attempt::Attempt;
 use caching::{Caching, LookedUp, NoClient, Question};
-use connection::UpstreamConnection;
 use content::RequestContent;
 use fault::{Fault, Step};
-use http::Asked;
 use mill_config::config::pass::PassProtocol;
 use mill_config::config::settings::PassSettings;
 use mill_config::config::{Location, LogLevel};
-use mill_http::h1::response::RequestKind;
-use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
 use mill_upstream::peer::Peer;
 use mill_upstream::pool::Scope;
-use mill_upstream::select::{Selected, Tried};
-use scan::HeadScan;
+use mill_upstream::select::Tried;
 use std::rc::Rc;
 use std::sync::Arc;
 use target::Target;
@@ -346,109 +342,7 @@ impl<'a, E: Engine> Proxying<'a, E> {
     }
 }
 
-/// A try that failed.
-struct FailedTry {
-    fault: Fault,
-    selected: Selected,
-    /// Its connection was a kept one.
-    was_reused: bool,
-    /// Bytes of the request that have gone out.
-    sent: u64,
-}
-
-impl FailedTry {
-    /// Nothing was sent.
-    const fn before(fault: Fault, selected: Selected) -> Self {
-        Self {
-            fault,
-            selected,
-            was_reused: false,
-            sent: 0,
-        }
-    }
-
-    /// The connection is closed.
-    fn on<E: Engine>(connection: UpstreamConnection<E>, fault: Fault) -> Self {
-        Self {
-            fault,
-            was_reused: connection.is_reused,
-            sent: connection.sent(),
-            selected: connection.into_selected(),
-        }
-    }
-}
-
-/// A try that brought an answer.
-struct Answered<E: Engine> {
-    connection: UpstreamConnection<E>,
-    head: AnswerHead,
-}
-
 impl<E: Engine> Proxying<'_, E> {
-    /// One try.
-    async fn attempt<X: Exchange<Engine = E>>(
-        &mut self,
-        selected: Selected,
-        exchange: &mut X,
-        request: &mut Request,
-    ) -> Result<Answered<E>, FailedTry> {
-        let (local, trace) = (self.local, Rc::clone(&self.trace));
-        let settings = Arc::clone(&self.settings);
-        let attempt = Attempt {
-            local,
-            settings: &settings,
-            trace: &trace,
-            kind: self.kind(request),
-            pieces: self.content.pieces(self.target.pass.protocol, request),
-            passes_hints: hints::are_passed(self.target.pass.protocol, request, local),
-            needs_client: self.needs_client(),
-        };
-        let mut head = local.take_buffer();
-        let (scan, asked) = match self.emit_request(attempt.kind, request, &mut head) {
-            Ok(emitted) => emitted,
-            Err(fault) => return Err(FailedTry::before(fault, selected)),
-        };
-        let mut connection = self.connect(&attempt, selected, exchange, request).await?;
-        trace.connected(local.scheduler.now());
-        let answered = attempt
-            .exchange(
-                &mut connection,
-                &head,
-                &mut self.content,
-                exchange,
-                scan,
-                request,
-            )
-            .await;
-        local.put_buffer(head);
-        connection.may_be_kept &= !asked.close;
-        let fault = match answered {
-            Err(Fault::Failed(..)) if connection.is_refused() => Fault::NotBegun,
-            Err(fault) => fault,
-            Ok(head) => match head.head.status {
-                SWITCHING if !(asked.upgrade && trace.may_switch(request)) => Fault::InvalidSwitch,
-                status if self.is_unwanted(status, request) => {
-                    connection.selected().refused(status);
-                    Fault::Status(status)
-                }
-                _ => return Ok(Answered { connection, head }),
-            },
-        };
-        trace.arrived(connection.unread(), settings.buffer_size);
-        Err(FailedTry::on(connection, fault))
-    }
-
-    /// What of the method that is sent determines the answer's framing.
-    fn kind(&self, request: &mut Request) -> RequestKind {
-        if self.question().is_some_and(|question| question.as_get) {
-            return RequestKind::Other;
-        }
-        match self.target.pass.protocol {
-            PassProtocol::Http => http::kind(request, self.local),
-            _ => RequestKind::of(request.method),
-        }
-    }
-
     /// The request is given up when its client leaves.
     fn needs_client(&self) -> bool {
         !self.settings.ignore_client_abort
@@ -457,44 +351,6 @@ impl<E: Engine> Proxying<'_, E> {
     /// What a server is asked for the cache.
     fn question(&self) -> Option<&Question> {
         self.caching.as_ref().map(|caching| &caching.question)
-    }
-
-    /// Appends the head of the request in the protocol of the location; returns what reads its answer's, and what the
-    /// request asks of the connection.
-    fn emit_request(
-        &self,
-        kind: RequestKind,
-        request: &mut Request,
-        out: &mut Vec<u8>,
-    ) -> Result<(HeadScan, Asked), Fault> {
-        let (protocol, framing) = (self.target.pass.protocol, self.content.framing(request));
-        let (key, asked) = match protocol {
-            PassProtocol::Http => {
-                let asked = http::emit_request(
-                    &self.target,
-                    framing,
-                    self.question(),
-                    request,
-                    self.local,
-                    out,
-                );
-                (0..0, asked)
-            }
-            _ => {
-                let key = gateway::emit_request(
-                    protocol,
-                    framing,
-                    self.question(),
-                    request,
-                    self.local,
-                    out,
-                )?;
-                (key, Asked::default())
-            }
-        };
-        let key = out.get(key).unwrap_or_default();
-        let scan = HeadScan::new(protocol, kind, &request.location, key);
-        Ok((scan, asked))
     }
 
     /// No server answers.
@@ -507,8 +363,9 @@ impl<E: Engine> Proxying<'_, E> {
         }
         if let Some(caching) = &self.caching
             && let Some(kept) = caching.stale_for_fault(fault, request, self.local)
+            && let Some(answer) = caching::serve_stale(&kept, &self.target, request, self.local)
         {
-            return caching::serve_stale(&kept, &self.target, request, self.local);
+            return answer;
         }
         without_server(fault, request, self.local)
     }
@@ -531,9 +388,6 @@ fn without_server<E: Engine>(fault: Fault, request: &mut Request, local: &Local<
 
 /// A connection that ends says so once; more than a few in a row are no coincidence.
 const NOT_BEGUN_MAX: u32 = 8;
-
-/// RFC 9110 15.2.2.
-const SWITCHING: u16 = Status::SWITCHING_PROTOCOLS.0;
 
 fn settings_of(location: &Location, protocol: PassProtocol) -> Arc<PassSettings> {
     Arc::clone(match protocol {

@@ -6,6 +6,9 @@
 /// What a request knows of its connection.
 mod connection_facts;
 
+/// What regular expressions have captured.
+mod captures;
+
 /// Whether the client's certificate is revoked.
 mod revocation;
 
@@ -55,6 +58,7 @@ pub(crate) mod rate;
 pub(crate) mod slice;
 
 pub use arrival::Arrival;
+pub use captures::CaptureSet;
 pub use connection_facts::ConnectionFacts;
 pub use sent::Sent;
 
@@ -75,7 +79,7 @@ use crate::proxy::websocket;
 use crate::response::{FieldLine, Response};
 use crate::site::Site;
 use crate::zones::Visit;
-use mill_config::config::{Captures, Location, Pattern, Server, Variable};
+use mill_config::config::{Location, Server, Variable};
 use mill_http::head::RequestHead;
 use mill_http::method::Method;
 use mill_http::status::Status;
@@ -86,7 +90,7 @@ use slice::Slice;
 use std::any::Any;
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -427,13 +431,6 @@ pub struct Message {
     pub head: RequestHead,
 }
 
-/// Captures and the text they were taken from.
-#[derive(Clone, Debug, Default)]
-pub struct CaptureSet {
-    pub subject: Vec<u8>,
-    pub ranges: Vec<Option<Range<usize>>>,
-}
-
 impl Request {
     /// Lets go of all that it alone holds, but for the memory of its texts: it is over.
     pub(crate) fn forget(&mut self) {
@@ -520,32 +517,5 @@ impl Request {
         if let Some(trace) = &self.upstream {
             trace.shrink();
         }
-    }
-
-    /// Keeps the captures of a regular expression in `subject`: numbers for `$1`, names for user variables.
-    pub fn keep_captures(&mut self, pattern: Option<&Pattern>, subject: &[u8], ranges: Captures) {
-        self.captures.keep(subject, ranges);
-        for &(capture, variable) in pattern.map(Pattern::named).unwrap_or_default() {
-            let value = self.captures.capture(capture).to_vec();
-            if let Some(place) = self.variables.get_mut(variable) {
-                *place = Some(value);
-            }
-        }
-    }
-}
-
-impl CaptureSet {
-    pub(crate) fn keep(&mut self, subject: &[u8], ranges: Captures) {
-        self.subject.clear();
-        self.subject.extend_from_slice(subject);
-        self.ranges = ranges;
-    }
-
-    /// Capture `number`; empty if it did not take part in the match.
-    pub fn capture(&self, number: usize) -> &[u8] {
-        let range = self.ranges.get(number).and_then(Option::clone);
-        range
-            .and_then(|range| self.subject.get(range))
-            .unwrap_or_default()
     }
 }

@@ -26,7 +26,7 @@ use std::rc::Rc;
 pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
     // A POST is refused below, only if the file exists.
     if !matches!(request.method, Method::Get | Method::Head | Method::Post) {
-        return Answer::Status(Status::METHOD_NOT_ALLOWED);
+        return Answer::method_not_allowed(local);
     }
     if request.uri.ends_with(b"/") {
         return Answer::Declined;
@@ -46,7 +46,7 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
             FileKind::Directory => redirect_to_directory(request),
             FileKind::Other => refuse_kind(&path, request, local),
             FileKind::Regular if request.method == Method::Post => {
-                Answer::Status(Status::METHOD_NOT_ALLOWED)
+                Answer::method_not_allowed(local)
             }
             FileKind::Regular => content(&found, request, local),
         },

@@ -11,7 +11,7 @@ use mill_runtime::engine::Engine;
 /// Answers GET and HEAD with the sum of all workers' counters.
 pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
     if !matches!(request.method, Method::Get | Method::Head) {
-        return Answer::Status(Status::METHOD_NOT_ALLOWED);
+        return Answer::method_not_allowed(local);
     }
     request.pure = false;
     let text = local.all_counters().render_stub_status();

@@ -404,6 +404,14 @@ impl Files for SimFiles {
         self.wait().await?;
         self.remove_file(path)
     }
+
+    async fn free_bytes(&self, path: &[u8]) -> Result<u64, FileError> {
+        self.wait().await?;
+        self.tree
+            .borrow()
+            .resolve(path, Symlinks::Follow, "statvfs()")?;
+        Ok(self.state.disk.left())
+    }
 }
 
 impl SimFile {

@@ -29,6 +29,9 @@ pub mod servers;
 /// A world from its beginning to its end.
 pub mod run;
 
+/// Clients, a server and origins: whose turn it is.
+mod parties;
+
 /// Worlds with a proxy.
 pub mod proxied;
 

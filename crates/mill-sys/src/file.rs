@@ -6,9 +6,12 @@ mod fstatfs;
 mod openat2;
 /// Reading only what is in the page cache.
 mod preadv2;
+/// How much room a file system has.
+mod statvfs;
 
 pub use fstatfs::{FileSystem, file_system};
 pub use preadv2::read_cached_at;
+pub use statvfs::free_bytes;
 
 use crate::process::check;
 use std::ffi::CString;

@@ -45,6 +45,13 @@ pub struct Leaving {
     bytes: u64,
 }
 
+impl Leaving {
+    /// What is free once it is removed.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
 /// All files of a folder. About 70 bytes of memory for each.
 #[derive(Debug)]
 pub struct DiskIndex {
@@ -200,6 +207,20 @@ impl DiskIndex {
         if !is_full && rows.files < self.limits.files {
             return None;
         }
+        self.take_first(&mut rows, last_used)
+    }
+
+    /// Takes the file out that is to go first, although there is room within the limits. Files that were used are passed
+    /// over as for [`evict_for`](Self::evict_for).
+    pub fn evict(&self, last_used: impl Fn(u64) -> Option<Duration>) -> Option<Leaving> {
+        self.take_first(&mut locked(&self.rows), last_used)
+    }
+
+    fn take_first(
+        &self,
+        rows: &mut Rows,
+        last_used: impl Fn(u64) -> Option<Duration>,
+    ) -> Option<Leaving> {
         let at = rows.oldest_unused(last_used)?;
         rows.evicted += 1;
         Some(rows.take(at, |name| self.place(name.hash)))

@@ -53,7 +53,7 @@ impl<M: Weigh> Zone<M> {
         (Fill::new(self, object, writer, listed), reader)
     }
 
-    fn make(
+    pub(super) fn make(
         &self,
         filling: &Filling<M>,
         arrival: Arrival<'_, M>,
@@ -108,7 +108,7 @@ impl<M: Weigh> Zone<M> {
 
     /// What those that wait are told of what is not listed: where a purge forbids it, one of them is to ask again for all, for
     /// only this answer is from before the purge.
-    fn head_of_unlisted(&self, filling: &Filling<M>, object: &Object<M>) -> Head<M> {
+    pub(super) fn head_of_unlisted(&self, filling: &Filling<M>, object: &Object<M>) -> Head<M> {
         match self.may_list(filling, object) {
             true => Head::NotStored,
             false => Head::Failed,

@@ -246,11 +246,11 @@ fn what_has_no_effect_is_told_once_for_each_cache() {
         "\"/c\", \"levels=1:2\", \"max_size=1g\"",
     );
     check(
-        "keys_zone=z:1m min_free=1g purger=on",
+        "keys_zone=z:1m use_temp_path=off purger=on",
         some,
-        "\"min_free=1g\", \"purger=on\"",
+        "\"use_temp_path=off\", \"purger=on\"",
     );
-    let all = "levels=1:2 keys_zone=z:1m max_size=1g inactive=1h loader_files=9 loader_sleep=1s";
+    let all = "levels=1:2 keys_zone=z:1m max_size=1g min_free=1g inactive=1h loader_files=9 loader_sleep=1s";
     assert!(remarks(&format!("proxy_cache_path /c {all};")).is_empty());
 }
 

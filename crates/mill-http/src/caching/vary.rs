@@ -51,6 +51,15 @@ impl Vary {
         }
     }
 
+    /// Whether the field of this name, in lower case, is nominated.
+    pub fn nominates(&self, name: &[u8]) -> bool {
+        match self {
+            Self::None => false,
+            Self::Any => true,
+            Self::Names(names) => names.iter().any(|known| **known == *name),
+        }
+    }
+
     /// Appends the key of a request: for each nominated field its name and value, or that it is absent. Empty for
     /// `None`. Returns false for `Any`, of which there is no key. Linear in fields times names.
     pub fn emit_key<'a, Fields>(&self, fields: Fields, out: &mut Vec<u8>) -> bool

@@ -3,17 +3,18 @@
 use super::shards::{KeyHash, Shards};
 use super::status::ConnectionStatus;
 use super::table::{Table, bytes_for_keys};
+use super::zones::{ZoneFigures, ZoneTable};
 use super::{Limited, LimitedConnections};
 use crate::local::Local;
 use crate::log::Text;
-use mill_config::config::LogLevel;
 use mill_config::config::settings::LimitConnSettings;
+use mill_config::config::{ConnectionZone, LogLevel};
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
 
 /// The keys of a zone, each with how many there are of it.
 #[derive(Debug)]
-pub(crate) struct ConnectionTable {
+pub struct ConnectionTable {
     shards: Shards<Part>,
 }
 
@@ -115,12 +116,6 @@ pub(crate) fn enter<E: Engine>(
 }
 
 impl ConnectionTable {
-    pub(super) const fn new(zone_bytes: u64) -> Self {
-        Self {
-            shards: Shards::new(bytes_for_keys(zone_bytes, ROOT_BYTES)),
-        }
-    }
-
     fn enter<E: Engine>(
         self: &Arc<Self>,
         key: &[u8],
@@ -139,9 +134,19 @@ impl ConnectionTable {
         let table = Arc::clone(self);
         slot.map(|slot| Counted { table, hash, slot })
     }
+}
 
-    /// Adds up what its parts have counted; takes each lock once.
-    pub(super) fn figures(&self) -> ConnectionFigures {
+impl ZoneTable for ConnectionTable {
+    type Directive = ConnectionZone;
+    type Figures = ConnectionFigures;
+
+    fn new(zone_bytes: u64) -> Self {
+        Self {
+            shards: Shards::new(bytes_for_keys(zone_bytes, ROOT_BYTES)),
+        }
+    }
+
+    fn figures(&self) -> ConnectionFigures {
         let mut sum = ConnectionFigures::default();
         self.shards.for_each(|part| {
             sum.keys += part.keys.len() as u64;
@@ -152,10 +157,23 @@ impl ConnectionTable {
         sum
     }
 
-    /// Counts from zero again; what is under way stays.
-    pub(super) fn reset(&self) {
+    fn reset(&self) {
         self.shards
             .for_each(|part| part.figures = ConnectionFigures::default());
+    }
+}
+
+impl ZoneFigures for ConnectionFigures {
+    fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    fn by_outcome(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("passed", self.passed),
+            ("rejected", self.rejected),
+            ("rejected_dry_run", self.rejected_dry_run),
+        ]
     }
 }
 

@@ -6,13 +6,14 @@
 use super::owed::{Owed, delay_ms};
 use super::shards::{KeyHash, Shards};
 use super::table::{Table, bytes_for_keys};
+use super::zones::{ZoneFigures, ZoneTable};
 use crate::local::Local;
-use mill_config::config::RequestLimit;
+use mill_config::config::{RequestLimit, RequestZone};
 use mill_runtime::engine::Engine;
 
 /// The keys of a zone.
 #[derive(Debug)]
-pub(crate) struct RequestTable {
+pub struct RequestTable {
     shards: Shards<Part>,
 }
 
@@ -79,12 +80,6 @@ pub(crate) struct Place {
 }
 
 impl RequestTable {
-    pub(super) const fn new(zone_bytes: u64) -> Self {
-        Self {
-            shards: Shards::new(bytes_for_keys(zone_bytes, ROOT_BYTES)),
-        }
-    }
-
     /// Finds the key, and counts the request if `is_last`; takes one lock.
     pub(crate) fn look_up<E: Engine>(
         &self,
@@ -166,9 +161,19 @@ impl RequestTable {
         part.keys.value(slot).pending += 1;
         AtOnce::Pending(Place { hash, slot })
     }
+}
 
-    /// Adds up what its parts have counted; takes each lock once.
-    pub(super) fn figures(&self) -> RequestFigures {
+impl ZoneTable for RequestTable {
+    type Directive = RequestZone;
+    type Figures = RequestFigures;
+
+    fn new(zone_bytes: u64) -> Self {
+        Self {
+            shards: Shards::new(bytes_for_keys(zone_bytes, ROOT_BYTES)),
+        }
+    }
+
+    fn figures(&self) -> RequestFigures {
         let mut sum = RequestFigures::default();
         self.shards.for_each(|part| {
             sum.keys += part.keys.len() as u64;
@@ -181,8 +186,7 @@ impl RequestTable {
         sum
     }
 
-    /// Counts from zero again; keys stay.
-    pub(super) fn reset(&self) {
+    fn reset(&self) {
         self.shards
             .for_each(|part| part.figures = RequestFigures::default());
     }
@@ -253,6 +257,22 @@ impl Part {
         {
             self.keys.remove(slot);
         }
+    }
+}
+
+impl ZoneFigures for RequestFigures {
+    fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    fn by_outcome(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("passed", self.passed),
+            ("delayed", self.delayed),
+            ("rejected", self.rejected),
+            ("delayed_dry_run", self.delayed_dry_run),
+            ("rejected_dry_run", self.rejected_dry_run),
+        ]
     }
 }
 

@@ -1,7 +1,8 @@
 //! The zones of a configuration. What is counted goes on over a reload as long as name, key and size are the same.
 
-use super::connections::{ConnectionFigures, ConnectionTable};
-use super::requests::{RequestFigures, RequestTable};
+use super::connections::ConnectionTable;
+use super::requests::RequestTable;
+use mill_config::Text;
 use mill_config::config::{Config, ConnectionZone, RequestZone};
 use std::sync::Arc;
 
@@ -15,17 +16,47 @@ pub struct LimitZones {
 }
 
 /// A `limit_req_zone`.
-#[derive(Debug)]
-pub struct LimitedRequests {
-    pub config: RequestZone,
-    pub(crate) table: Arc<RequestTable>,
-}
+pub type LimitedRequests = LimitedZone<RequestTable>;
 
 /// A `limit_conn_zone`.
+pub type LimitedConnections = LimitedZone<ConnectionTable>;
+
+/// A zone: its directive, and the table in which it counts.
 #[derive(Debug)]
-pub struct LimitedConnections {
-    pub config: ConnectionZone,
-    pub(crate) table: Arc<ConnectionTable>,
+pub struct LimitedZone<T: ZoneTable> {
+    pub config: T::Directive,
+    pub(crate) table: Arc<T>,
+}
+
+/// The table of a zone.
+pub trait ZoneTable {
+    type Directive: ZoneDirective;
+    /// What was counted.
+    type Figures: ZoneFigures;
+
+    /// An empty one; the size is that of the directive.
+    fn new(zone_bytes: u64) -> Self;
+
+    /// Adds up what its parts have counted; takes each lock once.
+    fn figures(&self) -> Self::Figures;
+
+    /// Counts from zero again; what its keys owe, and what is under way, stays.
+    fn reset(&self);
+}
+
+/// The directive of a zone.
+pub trait ZoneDirective: Clone {
+    /// Name, key as it is written, and size. Of two configurations, zones that have the same are one.
+    fn identity(&self) -> (&Text, &Text, u64);
+}
+
+/// What a zone has counted.
+pub trait ZoneFigures {
+    /// Keys that it has.
+    fn keys(&self) -> u64;
+
+    /// Requests or sessions, by what became of them.
+    fn by_outcome(&self) -> Vec<(&'static str, u64)>;
 }
 
 impl LimitZones {
@@ -38,37 +69,36 @@ impl LimitZones {
         let sessions = stream.iter().flat_map(|stream| &stream.connection_zones);
         Self {
             requests: requests
-                .map(|zone| LimitedRequests::following(&previous.requests, zone))
+                .map(|zone| LimitedZone::following(&previous.requests, zone))
                 .collect(),
             connections: connections
-                .map(|zone| LimitedConnections::following(&previous.connections, zone))
+                .map(|zone| LimitedZone::following(&previous.connections, zone))
                 .collect(),
             sessions: sessions
-                .map(|zone| LimitedConnections::following(&previous.sessions, zone))
+                .map(|zone| LimitedZone::following(&previous.sessions, zone))
                 .collect(),
         }
     }
 }
 
-impl LimitedRequests {
-    fn following(previous: &[Self], config: &RequestZone) -> Self {
-        let is_same = |known: &&Self| {
-            (
-                &known.config.name,
-                &known.config.key_text,
-                known.config.bytes,
-            ) == (&config.name, &config.key_text, config.bytes)
-        };
-        let table = match previous.iter().find(is_same) {
+impl<T: ZoneTable> LimitedZone<T> {
+    fn following(previous: &[Self], config: &T::Directive) -> Self {
+        let (_, _, bytes) = config.identity();
+        let mut previous = previous.iter();
+        let table = match previous.find(|known| known.config.identity() == config.identity()) {
             Some(same) => Arc::clone(&same.table),
-            None => Arc::new(RequestTable::new(config.bytes)),
+            None => Arc::new(T::new(bytes)),
         };
         let config = config.clone();
         Self { config, table }
     }
 
+    pub(crate) fn name(&self) -> &Text {
+        self.config.identity().0
+    }
+
     /// What was counted; takes each of its locks once.
-    pub fn figures(&self) -> RequestFigures {
+    pub fn figures(&self) -> T::Figures {
         self.table.figures()
     }
 
@@ -77,29 +107,14 @@ impl LimitedRequests {
     }
 }
 
-impl LimitedConnections {
-    fn following(previous: &[Self], config: &ConnectionZone) -> Self {
-        let is_same = |known: &&Self| {
-            (
-                &known.config.name,
-                &known.config.key_text,
-                known.config.bytes,
-            ) == (&config.name, &config.key_text, config.bytes)
-        };
-        let table = match previous.iter().find(is_same) {
-            Some(same) => Arc::clone(&same.table),
-            None => Arc::new(ConnectionTable::new(config.bytes)),
-        };
-        let config = config.clone();
-        Self { config, table }
+impl ZoneDirective for RequestZone {
+    fn identity(&self) -> (&Text, &Text, u64) {
+        (&self.name, &self.key_text, self.bytes)
     }
+}
 
-    /// What was counted; takes each of its locks once.
-    pub fn figures(&self) -> ConnectionFigures {
-        self.table.figures()
-    }
-
-    pub(crate) fn reset(&self) {
-        self.table.reset();
+impl ZoneDirective for ConnectionZone {
+    fn identity(&self) -> (&Text, &Text, u64) {
+        (&self.name, &self.key_text, self.bytes)
     }
 }

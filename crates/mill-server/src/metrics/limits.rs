@@ -2,28 +2,13 @@
 //! `millstream_stream_limit_conn_…`, with the label `zone`.
 
 use super::families::{Families, escaped};
-use crate::limits::{LimitZones, LimitedConnections};
-use mill_config::Text;
+use crate::limits::{LimitZones, LimitedZone, ZoneFigures, ZoneTable};
 
 /// Appends all zones; nothing if there are none.
 pub(super) fn render(zones: &LimitZones, out: &mut String) {
-    let requests = zones.requests.iter().map(|zone| {
-        let figures = zone.figures();
-        let by_outcome = vec![
-            ("passed", figures.passed),
-            ("delayed", figures.delayed),
-            ("rejected", figures.rejected),
-            ("delayed_dry_run", figures.delayed_dry_run),
-            ("rejected_dry_run", figures.rejected_dry_run),
-        ];
-        Sample::new(&zone.config.name, figures.keys, by_outcome)
-    });
     let prefix = "millstream_limit_req_";
-    family(
-        &mut Families { prefix, out },
-        "requests_total",
-        &requests.collect::<Vec<_>>(),
-    );
+    let mut families = Families { prefix, out };
+    family(&mut families, "requests_total", &samples(&zones.requests));
     let prefix = "millstream_limit_conn_";
     let mut families = Families { prefix, out };
     family(
@@ -36,17 +21,8 @@ pub(super) fn render(zones: &LimitZones, out: &mut String) {
     family(&mut families, "sessions_total", &samples(&zones.sessions));
 }
 
-fn samples(zones: &[LimitedConnections]) -> Vec<Sample> {
-    let sample = |zone: &LimitedConnections| {
-        let figures = zone.figures();
-        let by_outcome = vec![
-            ("passed", figures.passed),
-            ("rejected", figures.rejected),
-            ("rejected_dry_run", figures.rejected_dry_run),
-        ];
-        Sample::new(&zone.config.name, figures.keys, by_outcome)
-    };
-    zones.iter().map(sample).collect()
+fn samples<T: ZoneTable>(zones: &[LimitedZone<T>]) -> Vec<Sample> {
+    zones.iter().map(Sample::of).collect()
 }
 
 fn family(families: &mut Families<'_>, counted: &str, samples: &[Sample]) {
@@ -79,11 +55,12 @@ struct Sample {
 }
 
 impl Sample {
-    fn new(name: &Text, keys: u64, by_outcome: Vec<(&'static str, u64)>) -> Self {
+    fn of<T: ZoneTable>(zone: &LimitedZone<T>) -> Self {
+        let figures = zone.figures();
         Self {
-            labels: format!("zone=\"{}\"", escaped(&name.display())),
-            keys,
-            by_outcome,
+            labels: format!("zone=\"{}\"", escaped(&zone.name().display())),
+            keys: figures.keys(),
+            by_outcome: figures.by_outcome(),
         }
     }
 }

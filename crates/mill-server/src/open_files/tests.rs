@@ -84,6 +84,10 @@ impl Files for Disk {
     async fn discard(&self, _: &[u8]) -> Result<(), FileError> {
         Ok(())
     }
+
+    async fn free_bytes(&self, _: &[u8]) -> Result<u64, FileError> {
+        Ok(u64::MAX)
+    }
 }
 
 impl Disk {

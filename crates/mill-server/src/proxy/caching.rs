@@ -23,6 +23,9 @@ mod keep_part;
 /// What is kept for a request.
 mod look_up;
 
+/// Fields that keys leave out.
+mod overriding;
+
 /// Removing.
 mod purge;
 
@@ -73,6 +76,8 @@ pub(super) struct Caching {
     ticket: Option<FillTicket<StoredAnswer>>,
     /// What is kept and stale, and what it may still be used for.
     stale: Option<(Arc<Kept>, Option<StaleReuse>)>,
+    /// What else the server is asked about: it is kept for other requests.
+    others: Vec<Arc<Kept>>,
     /// Unix seconds when the server was asked.
     asked_at: i64,
     /// What the server is asked.
@@ -166,18 +171,25 @@ pub(super) fn serve_renewed<E: Engine>(
         note.outcome = CacheOutcome::Revalidated;
         note.found = Some(Arc::clone(kept));
     });
+    // It is whole, or the server would not have been asked about it: it can be read.
     serve::answer(kept, target, request, local).unwrap_or(Answer::Status(Status::BAD_GATEWAY))
 }
 
-/// Answers with something stale, for servers have failed.
+/// Answers with something stale, for servers have failed. `None` where its content cannot be read any more: then the failure
+/// itself is the answer.
 pub(super) fn serve_stale<E: Engine>(
     kept: &Arc<Kept>,
     target: &Target,
     request: &mut Request,
     local: &Local<E>,
-) -> AnswerOf<E> {
+) -> Option<AnswerOf<E>> {
+    let before = request.cached.as_ref().map(|note| note.outcome);
     set_outcome(request, CacheOutcome::Stale);
-    serve::answer(kept, target, request, local).unwrap_or(Answer::Status(Status::BAD_GATEWAY))
+    let answer = serve::answer(kept, target, request, local);
+    if let (None, Some(before)) = (&answer, before) {
+        set_outcome(request, before);
+    }
+    answer
 }
 
 fn set_outcome(request: &mut Request, outcome: CacheOutcome) {

@@ -5,7 +5,8 @@ use super::connection::UpstreamConnection;
 use super::read_pace::ReadPace;
 use super::source::UpstreamContent;
 use super::store::FileCopy;
-use super::{Answered, Proxying, redirected, rewriting, trailers};
+use super::tries::Answered;
+use super::{Proxying, redirected, rewriting, trailers};
 use crate::answer::Answer;
 use crate::cache::Kept;
 use crate::content::Content;
@@ -63,10 +64,12 @@ impl<E: Engine> Proxying<'_, E> {
             ),
             None => Verdict::Pass,
         };
-        if let Verdict::Instead(kept) = verdict {
+        if let Verdict::Instead(kept) = &verdict
+            && let Some(answer) = self.answer_instead(kept, status, request)
+        {
             self.trace.ended(None, connection.sent(), now);
             self.leave(connection, head.body.is_complete());
-            return self.answer_instead(&kept, status, request);
+            return answer;
         }
         if self.target.pass.protocol == PassProtocol::Memcached && status == 404 {
             // The page is ours. Nothing follows on the connection.
@@ -197,10 +200,16 @@ impl<E: Engine> Proxying<'_, E> {
         self.tried.forget_last();
     }
 
-    /// What is kept goes to the client in the place of an answer with this status.
-    fn answer_instead(&self, kept: &Arc<Kept>, status: u16, request: &mut Request) -> AnswerOf<E> {
+    /// What is kept goes to the client in the place of an answer with this status, if it can be read.
+    fn answer_instead(
+        &self,
+        kept: &Arc<Kept>,
+        status: u16,
+        request: &mut Request,
+    ) -> Option<AnswerOf<E>> {
         if Status(status) == Status::NOT_MODIFIED {
-            return caching::serve_renewed(kept, &self.target, request, self.local);
+            let renewed = caching::serve_renewed(kept, &self.target, request, self.local);
+            return Some(renewed);
         }
         caching::serve_stale(kept, &self.target, request, self.local)
     }

@@ -1,7 +1,8 @@
 //! What a failed try means: for the server, for the log, and for another try.
 
+use super::Proxying;
 use super::fault::{Fault, Step};
-use super::{FailedTry, Proxying};
+use super::tries::FailedTry;
 use crate::request::Request;
 use mill_config::config::LogLevel;
 use mill_config::config::settings::NextUpstream;

@@ -12,7 +12,7 @@ use mill_config::config::settings::VerifyClient;
 use mill_config::config::{Captures, LogLevel, ProbingLocation, Server, ServerName, VirtualHosts};
 use mill_http::field::KnownField;
 use mill_http::h1::parse::{Parsed, parse_request};
-use mill_http::head::RequestHead;
+use mill_http::head::{RequestHead, TargetForm};
 use mill_http::limits::HeadRules;
 use mill_http::method::Method;
 use mill_http::refusal::emit_ignored_field;
@@ -318,8 +318,10 @@ pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase
     if request.path_is_invalid {
         let text = "client sent invalid request while reading client request line";
         log(request, local, format_args!("{text}"));
+        local.counters.borrow_mut().refused_target += 1;
         return ControlFlow::Break(Answer::Status(Status::BAD_REQUEST));
     }
+    note_overruled_host(request, local);
     let refused = match request.method {
         Method::Trace => "client sent TRACE method while reading client request headers",
         Method::Connect => "client sent CONNECT method while reading client request headers",
@@ -327,7 +329,37 @@ pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase
     };
     log(request, local, format_args!("{refused}"));
     request.closing = true;
-    ControlFlow::Break(Answer::Status(Status::METHOD_NOT_ALLOWED))
+    ControlFlow::Break(Answer::method_not_allowed(local))
+}
+
+/// RFC 9112 3.2.2: the host of an absolute target holds. A `Host` that names another one is told: it is how an answer for
+/// one host is asked for under the name of another.
+fn note_overruled_host<E: Engine>(request: &Request, local: &Local<E>) {
+    let Message { bytes, head } = &request.message;
+    let (TargetForm::Absolute, Some(sent)) = (head.target.form, head.value(KnownField::Host))
+    else {
+        return;
+    };
+    let (sent, holds) = (sent.of(bytes), head.host.of(bytes));
+    if sent.is_empty() || is_same_host(sent, holds) {
+        return;
+    }
+    local.counters.borrow_mut().overruled_host += 1;
+    let (sent, holds) = (Text(sent), Text(holds));
+    let text = format_args!(
+        "client sent host header \"{sent}\" with a target of \"{holds}\", which holds, \
+         while reading client request headers"
+    );
+    log(request, local, text);
+}
+
+/// Whether a value of `Host` names this host, which has neither port nor final dot.
+fn is_same_host(sent: &[u8], host: &[u8]) -> bool {
+    let Some((name, rest)) = sent.split_at_checked(host.len()) else {
+        return false;
+    };
+    let rest = rest.strip_prefix(b".").unwrap_or(rest);
+    name.eq_ignore_ascii_case(host) && (rest.is_empty() || rest.starts_with(b":"))
 }
 
 /// What a server with `ssl_verify_client` asks for. Such a server's answers are never kept: others could get them without a

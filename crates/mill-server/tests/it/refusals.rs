@@ -298,4 +298,66 @@ fn a_refused_head_is_counted_by_what_is_wrong_with_it() {
         &format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(40_000)),
         |all| all.limit_header_buffers,
     );
+    for target in ["/%zz", "/%00", "/../a", "/%2e%2e/a"] {
+        check(
+            &format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"),
+            |all| all.refused_target,
+        );
+    }
+    for (method, target) in [
+        ("TRACE", "/a.txt"),
+        ("CONNECT", "a:1"),
+        ("PUT", "/a.txt"),
+        ("POST", "/a.txt"),
+    ] {
+        check(
+            &format!("{method} {target} HTTP/1.1\r\nHost: a\r\n\r\n"),
+            |all| all.refused_method,
+        );
+    }
+}
+
+#[test]
+fn what_is_answered_is_counted_as_refused_by_nothing() {
+    let mut server = Server::new(1, "");
+    for request in [
+        "GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n",
+        "HEAD /a.txt HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /b/../a.txt HTTP/1.1\r\nHost: a\r\n\r\n",
+        // There is nothing whose method it could be.
+        "POST /none HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        server.ask(request);
+    }
+    let counters = server.counters();
+    assert_eq!((counters.refused_target, counters.refused_method), (0, 0));
+}
+
+#[test]
+fn a_host_that_the_target_overrules_is_counted_and_told() {
+    for (target, host, is_told) in [
+        ("http://shop.example/a.txt", "evil.example", true),
+        (
+            "http://shop.example/a.txt",
+            "shop.example.evil.example",
+            true,
+        ),
+        ("http://shop.example/a.txt", "shop", true),
+        ("http://shop.example:80/a.txt", "SHOP.example", false),
+        ("http://shop.example/a.txt", "shop.example.:8080", false),
+        ("http://shop.example/a.txt", "", false),
+        ("/a.txt", "evil.example", false),
+    ] {
+        let mut server = Server::new(1, "error_log /error.log info;");
+        server.ask(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        let counted = server.counters().overruled_host;
+        assert_eq!(counted, u64::from(is_told), "{target} {host}");
+        let text = format!("client sent host header \"{host}\" with a target of \"shop.example\"");
+        assert_eq!(
+            server.has_logged(&text),
+            is_told,
+            "{:?}",
+            server.error_log()
+        );
+    }
 }

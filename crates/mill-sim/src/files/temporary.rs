@@ -28,6 +28,10 @@ impl Disk {
     pub(super) fn free(&self, bytes: usize) {
         self.bytes.set(self.bytes.get().saturating_sub(bytes));
     }
+
+    pub(super) fn left(&self) -> u64 {
+        self.bytes_max.get().saturating_sub(self.bytes.get()) as u64
+    }
 }
 
 /// For the test.

@@ -126,7 +126,12 @@ impl Judge<'_> {
 
     /// What the cache says that it did may be, and is what it did.
     fn check_outcome(&self, answered: &Answered, told: &Told, sent: &Sent) -> Result<(), String> {
-        let (_, said_at) = self.confirmed(sent, answered.came_at);
+        let (confirmed_for, said_at) = self.confirmed(sent, answered.came_at);
+        let wants_validation = answered.get.control == Some(Control::NoCache);
+        if self.plan.serving.follows_rfc && wants_validation && confirmed_for < answered.asked_at {
+            // RFC 9111 5.2.1.4.
+            return Err(format!("no-cache, and asked for at {confirmed_for:?}"));
+        }
         let is_new = said_at >= answered.asked_at;
         // It was asked for by another request, and had not come when this one did.
         let is_on_its_way = said_at + ON_ITS_WAY >= answered.asked_at;

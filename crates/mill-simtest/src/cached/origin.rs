@@ -6,6 +6,7 @@ mod outgoing;
 use super::ledger::{Identity, Ledger, Outcome, Sent};
 use super::plan::CachedPlan;
 use super::plan::object::{Leave, ObjectPlan};
+use crate::parties::Party;
 use crate::proxied::incoming::{End, Framing, Head, Incoming};
 use mill_runtime::engine::{Engine, ListenOptions};
 use mill_runtime::payload::Payload;
@@ -13,7 +14,6 @@ use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::Duration;
 use mill_runtime::worker::Worker;
-use mill_sim::engine::SimEngine;
 use mill_sim::random::Random;
 use mill_sim::stream::SimStream;
 use mill_sim::world::World;
@@ -51,13 +51,13 @@ struct Request {
     question: usize,
 }
 
-/// The turns of an origin, and its engine.
+/// An origin.
 pub(super) fn start(
     world: &World,
     index: usize,
     plan: &Rc<CachedPlan>,
     ledger: &Rc<Ledger>,
-) -> (SimEngine, Box<dyn FnMut()>) {
+) -> Party {
     let engine = world.engine();
     let (now, wall_clock) = engine.clock();
     let scheduler = Scheduler::new(now, wall_clock);
@@ -76,7 +76,7 @@ pub(super) fn start(
     let turn = Box::new(move || {
         worker.turn();
     });
-    (engine, turn)
+    Party { engine, turn }
 }
 
 async fn serve(stream: SimStream, origin: Rc<Origin>) {

@@ -6,35 +6,14 @@ use super::ledger::Ledger;
 use super::origin;
 use super::plan::{CachedPlan, LISTEN};
 use super::trouble::Trouble;
+use crate::parties::{Actor, Parties};
 use crate::run::{Failure, Outcome};
 use crate::servers::HttpServer;
-use mill_runtime::engine::Engine;
-use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Duration;
-use mill_runtime::worker::Worker;
 use mill_sim::engine::SimEngine;
 use mill_sim::world::{Until, World};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// All parties of a world.
-struct Actors {
-    server: HttpServer,
-    /// By worker.
-    engines: Vec<SimEngine>,
-    origins: Vec<(SimEngine, Box<dyn FnMut()>)>,
-    clients: Vec<Actor>,
-    /// In so many more turns all have one, due or not.
-    turns_of_all: u8,
-}
-
-struct Actor {
-    client: Rc<Client>,
-    engine: SimEngine,
-    turn: Box<dyn FnMut()>,
-    tasks: Rc<Cell<usize>>,
-}
 
 /// Runs the world of a plan. `traces` keeps what arrived where, for the ladder.
 pub fn run(plan: &CachedPlan, traces: bool) -> Outcome {
@@ -71,7 +50,7 @@ pub fn run(plan: &CachedPlan, traces: bool) -> Outcome {
     }
 }
 
-fn build(plan: &Rc<CachedPlan>, world: &World, ledger: &Rc<Ledger>) -> Actors {
+fn build(plan: &Rc<CachedPlan>, world: &World, ledger: &Rc<Ledger>) -> Parties<Client> {
     let engines: Vec<_> = (0..plan.workers).map(|_| world.engine()).collect();
     let workers = engines.iter().map(|engine| {
         let mail = engine.mail_poster();
@@ -79,55 +58,34 @@ fn build(plan: &Rc<CachedPlan>, world: &World, ledger: &Rc<Ledger>) -> Actors {
     });
     let server = HttpServer::of(workers.collect(), &plan.configuration());
     let origins = (0..plan.origins).map(|index| origin::start(world, index, plan, ledger));
-    let clients = (0..plan.talks.len()).map(|index| actor(plan, index, world, ledger));
-    Actors {
-        server,
-        engines,
-        origins: origins.collect(),
-        clients: clients.collect(),
-        turns_of_all: TURNS_OF_NEW,
-    }
-}
-
-fn actor(plan: &Rc<CachedPlan>, index: usize, world: &World, ledger: &Rc<Ledger>) -> Actor {
-    let engine = world.engine();
-    let (now, wall_clock) = engine.clock();
-    let scheduler = Scheduler::new(now, wall_clock);
-    let client = Rc::new(Client {
-        engine: engine.clone(),
-        scheduler: Rc::clone(&scheduler),
-        proxy: world.address(LISTEN),
-        plan: Rc::clone(plan),
-        ledger: Rc::clone(ledger),
-        answers: Vec::new().into(),
-        etags: BTreeMap::new().into(),
+    let clients = plan.talks.iter().map(|talks| {
+        let engine = world.engine();
+        let client = |scheduler| Client {
+            engine: engine.clone(),
+            scheduler,
+            proxy: world.address(LISTEN),
+            plan: Rc::clone(plan),
+            ledger: Rc::clone(ledger),
+            answers: Vec::new().into(),
+            etags: BTreeMap::new().into(),
+        };
+        Actor::new(engine.clone(), engine.clone(), client, |client| {
+            let talks = talks.iter().cloned();
+            talks.map(|talk| perform(Rc::clone(client), talk)).collect()
+        })
     });
-    let mut worker = Worker::connecting(engine.clone(), scheduler);
-    for talk in &plan.talks[index] {
-        worker.spawn(perform(Rc::clone(&client), talk.clone()));
-    }
-    let tasks = Rc::new(Cell::new(plan.talks[index].len()));
-    let left = Rc::clone(&tasks);
-    let turn = Box::new(move || {
-        worker.turn();
-        left.set(worker.tasks());
-    });
-    Actor {
-        client,
-        engine,
-        turn,
-        tasks,
-    }
+    let (origins, clients) = (origins.collect(), clients.collect());
+    Parties::new((server, engines), origins, clients)
 }
 
 /// Lets all act until the clients have ended and the server has come to rest. Returns whether that came about.
-fn live(plan: &CachedPlan, world: &World, actors: &mut Actors) -> bool {
+fn live(plan: &CachedPlan, world: &World, actors: &mut Parties<Client>) -> bool {
     let mut trouble = Trouble::new(plan);
     while world.elapsed() < LONGEST {
         let until = world.elapsed() + trouble.interval();
         world.run(|| actors.turn(world), Until::At(until));
         trouble.happen(world.files());
-        if actors.clients.iter().all(|it| it.tasks.get() == 0) {
+        if actors.clients.iter().all(Actor::has_ended) {
             // Answers that no client waits for any more, and idle connections.
             let until = world.elapsed() + REST;
             world.run(|| actors.turn(world), Until::At(until));
@@ -137,48 +95,17 @@ fn live(plan: &CachedPlan, world: &World, actors: &mut Actors) -> bool {
     false
 }
 
-impl Actors {
-    /// One turn of all parties that are due; if none is, time passes.
-    fn turn(&mut self, world: &World) {
-        let has_new = self.turns_of_all > 0;
-        self.turns_of_all = self.turns_of_all.saturating_sub(1);
-        let is_due = |engine: &SimEngine| has_new || engine.is_due();
-        let mut has_run = false;
-        if self.engines.iter().any(is_due) {
-            self.server.turn();
-            has_run = true;
-        }
-        for (engine, turn) in &mut self.origins {
-            if is_due(engine) {
-                turn();
-                has_run = true;
-            }
-        }
-        for actor in &mut self.clients {
-            if is_due(&actor.engine) {
-                (actor.turn)();
-                has_run = true;
-            }
-        }
-        if !has_run {
-            world.wait();
-        }
-    }
-}
-
 /// Says what must not be. Returns the requests by what became of them.
 fn judge(
     plan: &CachedPlan,
-    actors: &Actors,
+    actors: &Parties<Client>,
     ledger: &Ledger,
     failures: &mut Vec<String>,
 ) -> BTreeMap<&'static str, u64> {
     let judge = Judge { plan, ledger };
     let mut counts = BTreeMap::new();
+    failures.extend(actors.unfinished());
     for (index, actor) in actors.clients.iter().enumerate() {
-        if actor.tasks.get() > 0 {
-            failures.push(format!("client {index} has not come to an end"));
-        }
         for answered in &*actor.client.answers.borrow() {
             *counts.entry(name(&answered.found)).or_default() += 1;
             if let Err(what) = judge.check(answered) {
@@ -211,14 +138,14 @@ fn name(found: &Found) -> &'static str {
     }
 }
 
-fn look_for_leftovers(actors: &Actors, failures: &mut Vec<String>) {
+fn look_for_leftovers(actors: &Parties<Client>, failures: &mut Vec<String>) {
     let connections = actors.server.connections();
     if connections > 0 {
         failures.push(format!(
             "the server has {connections} connections of clients left"
         ));
     }
-    let streams: usize = actors.engines.iter().map(SimEngine::streams).sum();
+    let streams: usize = actors.server_engines.iter().map(SimEngine::streams).sum();
     if streams > 0 {
         failures.push(format!("the server has {streams} streams left"));
     }
@@ -229,6 +156,3 @@ const LONGEST: Duration = Duration::from_secs(3_000);
 
 /// Longer than `keepalive_timeout` towards origins, and than any answer takes.
 const REST: Duration = Duration::from_secs(300);
-
-/// Turns until a new engine knows what is waited for.
-const TURNS_OF_NEW: u8 = 2;

@@ -5,38 +5,17 @@ use super::origin::{self, Seen};
 use super::plan::ProxiedPlan;
 use super::secured::Securing;
 use crate::WorldEngine;
+use crate::parties::{Actor, Parties, Party};
 use crate::run::build::{enter, plug};
 use crate::run::{Failure, Outcome};
 use crate::servers::HttpServer;
-use mill_runtime::engine::Engine;
-use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Duration;
-use mill_runtime::worker::Worker;
-use mill_sim::engine::SimEngine;
 use mill_sim::packet::ethernet::Station;
 use mill_sim::random::Random;
 use mill_sim::world::{Until, World};
 use mill_stack::host::status::Usage;
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// All parties of a world.
-struct Actors {
-    proxy: HttpServer,
-    origins: Vec<Box<dyn FnMut()>>,
-    clients: Vec<Actor>,
-    /// By station.
-    engines: Vec<SimEngine>,
-    /// In so many more turns all have one, due or not.
-    turns_of_all: u8,
-}
-
-struct Actor {
-    client: Rc<Client>,
-    turn: Box<dyn FnMut()>,
-    tasks: Rc<Cell<usize>>,
-}
 
 /// Runs the world of a plan. `traces` keeps every segment for the ladder.
 pub fn run(plan: &ProxiedPlan, traces: bool) -> Outcome {
@@ -71,7 +50,7 @@ fn build(
     plan: &ProxiedPlan,
     world: &World,
     seen: &Rc<Seen>,
-) -> (Actors, Vec<WorldEngine>, Vec<Station>) {
+) -> (Parties<Client>, Vec<WorldEngine>, Vec<Station>) {
     let ethernet = world.ethernet();
     let mut random = Random::new(plan.seed ^ SECRETS);
     let (mut engines, mut inner_engines, mut stations) = (Vec::new(), Vec::new(), Vec::new());
@@ -87,52 +66,40 @@ fn build(
         let properties = &plan.stations[change.station];
         enter(change, properties, world, stations[change.station].clone());
     }
-    let origins = 1..=plan.origins;
-    let actors = Actors {
-        proxy: HttpServer::alone(engines[0].clone(), &plan.configuration()),
-        origins: origins
-            .map(|station| origin::start(engines[station].clone(), station, plan, seen))
-            .collect(),
-        clients: (0..plan.talks.len())
-            .map(|client| actor(plan, client, &engines[plan.station_of(client)]))
-            .collect(),
-        engines: inner_engines,
-        turns_of_all: TURNS_OF_NEW,
-    };
-    (actors, engines, stations)
-}
-
-fn actor(plan: &ProxiedPlan, index: usize, engine: &WorldEngine) -> Actor {
-    let (now, wall_clock) = engine.clock();
-    let scheduler = Scheduler::new(now, wall_clock);
-    let client = Rc::new(Client {
-        engine: engine.clone(),
-        scheduler: Rc::clone(&scheduler),
-        proxy: plan.socket(0).into(),
-        is_http2: plan.is_http2,
-        securing: (plan.secured).map(|secured| Securing::new(secured, plan.is_http2)),
-        multiplexed: None.into(),
-        results: Vec::new().into(),
+    let proxy = HttpServer::alone(engines[0].clone(), &plan.configuration());
+    let origins = (1..=plan.origins).map(|station| Party {
+        engine: inner_engines[station].clone(),
+        turn: origin::start(engines[station].clone(), station, plan, seen),
     });
-    let mut worker = Worker::connecting(engine.clone(), scheduler);
-    for talk in &plan.talks[index] {
-        worker.spawn(perform(Rc::clone(&client), talk.clone()));
-    }
-    let tasks = Rc::new(Cell::new(plan.talks[index].len()));
-    let left = Rc::clone(&tasks);
-    let turn = Box::new(move || {
-        worker.turn();
-        left.set(worker.tasks());
+    let clients = plan.talks.iter().enumerate().map(|(index, talks)| {
+        let station = plan.station_of(index);
+        let engine = engines[station].clone();
+        let client = |scheduler| Client {
+            engine: engine.clone(),
+            scheduler,
+            proxy: plan.socket(0).into(),
+            is_http2: plan.is_http2,
+            securing: (plan.secured).map(|secured| Securing::new(secured, plan.is_http2)),
+            multiplexed: None.into(),
+            results: Vec::new().into(),
+        };
+        Actor::new(
+            engine.clone(),
+            inner_engines[station].clone(),
+            client,
+            |client| {
+                let talks = talks.iter().cloned();
+                talks.map(|talk| perform(Rc::clone(client), talk)).collect()
+            },
+        )
     });
-    Actor {
-        client,
-        turn,
-        tasks,
-    }
+    let (origins, clients) = (origins.collect(), clients.collect());
+    let server = (proxy, vec![inner_engines[0].clone()]);
+    (Parties::new(server, origins, clients), engines, stations)
 }
 
 /// Lets all act until no timer is left. Returns whether that came about.
-fn live(world: &World, actors: &mut Actors) -> bool {
+fn live(world: &World, actors: &mut Parties<Client>) -> bool {
     while world.elapsed() < LONGEST {
         let until = world.elapsed() + Duration::from_secs(10);
         world.run(|| actors.turn(world), Until::At(until));
@@ -143,40 +110,10 @@ fn live(world: &World, actors: &mut Actors) -> bool {
     false
 }
 
-impl Actors {
-    /// One turn of all parties that are due; if none is, time passes.
-    fn turn(&mut self, world: &World) {
-        let has_new = self.turns_of_all > 0;
-        self.turns_of_all = self.turns_of_all.saturating_sub(1);
-        let is_due = |station: usize| has_new || self.engines[station].is_due();
-        let mut has_run = false;
-        if is_due(0) {
-            self.proxy.turn();
-            has_run = true;
-        }
-        for (origin, turn) in self.origins.iter_mut().enumerate() {
-            if is_due(1 + origin) {
-                turn();
-                has_run = true;
-            }
-        }
-        let first = 1 + self.origins.len();
-        for (client, actor) in self.clients.iter_mut().enumerate() {
-            if is_due(first + client) {
-                (actor.turn)();
-                has_run = true;
-            }
-        }
-        if !has_run {
-            world.wait();
-        }
-    }
-}
-
 /// Says what must not be. Returns the requests by what became of them.
 fn judge(
     plan: &ProxiedPlan,
-    actors: &Actors,
+    actors: &Parties<Client>,
     seen: &Seen,
     failures: &mut Vec<String>,
 ) -> BTreeMap<&'static str, u64> {
@@ -198,10 +135,8 @@ fn judge(
             *counts.entry("repeated").or_default() += 1;
         }
     }
+    failures.extend(actors.unfinished());
     for (index, actor) in actors.clients.iter().enumerate() {
-        if actor.tasks.get() > 0 {
-            failures.push(format!("client {index} has not come to an end"));
-        }
         let is_faithful = plan.is_faithful(plan.station_of(index));
         for (number, found) in &*actor.client.results.borrow() {
             *counts.entry(name(found)).or_default() += 1;
@@ -238,12 +173,12 @@ const fn name(found: &Found) -> &'static str {
 }
 
 fn look_for_leftovers(
-    actors: &Actors,
+    actors: &Parties<Client>,
     engine: &WorldEngine,
     station: &Station,
     failures: &mut Vec<String>,
 ) {
-    let connections = actors.proxy.connections();
+    let connections = actors.server.connections();
     if connections > 0 {
         failures.push(format!(
             "the proxy has {connections} connections of clients left"
@@ -270,9 +205,6 @@ const LONGEST: Duration = Duration::from_secs(20_000);
 /// How often a request that may be repeated comes at most: once to each origin, and once more for each kept connection
 /// that its origin has closed.
 const REPEATED_MAX: u32 = 11;
-
-/// Turns until a new engine knows what is waited for.
-const TURNS_OF_NEW: u8 = 2;
 
 /// Mixed into the seed for what hosts keep secret.
 const SECRETS: u64 = 0x5ec2_e75e_ed00_0002;

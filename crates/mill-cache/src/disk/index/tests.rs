@@ -96,6 +96,19 @@ fn the_file_that_was_not_used_for_longest_goes_first_also_if_memory_saw_the_use(
 }
 
 #[test]
+fn the_oldest_file_can_go_although_there_is_room() {
+    let index = index(100);
+    assert_eq!(index.evict(unseen), None);
+    for number in 1..=2 {
+        let _ = index.insert(name(number, 0, number), 5000, NOW);
+    }
+    let leaving = index.evict(unseen).expect("there are two");
+    assert_eq!((leaving.name, leaving.bytes()), (name(1, 0, 1), 8192));
+    assert_eq!(index.figures().evicted, 1);
+    assert!(index.evict_for(1, unseen).is_none(), "there is room");
+}
+
+#[test]
 fn what_nothing_asks_for_goes_after_its_time() {
     let index = index(3);
     let _ = index.insert(name(1, 0, 1), 1, NOW);

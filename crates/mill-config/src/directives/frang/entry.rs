@@ -1,5 +1,8 @@
 //! What stands in a `frang` block: the names of Tempesta FW's `frang_limits`, and a few of our own.
 
+/// The forms of arguments.
+mod arguments;
+
 use std::sync::Arc;
 
 use crate::Text;
@@ -8,13 +11,13 @@ use crate::config::byte_set::{AllowedBytes, BytePart, ByteSet};
 use crate::config::frang::{
     BlockTime, FingerprintLimit, FrangAction, FrangLimits, FrangMethods, KNOWN_METHODS, StatusLimit,
 };
-use crate::diagnostic::Diagnostic;
 use crate::directive::Contexts;
 use crate::directives::access;
 use crate::directives::frang;
-use crate::lexer::{Statement, Word};
+use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
 use crate::{suggest, value};
+use arguments::{arguments, invalid, number, places, rate, seconds, small, switch};
 
 /// A name, where it may stand, and what it does.
 struct Entry {
@@ -241,26 +244,6 @@ fn settings<'r>(resolver: &'r mut Resolver<'_>) -> &'r mut frang::Draft {
     &mut resolver.level.settings.frang
 }
 
-fn arguments(
-    resolver: &Resolver<'_>,
-    statement: &Statement,
-    range: std::ops::RangeInclusive<usize>,
-) -> Applied {
-    if range.contains(&statement.args().len()) {
-        return Ok(());
-    }
-    let name = statement.name();
-    let message = format!(
-        "invalid number of arguments in \"{}\" directive",
-        name.display()
-    );
-    Err(resolver.emerg(statement, name, message))
-}
-
-fn invalid(resolver: &Resolver<'_>, statement: &Statement, word: &Word) -> Box<Diagnostic> {
-    resolver.refused_at(statement, word, "invalid value")
-}
-
 /// Bytes and ranges of them that a part of a head may have: `0x2f 97-122`.
 fn allowed(resolver: &mut Resolver<'_>, statement: &Statement, part: BytePart) -> Applied {
     arguments(resolver, statement, 1..=usize::MAX)?;
@@ -295,60 +278,6 @@ fn byte_range(text: &[u8]) -> Option<(u8, u8)> {
     };
     let range = byte(text.get(..dash)?).zip(byte(text.get(dash + 1..)?));
     range.filter(|(first, last)| first < last)
-}
-
-/// A number up to C's INT_MAX, as Tempesta FW takes it; 0 is no limit.
-fn number(resolver: &Resolver<'_>, statement: &Statement) -> Applied<u32> {
-    arguments(resolver, statement, 1..=1)?;
-    small(resolver, statement, statement.arg(1), NUMBER_MAX)
-}
-
-fn small(resolver: &Resolver<'_>, statement: &Statement, word: &Word, most: u64) -> Applied<u32> {
-    let number = value::number(&word.bytes).filter(|&number| number <= most);
-    let number = number.and_then(|number| u32::try_from(number).ok());
-    number.ok_or_else(|| invalid(resolver, statement, word))
-}
-
-/// Size of a table: at least one place.
-fn places(resolver: &Resolver<'_>, statement: &Statement) -> Applied<u32> {
-    let places = number(resolver, statement)?;
-    if !(1..=PLACES_MAX).contains(&places) {
-        let mut error = invalid(resolver, statement, statement.arg(1));
-        error.help = Some(format!("it is from 1 to {PLACES_MAX}"));
-        return Err(error);
-    }
-    Ok(places)
-}
-
-/// A rate, and its time frame in seconds if that is not one.
-fn rate(resolver: &Resolver<'_>, statement: &Statement) -> Applied<(u32, u16)> {
-    arguments(resolver, statement, 1..=2)?;
-    let rate = small(resolver, statement, statement.arg(1), u64::from(u32::MAX))?;
-    let frame_s = match statement.args().get(1) {
-        None => 1,
-        Some(word) => seconds(resolver, statement, word)?,
-    };
-    Ok((rate, frame_s))
-}
-
-/// A time frame: whole seconds.
-fn seconds(resolver: &Resolver<'_>, statement: &Statement, word: &Word) -> Applied<u16> {
-    let time = value::seconds(&word.bytes).map(|time| time.as_secs());
-    let time = time.and_then(|time| u16::try_from(time).ok());
-    time.filter(|&time| time > 0)
-        .ok_or_else(|| invalid(resolver, statement, word))
-}
-
-/// `on` or `off`, also as Tempesta FW writes it.
-fn switch(resolver: &Resolver<'_>, statement: &Statement) -> Applied<bool> {
-    arguments(resolver, statement, 1..=1)?;
-    let choices = [
-        ("on", true),
-        ("off", false),
-        ("true", true),
-        ("false", false),
-    ];
-    resolver.choice(statement, statement.arg(1), &choices)
 }
 
 fn ip_block(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
@@ -501,9 +430,3 @@ fn status_range(text: &[u8]) -> Option<(u16, u16)> {
     let status = u16::try_from(status).ok()?;
     Some((status, status))
 }
-
-/// C's INT_MAX: the largest number that Tempesta FW takes for most limits.
-const NUMBER_MAX: u64 = i32::MAX as u64;
-
-/// The largest tables: a client takes about 300 bytes.
-const PLACES_MAX: u32 = 16 << 20;

@@ -222,7 +222,13 @@ fn index_of(
 fn note_unused(resolver: &mut Resolver<'_>, statement: &Statement, is_on_disk: bool) {
     let has_effect = |word: &&Word| {
         let always: &[&[u8]] = &[b"keys_zone=", b"inactive=", b"memory=", b"disk="];
-        let on_disk: &[&[u8]] = &[b"levels=", b"max_size=", b"loader_files=", b"loader_sleep="];
+        let on_disk: &[&[u8]] = &[
+            b"levels=",
+            b"max_size=",
+            b"min_free=",
+            b"loader_files=",
+            b"loader_sleep=",
+        ];
         let has = |known: &&[u8]| word.bytes.starts_with(known);
         always.iter().any(has) || (is_on_disk && on_disk.iter().any(has))
     };

@@ -56,7 +56,9 @@ async fn keep<E: Engine>(zone: Weak<CacheZone>, local: Rc<Local<E>>) {
         match disk.next_work(store, &local).await {
             Some(Work::Remove(leaving)) => disk.remove(leaving, &local).await,
             Some(Work::Write(kept)) => disk.write(&kept, store, &local).await,
-            None => {}
+            None => {
+                disk.keep_free(0, store, &local).await;
+            }
         }
     }
 }
@@ -76,11 +78,14 @@ impl Disk {
                 return Poll::Ready(Some(work));
             }
             let last_used = |hash| store.last_used(hash);
+            // Before it is in the index no more: a purge that does not find it there waits until it is removed.
+            self.state().is_removing = true;
             let unused = self.index.expire(now(local), last_used);
             // What an earlier process has left may be more than the limit is now.
             if let Some(leaving) = unused.or_else(|| self.index.evict_for(0, last_used)) {
                 return Poll::Ready(Some(Work::Remove(leaving)));
             }
+            self.state().is_removing = false;
             scheduler.poll_deadline(deadline).map(|_| None)
         })
         .await
@@ -161,7 +166,8 @@ impl Disk {
             return;
         };
         let bytes = pieces.iter().map(|(_, range)| range.len() as u64).sum();
-        if !self.make_room(bytes, store, local).await {
+        let has_room = self.make_room(bytes, store, local).await;
+        if !has_room || !self.keep_free(bytes, store, local).await {
             self.counts.skipped.fetch_add(1, Relaxed);
             return;
         }
@@ -224,6 +230,43 @@ impl Disk {
             };
             self.remove(leaving, local).await;
         }
+    }
+}
+
+impl Disk {
+    /// `min_free`: removes files until the file system has so many bytes free, and `bytes` more; false if it has not even
+    /// without them. What others write there counts, too, so it is asked for each time.
+    async fn keep_free<E: Engine>(
+        &self,
+        bytes: u64,
+        store: &Zone<StoredAnswer>,
+        local: &Local<E>,
+    ) -> bool {
+        if self.config.min_free_bytes == 0 {
+            return true;
+        }
+        let free = match local.engine.files().free_bytes(&self.config.path).await {
+            Ok(free) => free,
+            // Nothing is there, or nothing can be said: the first file is written, or tells why not.
+            Err(error) if error.kind == FileErrorKind::NotFound => return true,
+            Err(error) => {
+                let (call, code) = (error.call, Errno(error.code));
+                let text = format_args!("{call} \"{}\" failed ({code})", Text(&self.config.path));
+                self.failed(text, local);
+                return true;
+            }
+        };
+        let wanted = self.config.min_free_bytes.saturating_add(bytes);
+        let mut lacking = wanted.saturating_sub(free);
+        while lacking > 0 {
+            self.state().is_removing = true;
+            let Some(leaving) = self.index.evict(|hash| store.last_used(hash)) else {
+                return false;
+            };
+            lacking = lacking.saturating_sub(leaving.bytes());
+            self.remove(leaving, local).await;
+        }
+        true
     }
 }
 

@@ -1,25 +1,32 @@
 //! What is kept for a request, and else which request asks a server.
 
+/// How a server is asked.
+mod asking;
+
+/// The zone and the key.
+mod beginning;
+
+/// What is to be done with what is kept.
+mod judgement;
+
 use super::super::target::Target;
 use super::waiting::{Waited, answer_collapsed};
-use super::{Caching, Question, parts, purge, serve, update};
+use super::{Caching, parts, purge, serve, update};
 use crate::answer::Answer;
 use crate::cache::note::{CacheNote, CacheOutcome};
-use crate::cache::{self, CacheZone, Kept, StoredAnswer, field_lines};
+use crate::cache::{self, CacheZone, Kept, StoredAnswer};
 use crate::exchange::Exchange;
 use crate::local::{AnswerOf, Local};
 use crate::proxy::fault::CLIENT_CLOSED_REQUEST;
-use crate::proxy::http::emit_uri;
 use crate::request::Request;
 use crate::variables;
+use judgement::Judgement;
 use mill_cache::{Claim, FillTicket};
-use mill_config::config::pass::PassProtocol;
-use mill_config::config::settings::{CacheRules, CacheSettings, NextUpstream, PassCache};
-use mill_config::config::{LogLevel, Template};
+use mill_config::config::Template;
+use mill_config::config::settings::{CacheRules, CacheSettings};
 use mill_http::caching::request_directives::RequestDirectives;
-use mill_http::caching::reuse::{ForwardReason, Reuse, ReuseRules, StaleReuse, may_reuse};
+use mill_http::caching::reuse::{ForwardReason, StaleReuse};
 use mill_http::field::KnownField;
-use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::cell::Cell;
@@ -91,69 +98,14 @@ enum Looked<E: Engine> {
     OnDisk,
 }
 
-/// What is to be done with an answer that is kept.
-enum Judgement {
-    /// It answers, or nothing does.
-    Now(CacheOutcome),
-    Unavailable,
-    /// It answers, and is asked for anew behind it.
-    WhileUpdating(StaleReuse),
-    /// A server is asked.
-    Ask(ForwardReason, Option<StaleReuse>),
-}
-
 impl Looking {
-    pub(super) fn begin<E: Engine>(
-        target: &Target,
-        request: &mut Request,
-        local: &Local<E>,
-    ) -> Option<Self> {
-        let location = Arc::clone(&request.location);
-        let protocol = target.pass.protocol;
-        let settings = location.cache_settings(protocol)?;
-        let index = match &settings.cache {
-            PassCache::Off => return None,
-            PassCache::Zone(index) => *index,
-            PassCache::Evaluated(template) => {
-                let name = variables::evaluate(template, request, local);
-                if matches!(name.as_slice(), b"" | b"off") {
-                    return None;
-                }
-                let http = request.site.config.http.as_ref();
-                let zone = http.and_then(|http| http.cache_zone(protocol, &name));
-                let Some(zone) = zone else {
-                    let text = format_args!("cache \"{}\" not found", crate::log::Text(&name));
-                    local.log_error(Some(request), LogLevel::Error, text);
-                    return None;
-                };
-                zone.index
-            }
-        };
-        let zone = Arc::clone(request.site.caches.zone(index)?);
-        let mut text = local.take_buffer();
-        match &settings.key {
-            Some(template) => variables::append(template, request, local, &mut text),
-            None if protocol == PassProtocol::Http => emit_default_key(target, request, &mut text),
-            None => {}
-        }
-        let key = Rc::from(text.as_slice());
-        local.put_buffer(text);
-        Some(Self {
-            zone,
-            rules: location.caching.rules,
-            settings: Arc::clone(settings),
-            key,
-            directives: RequestDirectives::of_fields(field_lines(request)),
-            ticket: None,
-            stale: None,
-            passes_range: false,
-            is_disk_tried: false,
-            has_others: false,
-        })
-    }
-
     fn follows_rfc(&self) -> bool {
         self.rules == CacheRules::Rfc9111
+    }
+
+    /// `no-cache` of the request, where it counts.
+    fn wants_validation(&self) -> bool {
+        self.follows_rfc() && self.directives.no_cache
     }
 
     /// `…_cache_max_range_offset`.
@@ -250,7 +202,10 @@ impl Looking {
                 }
                 Claim::Wait(_) | Claim::Pass => return None,
             };
+            let is_asked_before = waiting.since() < cache::at(request.started);
             match self.wait(waiting, begun, exchange, local).await {
+                // RFC 9111 5.2.1.4: it validates nothing for a request that has come later.
+                Waited::Stored(_) if is_asked_before && self.wants_validation() => {}
                 Waited::Stored(kept) if kept.is_current() && kept.meta().fits(request) => {
                     let answer = answer_collapsed(&kept, target, request, local);
                     if answer.is_some() {
@@ -360,41 +315,6 @@ impl Looking {
         }
     }
 
-    fn reuse<E: Engine>(&self, stored: &StoredAnswer, local: &Local<E>) -> Reuse {
-        let is_nginx = !self.follows_rfc();
-        let use_stale = self.settings.use_stale;
-        let rules = ReuseRules {
-            ignores_request_directives: is_nginx,
-            ignores_must_revalidate: is_nginx,
-            uses_stale_while_revalidating: use_stale.contains(NextUpstream::UPDATING),
-            uses_stale_on_error: self.settings.uses_stale(),
-        };
-        let now = local.scheduler.wall_clock().seconds;
-        may_reuse(&stored.freshness, &self.directives, now, rules)
-    }
-
-    /// Whether it answers, and no server is asked.
-    pub(super) fn finds_fresh<E: Engine>(&self, stored: &StoredAnswer, local: &Local<E>) -> bool {
-        matches!(self.reuse(stored, local), Reuse::Fresh { .. })
-    }
-
-    fn judge<E: Engine>(&self, kept: &Kept, local: &Local<E>) -> Judgement {
-        let reuse = self.reuse(kept.meta(), local);
-        if kept.is_invalidated() {
-            return Judgement::Ask(ForwardReason::Stale, None);
-        }
-        match reuse {
-            Reuse::Fresh { .. } => Judgement::Now(CacheOutcome::Hit),
-            Reuse::Stale(stale) if stale.may_serve => Judgement::Now(CacheOutcome::Stale),
-            Reuse::Stale(stale) if stale.may_serve_while_revalidating => {
-                Judgement::WhileUpdating(stale)
-            }
-            Reuse::Stale(stale) => Judgement::Ask(ForwardReason::Stale, Some(stale)),
-            Reuse::Validate { reason, .. } => Judgement::Ask(reason, None),
-            Reuse::Unavailable => Judgement::Unavailable,
-        }
-    }
-
     /// Something stale, while one request asks for its successor. `None`: this is the one.
     fn serve_while_updating<E: Engine>(
         &mut self,
@@ -424,82 +344,12 @@ impl Looking {
         });
         None
     }
-
-    /// How a server is asked.
-    pub(super) fn into_caching<E: Engine>(
-        mut self,
-        request: &Request,
-        local: &Local<E>,
-    ) -> Box<Caching> {
-        let is_head = request.method == Method::Head;
-        let as_get = is_head && self.settings.convert_head && self.ticket.is_some();
-        if is_head && !as_get {
-            // The answer to a HEAD has nothing to keep.
-            self.ticket = None;
-        }
-        let mut question = Question {
-            as_get,
-            is_whole: !self.passes_range,
-            ..Question::default()
-        };
-        // What is still on its way may turn out to be more than is kept: there would be nothing to say 304 of.
-        if let Some((kept, _)) = &self.stale
-            && (self.settings.revalidate || self.follows_rfc())
-            && self.ticket.is_some()
-            && !has_content(request)
-            && kept.content().is_whole()
-        {
-            let field = |known| kept.meta().field(known).map(Box::from);
-            question.etag = field(KnownField::ETag);
-            question.last_modified = field(KnownField::LastModified);
-        }
-        Box::new(Caching {
-            zone: self.zone,
-            settings: self.settings,
-            rules: self.rules,
-            key: self.key,
-            ticket: self.ticket,
-            stale: self.stale,
-            asked_at: local.scheduler.wall_clock().seconds,
-            question,
-        })
-    }
-
-    /// What is stale, with the right to replace it, for a request of our own.
-    pub(super) fn take_update(&mut self) -> Option<Self> {
-        Some(Self {
-            zone: Arc::clone(&self.zone),
-            settings: Arc::clone(&self.settings),
-            rules: self.rules,
-            key: Rc::clone(&self.key),
-            directives: RequestDirectives::default(),
-            ticket: Some(self.ticket.take()?),
-            stale: self.stale.take(),
-            passes_range: false,
-            is_disk_tried: false,
-            has_others: false,
-        })
-    }
-}
-
-/// What is asked twice, if a 304 fits nothing, is to have no content that is sent once.
-fn has_content(request: &Request) -> bool {
-    let head = &request.message.head;
-    head.has(KnownField::TransferEncoding) || head.content_length.is_some_and(|len| len > 0)
 }
 
 /// RFC 9111 5.2.1.7.
 fn unavailable<File>(request: &mut Request) -> Answer<File> {
     super::note(request, |note| note.is_unavailable = true);
     Answer::Status(Status::GATEWAY_TIMEOUT)
-}
-
-/// nginx's default for `proxy_pass`: the server that is asked, and what it is asked.
-fn emit_default_key(target: &Target, request: &Request, key: &mut Vec<u8>) {
-    let scheme: &[u8] = if target.tls { b"https://" } else { b"http://" };
-    key.extend_from_slice(scheme);
-    key.extend_from_slice(target.host());
-    emit_uri(target, request, key);
 }
 
 /// Whether one of the conditions is neither empty nor `0`.

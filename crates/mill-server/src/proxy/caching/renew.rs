@@ -33,15 +33,33 @@ impl Caching {
     ) -> bool {
         let is_ours =
             answer.head.status == Status::NOT_MODIFIED.0 && self.question.is_conditional();
-        let Some((kept, _)) = &self.stale else {
-            return false;
-        };
-        if !is_ours || self.rules != CacheRules::Rfc9111 {
+        if !is_ours || self.rules != CacheRules::Rfc9111 || self.asked_about().next().is_none() {
             return false;
         }
-        let said = Said::new(answer, fields);
-        let validators = validators_of(&said, now);
-        select_validated(&[kept.meta().validators()], &validators) == Selection::None
+        self.validated(&Said::new(answer, fields), now).is_none()
+    }
+
+    /// What the server was asked about; what is stale comes first.
+    fn asked_about(&self) -> impl Iterator<Item = &Arc<Kept>> {
+        let stale = self.stale.iter().map(|(kept, _)| kept);
+        stale.chain(&self.others)
+    }
+
+    /// Which of what it was asked about a 304 is about (RFC 9111 4.3.4).
+    fn validated(&self, said: &Said<'_>, now: i64) -> Option<&Arc<Kept>> {
+        let told = validators_of(said, now);
+        let known: Vec<_> = self
+            .asked_about()
+            .map(|kept| kept.meta().validators())
+            .collect();
+        let index = match select_validated(&known, &told) {
+            Selection::AllSameStrongly => {
+                known.iter().position(|one| one.is_same_strongly(&told))?
+            }
+            Selection::One(index) => index,
+            Selection::None => return None,
+        };
+        self.asked_about().nth(index)
     }
 
     /// What is kept is still valid (304): it is kept on, as fresh as that says. `None` if there is nothing.
@@ -52,20 +70,29 @@ impl Caching {
         request: &mut Request,
         local: &Local<E>,
     ) -> Option<Arc<Kept>> {
-        let kept = Arc::clone(&self.stale.as_ref()?.0);
         if self.rules == CacheRules::Nginx {
+            let kept = Arc::clone(&self.stale.as_ref()?.0);
             let stored = self.renewed_by_nginx(kept.meta(), said, settings, request, local);
             let ticket = self.ticket.take()?;
             return Some(self.refresh(ticket, &kept, stored, request, local));
         }
-        let Some(stored) = self.renewed(kept.meta(), said, request, local) else {
+        let now = local.scheduler.wall_clock().seconds;
+        let kept = Arc::clone(self.validated(said, now)?);
+        let is_own = self
+            .stale
+            .as_ref()
+            .is_some_and(|(stale, _)| Arc::ptr_eq(stale, &kept));
+        let Some(stored) = self.renewed(kept.meta(), is_own, said, request, local) else {
             // It answers this request, which has validated it, and no other.
             forget(&self.zone, kept.key(), local);
             self.give_up_ticket();
             return Some(kept);
         };
         let ticket = self.ticket.take()?;
-        let renewed = self.refresh(ticket, &kept, stored, request, local);
+        let renewed = match is_own {
+            true => self.refresh(ticket, &kept, stored, request, local),
+            false => self.share(ticket, &kept, stored, request, local),
+        };
         self.renew_others(said, request, local);
         Some(renewed)
     }
@@ -90,7 +117,7 @@ impl Caching {
                 return;
             };
             // For which requests it would be from now on, only one of them could tell.
-            let stored = self.renewed(kept.meta(), said, request, local);
+            let stored = self.renewed(kept.meta(), true, said, request, local);
             let stored = stored.filter(|stored| stored.vary == kept.meta().vary);
             let (Some(stored), Claim::Fill(ticket)) = (stored, store.claim(key, cache::now(local)))
             else {
@@ -142,7 +169,7 @@ impl Caching {
                     .purge(Purge::Key(&self.key), PurgeMode::Invalidate, local);
             }
             HeadEffect::Update => {
-                if let Some(stored) = self.renewed(kept.meta(), said, request, local)
+                if let Some(stored) = self.renewed(kept.meta(), true, said, request, local)
                     && let Claim::Fill(ticket) = store.claim(key, cache::now(local))
                 {
                     self.refresh(ticket, &kept, stored, request, local);
@@ -162,22 +189,33 @@ impl Caching {
     ) -> Arc<Kept> {
         let tags = self.tags(stored.lines(), request, local);
         let tags: Vec<&[u8]> = tags.tags.iter().map(|tag| &**tag).collect();
-        let arrival = Arrival {
-            meta: stored,
-            tags: &tags,
-            length: None,
-            length_max: u64::MAX,
-            now: cache::now(local),
-        };
-        let renewed = ticket.refresh(kept, arrival);
+        let renewed = ticket.refresh(kept, arrival(stored, &tags, local));
         self.zone.stored(&renewed, local);
         renewed
     }
 
-    /// As RFC 9111 has it; `None` if it may not be kept on.
+    /// Keeps the same content for this request, too, under a head of its own.
+    fn share<E: Engine>(
+        &self,
+        ticket: FillTicket<StoredAnswer>,
+        kept: &Arc<Kept>,
+        stored: StoredAnswer,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Arc<Kept> {
+        let tags = self.tags(stored.lines(), request, local);
+        let tags: Vec<&[u8]> = tags.tags.iter().map(|tag| &**tag).collect();
+        let is_replaced = |known: &StoredAnswer| known.fits(request);
+        let shared = ticket.share(kept, arrival(stored, &tags, local), is_replaced);
+        self.zone.stored(&shared, local);
+        shared
+    }
+
+    /// As RFC 9111 has it, for the requests that it was kept for (`is_own`) or for this one; `None` if it may not be kept on.
     fn renewed<E: Engine>(
         &self,
         old: &StoredAnswer,
+        is_own: bool,
         said: &Said<'_>,
         request: &Request,
         local: &Local<E>,
@@ -194,7 +232,7 @@ impl Caching {
         let vary = Vary::of_fields(lines.clone());
         self.rfc_may_store((&directives, false), &freshness, &vary, request)
             .ok()?;
-        if vary == old.vary {
+        if is_own && vary == old.vary {
             return Some(old.renewed(lines, freshness));
         }
         Some(StoredAnswer::new(
@@ -235,6 +273,20 @@ impl Caching {
         validity
             .ok()
             .filter(|validity| validity.source.is_explicit())
+    }
+}
+
+fn arrival<'a, E: Engine>(
+    meta: StoredAnswer,
+    tags: &'a [&'a [u8]],
+    local: &Local<E>,
+) -> Arrival<'a, StoredAnswer> {
+    Arrival {
+        meta,
+        tags,
+        length: None,
+        length_max: u64::MAX,
+        now: cache::now(local),
     }
 }
 

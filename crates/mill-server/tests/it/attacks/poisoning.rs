@@ -65,6 +65,18 @@ fn check(attack: &str, careless: [&str; 2], careful: [&str; 2]) -> Server {
     server
 }
 
+/// What docs/attacks.md tells of an attack.
+#[track_caller]
+fn documented(attack: &str, told: &str) {
+    let document = include_str!("../../../../../docs/attacks.md");
+    let mut rows = document.lines();
+    let row = rows.find(|line| line.starts_with(&format!("| {attack}")));
+    assert!(
+        row.is_some_and(|row| row.ends_with(&format!("| {told} |"))),
+        "docs/attacks.md: | {attack}… | {told} |, but {row:?}"
+    );
+}
+
 const PASSED_HOST: &str = "proxy_set_header Host $http_host;";
 
 #[test]
@@ -76,6 +88,8 @@ fn a_host_that_is_none_of_ours_gets_no_answer() {
     );
     let server = check(attack, ["", PASSED_HOST], [&others, PASSED_HOST]);
     assert_eq!(server.logs.lines("/access.log")[0], "444 evil.example -");
+    assert_eq!(server.counters().closed_unanswered, 1);
+    documented("`Host` (", "`closed_unanswered`, and 444 in the access log");
     let keyed = "proxy_set_header Host $host; proxy_cache_key $scheme$host$request_uri;";
     let server = check(attack, ["", PASSED_HOST], ["", keyed]);
     assert_eq!(server.logs.lines("/access.log")[1], "200 shop.example MISS");
@@ -100,10 +114,21 @@ fn two_hosts_in_one_request_are_refused() {
             server.error_log()
         );
     }
-    // The host of the target holds, and the other one does not pass.
+    documented("two hosts", "`refused_host`, and a line `client sent …`");
+}
+
+#[test]
+fn a_host_beside_the_one_of_the_target_does_not_pass() {
     let attack = "GET http://shop.example/page HTTP/1.1\r\nHost: evil.example\r\n\r\n";
-    let (_, text) = after("", "proxy_set_header Host $host;", attack);
-    assert_eq!(text, " see https://shop.example/page");
+    let careless = "proxy_set_header Host $http_host;";
+    let careful = "proxy_set_header Host $host;";
+    let server = check(attack, ["", careless], ["", careful]);
+    assert_eq!(server.counters().overruled_host, 1);
+    assert!(server.has_logged(
+        "client sent host header \"evil.example\" with a target of \"shop.example\", which holds"
+    ));
+    let told = "`overruled_host`, and a line `client sent host header …, which holds`";
+    documented("a host beside that of an absolute target", told);
 }
 
 #[test]
@@ -119,12 +144,19 @@ fn fields_of_proxies_pass_only_as_they_are_set() {
     ] {
         let attack = format!("GET /page HTTP/1.1\r\nHost: shop.example\r\n{field}\r\n\r\n");
         let careless = format!("{host} proxy_cache_valid any 60s;");
-        check(
+        let server = check(
             &attack,
             ["", &careless],
             ["", &format!("{set} proxy_cache_valid any 60s;")],
         );
+        assert_eq!(server.counters().overriding_fields, 1, "{field}");
+        let told = format!("client sent \"{field}\" with a request whose answer may be kept");
+        assert!(server.has_logged(&told), "{:?}", server.error_log());
     }
+    let told =
+        "`overriding_fields`, and a line `client sent … with a request whose answer may be kept`";
+    documented("`X-Forwarded-Host`", told);
+    documented("`X-Original-URL`", told);
 }
 
 /// The origin takes shorter heads than this server lets pass.
@@ -142,6 +174,8 @@ fn an_error_about_a_long_head_is_not_kept() {
     let server = check(&attack, careless, [shorter, host]);
     assert_eq!(server.counters().limit_header_buffers, 1);
     assert!(server.has_logged("client sent too long header line"));
+    let told = "`limit_header_buffers`, and a line `client sent too long header line`";
+    documented("a head that", told);
     // Or errors are not kept, whatever the origin says of them.
     let not_kept = "proxy_set_header Host $host; proxy_ignore_headers Cache-Control Expires X-Accel-Expires; proxy_cache_valid 200 60s;";
     check(&attack, careless, [http, not_kept]);

@@ -233,6 +233,39 @@ fn a_smaller_limit_is_kept_after_the_start() {
 }
 
 #[test]
+fn files_go_where_the_file_system_has_less_free_than_it_should() {
+    let mut cached = cached(&format!("{SMALL} min_free=100k"));
+    cached.server.files().set_disk_bytes_max(230_000);
+    for number in 0..8 {
+        cached.outcome(&format!("/{number}"));
+        cached.pass(2);
+        let files = cached.files().len();
+        assert_eq!(files, (number + 1).min(3), "three leave 100 KiB free");
+    }
+    assert_eq!(cached.outcome("/7"), "HIT");
+    // Others take room, and no answer is written meanwhile.
+    cached.server.files().set_disk_bytes_max(190_000);
+    cached.pass(3);
+    assert_eq!(cached.files().len(), 2);
+    // Without any file there would still be too little.
+    cached.server.files().set_disk_bytes_max(90_000);
+    cached.pass(3);
+    assert_eq!(cached.files().len(), 0);
+    assert_eq!(cached.outcome("/8"), "MISS");
+    cached.pass(3);
+    assert_eq!(cached.files().len(), 0);
+    cached.server.files().set_disk_bytes_max(usize::MAX);
+    assert_eq!(cached.outcome("/9"), "MISS");
+    cached.pass(3);
+    assert_eq!(cached.files().len(), 1);
+    assert!(
+        !cached.server.has_logged("statvfs"),
+        "{:?}",
+        cached.server.error_log()
+    );
+}
+
+#[test]
 fn a_full_disk_costs_hits_and_nothing_else() {
     let mut cached = cached(SMALL);
     cached.server.files().set_disk_bytes_max(60_000);

@@ -243,3 +243,43 @@ fn what_is_still_on_its_way_is_not_validated() {
         assert_eq!((answer.get(9..12), len), (Some("200"), 35_000));
     }
 }
+
+#[test]
+fn a_request_that_wants_validation_takes_no_answer_that_was_asked_for_before_it() {
+    for (rules, field, expected) in [
+        ("rfc9111", "Cache-Control: no-cache", ["0", "1", "1", "0"]),
+        ("rfc9111", "Pragma: no-cache", ["0", "1", "1", "0"]),
+        ("rfc9111", "Cache-Control: max-age=0", ["0", "0", "0", "0"]),
+        ("nginx", "Cache-Control: no-cache", ["0", "0", "0", "0"]),
+    ] {
+        let directives = format!("cache_rules {rules}; {LOCKED}");
+        let mut cached = Cached::new(&directives, |number, _| {
+            vec![
+                Act::Wait(Duration::from_millis(300)),
+                super::super::origin::ok(&number.to_string()),
+            ]
+        });
+        let ask = |cached: &mut Cached, field: &str| {
+            let client = cached.server.connect();
+            client.send(format!("GET /a HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n"));
+            let elapsed = cached.server.world.elapsed() + Duration::from_millis(50);
+            cached.server.run_to(elapsed);
+            client
+        };
+        let clients = [
+            ask(&mut cached, "X: y"),
+            ask(&mut cached, field),
+            ask(&mut cached, field),
+            ask(&mut cached, "X: y"),
+        ];
+        cached.pass(2);
+        let contents = clients.map(|client| {
+            let answer = String::from_utf8_lossy(&client.received()).into_owned();
+            content(&answer).to_owned()
+        });
+        assert_eq!(contents, expected, "{rules} {field}");
+        // All that wait for the same are one question.
+        let asked = if expected[1] == "1" { 2 } else { 1 };
+        assert_eq!(cached.asked(), asked, "{rules} {field}");
+    }
+}

@@ -141,3 +141,47 @@ fn any_status_of_an_error_may_have_something_stale_in_its_place() {
     check(inner, 410, "STALE x");
     check(inner, 503, "STALE x");
 }
+
+/// What is stale while it is still on its way turns out to be too large: it is given to those alone that read it already.
+#[test]
+fn where_something_stale_cannot_be_read_the_servers_own_failure_is_the_answer() {
+    for (named, expected) in [
+        ("timeout", "HTTP/1.1 504 "),
+        ("error", "HTTP/1.1 502 "),
+        ("http_503", "HTTP/1.1 503 Busy"),
+    ] {
+        let directives = format!(
+            "cache_object_max 100k; proxy_read_timeout 5s; proxy_cache_use_stale {named}; proxy_next_upstream off;"
+        );
+        let mut cached = cached(&directives, move |number, _| match number {
+            0 => vec![
+                send(
+                    "HTTP/1.1 200 OK\r\nCache-Control: max-age=1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                ),
+                send(&format!("{:x}\r\n{}\r\n", 50_000, "x".repeat(50_000))),
+                Act::Wait(Duration::from_secs(4)),
+                send(&format!("{:x}\r\n{}\r\n", 90_000, "x".repeat(90_000))),
+                Act::Wait(Duration::from_secs(20)),
+                send("0\r\n\r\n"),
+            ],
+            _ => {
+                let fails = match named {
+                    "timeout" => Act::Wait(Duration::from_secs(20)),
+                    "error" => Act::Close,
+                    _ => send("HTTP/1.1 503 Busy\r\nContent-Length: 1\r\n\r\nb"),
+                };
+                vec![Act::Wait(Duration::from_secs(3)), fails]
+            }
+        });
+        let first = cached.server.connect();
+        first.send(get("/a"));
+        cached.pass(3);
+        let second = cached.server.connect();
+        second.send(get("/a"));
+        cached.pass(8);
+        let answer = String::from_utf8_lossy(&second.received()).into_owned();
+        assert!(answer.starts_with(expected), "{named}: {answer}");
+        assert_eq!(field(&answer, "X-Cache"), "EXPIRED", "{named}");
+        assert!(first.received().len() > 140_000, "it is still read");
+    }
+}

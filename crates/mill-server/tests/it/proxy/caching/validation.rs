@@ -91,8 +91,9 @@ fn nginxs_rules_look_at_no_validators_of_a_304() {
 #[test]
 fn a_304_renews_all_that_have_the_same_strong_validator() {
     for (tag, renewed) in [("\"a\"", "HIT"), ("W/\"a\"", "REVALIDATED")] {
-        let mut cached = Cached::new(RFC, move |_, request| {
-            vec![match request.contains("If-None-Match") {
+        let mut cached = Cached::new(RFC, move |number, request| {
+            // The first three are asked about what is kept for one another, too.
+            vec![match number > 2 && request.contains("If-None-Match") {
                 true => not_modified(&format!("ETag: {tag}\r\nCache-Control: max-age=5\r\n")),
                 false => with(
                     &format!("ETag: {tag}\r\nVary: X-V\r\nCache-Control: max-age=2\r\n"),
@@ -215,4 +216,110 @@ fn an_answer_for_other_fields_is_told_as_the_reason() {
         assert_eq!(ask("2"), "mill;fwd=vary-miss;stored");
         assert!(ask("1").starts_with("mill;hit"));
     }
+}
+
+/// The origin has two states, and says by `If-None-Match` which of them a language gets.
+fn languages(request: &str) -> Vec<Act> {
+    let tag = match field(request, "Accept-Language") {
+        "de" | "at" => "\"german\"",
+        _ => "\"english\"",
+    };
+    let fields = format!("ETag: {tag}\r\nVary: Accept-Language\r\nCache-Control: max-age=10\r\n");
+    vec![match field(request, "If-None-Match").contains(tag) {
+        true => not_modified(&fields),
+        false => with(&fields, tag),
+    }]
+}
+
+#[test]
+fn a_304_says_which_of_several_variants_is_right_for_other_requests() {
+    let mut cached = Cached::new(RFC, |_, request| languages(request));
+    let mut ask = |language: &str| {
+        let text = format!("GET /a HTTP/1.1\r\nHost: a\r\nAccept-Language: {language}\r\n\r\n");
+        let answer = cached.ask(&text);
+        let asked = conditions(&cached).last().cloned().unwrap_or_default();
+        let told = field(&answer, "Cache-Status").to_owned();
+        (content(&answer).to_owned(), told, asked)
+    };
+    let check = |found: (String, String, String), expected: [&str; 3]| {
+        assert_eq!([&*found.0, &*found.1, &*found.2], expected);
+    };
+    let (german, english) = ("\"german\"", "\"english\"");
+    check(ask("de"), [german, "mill;fwd=uri-miss;stored", ""]);
+    check(ask("en"), [english, "mill;fwd=vary-miss;stored", german]);
+    // Neither its content nor its fields come again.
+    let (english_first, german_first) = ("\"english\", \"german\"", "\"german\", \"english\"");
+    let told = "mill;fwd=vary-miss;fwd-status=304;ttl=10";
+    check(ask("at"), [german, told, english_first]);
+    check(ask("us"), [english, told, german_first]);
+    for (language, expected) in [
+        ("de", german),
+        ("at", german),
+        ("en", english),
+        ("us", english),
+    ] {
+        let (content, told, _) = ask(language);
+        assert_eq!(
+            (&*content, &*told),
+            (expected, "mill;hit;ttl=10"),
+            "{language}"
+        );
+    }
+    assert_eq!(cached.asked(), 4);
+    // What is stale is asked about first, and a 304 renews all with the same tag.
+    cached.pass(20);
+    let mut ask = |language: &str| {
+        let text = format!("GET /a HTTP/1.1\r\nHost: a\r\nAccept-Language: {language}\r\n\r\n");
+        field(&cached.ask(&text), "X-Cache").to_owned()
+    };
+    assert_eq!(
+        [ask("at"), ask("de"), ask("us")],
+        ["REVALIDATED", "HIT", "REVALIDATED"]
+    );
+    assert_eq!(conditions(&cached)[4], german_first);
+}
+
+#[test]
+fn variants_of_codings_without_tags_and_under_nginxs_rules_are_not_asked_about_for_others() {
+    let nginx = "location / { proxy_pass http://app; proxy_cache_revalidate on; }";
+    for (directives, fields) in [
+        (RFC, "ETag: \"a\"\r\nVary: Accept-Encoding, X-V\r\n"),
+        (RFC, "ETag: a\r\nVary: X-V\r\n"),
+        (
+            RFC,
+            "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nVary: X-V\r\n",
+        ),
+        (nginx, "ETag: \"a\"\r\nVary: X-V\r\n"),
+    ] {
+        let mut cached = Cached::new(directives, move |_, _| {
+            vec![with(&format!("{fields}Cache-Control: max-age=10\r\n"), "x")]
+        });
+        for value in 0..2 {
+            cached.ask(&format!(
+                "GET /a HTTP/1.1\r\nHost: a\r\nX-V: {value}\r\n\r\n"
+            ));
+        }
+        assert_eq!(conditions(&cached), ["", ""], "{fields}");
+    }
+}
+
+#[test]
+fn a_304_that_names_no_variant_that_was_asked_about_has_the_server_asked_again() {
+    let mut cached = Cached::new(RFC, |_, request| {
+        let fields = "Vary: X-V\r\nCache-Control: max-age=10\r\n";
+        vec![match field(request, "If-None-Match") {
+            "" => with(
+                &format!("ETag: \"{}\"\r\n{fields}", field(request, "X-V")),
+                "x",
+            ),
+            _ => not_modified("ETag: \"other\"\r\n"),
+        }]
+    });
+    for value in 0..2 {
+        let answer = cached.ask(&format!(
+            "GET /a HTTP/1.1\r\nHost: a\r\nX-V: {value}\r\n\r\n"
+        ));
+        assert_eq!(field(&answer, "ETag"), format!("\"{value}\""));
+    }
+    assert_eq!(conditions(&cached), ["", "\"0\"", ""]);
 }
