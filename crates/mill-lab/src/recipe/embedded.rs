@@ -64,6 +64,7 @@ const FILES: &[(&str, &str)] = embedded![
     "fstack-latency.toml",
     "conf/bench.conf",
     "conf/cache.conf",
+    "conf/cache-memory.conf",
     "conf/cookbook.conf",
     "conf/dragonfly.conf",
     "conf/f-stack.conf",
