@@ -106,12 +106,21 @@ pub(crate) fn try_lock() -> Option<Guard> {
 
 /// Works on the stack, if there is one.
 pub(crate) fn with<R>(work: impl FnOnce(&mut Stack) -> R) -> Option<R> {
+    // A signal's handler that interrupts a call of this thread would wait for its own lock.
+    if is_inside() {
+        return None;
+    }
     lock().stack().map(work)
 }
 
-/// Works on a socket of the stack.
+/// Works on a socket of the stack. To a signal's handler in the midst of another call the socket is busy.
 pub(crate) fn on<R>(work: impl FnOnce(&mut Stack) -> Result<R, Errno>) -> Result<R, Errno> {
-    with(work).unwrap_or(Err(Errno::BAD_DESCRIPTOR))
+    let busy = if is_inside() {
+        Errno::AGAIN
+    } else {
+        Errno::BAD_DESCRIPTOR
+    };
+    with(work).unwrap_or(Err(busy))
 }
 
 pub(crate) fn is_made() -> bool {

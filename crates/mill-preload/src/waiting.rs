@@ -3,6 +3,7 @@
 //! A signal ends a wait as it does in the kernel. From the moment a wait finds nothing, signals are blocked, and delivered only
 //! inside ppoll(2), which says so; so none is missed between a look and the sleep.
 
+use crate::descriptors::{self, Entry};
 use crate::memory::errno;
 use crate::originals;
 use crate::stack::{self, Stack, now};
@@ -13,7 +14,7 @@ use mill_sockets::errno::Errno;
 use mill_stack::polling::Polling;
 use mill_sys::eventfd;
 use mill_tcp::time::{Duration, Instant};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 
 /// What ends a wait beside the stack.
 #[derive(Debug)]
@@ -202,12 +203,30 @@ impl Drop for Blocked {
 }
 
 thread_local! {
-    /// What ends this thread's sleep.
-    static DOORBELL: Option<OwnedFd> = eventfd::create().ok();
+    static DOORBELL: Option<Doorbell> = Doorbell::new();
 }
 
 fn doorbell() -> Option<c_int> {
-    DOORBELL.with(|doorbell| Some(doorbell.as_ref()?.as_fd().as_raw_fd()))
+    DOORBELL.with(|doorbell| Some(doorbell.as_ref()?.0))
+}
+
+/// What ends a thread's sleep. Its number is the library's as long as the thread lives: another thread writes there.
+struct Doorbell(c_int);
+
+impl Doorbell {
+    fn new() -> Option<Self> {
+        let descriptor = eventfd::create().ok()?.into_raw_fd();
+        descriptors::set(descriptor, Entry::Private);
+        Some(Self(descriptor))
+    }
+}
+
+impl Drop for Doorbell {
+    fn drop(&mut self) {
+        descriptors::set(self.0, Entry::Kernel);
+        // SAFETY: the descriptor is this value's, and programs cannot have closed it.
+        unsafe { originals::close(self.0) };
+    }
 }
 
 /// This thread sleeps no more.

@@ -27,10 +27,11 @@ fn leave(fd: c_int, entry: Entry) {
         Entry::Stream(number) | Entry::Listener(number) => {
             stack::with(|stack| stack.sockets.close(number, fd));
         }
-        Entry::Set(number) => {
+        // The last of its duplicates.
+        Entry::Set(number) if descriptors::all().all(|(_, other)| other != entry) => {
             stack::with(|stack| stack.sockets.remove_set(number));
         }
-        Entry::Kernel | Entry::Lost | Entry::Private => {}
+        Entry::Set(_) | Entry::Kernel | Entry::Lost | Entry::Private => {}
     }
 }
 

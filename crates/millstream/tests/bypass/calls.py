@@ -274,16 +274,19 @@ def write_with_more():
 
 @scene()
 def write_until_full_and_empty():
-    s = opened("w500 e", blocking=False)
+    s = opened("w2500 e", blocking=False)
     total = 0
-    # Once more when the far end has taken what it has room for.
-    for _ in range(2):
-        while True:
-            try:
-                total += s.send(b"x" * 100000)
-            except BlockingIOError:
-                break
-        time.sleep(0.1)
+    # Until the far end has taken what it has room for, too.
+    added = 1
+    while added:
+        added = 0
+        try:
+            while True:
+                added += s.send(b"x" * 100000)
+        except BlockingIOError:
+            pass
+        total += added
+        time.sleep(0.15)
     yield total > 100000, wait(s, select.POLLOUT, 0), call(s.send, b"x")
     yield wait(s, select.POLLOUT, 5000)
 
@@ -667,6 +670,37 @@ def epoll_mixed_with_a_pipe():
     yield [fd == s.fileno() for fd, _ in p.poll(1)]
     os.write(w, b"x")
     yield len(events(p, 0))
+
+
+@scene()
+def epoll_set_with_a_duplicate():
+    s = opened("s1 w300 c", blocking=False)
+    p = select.epoll()
+    p.register(s, IN)
+    d = select.epoll.fromfd(os.dup(p.fileno()))
+    p.close()
+    yield events(d), call(d.register, s, IN)
+
+
+@scene()
+def a_handler_writes_to_the_connection_that_waits():
+    s = opened("o")
+    before = signal.signal(signal.SIGALRM, lambda *_: s.send(b"abc"))
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    yield told(s.recv(3, socket.MSG_WAITALL))
+    signal.signal(signal.SIGALRM, before)
+
+
+@scene()
+def descriptors_of_threads_that_waited():
+    s = opened("w200 c", blocking=False)
+    count = len(os.listdir("/proc/self/fd"))
+    threads = [threading.Thread(target=lambda: wait(s, select.POLLIN, 50)) for _ in range(5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    yield len(os.listdir("/proc/self/fd")) - count
 
 
 @scene()
