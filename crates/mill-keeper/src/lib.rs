@@ -29,3 +29,6 @@ pub mod executable;
 
 /// From a command line to a running program.
 pub mod launch;
+
+/// Onload's command line.
+pub mod onload;

@@ -53,6 +53,9 @@ fn main() -> ExitCode {
     if name == Some(OsStr::new("nginx")) {
         return command::nginx(rest);
     }
+    if name == Some(OsStr::new("onload")) {
+        return run::onload(rest);
+    }
     if let Some(tool) = name.and_then(load::Tool::named) {
         return load::run(tool, rest);
     }

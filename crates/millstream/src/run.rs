@@ -28,6 +28,27 @@ pub(crate) fn run(words: &[Vec<u8>]) -> ExitCode {
     }
 }
 
+/// Called as `onload`: the command line of Onload.
+pub(crate) fn onload(words: &[Vec<u8>]) -> ExitCode {
+    let words: Vec<OsString> = words.iter().cloned().map(OsString::from_vec).collect();
+    match mill_keeper::onload::parse(&words, std::env::vars_os()) {
+        Ok(mill_keeper::onload::Asked::Help) => {
+            help::print(ONLOAD_HELP);
+            ExitCode::SUCCESS
+        }
+        Ok(mill_keeper::onload::Asked::Launch(launch, notices)) => {
+            let say = |notice: &str| help::complain(&format!("onload: {notice}\n"));
+            notices.iter().for_each(|notice| say(notice));
+            help::complain(&format!("onload: {}\n", launch.run(say)));
+            ExitCode::FAILURE
+        }
+        Err(what) => {
+            help::complain(&format!("onload: {what}\n"));
+            ExitCode::from(USAGE_CODE)
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Asked {
     Help,
@@ -103,6 +124,13 @@ kernel's stack; all others, loopback too, are the kernel's as ever.
 
 A program that was started otherwise takes part with LD_PRELOAD=libmillstream.so and MILLSTREAM_KEEPER, which name the library
 and the descriptor of the keeper.
+";
+
+const ONLOAD_HELP: &str = "\
+Usage: onload [-p PROFILE|--profile=PROFILE]... [--app-handler HANDLER] [-v] [--] PROGRAM [ARGUMENTS]
+
+Onload's command line over Millstream's stack: millstream run in its words. MILLSTREAM_STACK=af_xdp:INTERFACE in the environment says which
+interface. Profiles are Onload's names, as nginx-balanced, or .opf files; EF_... variables count where the stack has a counterpart.
 ";
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::namespace::{get, has, output_of, text_of};
 use crate::nginx::Nginx;
 use crate::others::Load;
-use crate::server::{Site, wait_for};
+use crate::server::{Server, Site, wait_for};
 use crate::topology::{
     FAR_ADDRESS, HOSTS, INTERFACE, STACK, Topology, between, is_steered, kernel_connections,
 };
@@ -197,6 +197,38 @@ fn clients_open_their_connections_on_the_stack() {
         }
         // Nothing of it was the kernel's: it would have connections in TIME-WAIT.
         assert_eq!(text_of("ss", &["-Htan", "dport = :80"]), "");
+        wait_for(|| !is_steered());
+    });
+}
+
+#[test]
+fn the_command_line_of_onload_starts_programs() {
+    between(1500, |topology| {
+        let site = Site::new();
+        let link = site.path("onload");
+        std::os::unix::fs::symlink(BINARY, &link).unwrap();
+        let profile = site.path("mine.opf");
+        fs::write(
+            &profile,
+            "onload_set EF_POLL_USEC 20\nonload_import wan-traffic\n",
+        )
+        .unwrap();
+        let target = Site::new();
+        let echo = topology.at_client(|| Server::directory(&target.path(""), &[]));
+        let url = format!("http://{FAR_ADDRESS}/");
+        for profile in ["nginx-balanced", profile.to_str().unwrap()] {
+            let words = ["-p", profile, "curl", "-sSf", &url];
+            let output = Command::new(&link)
+                .args(words)
+                .env("MILLSTREAM_STACK", STACK)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{profile}: {errors}");
+            assert_eq!(text_of("ss", &["-Htan", "dport = :80"]), "", "{profile}");
+        }
+        drop(echo);
         wait_for(|| !is_steered());
     });
 }

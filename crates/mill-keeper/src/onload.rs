@@ -1,0 +1,186 @@
+//! The command line of Onload, as its users type it: `onload -p nginx-balanced nginx …`.
+//!
+//! Onload has no option for the interface, which is that of its cards; here `MILLSTREAM_STACK` names it. Profiles and
+//! variables become options of `--stack`, as docs/onload.md says.
+
+/// Profiles: Onload's names, and files of them.
+mod profile;
+
+/// The variables `EF_…`.
+mod variables;
+
+use crate::launch::Launch;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+/// The variable of the environment that has the text of `--stack`.
+pub const STACK: &str = "MILLSTREAM_STACK";
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub enum Asked {
+    Help,
+    /// A program, and what is to be said before it starts.
+    Launch(Launch, Vec<String>),
+}
+
+/// What profiles and the environment set.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Names of our own profiles, in order.
+    profiles: Vec<String>,
+    /// `EF_…`, and their values.
+    variables: BTreeMap<String, String>,
+}
+
+/// Reads a command line behind its first word, with the variables of the environment. The error is a sentence.
+pub fn parse(
+    words: &[OsString],
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Asked, String> {
+    let (mut named, mut is_verbose, mut force) = (Vec::new(), false, false);
+    let mut notices = Vec::new();
+    let mut words = words.iter();
+    let program = loop {
+        let word = words.next().ok_or("there is no program to run")?;
+        let text = word.to_string_lossy();
+        let (name, inner) = match text.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
+            _ => (&*text, None),
+        };
+        let mut value = || {
+            let value = inner
+                .clone()
+                .or_else(|| Some(words.next()?.to_string_lossy().into_owned()));
+            value.ok_or_else(|| format!("\"{name}\" needs a value"))
+        };
+        match name {
+            "-h" | "--help" => return Ok(Asked::Help),
+            "-p" | "--profile" => named.push(value()?),
+            "-v" | "--verbose" => is_verbose = true,
+            "--force" => force = true,
+            "--no-app-handler" | "--force-profiles" => {}
+            "--app-handler" => {
+                let handler = value()?;
+                notices.push(format!(
+                    "\"--app-handler {handler}\" has no effect: there is nothing to be done before"
+                ));
+            }
+            "--" => break words.next().ok_or("there is no program behind \"--\"")?,
+            name if name.starts_with('-') => {
+                return Err(format!("\"{name}\" is no option of \"onload\""));
+            }
+            _ => break word,
+        }
+    };
+    let arguments: Vec<OsString> = words.cloned().collect();
+    let environment: Vec<_> = environment.into_iter().collect();
+    let mut settings = Settings::default();
+    for name in &named {
+        profile::apply(name, program, &arguments, &mut settings)?;
+    }
+    // As in Onload what its user sets goes before what a profile sets.
+    let of_user = environment
+        .iter()
+        .filter_map(|(name, value)| variable(name, value));
+    settings.variables.extend(of_user);
+    let (options, without) = variables::options(&settings.variables)?;
+    if !without.is_empty() {
+        let names = without.join(", ");
+        notices.push(format!(
+            "without an effect here: {names} (docs/onload.md says why)"
+        ));
+    }
+    let stack = environment.iter().find(|(name, _)| name == STACK);
+    let stack = stack.map(|(_, value)| value.to_string_lossy().into_owned());
+    let stack = stack.filter(|stack| !stack.is_empty()).ok_or_else(|| {
+        format!("which interface? {STACK}=af_xdp:eth0 in the environment says so")
+    })?;
+    let profiles = settings
+        .profiles
+        .iter()
+        .map(|name| format!("profile={name}"));
+    let parts: Vec<String> = core::iter::once(stack)
+        .chain(profiles)
+        .chain(options)
+        .collect();
+    let stack = parts.join(",");
+    if is_verbose {
+        notices.push(format!("stack: {stack}"));
+    }
+    let launch = Launch {
+        stack,
+        program: program.clone(),
+        arguments,
+        force,
+        library: None,
+    };
+    Ok(Asked::Launch(launch, notices))
+}
+
+fn variable(name: &OsStr, value: &OsStr) -> Option<(String, String)> {
+    let name = name.to_str().filter(|name| name.starts_with("EF_"))?;
+    Some((name.to_owned(), value.to_string_lossy().into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str, environment: &[(&str, &str)]) -> Result<(Launch, Vec<String>), String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let environment = environment
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()));
+        match parse(&words, environment)? {
+            Asked::Launch(launch, notices) => Ok((launch, notices)),
+            Asked::Help => Err(String::from("help")),
+        }
+    }
+
+    const ETH0: (&str, &str) = (STACK, "af_xdp:eth0");
+
+    #[test]
+    fn the_command_line_of_the_cookbook_becomes_a_stack_and_a_program() {
+        let (launch, notices) =
+            parsed("-p nginx-balanced nginx -p /srv -s reload", &[ETH0]).unwrap();
+        assert_eq!(launch.stack, "af_xdp:eth0,profile=balanced");
+        assert_eq!(launch.program, "nginx");
+        assert_eq!(launch.arguments, ["-p", "/srv", "-s", "reload"]);
+        assert!(notices.is_empty());
+    }
+
+    #[test]
+    fn variables_of_the_user_go_before_those_of_a_profile() {
+        let environment = [
+            ETH0,
+            ("EF_TCP_FIN_TIMEOUT", "15"),
+            ("EF_PIO", "0"),
+            ("HOME", "/"),
+        ];
+        let (launch, notices) = parsed("--profile=safe -- wrk", &environment).unwrap();
+        assert_eq!(launch.stack, "af_xdp:eth0,profile=safe,fin-wait=15s");
+        assert!(notices[0].contains("EF_PIO"), "{notices:?}");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (line, environment, said) in [
+            ("-p latency", &[ETH0][..], "no program"),
+            ("-p latency wrk", &[], STACK),
+            ("-p latncy wrk", &[ETH0], "latncy"),
+            ("--profle=latency wrk", &[ETH0], "--profle"),
+            (
+                "wrk",
+                &[ETH0, ("EF_TCP_FIN_TIMEOUT", "soon")],
+                "EF_TCP_FIN_TIMEOUT",
+            ),
+        ] {
+            let found = parsed(line, environment).err();
+            assert!(
+                found.as_ref().is_some_and(|what| what.contains(said)),
+                "{line}: {found:?}"
+            );
+        }
+    }
+}

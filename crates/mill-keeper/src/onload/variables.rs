@@ -1,0 +1,179 @@
+//! The variables `EF_…`, and the options of `--stack` that they become: the table of docs/onload.md.
+
+use std::collections::BTreeMap;
+
+/// How a value becomes one of ours.
+#[derive(Clone, Copy)]
+enum Form {
+    /// The same number.
+    Number,
+    /// A number of seconds, or of milliseconds.
+    Seconds,
+    Milliseconds,
+    /// 0 is off.
+    Switch,
+    /// Bytes of segments of 1460 bytes; 0 is the default.
+    Segments,
+}
+
+const OPTIONS: &[(&str, &str, Form)] = &[
+    ("EF_MAX_ENDPOINTS", "connections", Form::Number),
+    ("EF_TCP_TCONST_MSL", "msl", Form::Seconds),
+    ("EF_TCP_SYNRECV_MAX", "half-open", Form::Number),
+    ("EF_TCP_FIN_TIMEOUT", "fin-wait", Form::Seconds),
+    ("EF_TCP_INITIAL_CWND", "initial-window", Form::Segments),
+    (
+        "EF_TCP_SHARED_LOCAL_PORTS_REUSE_FAST",
+        "time-wait-reuse",
+        Form::Switch,
+    ),
+    ("EF_USE_HUGE_PAGES", "hugepages", Form::Switch),
+    ("EF_AF_XDP_ZEROCOPY", "zero-copy", Form::Switch),
+    ("EF_RXQ_SIZE", "receive-frames", Form::Number),
+    ("EF_TXQ_SIZE", "transmit-frames", Form::Number),
+    ("EF_EVS_PER_POLL", "burst", Form::Number),
+    ("EF_TCP_RCVBUF", "receive-buffer", Form::Number),
+    ("EF_TCP_SNDBUF", "send-buffer", Form::Number),
+    (
+        "EF_INVALID_ACK_RATELIMIT",
+        "invalid-ack-interval",
+        Form::Milliseconds,
+    ),
+    ("EF_RETRANSMIT_THRESHOLD", "retries", Form::Number),
+    ("EF_RETRANSMIT_THRESHOLD_SYN", "syn-retries", Form::Number),
+    (
+        "EF_RETRANSMIT_THRESHOLD_SYNACK",
+        "syn-ack-retries",
+        Form::Number,
+    ),
+    (
+        "EF_RETRANSMIT_THRESHOLD_ORPHAN",
+        "orphan-retries",
+        Form::Number,
+    ),
+    ("EF_RFC_RTO_INITIAL", "rto-initial", Form::Milliseconds),
+    ("EF_RFC_RTO_MIN", "rto-min", Form::Milliseconds),
+    ("EF_RFC_RTO_MAX", "rto-max", Form::Milliseconds),
+];
+
+/// Both say when to poll.
+const POLL: &str = "EF_POLL_USEC";
+const SLEEP: &str = "EF_SLEEP_SPIN_USEC";
+
+/// Onload's `infinite` spinning, in microseconds: from here on there is no sleep.
+const FOR_EVER_USEC: u64 = 1_000_000;
+
+/// The options of `--stack`, and the variables that become none.
+pub(super) fn options(
+    variables: &BTreeMap<String, String>,
+) -> Result<(Vec<String>, Vec<String>), String> {
+    let (mut options, mut without) = (Vec::new(), Vec::new());
+    for (name, value) in variables {
+        if name == POLL || name == SLEEP {
+            continue;
+        }
+        let known = OPTIONS.iter().find(|(onloads, ..)| onloads == name);
+        match known {
+            Some((_, option, form)) => {
+                let number = number(name, value)?;
+                options.extend(form.value(number).map(|value| format!("{option}={value}")));
+            }
+            None => without.push(name.clone()),
+        }
+    }
+    options.extend(polling(variables)?);
+    Ok((options, without))
+}
+
+fn polling(variables: &BTreeMap<String, String>) -> Result<Option<String>, String> {
+    let value = |name: &str| {
+        let value = variables.get(name);
+        value.map(|value| number(name, value)).transpose()
+    };
+    let (poll, sleep) = (value(POLL)?, value(SLEEP)?.filter(|sleep| *sleep > 0));
+    Ok(match (poll, sleep) {
+        (_, Some(sleep)) => Some(format!("polling=sleep-spin={sleep}us")),
+        (Some(0), None) => Some(String::from("polling=interrupt")),
+        (Some(FOR_EVER_USEC..), None) => Some(String::from("polling=spin")),
+        (Some(poll), None) => Some(format!("polling=adaptive={poll}us")),
+        (None, None) => None,
+    })
+}
+
+fn number(name: &str, value: &str) -> Result<u64, String> {
+    let number = value.trim().parse();
+    number.map_err(|_| format!("{name}={value} means nothing: a number is wanted"))
+}
+
+impl Form {
+    fn value(self, number: u64) -> Option<String> {
+        Some(match self {
+            Self::Number => number.to_string(),
+            Self::Seconds => format!("{number}s"),
+            Self::Milliseconds => format!("{number}ms"),
+            Self::Switch if number == 0 => String::from("off"),
+            Self::Switch => String::from("on"),
+            Self::Segments if number == 0 => return None,
+            Self::Segments => number.div_ceil(1460).to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_device::specification::Specification;
+
+    fn options_of(variables: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+        let variables = variables
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
+        options(&variables.collect()).unwrap()
+    }
+
+    #[test]
+    fn every_variable_of_the_table_becomes_an_option_that_a_stack_takes() {
+        for (name, option, form) in OPTIONS {
+            let value = match form {
+                Form::Segments => "14600",
+                Form::Switch => "1",
+                _ if option.contains("frames") => "4096",
+                _ if option.ends_with("buffer") => "65536",
+                _ if option.starts_with("rto") => "1000",
+                _ => "5",
+            };
+            let (options, without) = options_of(&[(name, value)]);
+            assert!(without.is_empty(), "{name}");
+            let text = format!("af_xdp:eth0,{}", options[0]);
+            let parsed = Specification::parse(&text);
+            assert!(parsed.is_ok(), "{name}: {text}: {:?}", parsed.err());
+        }
+    }
+
+    #[test]
+    fn spinning_is_one_option_of_two_variables() {
+        let polling = |variables: &[(&str, &str)]| options_of(variables).0.pop();
+        let with_sleep = polling(&[(POLL, "1000000"), (SLEEP, "50")]);
+        assert_eq!(with_sleep.as_deref(), Some("polling=sleep-spin=50us"));
+        assert_eq!(
+            polling(&[(POLL, "1000000")]).as_deref(),
+            Some("polling=spin")
+        );
+        assert_eq!(
+            polling(&[(POLL, "20")]).as_deref(),
+            Some("polling=adaptive=20us")
+        );
+        assert_eq!(
+            polling(&[(POLL, "0")]).as_deref(),
+            Some("polling=interrupt")
+        );
+        assert_eq!(polling(&[]), None);
+    }
+
+    #[test]
+    fn what_has_no_counterpart_is_listed() {
+        let (options, without) = options_of(&[("EF_PIO", "0"), ("EF_TCP_TCONST_MSL", "1")]);
+        assert_eq!(options, ["msl=1s"]);
+        assert_eq!(without, ["EF_PIO"]);
+    }
+}
