@@ -6,6 +6,7 @@ use crate::errno::Errno;
 use crate::readiness::Readiness;
 use crate::sockets::Sockets;
 use mill_stack::memory_link::MemoryLink;
+use mill_tcp::time::Duration;
 
 fn wait(sockets: &mut Sockets<MemoryLink>, set: SetNumber) -> Vec<(u64, Readiness)> {
     let mut found: Vec<Event> = Vec::new();
@@ -101,4 +102,33 @@ fn descriptors_are_watched_once_each_and_a_closed_one_no_more() {
     assert_eq!(world.server.unwatch(set, far, 6), Ok(()));
     assert_eq!(wait(&mut world.server, set), []);
     assert!(!world.server.has_watches(set));
+}
+
+#[test]
+fn an_edge_of_a_writer_is_room_that_it_lacked_and_no_acknowledgement() {
+    let mut world = World::new();
+    let (near, far) = world.connection();
+    let set = world.client.add_set();
+    let watched = interest(Readiness::OUT, Interest::EDGE, 1);
+    world.client.watch(set, near, 5, watched).unwrap();
+    let room = vec![(1, Readiness::OUT)];
+    assert_eq!(wait(&mut world.client, set), room);
+    write(&mut world.client, near, b"acknowledged").unwrap();
+    world.settle();
+    write(&mut world.server, far, b"arrived").unwrap();
+    world.settle();
+    assert_eq!(wait(&mut world.client, set), []);
+    while write(&mut world.client, near, &[0; 100_000])
+        .unwrap()
+        .is_some()
+    {
+        world.settle();
+    }
+    assert_eq!(wait(&mut world.client, set), []);
+    for _ in 0..1000 {
+        read(&mut world.server, far).unwrap();
+        world.pass(Duration::from_millis(10));
+    }
+    assert_eq!(wait(&mut world.client, set), room);
+    assert_eq!(wait(&mut world.client, set), []);
 }

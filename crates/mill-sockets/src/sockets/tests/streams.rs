@@ -170,3 +170,33 @@ fn options_out_of_range_and_unknown_ones_are_refused() {
         .collect();
     assert_eq!(options.set(SOL_SOCKET, 20, &second), Err(Errno(33)));
 }
+
+#[test]
+fn a_reset_that_answers_what_was_written_too_late_is_a_broken_pipe() {
+    let mut world = World::new();
+    let (near, far) = world.connection();
+    world.server.close(far, -1);
+    world.settle();
+    assert_eq!(write(&mut world.client, near, b"late"), Ok(Some(4)));
+    world.settle();
+    let broken = Err(Errno::BROKEN_PIPE);
+    assert_eq!(write(&mut world.client, near, b"x"), broken);
+    assert_eq!(world.client.peer(near), Err(Errno::NOT_CONNECTED));
+    assert_eq!(world.client.former_peer(near), Ok(SERVER.parse().unwrap()));
+}
+
+#[test]
+fn a_port_that_the_program_chose_is_the_connection_s() {
+    let mut world = World::new();
+    let listener = world.listen(waiting(false));
+    let source = "10.0.0.1:7777".parse().unwrap();
+    let target = SERVER.parse().unwrap();
+    let opened = world.client.connect(target, Some(source), waiting(false));
+    world.settle();
+    let far = world.server.accept(listener).unwrap().unwrap();
+    assert_eq!(world.client.local(opened.unwrap()), Ok(source));
+    assert_eq!(world.server.peer(far), Ok(source));
+    let no_port = "10.0.0.2:0".parse().unwrap();
+    let refused = world.client.connect(no_port, None, waiting(false));
+    assert_eq!(refused, Err(Errno::REFUSED));
+}
