@@ -52,7 +52,7 @@ pub use cache_path::{CachePace, CachePath};
 pub use events::Events;
 pub use geo::GeoTable;
 pub use header::{AddedHeader, Expires};
-pub use health_check::{HealthCheck, HealthCheckKind, Match};
+pub use health_check::{Failover, HealthCheck, HealthCheckKind, Match};
 pub use http::{Http, ProbingLocation, UserVariable};
 pub use limit_conn::{ConnectionLimit, ConnectionZone};
 pub use limit_req::{RequestLimit, RequestZone};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use mill_config::config::health_check::{GrpcHealth, HeaderCondition, Match};
 use mill_config::config::{
-    Api, Config, HealthCheck, HealthCheckKind, Http, Instruction, Location, Template, Variable,
+    Api, Config, Failover, HealthCheck, HealthCheckKind, Http, Instruction, Location, Template,
+    Variable,
 };
 use mill_config::{Memory, Options, Text, load};
 
@@ -72,6 +73,14 @@ fn a_probe_has_defaults_and_parameters() {
         Some(Text::from("ok"))
     );
     assert_eq!(full.keepalive_time, Some(Duration::from_secs(60)));
+    let failing = check_of("failover=503:10:5s failover=500-599:100:1m", "").failovers;
+    let expected = [(503..=503, 10, 5), (500..=599, 100, 60)];
+    let expected = expected.map(|(statuses, answers, seconds)| Failover {
+        statuses,
+        answers,
+        period: Duration::from_secs(seconds),
+    });
+    assert_eq!(failing, expected);
     assert_eq!(check_of("type=tcp", "").kind, HealthCheckKind::Tcp);
 }
 
@@ -230,6 +239,12 @@ fn faults_in_probes_are_told() {
         "port=65536",
         "match=",
         "type=udp",
+        "failover=503",
+        "failover=503:0:5s",
+        "failover=503:3:0",
+        "failover=99:3:5s",
+        "failover=599-500:3:5s",
+        "failover=503:3:5s:1",
         "often",
     ] {
         check(parameter, &format!("invalid parameter \"{parameter}\""));

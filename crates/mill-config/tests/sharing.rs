@@ -36,7 +36,7 @@ fn shared(a: &Settings, b: &Settings) -> String {
             }
         )*};
     }
-    compare!(http2 tls client_header client_body connection limit_rate limit_req limit_conn access frang rewrite files);
+    compare!(http2 tls client_header client_body connection limit_rate limit_req limit_conn access frang challenge rewrite files);
     compare!(open_file autoindex error_page mime charset headers gzip);
     compare!(real_ip resolver proxy proxy_http proxy_tls grpc grpc_http grpc_tls fastcgi fastcgi_params uwsgi uwsgi_params uwsgi_tls scgi scgi_params);
     compare!(proxy_cache fastcgi_cache uwsgi_cache scgi_cache caching slice);
@@ -45,7 +45,7 @@ fn shared(a: &Settings, b: &Settings) -> String {
 }
 
 /// Everything.
-const ALL: &str = "http2 tls client_header client_body connection limit_rate limit_req limit_conn access frang rewrite files open_file \
+const ALL: &str = "http2 tls client_header client_body connection limit_rate limit_req limit_conn access frang challenge rewrite files open_file \
                    autoindex error_page mime charset headers gzip real_ip resolver proxy proxy_http proxy_tls grpc grpc_http grpc_tls fastcgi fastcgi_params uwsgi uwsgi_params uwsgi_tls scgi scgi_params proxy_cache fastcgi_cache uwsgi_cache scgi_cache caching slice memcached memcached_content log stream";
 
 fn all_but(groups: &str) -> String {
@@ -109,6 +109,7 @@ fn a_directive_separates_its_own_group_only() {
     check("error_page 404 /404;", "error_page");
     check("types { }", "mime");
     check("default_type a/b;", "mime");
+    check("challenge_cookie a;", "challenge");
     check("charset utf-8;", "charset");
     check("add_header A b;", "headers");
     check("gzip_types *;", "gzip");

@@ -1,5 +1,6 @@
 //! Probes of the servers of a group.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,8 +33,19 @@ pub struct HealthCheck {
     pub kind: HealthCheckKind,
     /// For `type=grpc` alone.
     pub grpc: GrpcHealth,
+    /// `failover=`: answers to clients that make a server unhealthy until a probe passes. Not in NGINX Plus.
+    pub failovers: Vec<Failover>,
     /// `keepalive_time=`: connections of probes are kept so long; `None` opens one for each.
     pub keepalive_time: Option<Duration>,
+}
+
+/// So many answers with such a status within a time make a server unhealthy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failover {
+    pub statuses: RangeInclusive<u16>,
+    /// At least 1.
+    pub answers: u32,
+    pub period: Duration,
 }
 
 /// What a probe does.

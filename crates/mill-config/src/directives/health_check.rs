@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::Text;
 use crate::config::health_check::GrpcHealth;
-use crate::config::{HealthCheck, HealthCheckKind};
+use crate::config::{Failover, HealthCheck, HealthCheckKind};
 use crate::directive::{Apply, Arity, Directive, HTTP, LOCATION, many};
 use crate::lexer::{Statement, Word};
 use crate::resolve::draft::Origin;
@@ -19,7 +19,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         LOCATION,
         Arity::AtLeast(0),
         Apply::With(health_check),
-        "Probes the servers that the location passes requests to: interval=, jitter=, fails=, passes=, uri=, match=, port=, mandatory, persistent, type=tcp|grpc, grpc_service=, grpc_status=, keepalive_time=.",
+        "Probes the servers that the location passes requests to: interval=, jitter=, fails=, passes=, uri=, match=, port=, mandatory, persistent, type=tcp|grpc, grpc_service=, grpc_status=, keepalive_time=, failover=STATUS:ANSWERS:TIME.",
     ),
     many(
         "match",
@@ -52,6 +52,7 @@ fn health_check(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
             persistent: false,
             kind: HealthCheckKind::Request,
             grpc: GrpcHealth::default(),
+            failovers: Vec::new(),
             keepalive_time: None,
         },
         matching: None,
@@ -107,6 +108,7 @@ fn parameter(
         b"keepalive_time=" => {
             check.keepalive_time = Some(value::milliseconds(text).ok_or_else(invalid)?);
         }
+        b"failover=" => check.failovers.push(failover(text).ok_or_else(invalid)?),
         b"mandatory" => check.mandatory = true,
         b"persistent" => check.persistent = true,
         b"type=" if text == b"tcp" => check.kind = HealthCheckKind::Tcp,
@@ -121,6 +123,31 @@ fn parameter(
         _ => return Err(invalid()),
     }
     Ok(())
+}
+
+/// `503:10:5s` or `500-599:10:5s`.
+fn failover(text: &[u8]) -> Option<Failover> {
+    let mut parts = text.split(|&byte| byte == b':');
+    let (statuses, answers, period) = (parts.next()?, parts.next()?, parts.next()?);
+    let status = |text: &[u8]| {
+        let status = value::number(text).and_then(|status| u16::try_from(status).ok());
+        status.filter(|status| (100..=599).contains(status))
+    };
+    let dash = statuses.iter().position(|&byte| byte == b'-');
+    let (first, last) = match dash {
+        Some(at) => (
+            status(statuses.get(..at)?)?,
+            status(statuses.get(at + 1..)?)?,
+        ),
+        None => (status(statuses)?, status(statuses)?),
+    };
+    let answers = value::number(answers).and_then(|answers| u32::try_from(answers).ok());
+    let failover = Failover {
+        statuses: first..=last,
+        answers: answers.filter(|&answers| answers > 0)?,
+        period: value::milliseconds(period).filter(|period| !period.is_zero())?,
+    };
+    (first <= last && parts.next().is_none()).then_some(failover)
 }
 
 /// The words that do not go together. A word of which there is a default counts where it differs.

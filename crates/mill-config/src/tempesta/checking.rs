@@ -67,6 +67,7 @@ impl Checker {
             client: Client::default(),
             groups: Vec::new(),
             checks: Vec::new(),
+            failovers: Vec::new(),
             vhosts: vec![default],
             chains: Vec::new(),
             main_chain: None,

@@ -13,6 +13,8 @@ pub(super) struct Site {
     pub(super) client: Client,
     pub(super) groups: Vec<Group>,
     pub(super) checks: Vec<HealthCheck>,
+    /// `server_failover_http`, as `failover=` of `health_check` has it.
+    pub(super) failovers: Vec<String>,
     /// The first one is the default.
     pub(super) vhosts: Vec<Vhost>,
     pub(super) chains: Vec<Chain>,

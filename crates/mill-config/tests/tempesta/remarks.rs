@@ -34,7 +34,6 @@ fn what_is_not_there_yet_is_refused() {
             "access_log mmap",
         ),
         ("access_log dmesg;", "access_log dmesg"),
-        ("server_failover_http 404 300 10;", "server_failover_http"),
     ] {
         check_not_yet(text, label);
     }

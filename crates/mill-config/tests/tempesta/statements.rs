@@ -290,6 +290,15 @@ fn health_monitors_are_probes_in_one_location() {
             health_check interval=10 uri=/ match=tempesta_auto;
         }",
     );
+    let failing = format!("server_failover_http 404 50 5; server_failover_http 5* 9 1; {auto}");
+    check(
+        &failing,
+        "location @health.a {",
+        "location @health.a {
+            proxy_pass http://a;
+            health_check interval=10 uri=/ match=tempesta_auto failover=404-404:50:5s failover=500-599:9:1s;
+        }",
+    );
     let own = format!(
         "health_check m {{ request \"GET /up HTTP/1.1\\r\\nHost: b\\r\\n\\r\\n\"; resp_code 200 3*; timeout 3; }}
          srv_group a {{ server 10.0.0.1; health m; }} {site}"

@@ -5,7 +5,7 @@ use super::connection::UpstreamConnection;
 use super::read_pace::ReadPace;
 use super::source::UpstreamContent;
 use super::store::FileCopy;
-use super::tries::Answered;
+use super::tries::{Answered, log_unhealthy};
 use super::{Proxying, redirected, rewriting, trailers};
 use crate::answer::Answer;
 use crate::cache::Kept;
@@ -46,7 +46,9 @@ impl<E: Engine> Proxying<'_, E> {
         } = answered;
         let now = self.local.scheduler.now();
         self.trace.answered(head.head.status, now);
-        connection.selected().answered(head.head.status, now);
+        if connection.selected().answered(head.head.status, now) {
+            log_unhealthy(self.local, request, head.head.status);
+        }
         connection.binding = self.learn(connection.selected().peer(), request);
         let location = Arc::clone(&request.location);
         let status = head.head.status;

@@ -8,7 +8,9 @@ use super::http::Asked;
 use super::scan::HeadScan;
 use super::{Proxying, gateway, hints, http};
 use crate::exchange::Exchange;
+use crate::local::Local;
 use crate::request::Request;
+use mill_config::config::LogLevel;
 use mill_config::config::pass::PassProtocol;
 use mill_http::h1::response::RequestKind;
 use mill_http::status::Status;
@@ -99,7 +101,10 @@ impl<E: Engine> Proxying<'_, E> {
             Ok(head) => match head.head.status {
                 SWITCHING if !(asked.upgrade && trace.may_switch(request)) => Fault::InvalidSwitch,
                 status if self.is_unwanted(status, request) => {
-                    connection.selected().refused(status);
+                    let now = local.scheduler.now();
+                    if connection.selected().refused(status, now) {
+                        log_unhealthy(local, request, status);
+                    }
                     Fault::Status(status)
                 }
                 _ => return Ok(Answered { connection, head }),
@@ -161,3 +166,9 @@ impl<E: Engine> Proxying<'_, E> {
 
 /// RFC 9110 15.2.2.
 const SWITCHING: u16 = Status::SWITCHING_PROTOCOLS.0;
+
+/// The server is unhealthy because of its answers (`failover=` of `health_check`).
+pub(super) fn log_unhealthy<E: Engine>(local: &Local<E>, request: &Request, status: u16) {
+    let text = format_args!("peer is unhealthy because of its answers with status {status}");
+    local.log_error(Some(request), LogLevel::Warn, text);
+}

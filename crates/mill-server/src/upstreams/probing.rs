@@ -55,11 +55,14 @@ fn adopt_states<E: Engine>(local: &Local<E>, site: &Site, probed: &[ProbedGroup]
     for group in site.upstreams.all() {
         let checks = probed.iter().find(|probed| probed.is(group));
         let checks = checks.map(|probed| &probed.checks[..]).unwrap_or_default();
-        let mut checks = checks.iter().map(|(_, check)| check);
+        let checks = checks.iter().map(|(_, check)| check);
         let is_forgotten = checks.len() == 0;
-        let checks_again = checks.any(|check| check.mandatory && !check.persistent);
+        let checks_again = checks
+            .clone()
+            .any(|check| check.mandatory && !check.persistent);
         for peer in group.peers().all() {
             let load = peer.load();
+            load.set_failovers(checks.clone().flat_map(|check| &check.failovers));
             match load.health() {
                 Health::Checking | Health::Unhealthy if is_forgotten => {
                     load.set_health(Health::Healthy, now);
@@ -209,6 +212,8 @@ impl<E: Engine> Supervisor<E> {
     fn probe(&self, index: usize, peer: &Arc<Peer>) -> Option<ProbedServer> {
         let ProbedGroup { group, checks, .. } = self.groups.get(index)?;
         let opinions = Opinions::new(checks.iter().map(|(_, check)| check), peer);
+        let failovers = checks.iter().flat_map(|(_, check)| &check.failovers);
+        peer.load().set_failovers(failovers);
         let mut tasks = Vec::new();
         for (number, (place, check)) in checks.iter().enumerate() {
             let probe = Probe::new(&self.local, &self.site, place, check, group, peer)?;

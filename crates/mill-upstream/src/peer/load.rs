@@ -11,8 +11,13 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 /// What probes have found.
 mod health_checks;
 
+/// What answers to clients say of its health.
+mod failover;
+
+use failover::Failovers;
 pub use health_checks::HealthCheckCounts;
 use health_checks::HealthChecks;
+use mill_config::config::Failover;
 
 /// The counts of a peer. They survive other settings and reloads.
 #[derive(Debug, Default)]
@@ -32,6 +37,7 @@ pub struct Load {
     down_since: AtomicU64,
     health: AtomicU8,
     health_checks: HealthChecks,
+    failovers: Failovers,
     /// Averages, in nanoseconds.
     header_time: AtomicU64,
     last_byte_time: AtomicU64,
@@ -105,6 +111,11 @@ impl Load {
             self.fails.store(0, Relaxed);
             self.recovers(now);
         }
+    }
+
+    /// What makes it unhealthy until a probe passes, from now on.
+    pub fn set_failovers<'a>(&self, rules: impl Iterator<Item = &'a Failover>) {
+        self.failovers.set(rules);
     }
 
     /// A new peer gets no requests before a health check has passed.
@@ -239,8 +250,14 @@ impl Load {
         }
     }
 
-    pub(crate) fn answered(&self, status: u16) {
+    /// Returns whether it is unhealthy from now on because of its answers.
+    pub(crate) fn answered(&self, status: u16, now: Instant) -> bool {
         self.answers.count(status);
+        let fails = self.failovers.on_answer(status, now) && self.health() == Health::Healthy;
+        if fails {
+            self.set_health(Health::Unhealthy, now);
+        }
+        fails
     }
 
     /// Bytes of a request and of its answer.

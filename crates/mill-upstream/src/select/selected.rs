@@ -53,17 +53,18 @@ impl Selected {
         self.measured(ResponseTime::Header, now);
     }
 
-    /// The head of its answer is here.
-    pub fn answered(&mut self, status: u16, now: Instant) {
+    /// The head of its answer is here. Returns whether it is unhealthy from now on (`failover=` of `health_check`).
+    pub fn answered(&mut self, status: u16, now: Instant) -> bool {
         let load = self.peer.load();
-        load.answered(status);
+        let fails = load.answered(status, now);
         load.passed(&self.peer.settings, now);
         self.measured(ResponseTime::Header, now);
+        fails
     }
 
     /// The head of its answer is here, and another server is tried because of its status.
-    pub fn refused(&self, status: u16) {
-        self.peer.load().answered(status);
+    pub fn refused(&self, status: u16, now: Instant) -> bool {
+        self.peer.load().answered(status, now)
     }
 
     /// All of its answer is here.

@@ -123,11 +123,14 @@ impl Checker {
     pub(super) fn statistics(&mut self, name: &'static str, directive: &Directive) -> Applied {
         match name {
             "server_failover_http" => {
-                value::statuses(first(directive))?;
-                for number in directive.values.iter().skip(1) {
-                    value::number(number, 1, u64::from(u16::MAX))?;
-                }
-                self.notes.not_yet(&directive.name, name, "health monitors");
+                let (from, to) = value::statuses(first(directive))?;
+                let [_, answers, seconds] = &directive.values[..] else {
+                    return Ok(());
+                };
+                let [answers, seconds] =
+                    [answers, seconds].map(|number| value::number(number, 1, u64::from(u16::MAX)));
+                let failover = format!("failover={from}-{to}:{}:{}s", answers?, seconds?);
+                self.site.failovers.push(failover);
             }
             "apm_stats" => {
                 for (key, text) in &directive.parameters {

@@ -303,6 +303,10 @@ impl Translator<'_> {
                 .word(format!("interval={}", check.interval))
                 .word([&b"uri="[..], &check.path].concat())
                 .word(format!("match=tempesta_{}", check.name.display()));
+            let phrase = site
+                .failovers
+                .iter()
+                .fold(phrase, |phrase, failover| phrase.word(failover.clone()));
             self.writer.end(phrase);
             self.writer.close();
         }

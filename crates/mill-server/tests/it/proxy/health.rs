@@ -167,6 +167,24 @@ fn a_server_with_a_bad_status_gets_no_requests_until_it_passes() {
 }
 
 #[test]
+fn answers_to_clients_make_a_server_unhealthy_until_a_probe_passes() {
+    let mut checked = Checked::new("interval=10 failover=500-599:3:2s", "");
+    checked.run_to(SECOND);
+    // Probes, which ask for another path, go on passing.
+    checked.set_page(status(503));
+    checked.ask(4);
+    assert_eq!(checked.states(), [UP, UP]);
+    checked.ask(1);
+    assert_eq!(checked.states(), [UNHEALTHY, UP]);
+    let text = "peer is unhealthy because of its answers with status 503";
+    assert!(checked.server.has_logged(text));
+    checked.set_page(Vec::new());
+    assert_eq!(checked.ask(3), [OTHER, OTHER, OTHER]);
+    checked.run_to(15 * SECOND);
+    assert_eq!(checked.states(), [UP, UP]);
+}
+
+#[test]
 fn so_many_fails_and_passes_in_a_row_decide() {
     let mut checked = Checked::new("interval=1 fails=3 passes=2", "");
     let times = |checked: &mut Checked, acts: Vec<Act>, count: u32| {
