@@ -67,6 +67,7 @@ impl Checker {
             client: Client::default(),
             groups: Vec::new(),
             checks: Vec::new(),
+            logs_to_kernel: false,
             failovers: Vec::new(),
             vhosts: vec![default],
             chains: Vec::new(),

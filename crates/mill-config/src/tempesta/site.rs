@@ -13,6 +13,8 @@ pub(super) struct Site {
     pub(super) client: Client,
     pub(super) groups: Vec<Group>,
     pub(super) checks: Vec<HealthCheck>,
+    /// `access_log dmesg`
+    pub(super) logs_to_kernel: bool,
     /// `server_failover_http`, as `failover=` of `health_check` has it.
     pub(super) failovers: Vec<String>,
     /// The first one is the default.

@@ -122,7 +122,11 @@ impl Translator<'_> {
     fn http_level(&mut self) {
         let site = self.site;
         let origin = &site.origin;
-        self.writer.say(origin, "access_log off");
+        let log = match site.logs_to_kernel {
+            true => "access_log /dev/kmsg",
+            false => "access_log off",
+        };
+        self.writer.say(origin, log);
         self.client_level();
         self.limits();
         let writer = &mut self.writer;

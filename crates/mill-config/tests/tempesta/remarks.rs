@@ -33,7 +33,6 @@ fn what_is_not_there_yet_is_refused() {
             "access_log mmap logger_config=/etc/tempesta/tfw_logger.json;",
             "access_log mmap",
         ),
-        ("access_log dmesg;", "access_log dmesg"),
     ] {
         check_not_yet(text, label);
     }

@@ -150,6 +150,7 @@ fn what_concerns_clients_stands_at_the_level_of_all_servers() {
         ("frang_limits { }", "client_max_body_size 0;"),
         ("", "client_max_body_size 1073741824;"),
         ("", "access_log off;"),
+        ("access_log dmesg;", "access_log /dev/kmsg;"),
         ("", "keepalive_requests 1000000000;"),
         ("", "worker_processes auto;"),
     ] {

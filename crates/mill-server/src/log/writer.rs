@@ -1,5 +1,8 @@
 //! The thread that owns the files.
 
+/// The kernel's log.
+mod records;
+
 use super::LogSender;
 use super::error::{LINE_BYTES_MAX, STDERR, append, emit_start, end_line, place_of};
 use super::queue::{PlaceRef, Shared, Waiting};
@@ -10,6 +13,7 @@ use mill_config::Text;
 use mill_config::config::{ErrorLog, LogLevel};
 use mill_http::date::emit_time_error_log;
 use mill_runtime::time::{Instant, UnixTime};
+use records::{KERNEL_LOG, Records};
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -226,6 +230,7 @@ impl fmt::Display for Complaint {
 #[derive(Debug)]
 enum Output {
     File(File),
+    KernelLog(Records<File>),
     Stderr(io::Stderr),
 }
 
@@ -236,7 +241,14 @@ impl Output {
             .append(true)
             .create(true)
             .open(OsStr::from_bytes(path))?;
-        Ok(Self::File(file))
+        Ok(Self::of(path, file))
+    }
+
+    fn of(path: &[u8], file: File) -> Self {
+        match path {
+            KERNEL_LOG => Self::KernelLog(Records(file)),
+            _ => Self::File(file),
+        }
     }
 }
 
@@ -244,6 +256,8 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.write(bytes),
+            // All of it is given at once, and what is written in part would be held for an error.
+            Self::KernelLog(records) => records.write_all(bytes).map(|()| bytes.len()),
             Self::Stderr(stream) => stream.write(bytes),
         }
     }
@@ -255,9 +269,10 @@ impl Write for Output {
 }
 
 fn outputs(files: Vec<(Text, File)>) -> Vec<(Text, Output)> {
-    let files = files
-        .into_iter()
-        .map(|(path, file)| (path, Output::File(file)));
+    let files = files.into_iter().map(|(path, file)| {
+        let output = Output::of(path.as_bytes(), file);
+        (path, output)
+    });
     files
         .chain([(Text::from(STDERR), Output::Stderr(io::stderr()))])
         .collect()

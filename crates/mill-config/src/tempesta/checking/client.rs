@@ -256,7 +256,7 @@ impl Checker {
             if word.is("mmap") {
                 self.notes.not_yet(word, "access_log mmap", "access log");
             } else if word.is("dmesg") {
-                self.notes.not_yet(word, "access_log dmesg", "access log");
+                self.site.logs_to_kernel = true;
             } else if !word.is("off") {
                 let mut error = word.error(format!("invalid value \"{}\"", word.display()));
                 error.help = Some(String::from("it is one of off, dmesg, mmap"));
