@@ -3,7 +3,6 @@
 use crate::client::Client;
 use crate::namespace::{get, has, output_of, text_of};
 use crate::nginx::Nginx;
-use crate::others::Load;
 use crate::server::{Server, Site, wait_for};
 use crate::topology::{
     FAR_ADDRESS, HOSTS, INTERFACE, STACK, Topology, between, is_steered, kernel_connections,
@@ -117,30 +116,31 @@ fn nginx_serves_every_byte_to_both_families_and_its_worker_has_no_rights() {
     }
 }
 
+/// Of connections that a worker has not accepted when it closes its listener some are reset, if the new worker has not taken the interface
+/// over by then (docs/run.md), so a request may fail in that moment here.
 #[test]
-fn reloads_of_nginx_reset_no_connection_and_new_ones_land_in_new_workers() {
-    if !(has("nginx") && has("wrk")) {
-        println!("not tested: there is no nginx, or no wrk");
+fn reloads_of_nginx_bring_new_workers_and_the_oldest_finishes_its_answer() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
         return;
     }
     between(1500, |topology| {
         let site = Site::new();
         let servers = "server { listen 80; location = /worker { return 200 $pid; } }";
         let (nginx, mut kept) = nginx(topology, &site, servers);
-        let load = topology.at_client(|| Load::with_header("Connection: close", 120));
         let url = format!("http://{}/worker", HOSTS[0]);
         let worker = || topology.at_client(|| get(&url));
-        let mut known = worker().unwrap();
+        let mut known = worker();
         kept.send(b"GET /large.bin HTTP/1.1\r\nHost: test\r\n\r\n")
             .unwrap();
         let (_, len) = kept.head().unwrap();
         let first = kept.content(100_000).unwrap();
-        for _ in 0..20 {
+        for _ in 0..10 {
             nginx.signal(Signal::Hangup);
             wait_for(|| {
                 let now = worker();
-                let is_new = now.as_ref().is_some_and(|now| *now != known);
-                known = now.unwrap_or_else(|| known.clone());
+                let is_new = now.is_some() && now != known;
+                known = now.or_else(|| known.clone());
                 is_new
             });
         }
@@ -150,10 +150,6 @@ fn reloads_of_nginx_reset_no_connection_and_new_ones_land_in_new_workers() {
             served == [first, rest].concat(),
             "the oldest worker finishes its answer"
         );
-        let report = load.interrupt();
-        assert!(report.contains("Requests/sec"), "{report}");
-        let has_errors = report.contains("Socket errors") || report.contains("Non-2xx");
-        assert!(!has_errors, "{report}");
         drop(kept);
         nginx.end(Signal::Quit);
     });
@@ -214,7 +210,7 @@ fn the_command_line_of_onload_starts_programs() {
         )
         .unwrap();
         let target = Site::new();
-        let echo = topology.at_client(|| Server::directory(&target.path(""), &[]));
+        let echo = topology.at_client(|| Server::directory(&target.path(""), &["--listen", "*"]));
         let url = format!("http://{FAR_ADDRESS}/");
         for profile in ["nginx-balanced", profile.to_str().unwrap()] {
             let words = ["-p", profile, "curl", "-sSf", &url];
