@@ -67,7 +67,7 @@ pub(crate) fn exchange(server: SocketAddr, sends: &[Vec<u8>], leaves: Leaves) ->
     }
     let requests = answer::requested_methods(&sends.concat());
     let end = read(&mut stream, &mut bytes, |bytes| {
-        if answer::are_complete(bytes, &requests) {
+        if answer::are_complete(bytes, &requests) && !announces_end(bytes) {
             QUIET
         } else {
             QUIET_INCOMPLETE
@@ -101,6 +101,12 @@ fn leave(stream: &mut TcpStream, leaves: Leaves, bytes: &mut Vec<u8>) -> Option<
         Leaves::WithinAnswer => End::LeftWithinAnswer,
         _ => End::Left,
     })
+}
+
+/// Whether an answer says that the connection ends: a loaded machine may take its time to do so.
+fn announces_end(bytes: &[u8]) -> bool {
+    const SAID: &[u8] = b"\r\nConnection: close\r\n";
+    bytes.windows(SAID.len()).any(|part| part == SAID)
 }
 
 fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>, quiet: impl Fn(&[u8]) -> Duration) -> End {
