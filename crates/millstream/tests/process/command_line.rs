@@ -176,8 +176,8 @@ fn wrong_command_lines_get_an_answer() {
         "millstream: unknown command \"sevre\", did you mean \"serve\"?",
     );
     check(
-        &["run"],
-        "millstream: unknown command \"run\": it comes with a later version",
+        &["rnu"],
+        "millstream: unknown command \"rnu\", did you mean \"run\"?",
     );
     check(
         &["laod"],
