@@ -80,14 +80,10 @@ pub(crate) fn until<R>(
             }
             Pause::Sleep { until, is_woken } => (earlier(wait.deadline, until), is_woken),
         };
-        let ends = doorbell.map(|doorbell| [sources, doorbell]);
-        let ends = ends.filter(|_| is_woken || doorbell.is_some());
-        let ends: &[c_int] = match &ends {
-            Some(ends) if is_woken => ends,
-            Some([_, doorbell]) => core::slice::from_ref(doorbell),
-            None => &[],
-        };
-        let polled = poll(wait.kernel, ends, until, began, mask);
+        // Without a doorbell, for want of a descriptor, frames end the sleep all the same.
+        let ends = [is_woken.then_some(sources), doorbell];
+        let ends: Vec<c_int> = ends.into_iter().flatten().collect();
+        let polled = poll(wait.kernel, &ends, until, began, mask);
         if let Some(doorbell) = doorbell {
             leave(doorbell);
         }
