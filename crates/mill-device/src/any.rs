@@ -9,8 +9,8 @@ use crate::pcap::sink::FrameSender;
 use crate::standby::StandbyLink;
 use crate::tap::TapLink;
 use mill_stack::link::{
-    Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, Offload, Received,
-    Service,
+    Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, LinkSuccession,
+    Offload, Received, Service,
 };
 use mill_sys::epoll::Watcher;
 use std::net::{IpAddr, SocketAddr};
@@ -259,6 +259,27 @@ impl LinkMonitor for AnyLink {
             // A capture ends when the device changes; what was recorded until then is kept.
             self.recorder = None;
             self.device.change_places();
+        }
+    }
+}
+
+/// Only an interface goes from process to process.
+impl LinkSuccession for AnyLink {
+    fn has_heir(&self) -> bool {
+        self.standby().is_some_and(StandbyLink::has_heir)
+    }
+
+    fn pass_waiting(&mut self, connections: &[u8]) -> bool {
+        let standby = self.standby();
+        standby.is_some_and(|link| link.pass_waiting(connections))
+    }
+
+    #[inline]
+    fn take_passed(&mut self) -> Option<Vec<u8>> {
+        match &mut self.device {
+            DeviceLink::AfXdp(link) => link.take_passed(),
+            DeviceLink::Standby(link) => link.take_passed(),
+            _ => None,
         }
     }
 }

@@ -17,6 +17,7 @@
 //!  │                              │ unlocks the file         │
 //!  │ locks the file               │                          │     the chain is now N, O, S
 //!  │                              │                          │
+//!  │◀── WAITING + memory file ────┤                          │     "these wait where I do not listen any more"
 //!  ├─ LEAVING ───────────────────▶│                          │     "I serve no port; a process that does may TAKE"
 //!  ╳ ends: O locks the file       │                          │     or, if another process already has,
 //!                                 ├─ JOIN + end of a channel, on the request queue ─▶ the new owner
@@ -30,7 +31,8 @@ use crate::relay::{FarEnd, Relay};
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
 use mill_sys::timerfd::Timer;
 use mill_sys::{descriptor, lock, passing};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -80,6 +82,8 @@ pub(crate) enum Message {
     Leaving,
     /// A request of a process further down the chain, forwarded.
     Join(OwnedFd),
+    /// Connections that wait at listeners, from the successor: bytes of mill-stack's host/migration/format.rs.
+    Waiting(Vec<u8>),
     /// The peer is gone, or sent something unknown.
     End,
 }
@@ -324,6 +328,16 @@ impl PeerProcess {
         let _ = send_message(&self.channel, LEAVING, &[]);
     }
 
+    /// Passes connections that wait to the predecessor; `false` if it does not get them.
+    pub(crate) fn send_waiting(&self, connections: &[u8]) -> bool {
+        let sent = || -> io::Result<()> {
+            let mut file = passing::memory_file(c"millstream-waiting")?;
+            file.write_all(connections)?;
+            send_message(&self.channel, WAITING, &[file.as_fd()])
+        };
+        sent().is_ok()
+    }
+
     /// Forwards a request to join down the chain.
     pub(crate) fn forward(&self, request: &Request) {
         let _ = send_message(&self.channel, JOIN, &[request.channel.as_fd()]);
@@ -357,9 +371,22 @@ pub(crate) fn next_message(channel: &OwnedFd) -> Option<Message> {
         WELCOME => far_end(descriptors).map(Message::Welcome),
         LEAVING => Some(Message::Leaving),
         JOIN => descriptors.into_iter().next().map(Message::Join),
+        WAITING => descriptors
+            .into_iter()
+            .next()
+            .and_then(|memory| connections_in(memory.into()).ok())
+            .map(Message::Waiting),
         _ => None,
     };
     Some(message.unwrap_or(Message::End))
+}
+
+/// The content of a memory file, whose sender left its offset at the end.
+fn connections_in(mut memory: File) -> io::Result<Vec<u8>> {
+    memory.rewind()?;
+    let mut connections = Vec::new();
+    memory.take(WAITING_BYTES_MAX).read_to_end(&mut connections)?;
+    Ok(connections)
 }
 
 impl ReadySources {
@@ -384,13 +411,17 @@ fn receive_message(from: &OwnedFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
 }
 
 /// Version of the messages and of the relay's format. A process of another version cannot take part.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 
 const TAKE: u8 = 1;
 const JOIN: u8 = 2;
 const GIVEN: u8 = 3;
 const WELCOME: u8 = 4;
 const LEAVING: u8 = 5;
+const WAITING: u8 = 6;
+
+/// Bytes of connections that are taken from one message.
+const WAITING_BYTES_MAX: u64 = 256 << 20;
 
 const LEVEL: Interest = Interest {
     readable: true,

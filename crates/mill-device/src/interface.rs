@@ -333,6 +333,11 @@ impl InterfaceLink {
         }
     }
 
+    #[inline]
+    pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {
+        self.handover.as_mut()?.take_passed()
+    }
+
     pub(crate) fn resolve(&mut self, address: IpAddr) {
         // A connection that waits for the address asks again, and times out in the end.
         let _ = self.monitor.ask(address);

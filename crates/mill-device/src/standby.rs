@@ -11,6 +11,7 @@ use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
 };
 use mill_sys::epoll::Watcher;
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -52,6 +53,8 @@ pub(crate) struct Parts {
     pub(crate) on_fault: FaultCallback,
     pub(crate) wanted: Wanted,
     pub(crate) successor: Option<PeerProcess>,
+    /// Connections that the successor has passed on, each message as it came.
+    pub(crate) passed: VecDeque<Vec<u8>>,
     /// Buffer for what the monitor reports.
     pub(crate) changes: Vec<Change>,
     /// This process owned the device but could not open it, and leaves it to others.
@@ -231,7 +234,7 @@ impl StandbyLink {
                     self.is_orphan = false;
                 }
             }
-            Message::Leaving | Message::Join(_) | Message::End => {}
+            Message::Leaving | Message::Join(_) | Message::Waiting(_) | Message::End => {}
         }
     }
 
@@ -265,7 +268,9 @@ impl StandbyLink {
                         None => self.set_successor(PeerProcess::admit(request)),
                     }
                 }
-                Message::Given(_) | Message::Welcome(_) | Message::End => self.drop_predecessor(),
+                Message::Given(_) | Message::Welcome(_) | Message::Waiting(_) | Message::End => {
+                    self.drop_predecessor();
+                }
             }
         }
     }
@@ -292,13 +297,19 @@ impl StandbyLink {
     }
 
     fn read_successor(&mut self) {
-        if let Some(successor) = &self.parts.successor
-            && let Some(Message::End) = successor.next_message()
+        while let Some(successor) = &self.parts.successor
+            && let Some(message) = successor.next_message()
         {
-            // Frames that it sent before it ended.
-            self.carry();
-            if let Some(successor) = self.parts.successor.take() {
-                successor.close(&self.parts.endpoint);
+            match message {
+                Message::Waiting(connections) => self.parts.passed.push_back(connections),
+                Message::End => {
+                    // Frames that it sent before it ended.
+                    self.carry();
+                    if let Some(successor) = self.parts.successor.take() {
+                        successor.close(&self.parts.endpoint);
+                    }
+                }
+                _ => {}
             }
         }
     }
@@ -413,8 +424,22 @@ impl Link for StandbyLink {
     }
 }
 
-/// What [`mill_stack::link::FlowSteering`] and [`mill_stack::link::LinkMonitor`] ask of an interface.
+/// What [`mill_stack::link::FlowSteering`], [`mill_stack::link::LinkMonitor`] and [`mill_stack::link::LinkSuccession`] ask of an
+/// interface.
 impl StandbyLink {
+    pub(crate) fn has_heir(&self) -> bool {
+        self.predecessor.is_some()
+    }
+
+    pub(crate) fn pass_waiting(&self, connections: &[u8]) -> bool {
+        let predecessor = self.predecessor.as_ref();
+        predecessor.is_some_and(|predecessor| predecessor.send_waiting(connections))
+    }
+
+    pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {
+        self.parts.passed.pop_front()
+    }
+
     pub(crate) fn serve(&mut self, service: Service, on: bool) {
         self.parts.wanted.serve(service, on);
     }

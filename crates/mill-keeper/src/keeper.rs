@@ -1,6 +1,6 @@
 //! The process that answers.
 
-use crate::request::{ATTACH, answer};
+use crate::request::{ATTACH, CLAIM, KEEP, answer, give};
 use mill_device::attachment::Attachment;
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
@@ -49,6 +49,8 @@ impl Keeper {
     /// Answers until the last process has ended that could ask.
     pub fn run(self) -> io::Result<()> {
         let mut buffer = [0; 64];
+        // Connections that ended processes have left.
+        let mut kept = Vec::new();
         loop {
             let (len, descriptors) = passing::receive(self.requests.as_fd(), &mut buffer)?;
             match (buffer.get(..len), descriptors.first()) {
@@ -56,6 +58,15 @@ impl Keeper {
                 (Some(ATTACH), Some(channel)) => {
                     // A process that is gone meanwhile needs no answer.
                     let _ = answer(channel.as_fd(), &self.stack, &self.device);
+                }
+                (Some(CLAIM), Some(channel)) => {
+                    let _ = give(channel.as_fd(), &kept);
+                    kept.clear();
+                }
+                (Some(KEEP), Some(_)) => {
+                    kept.extend(descriptors);
+                    let surplus = kept.len().saturating_sub(passing::DESCRIPTORS_MAX);
+                    kept.drain(..surplus);
                 }
                 _ => {}
             }

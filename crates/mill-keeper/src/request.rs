@@ -3,7 +3,8 @@
 use mill_device::attachment::Attachment;
 use mill_device::specification::Specification;
 use mill_sys::passing;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The variable of the environment that has the number of the socket to the keeper.
@@ -11,6 +12,12 @@ pub const VARIABLE: &str = "MILLSTREAM_KEEPER";
 
 /// The request: its datagram carries the end of a channel for the answer.
 pub(crate) const ATTACH: &[u8] = b"attach";
+
+/// The request to keep connections that wait for another process: its datagram carries them as a memory file.
+pub(crate) const KEEP: &[u8] = b"keep";
+
+/// The request for what was kept: its datagram carries the end of a channel for the answer.
+pub(crate) const CLAIM: &[u8] = b"claim";
 
 /// What separates the parts of an answer.
 const SEPARATOR: u8 = b'\n';
@@ -42,6 +49,35 @@ pub fn attach(keeper: BorrowedFd<'_>) -> Result<Attachment, String> {
     let attached = Attachment::inherit(&specification, device, descriptors);
     let (attachment, _) = attached.map_err(|error| error.to_string())?;
     Ok(attachment)
+}
+
+/// Leaves connections that wait with the keeper, for the process that has the device next.
+pub fn keep(keeper: BorrowedFd<'_>, connections: &[u8]) -> io::Result<()> {
+    let mut file = passing::memory_file(c"millstream-waiting")?;
+    file.write_all(connections)?;
+    passing::send(keeper, KEEP, &[file.as_fd()])
+}
+
+/// Fetches what was left with the keeper.
+pub fn claim(keeper: BorrowedFd<'_>) -> io::Result<Vec<Vec<u8>>> {
+    let (near, far) = passing::pair()?;
+    passing::send(keeper, CLAIM, &[far.as_fd()])?;
+    drop(far);
+    let (_, kept) = passing::receive(near.as_fd(), &mut [0; 1])?;
+    let read = |file: OwnedFd| -> io::Result<Vec<u8>> {
+        let mut file = File::from(file);
+        file.rewind()?;
+        let mut connections = Vec::new();
+        file.read_to_end(&mut connections)?;
+        Ok(connections)
+    };
+    kept.into_iter().map(read).collect()
+}
+
+/// Answers a claim.
+pub(crate) fn give(channel: BorrowedFd<'_>, kept: &[OwnedFd]) -> io::Result<()> {
+    let kept: Vec<BorrowedFd<'_>> = kept.iter().map(AsFd::as_fd).collect();
+    passing::send(channel, &[1], &kept)
 }
 
 /// Answers a request: the text of `--stack`, and the device.

@@ -13,7 +13,7 @@ mod reading;
 mod writing;
 
 /// Descriptors: close(2), dup(2), fcntl(2), ioctl(2).
-mod numbers;
+pub(crate) mod numbers;
 
 /// Options.
 mod options;

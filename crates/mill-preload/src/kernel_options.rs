@@ -13,6 +13,12 @@ const RECEIVE_LOCKED: i32 = 2;
 /// Where `struct tcp_info` of a listener has its backlog (`tcpi_sacked`).
 const BACKLOG_AT: usize = 28;
 
+/// The name of a socket, which it has in all processes (`SO_COOKIE`).
+pub(crate) fn cookie(descriptor: c_int) -> Option<u64> {
+    let bytes = value(descriptor, SOL_SOCKET, libc::SO_COOKIE);
+    Some(u64::from_ne_bytes(*bytes.first_chunk()?))
+}
+
 /// The options of a socket that connects.
 pub(crate) fn of_stream(descriptor: c_int) -> Options {
     let mut options = Options {

@@ -6,8 +6,11 @@ use crate::memory::errno;
 use crate::{address, kernel_options, originals, stack};
 use core::ffi::c_int;
 use core::net::SocketAddr;
+use mill_device::AnyLink;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
+use mill_sockets::sockets::Sockets;
+use mill_sys::netlink;
 
 /// The listener of a descriptor that the program accepts from or polls, if the stack has a part in it: it listens there from
 /// now on.
@@ -50,6 +53,53 @@ fn begin(descriptor: c_int) -> Option<Number> {
             None
         }
     }
+}
+
+/// What is left to do when the program closes a descriptor of a listener, once the kernel has closed it.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Left {
+    number: Number,
+    descriptor: c_int,
+    /// The socket's name, which it has in all processes.
+    name: u64,
+}
+
+impl Left {
+    /// The program is about to close this descriptor; `None` if it is no listener's.
+    pub(crate) fn of(descriptor: c_int, entry: Entry) -> Option<Self> {
+        let Entry::Listener(number) = entry else {
+            return None;
+        };
+        let name = kernel_options::cookie(descriptor).unwrap_or(0);
+        Some(Self {
+            number,
+            descriptor,
+            name,
+        })
+    }
+
+    /// It is closed. Where other processes have the kernel's listener, what waits at the stack's is for them.
+    pub(crate) fn settle(self) {
+        let was_last = stack::with(|stack| {
+            let sockets = &mut stack.sockets;
+            sockets.leave_listener(self.number, self.descriptor, self.name)
+        });
+        if was_last == Some(true) {
+            stack::with(|stack| end_those_without_socket(&mut stack.sockets));
+        }
+    }
+}
+
+/// Ends listeners that the program has closed, if no process has their sockets any more.
+pub(crate) fn end_those_without_socket(sockets: &mut Sockets<AnyLink>) {
+    // Where the kernel does not say which there are, there are none.
+    let there = netlink::tcp_listeners().unwrap_or_default();
+    let left: Vec<u64> = sockets.left().collect();
+    for name in left.into_iter().filter(|name| !there.contains(name)) {
+        sockets.end_left(name);
+    }
+    sockets.flush();
 }
 
 /// getsockname(2).

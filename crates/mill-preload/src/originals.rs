@@ -109,6 +109,7 @@ originals! {
     fn pread(fd: c_int, into: *mut c_void, len: size_t, offset: off_t) -> ssize_t;
     fn close(fd: c_int) -> c_int;
     fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
+    fn _exit(status: c_int) -> ();
     fn dup(fd: c_int) -> c_int;
     fn dup2(fd: c_int, to: c_int) -> c_int;
     fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int;

@@ -1,5 +1,6 @@
 //! The beginning and the end of the process, and fork(2).
 
+use crate::calls::numbers::close_ours;
 use crate::descriptors::{self, Entry};
 use crate::stack::{self, Guard, now};
 use crate::{originals, turner};
@@ -57,21 +58,47 @@ extern "C" fn in_child() {
     }
 }
 
+/// # Safety
+/// As _exit(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _exit(status: c_int) -> ! {
+    end();
+    // SAFETY: the caller's promise.
+    unsafe { originals::_exit(status) };
+    unreachable!("it does not return")
+}
+
+/// # Safety
+/// As _Exit(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _Exit(status: c_int) -> ! {
+    // SAFETY: the caller's promise.
+    unsafe { _exit(status) }
+}
+
 /// Connections that are open are closed, as the kernel does when a process ends, and what was written before is sent.
 extern "C" fn end() {
     if !stack::is_made() {
         return;
     }
     for (descriptor, entry) in descriptors::all() {
-        if let Entry::Stream(number) | Entry::Listener(number) = entry {
-            stack::with(|stack| stack.sockets.close(number, descriptor));
+        match entry {
+            Entry::Stream(number) => {
+                stack::with(|stack| stack.sockets.close(number, descriptor));
+            }
+            // What waits there may be for processes that have its socket, too.
+            Entry::Listener(_) => {
+                close_ours(descriptor, entry);
+            }
+            _ => {}
         }
     }
     let deadline = now() + PATIENCE;
     while now() < deadline {
         let goes_on = stack::with(|stack| {
             stack.turn(now());
-            stack.sockets.has_unsent()
+            stack.leave();
+            stack.sockets.has_unsent() || stack.sockets.has_waiting()
         });
         if goes_on != Some(true) {
             return;

@@ -2,7 +2,7 @@
 
 use crate::descriptors::{self, Entry};
 use crate::say::say;
-use crate::{originals, turner};
+use crate::{listening, originals, turner};
 use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
@@ -12,10 +12,11 @@ use mill_keeper::request;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
+use mill_stack::link::LinkSuccession;
 use mill_stack::polling::Polling;
 use mill_sys::clock;
 use mill_sys::epoll::{Epoll, Interest, Watcher};
-use mill_tcp::time::Instant;
+use mill_tcp::time::{Duration, Instant};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,6 +30,10 @@ pub(crate) struct Stack {
     pub(crate) polling: Polling,
     /// When frames came last.
     pub(crate) worked_at: Instant,
+    /// When listeners were looked for last that the program has closed and whose sockets no process has any more.
+    looked_at: Instant,
+    /// Whether this process has the device.
+    has_device: bool,
     /// Doorbells of threads that sleep.
     pub(crate) sleepers: Vec<c_int>,
     /// What the descriptors of streams are duplicates of: a socket that does nothing.
@@ -179,10 +184,7 @@ fn open_descriptors() -> Vec<c_int> {
 
 impl Stack {
     fn new() -> Result<Self, String> {
-        let keeper = KEEPER.load(Ordering::Relaxed);
-        // SAFETY: the descriptor is open: programs cannot close it, and this library does not.
-        let keeper = unsafe { BorrowedFd::borrow_raw(keeper) };
-        let attachment = request::attach(keeper)?;
+        let attachment = request::attach(keeper())?;
         let failed = |call: &str, error: io::Error| format!("{call}: {error}");
         let worker = attachment
             .worker(0)
@@ -200,6 +202,8 @@ impl Stack {
             sources,
             polling,
             worked_at: now,
+            looked_at: now,
+            has_device: false,
             sleepers: Vec::new(),
             placeholder,
         })
@@ -212,11 +216,42 @@ impl Stack {
             TURNS.load(Ordering::Relaxed).wrapping_add(1),
             Ordering::Relaxed,
         );
+        self.claim();
         if self.sockets.turn(now) {
             self.worked_at = now;
         }
+        if self.sockets.left().next().is_some() && now.since(self.looked_at) > LOOK_INTERVAL {
+            self.looked_at = now;
+            listening::end_those_without_socket(&mut self.sockets);
+        }
         if self.sockets.take_woken().count() > 0 || self.worked_at == now {
             self.wake();
+        }
+    }
+
+    /// When the device has come to this process: what ended processes have left for it.
+    #[inline]
+    fn claim(&mut self) {
+        let has_device = self.sockets.link().interface().is_some();
+        if core::mem::replace(&mut self.has_device, has_device) == has_device || !has_device {
+            return;
+        }
+        // Without a keeper nothing was left.
+        for connections in request::claim(keeper()).unwrap_or_default() {
+            self.sockets.bring_waiting(&connections);
+        }
+    }
+
+    /// What waits for a process that listens where this one has listened is kept for it. One that has the device already gets
+    /// it by a turn.
+    pub(crate) fn leave(&mut self) {
+        if self.sockets.link().has_heir() {
+            return;
+        }
+        let connections = self.sockets.give_waiting();
+        if !connections.is_empty() {
+            // Without a keeper nothing takes them.
+            let _ = request::keep(keeper(), &connections);
         }
     }
 
@@ -251,6 +286,13 @@ impl Stack {
     }
 }
 
+/// The socket to the keeper.
+fn keeper() -> BorrowedFd<'static> {
+    let keeper = KEEPER.load(Ordering::Relaxed);
+    // SAFETY: the descriptor is open: programs cannot close it, and this library does not.
+    unsafe { BorrowedFd::borrow_raw(keeper) }
+}
+
 /// All that can end a wait for the link.
 fn watch(link: &mut AnyLink) -> io::Result<Epoll> {
     let sources = Epoll::new()?;
@@ -283,6 +325,9 @@ fn placeholder() -> io::Result<OwnedFd> {
     // SAFETY: the kernel has just returned it, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
+
+/// How often they are looked for.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 fn on_trouble(trouble: Trouble) {
     match trouble {

@@ -4,11 +4,14 @@ use crate::epoll_set::{EpollSet, SetNumber};
 use crate::errno::Errno;
 use crate::slab::Slab;
 use crate::socket::{Kind, Socket, SocketNumber};
+use leaving::Succession;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
 use mill_stack::config::{HostConfig, Neighboring};
 use mill_stack::host::Host;
-use mill_stack::link::{FlowSteering, Link, LinkChange, LinkMonitor, Service};
+use mill_stack::link::{
+    FlowSteering, Link, LinkChange, LinkMonitor, LinkSuccession, Service,
+};
 use mill_stack::queue::ByteQueue;
 use mill_stack::socket::{ListenerId, Ready};
 use mill_tcp::time::Instant;
@@ -25,6 +28,9 @@ mod transfer;
 /// Shutting down and closing.
 pub mod closing;
 
+/// Listeners that other processes have as well, and what waits there.
+mod leaving;
+
 /// What is ready.
 mod readiness;
 
@@ -38,9 +44,9 @@ mod options;
 mod tests;
 
 /// All that the sockets need of their link.
-pub trait SocketLink: Link + FlowSteering + LinkMonitor {}
+pub trait SocketLink: Link + FlowSteering + LinkMonitor + LinkSuccession {}
 
-impl<L: Link + FlowSteering + LinkMonitor> SocketLink for L {}
+impl<L: Link + FlowSteering + LinkMonitor + LinkSuccession> SocketLink for L {}
 
 /// One host, its link, and the sockets and epoll sets that programs have on it.
 ///
@@ -59,6 +65,7 @@ pub struct Sockets<L> {
     /// Where they listen, and where none does any more though connections may be left.
     served: Vec<(ListenerId, Service)>,
     closing: Vec<Service>,
+    succession: Succession,
     looked_at: Instant,
     /// The kernel has the stack's addresses too.
     shares_addresses: bool,
@@ -90,6 +97,7 @@ impl<L: SocketLink> Sockets<L> {
             listeners: Vec::new(),
             served: Vec::new(),
             closing: Vec::new(),
+            succession: Succession::default(),
             looked_at: now,
             shares_addresses,
             ports: Some(ports),

@@ -36,6 +36,9 @@ pub struct HostCounters {
     pub time_waits_reopened: u64,
     /// Frames without connection or listener here, given to another worker or process (`Link::hand_over`).
     pub handed_over: u64,
+    /// Connections that waited at a listener and moved to another process's host, and from one (`host/migration.rs`).
+    pub moved_out: u64,
+    pub moved_in: u64,
     /// Paths that carry less than was assumed, reported by a router (RFC 1191, RFC 8201).
     pub paths_told: u64,
     /// Such messages about an existing connection which were not believed: the segment that they quote is not in

@@ -14,7 +14,7 @@ use crate::port::Ports;
 use crate::queue::{SendQueue, VacantQueues};
 use crate::rate_limit::RateLimit;
 use crate::receive::Refused;
-use crate::recent_resets::RecentResets;
+use crate::recent_flows::RecentFlows;
 use crate::reply_queue::ReplyQueue;
 use crate::secrets::Secrets;
 use crate::slot::Slots;
@@ -31,6 +31,9 @@ mod connection;
 
 /// Opening listeners and accepting.
 mod listening;
+
+/// Connections that wait at a listener move to another host.
+pub mod migration;
 
 /// Opening connections.
 mod opening;
@@ -103,7 +106,9 @@ pub struct Host<Q> {
     pub(crate) held: Vec<(FrameId, u32)>,
     /// For replies to segments without connection.
     pub(crate) resets: RateLimit,
-    pub(crate) recent_resets: RecentResets,
+    pub(crate) recent_resets: RecentFlows,
+    /// Flows of connections that have moved to another host.
+    pub(crate) moved: RecentFlows,
     /// Addresses whose segments are dropped, as numbers of IPv6, sorted.
     pub(crate) blocked: Vec<u128>,
     /// The current segment, if it has no connection.
@@ -150,7 +155,8 @@ impl<Q: SendQueue> Host<Q> {
             is_overtaken: false,
             held: Vec::new(),
             resets: RateLimit::default(),
-            recent_resets: RecentResets::default(),
+            recent_resets: RecentFlows::default(),
+            moved: RecentFlows::default(),
             blocked: Vec::new(),
             refused: None,
             counters: HostCounters::default(),

@@ -113,8 +113,8 @@ mod secrets;
 /// A limit per second.
 mod rate_limit;
 
-/// Connections that ended by a reset of ours a moment ago.
-mod recent_resets;
+/// Flows whose connections left this host a moment ago.
+mod recent_flows;
 
 /// Segments sent outside of a connection's stream.
 mod reply_queue;

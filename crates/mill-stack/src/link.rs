@@ -1,5 +1,5 @@
 //! What carries frames, seen from above: `Link` is all that a host needs. What only a device has that is shared with the
-//! kernel, other processes or other workers is in `FlowSteering` and `LinkMonitor`.
+//! kernel, other processes or other workers is in `FlowSteering`, `LinkMonitor` and `LinkSuccession`.
 //!
 //! None of their methods has a default: a link around another forwards all of them, or does not compile.
 
@@ -11,8 +11,12 @@ mod flow_steering;
 /// What changes around a link.
 mod monitor;
 
+/// Which process has the device.
+mod succession;
+
 pub use flow_steering::{FlowSteering, Service};
 pub use monitor::{LinkChange, LinkMonitor};
+pub use succession::LinkSuccession;
 
 /// A device: bursts of Ethernet frames in, bursts out. The packet memory is the device's; a frame is a number.
 ///

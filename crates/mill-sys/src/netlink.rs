@@ -12,6 +12,10 @@ use std::time::Duration;
 mod address;
 pub use address::add_address;
 
+/// Sockets of the kernel.
+mod sock_diag;
+pub use sock_diag::tcp_listeners;
+
 #[cfg(test)]
 mod tests;
 
@@ -45,7 +49,7 @@ impl Netlink {
     /// A socket for requests: `receive` waits for the answer, for [`ANSWER_WAIT`] at most. The kernel checks requests
     /// strictly, and therefore applies the filters of a dump.
     pub fn open() -> io::Result<Self> {
-        let socket = socket(0)?;
+        let socket = socket(libc::NETLINK_ROUTE, 0)?;
         let fd = socket.as_fd();
         set_option(
             fd,
@@ -60,7 +64,7 @@ impl Netlink {
 
     /// A socket that receives notifications and never waits.
     pub fn subscribe(groups: &[Group]) -> io::Result<Self> {
-        let socket = socket(libc::SOCK_NONBLOCK)?;
+        let socket = socket(libc::NETLINK_ROUTE, libc::SOCK_NONBLOCK)?;
         let listener = Self(socket);
         listener.bind()?;
         for group in groups {
@@ -170,10 +174,10 @@ impl Group {
     }
 }
 
-fn socket(flags: libc::c_int) -> io::Result<OwnedFd> {
+fn socket(protocol: libc::c_int, flags: libc::c_int) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | flags;
     // SAFETY: socket(2) takes no pointer.
-    let number = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
+    let number = unsafe { libc::socket(libc::AF_NETLINK, kind, protocol) };
     check(number)?;
     // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })

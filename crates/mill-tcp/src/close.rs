@@ -59,6 +59,11 @@ impl Connection {
         reset
     }
 
+    /// Forgets everything, and sends nothing: it goes on at another host, or nothing reaches the peer any more.
+    pub fn forget(&mut self, env: &mut Env<'_>) {
+        self.end(Events::CLOSED, env);
+    }
+
     /// The connection is Closed; no timer runs, nothing is due. Gives the events back for the caller's convenience.
     pub(crate) fn end(&mut self, events: Events, env: &mut Env<'_>) -> Events {
         debug_assert!(events.has_any(Events::ENDS));

@@ -73,6 +73,9 @@ mod syn_sent;
 /// The passive side of a handshake, before there is a connection.
 pub mod listen;
 
+/// A connection that has received only, on its way to another host.
+pub mod migration;
+
 /// Fast Open, the server's side.
 mod fast_open;
 

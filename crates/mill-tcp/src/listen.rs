@@ -135,6 +135,18 @@ impl HalfOpen {
         HalfOpenOutcome::Established(self.connection(segment, env))
     }
 
+    /// The connection that this acknowledgement of the peer's completes, if it does.
+    pub(crate) fn establish(
+        &mut self,
+        acknowledgement: &Segment<'_>,
+        env: &mut Env<'_>,
+    ) -> Option<Connection> {
+        match self.on_segment(acknowledgement, env) {
+            HalfOpenOutcome::Established(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
     /// `retransmit_at` has come: the SYN-ACK again, or `None` when it is to be forgotten.
     pub fn on_timer(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
         if self.retransmits >= env.config.syn_ack_retries_max {

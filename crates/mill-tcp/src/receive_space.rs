@@ -51,6 +51,11 @@ impl ReceiveSpace {
         self.last_ack_sent = self.nxt;
     }
 
+    /// The window that an earlier host has offered, which does not move back.
+    pub(crate) fn set_adv(&mut self, adv: SeqNumber) {
+        self.adv = self.adv.max(adv);
+    }
+
     /// The next number in order.
     #[inline]
     pub(crate) const fn nxt(&self) -> SeqNumber {

@@ -20,7 +20,13 @@ impl TimestampState {
         Self { offset, recent }
     }
 
-    pub(crate) const fn recent(&self) -> u32 {
+    /// What is added to the clock.
+    pub const fn offset(&self) -> u32 {
+        self.offset
+    }
+
+    /// The peer's latest timestamp.
+    pub const fn recent(&self) -> u32 {
         self.recent
     }
 

@@ -36,6 +36,7 @@ use plan::plan;
 use sentences::{interface_trouble, loses_merged_notice, not_read, queue_trouble};
 use shared_resources::SharedResources;
 use sockets::{attachments, check, loses_merged, make_sockets};
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -201,6 +202,7 @@ impl AfXdp<OwnedFd> {
             on_fault,
             wanted: Wanted::default(),
             successor: None,
+            passed: VecDeque::new(),
             changes: Vec::new(),
             has_failed: false,
         });

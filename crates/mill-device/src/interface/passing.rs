@@ -10,7 +10,7 @@ use crate::steering::Table;
 use crate::wanted::Wanted;
 use mill_stack::link::{Link, Offload, Received};
 use mill_sys::epoll::Watcher;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub(super) struct Handover {
     endpoint: Endpoint,
     open: OpenQueue,
     successor: Option<PeerProcess>,
+    /// Connections that the successor has passed on, each message as it came.
+    passed: VecDeque<Vec<u8>>,
     /// The request to answer at the end of this turn.
     take_request: Option<Request>,
     /// LEAVING was sent: this process serves no port any more.
@@ -108,9 +110,11 @@ impl InterfaceLink {
             endpoint,
             open,
             successor,
+            passed,
             ..
         } = *handover;
         let parts = Parts {
+            passed,
             endpoint,
             open,
             monitor,
@@ -147,6 +151,7 @@ impl InterfaceLink {
             on_fault,
             wanted,
             successor,
+            passed,
             changes,
             has_failed: _,
         } = parts;
@@ -177,7 +182,10 @@ impl InterfaceLink {
         link.steer(&addresses);
         let state = link.monitor.network().link.clone();
         link.report_passage(&state);
-        let handover = Handover::new((endpoint, open), successor, &link.table);
+        let handover = Handover {
+            passed,
+            ..Handover::new((endpoint, open), successor, &link.table)
+        };
         link.handover = Some(Box::new(handover));
         Ok(Box::new(link))
     }
@@ -199,6 +207,7 @@ impl Handover {
             endpoint,
             open,
             successor,
+            passed: VecDeque::new(),
             take_request: None,
             has_announced_leaving: false,
             has_backlog: false,
@@ -234,6 +243,11 @@ impl Handover {
         self.expects_joins && !wanted.is_serving()
     }
 
+    /// Connections that the successor has passed on.
+    pub(super) fn take_passed(&mut self) -> Option<Vec<u8>> {
+        self.passed.pop_front()
+    }
+
     pub(super) fn hand_over(&mut self, received: &Received, frame: &[u8]) -> bool {
         let Some(successor) = &mut self.successor else {
             // Dropped, as on a full link: when it is retransmitted, the process it belongs to may have joined.
@@ -263,8 +277,17 @@ impl Handover {
             }
         }
         if let Some(successor) = &mut self.successor {
-            let is_over = ready.at(EventSource::Successor)
-                && matches!(successor.next_message(), Some(Message::End));
+            let mut is_over = false;
+            while ready.at(EventSource::Successor)
+                && !is_over
+                && let Some(message) = successor.next_message()
+            {
+                match message {
+                    Message::Waiting(connections) => self.passed.push_back(connections),
+                    Message::End => is_over = true,
+                    _ => {}
+                }
+            }
             let is_broken = successor.relay.is_broken();
             if is_broken {
                 on_fault(InterfaceFault::RelayBroken);

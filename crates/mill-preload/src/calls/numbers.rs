@@ -1,6 +1,7 @@
 //! Descriptors: close(2), dup(2), fcntl(2), ioctl(2).
 
 use crate::descriptors::{self, Entry};
+use crate::listening::Left;
 use crate::memory::{self, done};
 use crate::{originals, stack};
 use core::ffi::{c_int, c_uint, c_ulong};
@@ -14,24 +15,34 @@ unsafe extern "C" fn close(fd: c_int) -> c_int {
     match descriptors::find(fd) {
         Entry::Kernel => {}
         Entry::Private if !stack::is_inside() => return done(Err(Errno::BAD_DESCRIPTOR)),
-        entry => leave(fd, entry),
+        entry => return close_ours(fd, entry),
     }
     // SAFETY: the call takes no pointer.
     unsafe { originals::close(fd) }
 }
 
-/// The descriptor stands for nothing of ours any more.
-fn leave(fd: c_int, entry: Entry) {
+/// Closes a descriptor that stands for something of ours.
+pub(crate) fn close_ours(fd: c_int, entry: Entry) -> c_int {
+    let left = Left::of(fd, entry);
+    forget(fd, entry);
+    // SAFETY: the call takes no pointer.
+    let closed = unsafe { originals::close(fd) };
+    left.into_iter().for_each(Left::settle);
+    closed
+}
+
+/// The descriptor stands for nothing of ours any more. Of a listener [`Left`] does the rest.
+fn forget(fd: c_int, entry: Entry) {
     descriptors::set(fd, Entry::Kernel);
     match entry {
-        Entry::Stream(number) | Entry::Listener(number) => {
+        Entry::Stream(number) => {
             stack::with(|stack| stack.sockets.close(number, fd));
         }
         // The last of its duplicates.
         Entry::Set(number) if descriptors::all().all(|(_, other)| other != entry) => {
             stack::with(|stack| stack.sockets.remove_set(number));
         }
-        Entry::Set(_) | Entry::Kernel | Entry::Lost | Entry::Private => {}
+        Entry::Listener(_) | Entry::Set(_) | Entry::Kernel | Entry::Lost | Entry::Private => {}
     }
 }
 
@@ -49,7 +60,7 @@ unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c
     let mut from = first;
     for (fd, entry) in descriptors::all().filter(|(fd, _)| range.contains(fd)) {
         if entry != Entry::Private {
-            leave(fd, entry);
+            close_ours(fd, entry);
             continue;
         }
         let own = fd.unsigned_abs();
@@ -104,9 +115,11 @@ fn replace(fd: c_int, to: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
         return done(Err(Errno::BUSY));
     }
     also(fd, || {
+        let left = Left::of(to, replaced);
         let made = duplicate();
         if made != -1 && replaced != Entry::Kernel {
-            leave(to, replaced);
+            forget(to, replaced);
+            left.into_iter().for_each(Left::settle);
         }
         made
     })

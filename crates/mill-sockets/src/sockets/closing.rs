@@ -3,7 +3,7 @@
 use super::{SocketLink, Sockets};
 use crate::errno::Errno;
 use crate::readiness::Readiness;
-use crate::socket::{Kind, SocketNumber};
+use crate::socket::{Kind, Socket, SocketNumber};
 use mill_stack::host::status::ConnectionStatus;
 use mill_tcp::state::State;
 
@@ -41,27 +41,13 @@ impl<L: SocketLink> Sockets<L> {
     /// close(2) of one descriptor. With the last one the connection is closed, what was written is still sent; RST instead
     /// where bytes are unread, or `SO_LINGER` says so.
     pub fn close(&mut self, number: SocketNumber, descriptor: i32) {
-        self.leave_sets(number, descriptor);
-        let Ok(socket) = self.socket_mut(number) else {
+        let Some(socket) = self.let_go(number, descriptor) else {
             return;
         };
-        socket.references -= 1;
-        if socket.references > 0 {
-            return;
-        }
-        let Some(socket) = self.sockets.remove(number) else {
-            return;
-        };
-        for watch in &socket.watches {
-            if let Some(set) = self.sets.get_mut(watch.set) {
-                set.remove(watch.entry);
-            }
-        }
         match socket.kind {
             Kind::Listener(id) => {
                 self.host.close_listener(id);
                 self.stop_serving(id);
-                self.listeners.retain(|(_, other)| *other != number);
             }
             Kind::Stream(id) if socket.options.linger == Some(0) => self.host.abort(id),
             Kind::Stream(id) => {
@@ -71,6 +57,24 @@ impl<L: SocketLink> Sockets<L> {
                 self.host.close(id);
             }
         }
+    }
+
+    /// One descriptor less; the socket, which is gone, if it was the last one.
+    pub(super) fn let_go(&mut self, number: SocketNumber, descriptor: i32) -> Option<Socket> {
+        self.leave_sets(number, descriptor);
+        let socket = self.socket_mut(number).ok()?;
+        socket.references -= 1;
+        if socket.references > 0 {
+            return None;
+        }
+        let socket = self.sockets.remove(number)?;
+        for watch in &socket.watches {
+            if let Some(set) = self.sets.get_mut(watch.set) {
+                set.remove(watch.entry);
+            }
+        }
+        self.listeners.retain(|(_, other)| *other != number);
+        Some(socket)
     }
 
     /// Whether connections that programs have closed still have something to send to peers that answer.

@@ -14,9 +14,11 @@ impl<L: SocketLink> Sockets<L> {
     pub fn turn(&mut self, now: Instant) -> bool {
         self.now = now;
         self.hear_of_changes();
+        self.take_passed();
         let has_come = self.receive();
         self.host.expire(now);
         self.flush();
+        self.pass_waiting();
         self.forget_closed();
         has_come
     }

@@ -60,8 +60,7 @@ impl<Q: SendQueue> Host<Q> {
                 && let Some(slot) = self.slots.at_mut(index)
             {
                 let env = &mut self.tcp_context.env(slot.config, self.now);
-                // What was out of order is given back, and the RST has no receiver.
-                let _ = slot.connection.abort(env);
+                slot.connection.forget(env);
                 self.end(index, false);
             }
         }

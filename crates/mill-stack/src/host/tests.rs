@@ -11,9 +11,11 @@ mod changing;
 mod fast_opening;
 mod full_device;
 mod handing;
+mod moving;
 mod pair;
 mod replies;
 mod reusing;
+mod succession;
 
 /// A request of one size, an answer of another, then both ends close: all bytes are right and nothing is left.
 fn check_exchange(mut pair: Pair, target: &str, request: usize, response: usize) {

@@ -253,7 +253,7 @@ impl<Q: SendQueue> Host<Q> {
 
     /// A slot for a connection whose handshake is complete, or will be, in its listener's queue; in place of the entry
     /// `half_open` of the SYN cache, if there is one.
-    pub(super) fn establish(
+    pub(crate) fn establish(
         &mut self,
         id: ListenerId,
         flow: Flow,

@@ -171,6 +171,17 @@ impl<Q: SendQueue> Host<Q> {
         is_held
     }
 
+    /// Takes a segment that came in no frame.
+    pub(crate) fn on_segment_without_frame<L: Link>(
+        &mut self,
+        link: &mut L,
+        index: u32,
+        segment: &Segment<'_>,
+    ) {
+        let news = self.on_connection_segment(index, segment, 0);
+        self.on_news(link, &news, &Source::Bytes(segment.payload));
+    }
+
     /// What TCP makes of a segment whose header has so many bytes: which part of it is for the reader, and what has
     /// happened besides.
     #[inline]
@@ -353,6 +364,10 @@ impl<Q: SendQueue> Host<Q> {
             return;
         };
         let hash = self.flows.hash(&refused.flow);
+        // It is on its way to the host that has the connection now, which gets the segment when it is sent again.
+        if self.moved.has(hash, self.now.tick()) {
+            return;
+        }
         let per_second = self.limits.answers_per_second;
         let random = &mut self.tcp_context.shared.random;
         if self.recent_resets.has(hash, self.now.tick())

@@ -22,6 +22,19 @@ struct Accelerated(Child);
 
 impl Accelerated {
     fn start(program: &[&str]) -> Self {
+        Self::with_input(program, Stdio::null())
+    }
+
+    /// A program that reads what [`Self::say`] says.
+    fn piped(program: &[&str]) -> Self {
+        Self::with_input(program, Stdio::piped())
+    }
+
+    fn say(&mut self, words: &[u8]) {
+        self.0.stdin.as_mut().unwrap().write_all(words).unwrap();
+    }
+
+    fn with_input(program: &[&str], input: Stdio) -> Self {
         let library = Path::new(BINARY).with_file_name("libmillstream.so");
         assert!(
             library.exists(),
@@ -31,7 +44,7 @@ impl Accelerated {
         let child = Command::new(BINARY)
             .args(["run", "--stack", STACK, "--"])
             .args(program)
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
@@ -116,10 +129,8 @@ fn nginx_serves_every_byte_to_both_families_and_its_worker_has_no_rights() {
     }
 }
 
-/// Of connections that a worker has not accepted when it closes its listener some are reset, if the new worker has not taken the interface
-/// over by then (docs/run.md), so a request may fail in that moment here.
 #[test]
-fn reloads_of_nginx_bring_new_workers_and_the_oldest_finishes_its_answer() {
+fn reloads_of_nginx_bring_new_workers_lose_no_request_and_the_oldest_finishes_its_answer() {
     if !has("nginx") {
         println!("not tested: there is no nginx");
         return;
@@ -139,9 +150,8 @@ fn reloads_of_nginx_bring_new_workers_and_the_oldest_finishes_its_answer() {
             nginx.signal(Signal::Hangup);
             wait_for(|| {
                 let now = worker();
-                let is_new = now.is_some() && now != known;
-                known = now.or_else(|| known.clone());
-                is_new
+                assert!(now.is_some(), "each request is answered");
+                core::mem::replace(&mut known, now.clone()) != now
             });
         }
         let rest = kept.content(len - first.len()).unwrap();
@@ -153,6 +163,64 @@ fn reloads_of_nginx_bring_new_workers_and_the_oldest_finishes_its_answer() {
         drop(kept);
         nginx.end(Signal::Quit);
     });
+}
+
+/// A worker closes its listener while connections wait there, and only then the next one begins to listen.
+#[test]
+fn connections_that_a_worker_leaves_at_its_listener_are_the_next_ones() {
+    let python = "/usr/bin/python3";
+    if !Path::new(python).exists() {
+        println!("not tested: there is no python3");
+        return;
+    }
+    let script = "
+import os, select, socket, sys
+s = socket.create_server(('0.0.0.0', 7000), backlog=50)
+r, w = os.pipe()
+if os.fork() == 0:
+    # It is asked to end when there are connections, as a worker of nginx at a reload.
+    select.select([s], [], [])
+    os.read(r, 1)
+    s.close()
+    sys.exit()
+sys.stdin.read(1)
+os.write(w, b'x')
+os.wait() if len(sys.argv) > 1 else None
+while True:
+    c = s.accept()[0]
+    while d := c.recv(99999): c.sendall(d)
+    c.close()
+";
+    for words in [&["-c", script][..], &["-c", script, "the first one ends before"]] {
+        between(1500, |topology| {
+            let mut server = Accelerated::piped(&[&[python], words].concat());
+            topology.at_client(|| {
+                wait_for(|| Client::connect(address(7000)).is_ok());
+                let mut waiting: Vec<_> = (0..20)
+                    .map(|_| std::net::TcpStream::connect(address(7000)).unwrap())
+                    .collect();
+                for (number, stream) in waiting.iter_mut().enumerate() {
+                    stream.write_all(&vec![b'x'; number * 1000]).unwrap();
+                    if number % 2 == 0 {
+                        stream.shutdown(std::net::Shutdown::Write).unwrap();
+                    }
+                }
+                assert_eq!(kernel_connections(7000), "");
+                server.say(b"go");
+                for (number, mut stream) in waiting.into_iter().enumerate() {
+                    if number % 2 == 1 {
+                        stream.write_all(b"end").unwrap();
+                        stream.shutdown(std::net::Shutdown::Write).unwrap();
+                    }
+                    let mut heard = Vec::new();
+                    stream.read_to_end(&mut heard).unwrap();
+                    assert_eq!(heard.len(), number * 1000 + 3 * (number % 2));
+                }
+            });
+            drop(server);
+            wait_for(|| !is_steered());
+        });
+    }
 }
 
 /// The output of a program on the stack.

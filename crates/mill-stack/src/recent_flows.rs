@@ -1,8 +1,8 @@
-//! Connections that ended by a reset of ours a moment ago.
+//! Flows whose connections left this host a moment ago, by a reset of ours or to another host.
 //!
-//! Segments that their peers had sent by then arrive afterwards and belong to no connection any more. The reset may
-//! have been lost, so they are answered; but not within the limit of answers to unknown flows, which a server that
-//! ends many connections at once would use up.
+//! Segments that their peers had sent by then arrive afterwards and belong to no connection any more. A reset may have been lost, so
+//! they are answered; but not within the limit of answers to unknown flows, which a server that ends many connections at
+//! once would use up. Those of connections that moved are not answered: they live.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -11,7 +11,7 @@ use mill_tcp::time::Tick;
 /// The latest of them, in sets by their flows' hashes; a later one takes the place of the oldest of its set. Memory
 /// comes with the first.
 #[derive(Debug, Default)]
-pub(crate) struct RecentResets {
+pub(crate) struct RecentFlows {
     sets: Option<Box<[Set; SETS]>>,
 }
 
@@ -24,8 +24,8 @@ struct Entry {
     ends_at: Option<Tick>,
 }
 
-impl RecentResets {
-    /// The flow with this hash is reset at `now`.
+impl RecentFlows {
+    /// The flow with this hash leaves at `now`.
     pub(crate) fn note(&mut self, hash: u64, now: Tick) {
         let sets = self
             .sets
@@ -43,7 +43,7 @@ impl RecentResets {
         }
     }
 
-    /// Whether the flow with this hash was reset lately.
+    /// Whether the flow with this hash left lately.
     pub(crate) fn has(&self, hash: u64, now: Tick) -> bool {
         let sets = self.sets.as_ref();
         let set = sets.and_then(|sets| sets.get(set_of(hash)));
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_flow_is_known_until_its_time_is_over() {
-        let mut resets = RecentResets::default();
+        let mut resets = RecentFlows::default();
         let begin = Tick(u32::MAX - 10);
         assert!(!resets.has(0, begin) && !resets.has(7, begin));
         resets.note(7, begin);
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_oldest_of_a_set_makes_room() {
-        let mut resets = RecentResets::default();
+        let mut resets = RecentFlows::default();
         let now = |ms: u64| Tick(0).after(Duration::from_millis(ms));
         let hashes: Vec<u64> = (0..5).map(|number| 7 + number * SETS as u64).collect();
         for (hash, ms) in hashes.iter().zip([3, 1, 2, 4]) {

@@ -1,0 +1,117 @@
+//! Listeners that this program has closed.
+//!
+//! The socket of a listener may be other processes' as well, as after fork(2). What waits there when one of them closes it is
+//! accepted by the others, in the kernel. Here each process has a host of its own, so it goes on completing handshakes until
+//! another one has the device, and passes what waits to that.
+
+use super::{SocketLink, Sockets};
+use crate::socket::{Kind, SocketNumber};
+use mill_stack::host::migration::{Waiting, format};
+use mill_stack::socket::ListenerId;
+use mill_tcp::time::{Duration, Instant};
+
+/// What is on its way between processes.
+#[derive(Debug, Default)]
+pub(super) struct Succession {
+    /// Listeners that this program has closed and that are not ended, with the names of their sockets.
+    left: Vec<(ListenerId, u64)>,
+    /// What was taken from them and could not be passed yet.
+    passing: Vec<u8>,
+    /// What has come and finds no listener yet, and until when it may wait.
+    arriving: Vec<(Waiting, Instant)>,
+}
+
+impl<L: SocketLink> Sockets<L> {
+    /// close(2) of one descriptor of a listener whose socket other processes may have, too; `name` is the socket's. Whether it
+    /// was the last one: then what waits there waits for another process, until [`Self::end_left`].
+    pub fn leave_listener(&mut self, number: SocketNumber, descriptor: i32, name: u64) -> bool {
+        let left = self.let_go(number, descriptor);
+        let Some(Kind::Listener(listener)) = left.map(|socket| socket.kind) else {
+            return false;
+        };
+        self.succession.left.push((listener, name));
+        true
+    }
+
+    /// Names of the listeners that the program has closed and that are not ended.
+    pub fn left(&self) -> impl Iterator<Item = u64> {
+        self.succession.left.iter().map(|(_, name)| *name)
+    }
+
+    /// Ends the listener of this name that the program has closed: no other process has its socket. What waits there is reset.
+    pub fn end_left(&mut self, name: u64) {
+        let ended = self.succession.left.extract_if(.., |(_, it)| *it == name);
+        let ended: Vec<ListenerId> = ended.map(|(listener, _)| listener).collect();
+        for listener in ended {
+            self.host.close_listener(listener);
+            self.stop_serving(listener);
+        }
+    }
+
+    /// Whether anything waits for another process: at a listener that this program has closed.
+    pub fn has_waiting(&self) -> bool {
+        let mut left = self.succession.left.iter();
+        !self.succession.passing.is_empty()
+            || left.any(|(it, _)| self.host.waiting(*it) > 0 || self.host.half_open(*it) > 0)
+    }
+
+    /// Takes all that waits at listeners that this program has closed away, as bytes for another process.
+    pub fn give_waiting(&mut self) -> Vec<u8> {
+        self.collect_waiting();
+        core::mem::take(&mut self.succession.passing)
+    }
+
+    fn collect_waiting(&mut self) {
+        for (listener, _) in &self.succession.left {
+            for waiting in self.host.give_waiting(*listener) {
+                format::write(&waiting, &mut self.succession.passing);
+            }
+        }
+    }
+
+    /// Passes what waits to the process that has the device now.
+    pub(super) fn pass_waiting(&mut self) {
+        let succession = &self.succession;
+        if (succession.left.is_empty() && succession.passing.is_empty()) || !self.link.has_heir() {
+            return;
+        }
+        self.collect_waiting();
+        let succession = &mut self.succession;
+        if !succession.passing.is_empty() && self.link.pass_waiting(&succession.passing) {
+            succession.passing.clear();
+        }
+    }
+
+    /// Takes what another process has given; it goes to listeners with the next turn.
+    pub fn bring_waiting(&mut self, connections: &[u8]) {
+        let deadline = self.now + PATIENCE;
+        let mut rest = connections;
+        while let Some(waiting) = format::read(&mut rest) {
+            self.succession.arriving.push((waiting, deadline));
+        }
+    }
+
+    /// Takes what a former owner of the device has passed.
+    pub(super) fn take_passed(&mut self) {
+        while let Some(passed) = self.link.take_passed() {
+            self.bring_waiting(&passed);
+        }
+        if self.succession.arriving.is_empty() {
+            return;
+        }
+        let arriving = core::mem::take(&mut self.succession.arriving);
+        for (waiting, deadline) in arriving {
+            match self.host.take_waiting(&mut self.link, waiting) {
+                Ok(()) => {}
+                // The program listens at one socket after the other.
+                Err(waiting) if self.now < deadline => {
+                    self.succession.arriving.push((waiting, deadline));
+                }
+                Err(waiting) => self.host.refuse_waiting(&waiting),
+            }
+        }
+    }
+}
+
+/// How long what has come may wait for its listener.
+const PATIENCE: Duration = Duration::from_secs(1);

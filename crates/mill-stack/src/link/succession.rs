@@ -1,0 +1,32 @@
+//! Which process has the device, where it goes from one to the next.
+
+use super::ExclusiveLink;
+use alloc::vec::Vec;
+
+/// Passes connections that wait at listeners to the process that has the device now. They are bytes of
+/// [`crate::host::migration::format`].
+pub trait LinkSuccession {
+    /// Whether another process has taken the device over from this one.
+    fn has_heir(&self) -> bool;
+
+    /// Passes them to that process; `false` if it does not get them.
+    fn pass_waiting(&mut self, connections: &[u8]) -> bool;
+
+    /// What a process that had the device before has passed to this one.
+    fn take_passed(&mut self) -> Option<Vec<u8>>;
+}
+
+/// No other process ever has it.
+impl<L: ExclusiveLink> LinkSuccession for L {
+    fn has_heir(&self) -> bool {
+        false
+    }
+
+    fn pass_waiting(&mut self, _connections: &[u8]) -> bool {
+        false
+    }
+
+    fn take_passed(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+}

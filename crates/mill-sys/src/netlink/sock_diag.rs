@@ -1,0 +1,123 @@
+//! Sockets of the kernel (sock_diag(7)).
+
+use super::{ANSWER_WAIT, Netlink, Received, socket};
+use crate::socket::{set_option, timeval};
+use std::io;
+use std::os::fd::AsFd;
+
+/// The cookies (`SO_COOKIE`) of all TCP sockets that listen in this thread's network namespace.
+pub fn tcp_listeners() -> io::Result<Vec<u64>> {
+    let socket = socket(libc::NETLINK_SOCK_DIAG, 0)?;
+    let wait = timeval(ANSWER_WAIT);
+    set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, &wait)?;
+    let netlink = Netlink(socket);
+    let mut cookies = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        netlink.send(&request(family))?;
+        while !take_answer(&netlink, &mut cookies)? {}
+    }
+    Ok(cookies)
+}
+
+/// A dump of the listeners of one family: `nlmsghdr`, and `inet_diag_req_v2` (linux/inet_diag.h).
+fn request(family: libc::c_int) -> [u8; REQUEST_BYTES] {
+    let mut message = [0; REQUEST_BYTES];
+    let mut put = |at: usize, bytes: &[u8]| {
+        if let Some(place) = message.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    };
+    let flags = u16::try_from(libc::NLM_F_REQUEST | libc::NLM_F_DUMP).unwrap_or(0);
+    put(0, &(REQUEST_BYTES as u32).to_ne_bytes());
+    put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    put(6, &flags.to_ne_bytes());
+    let protocol = u8::try_from(libc::IPPROTO_TCP).unwrap_or(0);
+    put(HEADER_BYTES, &[u8::try_from(family).unwrap_or(0), protocol]);
+    put(HEADER_BYTES + 4, &(1_u32 << TCP_LISTEN).to_ne_bytes());
+    message
+}
+
+/// Takes one datagram of the answer; whether it was the last one.
+fn take_answer(netlink: &Netlink, cookies: &mut Vec<u64>) -> io::Result<bool> {
+    let mut buffer = vec![0; ANSWER_BYTES_MAX];
+    let Received::Messages(len) = netlink.receive(&mut buffer)? else {
+        return Err(io::Error::other("the kernel's answer did not fit"));
+    };
+    let mut rest = buffer.get(..len).unwrap_or_default();
+    while let Some(message_len) = number(rest, 0) {
+        let message_len = (message_len as usize).max(HEADER_BYTES);
+        let kind = rest.get(4..6).and_then(|kind| kind.try_into().ok());
+        match kind.map(u16::from_ne_bytes).map(libc::c_int::from) {
+            Some(libc::NLMSG_DONE) => return Ok(true),
+            Some(libc::NLMSG_ERROR) => {
+                let errno = number(rest, HEADER_BYTES).unwrap_or_default();
+                return Err(io::Error::from_raw_os_error(-errno.cast_signed()));
+            }
+            _ => {}
+        }
+        let halves = [0, 4].map(|half| number(rest, COOKIE_AT + half).unwrap_or_default());
+        cookies.push(u64::from(halves[1]) << 32 | u64::from(halves[0]));
+        rest = rest
+            .get(message_len.next_multiple_of(4)..)
+            .unwrap_or_default();
+    }
+    Ok(false)
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
+    Some(u32::from_ne_bytes(bytes))
+}
+
+/// `nlmsghdr`.
+const HEADER_BYTES: usize = 16;
+
+/// With `inet_diag_req_v2`, of 56 bytes.
+const REQUEST_BYTES: usize = HEADER_BYTES + 56;
+
+/// `idiag_cookie` of `inet_diag_msg`: behind four bytes, two ports, two addresses and the interface.
+const COOKIE_AT: usize = HEADER_BYTES + 4 + 4 + 32 + 4;
+
+/// linux/sock_diag.h.
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+
+/// net/tcp_states.h.
+const TCP_LISTEN: u32 = 10;
+
+/// What the kernel sends at once.
+const ANSWER_BYTES_MAX: usize = 32 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::fd::AsRawFd;
+
+    fn cookie(listener: &TcpListener) -> u64 {
+        let (mut cookie, mut len) = (0_u64, 8);
+        let place = (&raw mut cookie).cast();
+        let fd = listener.as_raw_fd();
+        // SAFETY: the pointers are to locals, of the stated size.
+        let found = unsafe {
+            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_COOKIE, place, &raw mut len)
+        };
+        assert_eq!(found, 0);
+        cookie
+    }
+
+    #[test]
+    fn a_listener_is_among_them_until_it_is_closed() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else {
+                continue;
+            };
+            let own = cookie(&listener);
+            assert!(tcp_listeners().unwrap().contains(&own), "{address}");
+            let again = listener.try_clone().unwrap();
+            drop(listener);
+            assert!(tcp_listeners().unwrap().contains(&own), "{address}");
+            drop(again);
+            assert!(!tcp_listeners().unwrap().contains(&own), "{address}");
+        }
+    }
+}
