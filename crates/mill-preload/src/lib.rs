@@ -43,6 +43,9 @@ mod listening;
 /// Options that a socket of the kernel has.
 mod kernel_options;
 
+/// Signals that the program handles.
+mod signals;
+
 /// Calls that wait.
 mod waiting;
 

@@ -5,7 +5,7 @@
 use core::ffi::{CStr, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{
-    epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, sigset_t, size_t, sockaddr,
+    epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, sigaction as Action, sigset_t, size_t, sockaddr,
     socklen_t, ssize_t, timespec, timeval,
 };
 
@@ -109,6 +109,7 @@ originals! {
     fn pread(fd: c_int, into: *mut c_void, len: size_t, offset: off_t) -> ssize_t;
     fn close(fd: c_int) -> c_int;
     fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
+    fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int;
     fn _exit(status: c_int) -> ();
     fn dup(fd: c_int) -> c_int;
     fn dup2(fd: c_int, to: c_int) -> c_int;

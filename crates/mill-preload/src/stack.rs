@@ -28,6 +28,8 @@ pub(crate) struct Stack {
     /// Readable while the link has something.
     pub(crate) sources: Epoll,
     pub(crate) polling: Polling,
+    /// When it was turned last.
+    turned_at: Instant,
     /// When frames came last.
     pub(crate) worked_at: Instant,
     /// When listeners were looked for last that the program has closed and whose sockets no process has any more.
@@ -201,6 +203,7 @@ impl Stack {
             sockets: Sockets::new(config, link, now),
             sources,
             polling,
+            turned_at: now,
             worked_at: now,
             looked_at: now,
             has_device: false,
@@ -216,6 +219,7 @@ impl Stack {
             TURNS.load(Ordering::Relaxed).wrapping_add(1),
             Ordering::Relaxed,
         );
+        self.turned_at = now;
         self.claim();
         if self.sockets.turn(now) {
             self.worked_at = now;
@@ -227,6 +231,17 @@ impl Stack {
         if self.sockets.take_woken().count() > 0 || self.worked_at == now {
             self.wake();
         }
+    }
+
+    /// A turn, unless there was one a moment ago: for calls that wait for nothing, by programs that may never poll. One for each
+    /// of them would take few frames, and send few.
+    pub(crate) fn turn_now_and_then(&mut self) -> bool {
+        let now = now();
+        let is_due = now.since(self.turned_at) >= TURN_INTERVAL;
+        if is_due {
+            self.turn(now);
+        }
+        is_due
     }
 
     /// When the device has come to this process: what ended processes have left for it.
@@ -326,7 +341,10 @@ fn placeholder() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// How often they are looked for.
+/// How often calls that find nothing turn the stack.
+const TURN_INTERVAL: Duration = Duration::from_micros(20);
+
+/// How often listeners without socket are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 fn on_trouble(trouble: Trouble) {

@@ -1,12 +1,15 @@
-//! Calls that wait: turns, then spinning as `polling=` says, then sleep in the kernel.
+//! Calls that wait: turns, then spinning as `polling=` says, then sleep in the kernel with everything that can end the wait.
 //!
-//! A signal ends a wait as it does in the kernel. From the moment a wait finds nothing, signals are blocked, and delivered only
-//! inside ppoll(2), which says so; so none is missed between a look and the sleep.
+//! A signal ends a wait as it does in the kernel. While a thread spins, the handlers count (signals.rs). Before it sleeps, signals
+//! are blocked, looked for once more, and delivered only inside ppoll(2), which says so; so none is missed between a look and
+//! the sleep.
 
 use crate::descriptors::{self, Entry};
-use crate::memory::errno;
+use crate::memory::{errno, returned};
 use crate::originals;
+use crate::signals::Handled;
 use crate::stack::{self, Stack, now};
+use core::cell::Cell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use libc::{pollfd, sigset_t, timespec};
@@ -24,8 +27,24 @@ pub(crate) struct Wait<'a> {
     pub(crate) mask: Option<&'a sigset_t>,
     /// Whether a thread may spin for it: not where nothing of the stack can end it yet.
     pub(crate) spins: bool,
+    /// Whether the call goes on after a handler with `SA_RESTART`.
+    pub(crate) restarts: bool,
     /// Descriptors of the kernel; what they report is in them when an attempt is made.
     pub(crate) kernel: &'a mut Vec<pollfd>,
+}
+
+impl<'a> Wait<'a> {
+    /// Of a call on one socket, which waits no longer than its timeout (`SO_RCVTIMEO`, `SO_SNDTIMEO`). Such a call goes on after
+    /// handlers with `SA_RESTART`, unless there is a timeout (signal(7)).
+    pub(crate) fn of_call(timeout: Option<Duration>, kernel: &'a mut Vec<pollfd>) -> Self {
+        Self {
+            deadline: timeout.map(|timeout| now() + timeout),
+            mask: None,
+            spins: true,
+            restarts: timeout.is_none(),
+            kernel,
+        }
+    }
 }
 
 /// What an attempt may know of the kernel's descriptors.
@@ -42,8 +61,8 @@ pub(crate) fn until<R>(
     wait: Wait<'_>,
     mut attempt: impl FnMut(&mut Stack, &[pollfd], Kernel) -> Option<R>,
 ) -> Result<Option<R>, Errno> {
+    let handled = Handled::by_this_thread();
     let mut blocked = None;
-    let mut asked_at: Option<Instant> = None;
     let mut kernel = Kernel::Unknown;
     loop {
         let began = now();
@@ -55,40 +74,91 @@ pub(crate) fn until<R>(
         if let Some(result) = attempt(stack, wait.kernel, kernel) {
             return Ok(Some(result));
         }
+        if handled.is_outdated(wait.restarts) {
+            return Err(Errno::INTERRUPTED);
+        }
         let is_over = wait.deadline.is_some_and(|deadline| deadline <= began);
-        if is_over && kernel != Kernel::Unknown {
+        if is_over && (kernel != Kernel::Unknown || wait.kernel.is_empty()) {
             return Ok(None);
         }
         let pause = pause(stack, began, wait.spins);
+        let is_sleep = !is_over && matches!(pause, Pause::Sleep { .. });
+        if !is_sleep && wait.mask.is_none() {
+            drop(guard);
+            kernel = match is_over || is_due(began, wait.kernel) {
+                true => Kernel::Ready(look(wait.kernel)?),
+                false => Kernel::Unknown,
+            };
+            continue;
+        }
         let sources = stack.sources.as_fd().as_raw_fd();
-        let doorbell = matches!(pause, Pause::Sleep { .. })
-            .then(doorbell)
-            .flatten();
+        let doorbell = is_sleep.then(doorbell).flatten();
         stack.sleepers.extend(doorbell);
         drop(guard);
         let blocked = blocked.get_or_insert_with(Blocked::all);
         let mask = wait.mask.unwrap_or(&blocked.before);
         let (until, is_woken) = match pause {
-            _ if is_over => (Some(began), false),
-            Pause::Spin => {
-                if asked_at.is_some_and(|asked| began.since(asked) < ASK_INTERVAL) {
-                    kernel = Kernel::Unknown;
-                    continue;
-                }
-                asked_at = Some(began);
-                (Some(began), false)
+            Pause::Sleep { until, is_woken } if is_sleep => {
+                (earlier(wait.deadline, until), is_woken)
             }
-            Pause::Sleep { until, is_woken } => (earlier(wait.deadline, until), is_woken),
+            _ => (Some(began), false),
         };
         // Without a doorbell, for want of a descriptor, frames end the sleep all the same.
         let ends = [is_woken.then_some(sources), doorbell];
         let ends: Vec<c_int> = ends.into_iter().flatten().collect();
-        let polled = poll(wait.kernel, &ends, until, began, mask);
+        // A handler may have run before signals were blocked.
+        let polled = match handled.is_outdated(wait.restarts) {
+            true => Err(Errno::INTERRUPTED),
+            false => poll(wait.kernel, &ends, until, began, mask),
+        };
         if let Some(doorbell) = doorbell {
             leave(doorbell);
         }
-        kernel = Kernel::Ready(polled?);
+        kernel = match polled {
+            // By a handler after which the call goes on.
+            Err(Errno::INTERRUPTED)
+                if wait.restarts
+                    && handled.is_outdated(false)
+                    && !handled.is_outdated(true) =>
+            {
+                Kernel::Unknown
+            }
+            polled => Kernel::Ready(polled?),
+        };
     }
+}
+
+/// The same for a call that waits for a socket of the stack alone.
+pub(crate) fn of_call<R>(
+    timeout: Option<Duration>,
+    attempt: impl FnMut(&mut Stack, &[pollfd], Kernel) -> Option<R>,
+) -> Result<Option<R>, Errno> {
+    until(Wait::of_call(timeout, &mut Vec::new()), attempt)
+}
+
+thread_local! {
+    /// When this thread has asked the kernel last.
+    static ASKED_AT: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Whether the kernel is to be asked for its descriptors, by a thread that spins.
+fn is_due(now: Instant, kernel: &[pollfd]) -> bool {
+    if kernel.is_empty() {
+        return false;
+    }
+    let asked_at = ASKED_AT.get();
+    let is_due = asked_at.is_none_or(|asked_at| now.since(asked_at) >= ASK_INTERVAL);
+    if is_due {
+        ASKED_AT.set(Some(now));
+    }
+    is_due
+}
+
+/// Looks what the kernel's descriptors report now; says how many of them.
+fn look(kernel: &mut [pollfd]) -> Result<c_int, Errno> {
+    let count = libc::nfds_t::try_from(kernel.len()).unwrap_or(0);
+    // SAFETY: the pointer is to a slice of that many.
+    returned(unsafe { originals::poll(kernel.as_mut_ptr(), count, 0) })
 }
 
 /// What a thread does between two turns.

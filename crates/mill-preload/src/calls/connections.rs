@@ -68,12 +68,7 @@ fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Acc
         revents: 0,
     }];
     let timeout = stack::on(|stack| Ok(stack.sockets.options(listener)?.receive_timeout))?;
-    let wait = Wait {
-        deadline: timeout.map(|timeout| now() + timeout),
-        mask: None,
-        spins: true,
-        kernel: &mut kernel,
-    };
+    let wait = Wait::of_call(timeout, &mut kernel);
     let found = waiting::until(wait, |stack, _, kernel| match kernel {
         Kernel::Ready(1..) => Some(Ok(Accepted::There)),
         _ => accept_here(stack, listener, flags),
@@ -163,13 +158,7 @@ fn connect_again(number: Number) -> Result<c_int, Errno> {
 
 fn wait_for_handshake(number: Number) -> Result<c_int, Errno> {
     let timeout = stack::on(|stack| Ok(stack.sockets.options(number)?.send_timeout))?;
-    let wait = Wait {
-        deadline: timeout.map(|timeout| now() + timeout),
-        mask: None,
-        spins: true,
-        kernel: &mut Vec::new(),
-    };
-    let connected = waiting::until(wait, |stack, _, _| {
+    let connected = waiting::of_call(timeout, |stack, _, _| {
         stack.sockets.connected(number).transpose()
     })?;
     connected.unwrap_or(Err(Errno::IN_PROGRESS)).map(|()| 0)

@@ -112,6 +112,7 @@ fn wait(
         deadline: timeout.map(|timeout| now() + timeout),
         mask,
         spins: true,
+        restarts: false,
         kernel: &mut kernel,
     };
     let found = waiting::until(wait, |stack, kernel, _| {

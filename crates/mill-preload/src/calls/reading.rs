@@ -3,8 +3,8 @@
 use crate::descriptors::{self, Entry};
 use crate::memory::{output, places, transferred, values};
 use crate::originals;
-use crate::stack::{self, now};
-use crate::waiting::{self, Wait};
+use crate::stack;
+use crate::waiting;
 use core::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use mill_sockets::errno::Errno;
@@ -246,8 +246,7 @@ fn receive(number: Number, into: &mut [&mut [u8]], flags: c_int) -> Result<usize
         let timeout = options.receive_timeout;
         let found = attempt(stack).or_else(|| {
             // A program that only asks, and never polls, turns its stack so.
-            stack.turn(now());
-            attempt(stack)
+            stack.turn_now_and_then().then(|| attempt(stack)).flatten()
         });
         Ok((found, waits, timeout))
     })?;
@@ -262,13 +261,7 @@ fn receive(number: Number, into: &mut [&mut [u8]], flags: c_int) -> Result<usize
             Err(Errno::AGAIN)
         };
     }
-    let wait = Wait {
-        deadline: timeout.map(|timeout| now() + timeout),
-        mask: None,
-        spins: true,
-        kernel: &mut Vec::new(),
-    };
-    let found = waiting::until(wait, |stack, _, _| attempt(stack));
+    let found = waiting::of_call(timeout, |stack, _, _| attempt(stack));
     match found {
         Ok(Some(found)) => found,
         _ if filled > 0 => Ok(filled),

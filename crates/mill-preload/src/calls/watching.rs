@@ -206,6 +206,7 @@ fn wait(
         deadline: timeout.map(|timeout| began + timeout),
         mask,
         spins: stack::with(|stack| stack.sockets.has_watches(number)) == Some(true),
+        restarts: false,
         kernel: &mut kernel,
     };
     let result = waiting::until(wait, |stack, _, kernel| {

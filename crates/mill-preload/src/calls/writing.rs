@@ -3,8 +3,8 @@
 use crate::descriptors::{self, Entry};
 use crate::memory::{input, places, returned_bytes, transferred, values};
 use crate::originals;
-use crate::stack::{self, Stack, now};
-use crate::waiting::{self, Wait};
+use crate::stack::{self, Stack};
+use crate::waiting;
 use core::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use mill_sockets::errno::Errno;
@@ -213,13 +213,7 @@ fn transfer(
         Some(found) => found,
         None if !waits => Err(Errno::AGAIN),
         None => {
-            let wait = Wait {
-                deadline: timeout.map(|timeout| now() + timeout),
-                mask: None,
-                spins: true,
-                kernel: &mut Vec::new(),
-            };
-            let found = waiting::until(wait, |stack, _, _| attempt(stack));
+            let found = waiting::of_call(timeout, |stack, _, _| attempt(stack));
             found.and_then(|found| found.unwrap_or(Err(Errno::AGAIN)))
         }
     };

@@ -28,7 +28,8 @@ fn request(family: libc::c_int) -> [u8; REQUEST_BYTES] {
         }
     };
     let flags = u16::try_from(libc::NLM_F_REQUEST | libc::NLM_F_DUMP).unwrap_or(0);
-    put(0, &(REQUEST_BYTES as u32).to_ne_bytes());
+    let len = u32::try_from(REQUEST_BYTES).unwrap_or(0);
+    put(0, &len.to_ne_bytes());
     put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     put(6, &flags.to_ne_bytes());
     let protocol = u8::try_from(libc::IPPROTO_TCP).unwrap_or(0);

@@ -1,6 +1,7 @@
 //! Chromium, with a page of 200 objects.
 
-use crate::namespace::output_of;
+use crate::namespace::{output_of, text_of};
+use crate::server::wait_for;
 use crate::stage::{Stage, on_every_network};
 use std::fmt::Write;
 use std::fs;
@@ -39,6 +40,9 @@ fn load_page(stage: &Stage<'_>) {
         "--dump-dom",
         "https://a.example/page.html",
     ];
+    // A new address ends the load of a page (ERR_NETWORK_CHANGED), and addresses of links come a second or two after them.
+    let tentative = || stage.at_client(|| text_of("ip", &["-6", "address", "show", "tentative"]));
+    wait_for(|| tentative().is_empty());
     let output = stage.at_client(|| output_of("timeout", &words));
     let page = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);

@@ -1,0 +1,222 @@
+//! Signals that the program handles: calls that wait learn from here that one came, without a system call.
+//!
+//! The program's handlers stand behind ours, which counts. What sigaction(2) tells the program is what it has set. A handler that
+//! was installed around the C library is not seen: calls that sleep in the kernel end for it all the same, those that spin
+//! go on.
+
+use crate::originals;
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use libc::{sigaction as Action, sighandler_t, siginfo_t};
+
+/// The program's handler of one signal.
+struct Handler {
+    function: AtomicUsize,
+    flags: AtomicI32,
+}
+
+/// By signal; the kernel has 64.
+static HANDLERS: [Handler; 65] = [const {
+    Handler {
+        function: AtomicUsize::new(0),
+        flags: AtomicI32::new(0),
+    }
+}; 65];
+
+/// Signals that siginterrupt(3) was called for, as bits.
+static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static HANDLED: Cell<Handled> = const { Cell::new(Handled { all: 0, ending: 0 }) };
+}
+
+/// How many signals a thread has handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handled {
+    all: u32,
+    /// Of them, those that end calls: without `SA_RESTART`.
+    ending: u32,
+}
+
+impl Handled {
+    pub(crate) fn by_this_thread() -> Self {
+        HANDLED.get()
+    }
+
+    /// Whether any has come since, or any that ends calls which may go on.
+    pub(crate) fn is_outdated(self, may_go_on: bool) -> bool {
+        let now = Self::by_this_thread();
+        match may_go_on {
+            true => self.ending != now.ending,
+            false => self.all != now.all,
+        }
+    }
+}
+
+fn handler(signal: c_int) -> Option<&'static Handler> {
+    HANDLERS.get(usize::try_from(signal).ok()?)
+}
+
+extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let Some(handler) = handler(signal) else {
+        return;
+    };
+    let flags = handler.flags.load(Ordering::Acquire);
+    let handled = HANDLED.get();
+    HANDLED.set(Handled {
+        all: handled.all.wrapping_add(1),
+        ending: match flags & libc::SA_RESTART {
+            0 => handled.ending.wrapping_add(1),
+            _ => handled.ending,
+        },
+    });
+    let function = handler.function.load(Ordering::Acquire);
+    if function == 0 {
+        return;
+    }
+    let function = core::ptr::with_exposed_provenance::<c_void>(function);
+    // SAFETY: the program has given this function as its handler; one that takes less ignores the other arguments.
+    let function = unsafe {
+        core::mem::transmute::<
+            *const c_void,
+            extern "C" fn(c_int, *mut siginfo_t, *mut c_void),
+        >(function)
+    };
+    function(signal, info, context);
+}
+
+fn own() -> sighandler_t {
+    on_signal as *const c_void as sighandler_t
+}
+
+/// Whether it is a function, and not `SIG_DFL`, `SIG_IGN` or what stands in front of the program's.
+fn is_of_program(function: sighandler_t) -> bool {
+    ![libc::SIG_DFL, libc::SIG_IGN, own()].contains(&function)
+}
+
+/// # Safety
+/// As sigaction(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+    let Some(handler) = handler(signal) else {
+        // SAFETY: the caller's promise.
+        return unsafe { originals::sigaction(signal, new, old) };
+    };
+    let before = (
+        handler.function.load(Ordering::Acquire),
+        handler.flags.load(Ordering::Acquire),
+    );
+    // SAFETY: null, or the caller's promise.
+    let mut wrapped = unsafe { new.as_ref() }.copied();
+    if let Some(action) = &mut wrapped
+        && is_of_program(action.sa_sigaction)
+    {
+        handler.flags.store(action.sa_flags, Ordering::Release);
+        handler
+            .function
+            .store(action.sa_sigaction, Ordering::Release);
+        action.sa_sigaction = own();
+        action.sa_flags |= libc::SA_SIGINFO;
+    }
+    let wrapped = wrapped
+        .as_ref()
+        .map_or(core::ptr::null(), core::ptr::from_ref);
+    // SAFETY: the first pointer is null or to a local, the second is the caller's promise.
+    let result = unsafe { originals::sigaction(signal, wrapped, old) };
+    if result == -1 {
+        handler.function.store(before.0, Ordering::Release);
+        handler.flags.store(before.1, Ordering::Release);
+        return result;
+    }
+    // SAFETY: null, or the kernel has filled it.
+    if let Some(old) = unsafe { old.as_mut() }
+        && old.sa_sigaction == own()
+    {
+        old.sa_sigaction = before.0;
+        old.sa_flags &= !libc::SA_SIGINFO | before.1;
+    }
+    result
+}
+
+/// # Safety
+/// As sigaction(2), whose other name this is.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __sigaction(
+    signal: c_int,
+    new: *const Action,
+    old: *mut Action,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { sigaction(signal, new, old) }
+}
+
+/// # Safety
+/// As signal(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn signal(signal: c_int, function: sighandler_t) -> sighandler_t {
+    let flags = match is_interrupting(signal) {
+        true => 0,
+        false => libc::SA_RESTART,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { install(signal, function, flags) }
+}
+
+/// # Safety
+/// As signal(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bsd_signal(number: c_int, function: sighandler_t) -> sighandler_t {
+    // SAFETY: the caller's promise.
+    unsafe { signal(number, function) }
+}
+
+/// # Safety
+/// As sysv_signal(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __sysv_signal(signal: c_int, function: sighandler_t) -> sighandler_t {
+    // SAFETY: the caller's promise.
+    unsafe { install(signal, function, libc::SA_RESETHAND | libc::SA_NODEFER) }
+}
+
+/// # Safety
+/// As siginterrupt(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn siginterrupt(signal: c_int, flag: c_int) -> c_int {
+    let bit = 1_u64 << (signal & 63);
+    // SAFETY: zero is valid for a structure of plain numbers.
+    let mut action: Action = unsafe { core::mem::zeroed() };
+    // SAFETY: the second pointer is to a local.
+    if unsafe { sigaction(signal, core::ptr::null(), &raw mut action) } == -1 {
+        return -1;
+    }
+    if flag == 0 {
+        INTERRUPTING.fetch_and(!bit, Ordering::Relaxed);
+        action.sa_flags |= libc::SA_RESTART;
+    } else {
+        INTERRUPTING.fetch_or(bit, Ordering::Relaxed);
+        action.sa_flags &= !libc::SA_RESTART;
+    }
+    // SAFETY: the first pointer is to a local.
+    unsafe { sigaction(signal, &raw const action, core::ptr::null_mut()) }
+}
+
+fn is_interrupting(signal: c_int) -> bool {
+    INTERRUPTING.load(Ordering::Relaxed) & 1 << (signal & 63) != 0
+}
+
+/// # Safety
+/// The handler is one, as signal(2) says.
+unsafe fn install(signal: c_int, function: sighandler_t, flags: c_int) -> sighandler_t {
+    // SAFETY: zero is valid for a structure of plain numbers: no signal is blocked beside its own.
+    let mut new: Action = unsafe { core::mem::zeroed() };
+    new.sa_sigaction = function;
+    new.sa_flags = flags;
+    // SAFETY: as above.
+    let mut old: Action = unsafe { core::mem::zeroed() };
+    // SAFETY: the pointers are to locals.
+    match unsafe { sigaction(signal, &raw const new, &raw mut old) } {
+        -1 => libc::SIG_ERR,
+        _ => old.sa_sigaction,
+    }
+}
