@@ -30,6 +30,8 @@ pub(crate) struct Stack {
     pub(crate) polling: Polling,
     /// When it was turned last.
     turned_at: Instant,
+    /// When what was written was sent last.
+    flushed_at: Instant,
     /// When frames came last.
     pub(crate) worked_at: Instant,
     /// When listeners were looked for last that the program has closed and whose sockets no process has any more.
@@ -204,6 +206,7 @@ impl Stack {
             sources,
             polling,
             turned_at: now,
+            flushed_at: now,
             worked_at: now,
             looked_at: now,
             has_device: false,
@@ -219,7 +222,7 @@ impl Stack {
             TURNS.load(Ordering::Relaxed).wrapping_add(1),
             Ordering::Relaxed,
         );
-        self.turned_at = now;
+        (self.turned_at, self.flushed_at) = (now, now);
         self.claim();
         if self.sockets.turn(now) {
             self.worked_at = now;
@@ -242,6 +245,15 @@ impl Stack {
             self.turn(now);
         }
         is_due
+    }
+
+    /// Sends what was written, unless that was done a moment ago: many writes leave together, and none waits for long.
+    pub(crate) fn flush_now_and_then(&mut self) {
+        let now = now();
+        if now.since(self.flushed_at) >= FLUSH_INTERVAL {
+            self.flushed_at = now;
+            self.sockets.flush();
+        }
     }
 
     /// When the device has come to this process: what ended processes have left for it.
@@ -343,6 +355,9 @@ fn placeholder() -> io::Result<OwnedFd> {
 
 /// How often calls that find nothing turn the stack.
 const TURN_INTERVAL: Duration = Duration::from_micros(20);
+
+/// How long what is written may wait for more.
+const FLUSH_INTERVAL: Duration = Duration::from_micros(50);
 
 /// How often listeners without socket are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);

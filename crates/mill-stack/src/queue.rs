@@ -64,6 +64,43 @@ impl ByteQueue {
     pub fn push(&mut self, bytes: &[u8]) {
         self.0.extend(bytes);
     }
+
+    /// Appends up to `count` bytes that `fill` writes into the room that it is given, in order, and returns how many these
+    /// are. It is called once or twice, and not again once it has left room.
+    pub fn push_with<E>(
+        &mut self,
+        count: usize,
+        mut fill: impl FnMut(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        let before = self.0.len();
+        self.0.resize(before + count, 0);
+        let (front, back) = self.0.as_mut_slices();
+        let back_start = before.saturating_sub(front.len());
+        let rooms = [
+            front.get_mut(before..).unwrap_or_default(),
+            back.get_mut(back_start..).unwrap_or_default(),
+        ];
+        let (mut filled, mut result) = (0, Ok(()));
+        for room in rooms.into_iter().filter(|room| !room.is_empty()) {
+            let len = room.len();
+            let count = match fill(room) {
+                Ok(count) => count.min(len),
+                Err(error) => {
+                    result = Err(error);
+                    0
+                }
+            };
+            filled += count;
+            if count < len {
+                break;
+            }
+        }
+        self.0.truncate(before + filled);
+        match result {
+            Err(error) if filled == 0 => Err(error),
+            _ => Ok(filled),
+        }
+    }
 }
 
 impl SendQueue for ByteQueue {
@@ -102,6 +139,37 @@ impl SendQueue for ByteQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_written_in_place_wherever_the_ring_begins() {
+        let mut queue = ByteQueue::default();
+        let mut next = 0_u8;
+        let mut expected = Vec::new();
+        for round in 0..100 {
+            let (count, written) = (round % 23, (round * 7) % 23);
+            let mut left = written;
+            let filled = queue.push_with(count, |room| {
+                let len = left.min(room.len());
+                left -= len;
+                for place in &mut room[..len] {
+                    next = next.wrapping_add(1);
+                    *place = next;
+                    expected.push(next);
+                }
+                Ok::<_, ()>(len)
+            });
+            assert_eq!(filled, Ok(count.min(written)));
+            let gone = expected.len().min(5);
+            expected.drain(..gone);
+            queue.release(gone as u64);
+            let mut into = alloc::vec![0; expected.len()];
+            assert_eq!(queue.copy(0, &mut into), Ok(()));
+            assert_eq!(into, expected);
+        }
+        let len = queue.len();
+        assert_eq!(queue.push_with(9, |_| Err(7)), Err(7));
+        assert_eq!(queue.len(), len);
+    }
 
     #[test]
     fn ranges_are_copied_wherever_the_ring_begins() {

@@ -177,7 +177,9 @@ unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     match (descriptors::find(fd), half) {
         (Entry::Stream(number), Some(half)) => done(stack::on(|stack| {
             stack.sockets.shutdown(number, half)?;
-            stack.sockets.flush();
+            if stack.sockets.options(number)?.waits {
+                stack.sockets.flush();
+            }
             Ok(0)
         })),
         (Entry::Stream(_), None) => done(Err(Errno::INVALID)),

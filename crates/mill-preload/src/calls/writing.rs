@@ -203,8 +203,9 @@ fn transfer(
         let timeout = options.send_timeout;
         let found = attempt(stack);
         // A socket that waits may be read next, by a program that never polls.
-        if waits {
-            stack.sockets.flush();
+        match waits {
+            true => stack.sockets.flush(),
+            false => stack.flush_now_and_then(),
         }
         Ok((found, waits, timeout))
     })?;
@@ -259,16 +260,11 @@ fn send_file(
     let result = transfer(number, 0, count, &mut sent, |stack, sent| {
         stack.sockets.write(number, false, |queue, room| {
             let wanted = (count - sent).min(room).min(FILE_BYTES);
-            match read_file(from, offset, wanted) {
-                Ok(bytes) => {
-                    queue.push(&bytes);
-                    bytes.len()
-                }
-                Err(errno) => {
-                    failed = Some(errno);
-                    0
-                }
-            }
+            let read = queue.push_with(wanted, |room| read_file(from, offset, room));
+            read.unwrap_or_else(|errno| {
+                failed = Some(errno);
+                0
+            })
         })
     });
     match (failed, result) {
@@ -277,23 +273,20 @@ fn send_file(
     }
 }
 
-/// The next bytes of a file, from where the offset says or the file is.
-fn read_file(from: c_int, offset: &mut [off_t], wanted: usize) -> Result<Vec<u8>, Errno> {
-    let mut bytes: Vec<u8> = Vec::with_capacity(wanted);
-    let room = bytes.as_mut_ptr().cast();
+/// Reads the next bytes of a file, from where the offset says or the file is; says how many.
+fn read_file(from: c_int, offset: &mut [off_t], room: &mut [u8]) -> Result<usize, Errno> {
+    let (place, len) = (room.as_mut_ptr().cast(), room.len());
     let read = match offset {
-        // SAFETY: the room has `wanted` bytes.
-        [offset] => unsafe { originals::pread(from, room, wanted, *offset) },
+        // SAFETY: the pointer is to so many bytes.
+        [offset] => unsafe { originals::pread(from, place, len, *offset) },
         // SAFETY: as above.
-        _ => unsafe { originals::read(from, room, wanted) },
+        _ => unsafe { originals::read(from, place, len) },
     };
     let count = returned_bytes(read)?;
-    // SAFETY: so many bytes were written there.
-    unsafe { bytes.set_len(count) };
     if let [offset] = offset {
         *offset += off_t::try_from(count).unwrap_or(0);
     }
-    Ok(bytes)
+    Ok(count)
 }
 
 /// Bytes of a file that are read at once.
