@@ -27,20 +27,17 @@ fn check_notice(text: &str, message: &str) {
 
 #[test]
 fn what_is_not_there_yet_is_refused() {
-    for (text, label) in [
-        ("whitelist_mark 1 2;", "whitelist_mark"),
-        (
-            "access_log mmap logger_config=/etc/tempesta/tfw_logger.json;",
-            "access_log mmap",
-        ),
-    ] {
+    for (text, label) in [(
+        "access_log mmap logger_config=/etc/tempesta/tfw_logger.json;",
+        "access_log mmap",
+    )] {
         check_not_yet(text, label);
     }
 }
 
 #[test]
 fn all_of_it_is_listed_at_once() {
-    let text = "block_action attack drop;\n\nwhitelist_mark 1;\naccess_log mmap;\n\n\
+    let text = "block_action attack drop;\n\naccess_log mmap;\naccess_log mmap;\n\n\
                 vhost v {\n  proxy_pass g;\n}\n";
     // An error that is no matter of support comes last, after the list.
     let shown: Vec<String> = said(text)
@@ -49,14 +46,11 @@ fn all_of_it_is_listed_at_once() {
         .collect();
     assert_eq!(
         shown.concat(),
-        "millstream: [emerg] 2 directives or parameters are known to Tempesta FW, but not to Millstream yet; \
-         they stand 2 times, first in /etc/tempesta/tempesta_fw.conf:3\n\
-         \x20 3 | whitelist_mark 1;\n\
-         \x20   | ^^^^^^^^^^^^^^\n\
-         \x20 whitelist_mark   1 time,  first in /etc/tempesta/tempesta_fw.conf:3  limits\n\
-         \x20 access_log mmap  1 time,  first in /etc/tempesta/tempesta_fw.conf:4  access log\n\
-         help: none of this is ignored: remove it, or leave this configuration to Tempesta FW; docs/tempesta.md \
-         lists what there is\n\
+        "millstream: [emerg] \"access_log mmap\" is known to Tempesta FW, but not to Millstream yet; it stands 2 times, first in \
+         /etc/tempesta/tempesta_fw.conf:3\n\
+         \x20 3 | access_log mmap;\n\
+         \x20   |            ^^^^\n\
+         help: it is part of Tempesta FW's access log; docs/tempesta.md lists what there is\n\
          millstream: [emerg] srv_group \"g\" is not found in /etc/tempesta/tempesta_fw.conf:7\n\
          \x20 7 |   proxy_pass g;\n\
          \x20   |              ^\n\

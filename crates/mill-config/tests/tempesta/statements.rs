@@ -731,6 +731,25 @@ fn limits_have_the_defaults_of_tempesta_fw_where_there_are_any() {
 }
 
 #[test]
+fn marks_of_clients_without_limits_are_an_entry() {
+    check(
+        "whitelist_mark 1 0x10; frang_limits { request_rate 20; }",
+        "frang {",
+        "frang {
+            concurrent_tcp_connections 1000;
+            http_header_cnt 50;
+            http_strict_host_checking on;
+            http_method_override_allowed off;
+            http_methods get post head;
+            http_body_len 1073741824;
+            request_rate 20;
+            whitelist_mark 1 16;
+            action drop;
+        }",
+    );
+}
+
+#[test]
 fn checks_of_form_are_entries_of_frang_without_its_defaults() {
     check(
         "http_uri_brange 0x2f 97-0x7a; http_etag_brange 0x21; http_allow_empty_body_content_type false;

@@ -14,6 +14,9 @@ mod client;
 /// Limits against attacks.
 mod frang;
 
+/// Marks of netfilter.
+mod packet_marks;
+
 /// HUP, USR1, QUIT, TERM, WINCH, and `-s`.
 mod signals;
 

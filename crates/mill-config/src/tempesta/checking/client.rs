@@ -105,10 +105,12 @@ impl Checker {
                 Ok(())
             }
             "whitelist_mark" => {
-                for mark in &directive.values {
-                    value::number(mark, 0, u64::from(u32::MAX))?;
-                }
-                self.notes.not_yet(&directive.name, name, "limits");
+                let marks = directive.values.iter().map(|mark| {
+                    let mark = value::number(mark, 0, u64::from(u32::MAX))?;
+                    Ok(mark.to_string().into_bytes())
+                });
+                let words = marks.collect::<Applied<_>>()?;
+                self.entry(name, &directive.name, words);
                 Ok(())
             }
             _ => {

@@ -37,6 +37,7 @@ impl<E: Engine> Probe<E> {
             proxy_header: None,
             misses: Misses::default(),
             started: self.local.scheduler.now(),
+            is_free: false,
         };
         let mut message = Message::default();
         self.emit_client_request(&mut message.bytes);
