@@ -137,6 +137,8 @@ pub(super) struct Server {
 /// `health_check`
 pub(super) struct HealthCheck {
     pub(super) name: Term,
+    /// Method of the probe, and its place.
+    pub(super) method: Option<(Vec<u8>, Term)>,
     /// Path of the probe.
     pub(super) path: Vec<u8>,
     /// Fields of the probe.

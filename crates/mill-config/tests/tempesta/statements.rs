@@ -323,6 +323,19 @@ fn health_monitors_are_probes_in_one_location() {
 }
 
 #[test]
+fn a_monitor_may_ask_with_another_method() {
+    check(
+        "server 10.0.0.1; health_check m { request \"HEAD /up HTTP/1.0\\r\\n\\r\\n\"; resp_code 200; timeout 1; } \
+         health m; vhost default { }",
+        "location @health.default {",
+        "location @health.default {
+            proxy_pass http://default;
+            health_check interval=1 uri=/up match=tempesta_m method=HEAD;
+        }",
+    );
+}
+
+#[test]
 fn a_monitor_may_compare_the_content() {
     let text = |tests: &str| {
         format!(
