@@ -15,6 +15,8 @@ pub(super) struct Site {
     pub(super) checks: Vec<HealthCheck>,
     /// `access_log dmesg`
     pub(super) logs_to_kernel: bool,
+    /// `access_log mmap`: the word, and the file of the logger.
+    pub(super) logger: Option<(Term, Vec<u8>)>,
     /// `server_failover_http`, as `failover=` of `health_check` has it.
     pub(super) failovers: Vec<String>,
     /// The first one is the default.
