@@ -26,7 +26,7 @@ fn nginx(directive: &str) -> Result<Loaded, Box<Failure>> {
 
 /// The rows of the first server: their table, its account and times, and the format's index.
 fn rows(loaded: &Loaded) -> Vec<(String, String, usize)> {
-    let http = loaded.config.http.as_ref().unwrap();
+    let http = loaded.config.http.as_ref().expect("there is one");
     let logs = &http.servers[0].location.log.access_logs;
     let tables = logs.iter().filter_map(|log| match &log.path {
         LogPath::Table(table) => {
