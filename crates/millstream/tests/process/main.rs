@@ -14,6 +14,9 @@ mod client;
 /// Limits against attacks.
 mod frang;
 
+/// Access logs in a database.
+mod clickhouse;
+
 /// Marks of netfilter.
 mod packet_marks;
 
