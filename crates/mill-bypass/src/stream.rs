@@ -177,6 +177,14 @@ where
         }
     }
 
+    /// The stack has no packet filter in front of it.
+    fn mark(&self) -> Option<u32> {
+        match &self.0 {
+            Which::Stack(_) => None,
+            Which::Inner(stream) => stream.mark(),
+        }
+    }
+
     fn info(&self) -> Option<TransportInfo> {
         match &self.0 {
             Which::Stack(stream) => stream.info(),

@@ -5,8 +5,8 @@
 //! (`routing`) → statements of nginx's language (`translation`) at the places of the directives they stand for, which the
 //! resolver takes as if a file had them. So errors of both stages have a line and a caret in the text that was written.
 //!
-//! What there is no directive for here is checked as Tempesta FW does, and refused at the end, all of it at once; what has
-//! no meaning outside the kernel is a notice. docs/tempesta.md lists each directive.
+//! What has no meaning outside the kernel is checked as Tempesta FW does, and is a notice. docs/tempesta.md lists each
+//! directive.
 
 mod checking;
 mod detection;

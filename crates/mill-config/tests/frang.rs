@@ -26,7 +26,7 @@ fn limits_of_clients_are_those_of_http() {
             concurrent_tcp_connections 9; tls_connection_rate 4; tls_connection_burst 3;
             tls_incomplete_connection_rate 2; http_hdr_len 1024; http_header_cnt 50; http_header_chunk_cnt 10;
             http_body_chunk_cnt 100; action drop; log_level error; clients 1000; blocks 10;
-            whitelist 10.0.0.0/8 ::1;
+            whitelist 10.0.0.0/8 ::1; whitelist_mark 1 0xff 4294967295;
         }",
     );
     let limits = config.http.expect("http").frang;
@@ -57,6 +57,8 @@ fn limits_of_clients_are_those_of_http() {
         (limits.clients, limits.blocks, limits.whitelist.len()),
         (1000, 10, 2)
     );
+    let marks = limits.whitelist_marks.expect("marks").marks;
+    assert_eq!(marks, [1, 255, u32::MAX]);
 }
 
 #[test]
@@ -173,6 +175,22 @@ fn what_is_wrong_is_refused_where_it_stands() {
         (
             "frang { whitelist example.org; }",
             "invalid parameter \"example.org\"",
+        ),
+        (
+            "frang { whitelist_mark 4294967296; }",
+            "\"whitelist_mark\" directive invalid value",
+        ),
+        (
+            "frang { whitelist_mark 0x; }",
+            "\"whitelist_mark\" directive invalid value",
+        ),
+        (
+            "frang { whitelist_mark; }",
+            "invalid number of arguments in \"whitelist_mark\" directive",
+        ),
+        (
+            "server { frang { whitelist_mark 1; } }",
+            "\"whitelist_mark\" directive is not allowed here",
         ),
         (
             "frang { request_rate 1; request_rate 2; }",

@@ -73,6 +73,8 @@ fn a_probe_has_defaults_and_parameters() {
         Some(Text::from("ok"))
     );
     assert_eq!(full.keepalive_time, Some(Duration::from_secs(60)));
+    assert_eq!(plain.method, "GET");
+    assert_eq!(check_of("method=OPTIONS", "").method, "OPTIONS");
     let failing = check_of("failover=503:10:5s failover=500-599:100:1m", "").failovers;
     let expected = [(503..=503, 10, 5), (500..=599, 100, 60)];
     let expected = expected.map(|(statuses, answers, seconds)| Failover {
@@ -121,6 +123,31 @@ fn a_probe_of_grpc_has_a_service_and_a_status() {
         );
         assert!(line.contains("invalid parameter \"grpc_status="), "{line}");
     }
+}
+
+#[test]
+fn the_method_of_a_probe_fits_what_it_asks_for() {
+    let refused = |parameters: &str| {
+        refused(&format!(
+            "match text {{ body ~ ok; }} match status {{ status 200; }}
+             server {{ location / {{ health_check {parameters}; proxy_pass http://127.0.0.1; }} }}"
+        ))
+    };
+    for method in ["method=", "method=get", "method=CONNECT", "method=A/B"] {
+        let line = refused(method);
+        assert!(
+            line.contains(&format!("invalid parameter \"{method}\"")),
+            "{line}"
+        );
+    }
+    let line = refused("type=tcp method=HEAD");
+    assert!(line.contains("\"method\" is of requests"), "{line}");
+    let line = refused("method=HEAD match=text");
+    assert!(line.contains("the answer to HEAD has no content"), "{line}");
+    assert_eq!(
+        check_of("method=HEAD match=m", "match m { status 200; }").method,
+        "HEAD"
+    );
 }
 
 #[test]

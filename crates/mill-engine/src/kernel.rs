@@ -293,6 +293,7 @@ impl Engine for KernelEngine {
         task: TaskId,
     ) -> Result<KernelStream, StreamError> {
         let connector = ConnectorOptions {
+            mark: None,
             source: options.source.as_ref().map(listeners::endpoint),
             transparent: options.transparent,
             nodelay: options.nodelay,

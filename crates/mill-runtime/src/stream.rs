@@ -140,6 +140,12 @@ pub trait Stream: 'static {
 
     fn local(&self) -> Address;
 
+    /// The mark that the packet filter gave to the first segment of a connection that was accepted. `None`: the engine has
+    /// none. It costs the kernel's engine a system call.
+    fn mark(&self) -> Option<u32> {
+        None
+    }
+
     /// What the transport measured, if the engine can tell.
     fn info(&self) -> Option<TransportInfo>;
 

@@ -4,6 +4,7 @@ use crate::launch::Launch;
 use crate::listening::{BIND_ATTEMPTS, Listening, Opening, Origin, Wanted};
 use crate::log_files;
 use crate::message::{Configuration, LogFile};
+use crate::packet_marks;
 use crate::pid_file::PidFile;
 use crate::privileges::Identity;
 use crate::process_log::{ProcessLog, describe};
@@ -178,7 +179,12 @@ pub fn read(
         Ok(config)
     });
     match checked {
-        Ok(config) => Ok((config, reading.bundle)),
+        Ok(config) => {
+            for warning in packet_marks::warnings(&config, launch.stack.is_some()) {
+                log.write_diagnostic(&warning);
+            }
+            Ok((config, reading.bundle))
+        }
         Err(error) => {
             log.write_diagnostic(&error);
             Err(NotOpened::Configuration)

@@ -35,6 +35,9 @@ pub mod temporary_directories;
 /// The pid file.
 pub mod pid_file;
 
+/// Marks of netfilter, where a configuration asks for them.
+mod packet_marks;
+
 /// Going to the background.
 pub mod daemon;
 

@@ -76,6 +76,8 @@ pub struct Connection<E: Engine> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Usual,
+    /// Its requests have no limits either.
+    Free,
     /// Requests count for the clients that its peer tells, so each of them goes the whole way.
     Proxy,
     /// It is closed at once.
@@ -228,6 +230,7 @@ impl<E: Engine> Connection<E> {
     fn enter(&mut self, admission: Admission) {
         match admission {
             Admission::Free => {}
+            Admission::Marked => self.standing = Standing::Free,
             Admission::Proxy => self.standing = Standing::Proxy,
             Admission::Client(client) => {
                 self.client = Some(client);
@@ -333,7 +336,8 @@ impl<E: Engine> Connection<E> {
 
     /// Its requests must not be answered with kept answers.
     pub(crate) fn needs_whole_way(&self) -> bool {
-        self.standing != Standing::Usual || self.looks_at_all()
+        let is_counted = !matches!(self.standing, Standing::Usual | Standing::Free);
+        is_counted || self.looks_at_all()
     }
 
     pub(crate) const fn number(&self) -> u64 {
@@ -421,6 +425,7 @@ impl<E: Engine> Connection<E> {
         let peer = self.stream.peer();
         Rc::new(ConnectionFacts {
             proxy_header,
+            is_free: self.standing == Standing::Free,
             ..ConnectionFacts::new(self.number, &self.listener, peer, self.started)
         })
     }

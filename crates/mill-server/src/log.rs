@@ -2,7 +2,7 @@
 //!
 //! The way of a line: `access` or `error` formats it → `worker_log` gathers the turn's lines, one batch a file →
 //! `queue` (bounded; lines that do not fit are dropped and counted) → `writer`'s thread → `store` (buffers, flush
-//! times, full disks) → the file.
+//! times, full disks) → the file. A row of a table goes from `store` to `table`, which has a thread for each table.
 //!
 //! Invariants:
 //! - A line is queued whole or dropped whole; the rest of a partial write goes first in the next one.
@@ -48,7 +48,13 @@ mod store;
 /// Files whose paths have variables (`open_log_file_cache`).
 mod evaluated_files;
 
-/// The three ways to escape a value in an access log.
+/// Columns of rows of a table.
+mod row;
+
+/// Rows on their way into tables of a database.
+mod table;
+
+/// The ways to escape a value in an access log.
 mod escape;
 
 pub use errno::Errno;

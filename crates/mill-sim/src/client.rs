@@ -52,6 +52,12 @@ impl Client {
         }
     }
 
+    /// Marks its connection as a packet filter before the other end would, which must not have accepted it yet.
+    pub fn mark(&self, mark: u32) -> &Self {
+        self.net.borrow_mut().end(self.end.peer()).mark = Some(mark);
+        self
+    }
+
     /// Sends bytes: in one segment if the link's segments are that long and its window has room.
     pub fn send(&self, bytes: impl AsRef<[u8]>) -> &Self {
         self.act(self.when(), Action::Send(bytes.as_ref().to_vec()))

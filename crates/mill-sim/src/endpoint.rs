@@ -39,6 +39,8 @@ pub(crate) struct Endpoint {
     pub(crate) established: bool,
     pub(crate) error: Option<StreamError>,
     pub(crate) reset_on_close: bool,
+    /// What [`Stream::mark`](mill_runtime::stream::Stream::mark) tells.
+    pub(crate) mark: Option<u32>,
     pub(crate) sending: Sending,
     pub(crate) receiving: Receiving,
 }
@@ -126,6 +128,7 @@ impl Endpoint {
             established: false,
             error: None,
             reset_on_close: false,
+            mark: None,
             sending: Sending {
                 queue: VecDeque::new(),
                 queued: 0,

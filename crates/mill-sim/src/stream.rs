@@ -132,6 +132,10 @@ impl Stream for SimStream {
         self.network().end(self.end).local.clone()
     }
 
+    fn mark(&self) -> Option<u32> {
+        self.network().end(self.end).mark
+    }
+
     fn info(&self) -> Option<TransportInfo> {
         let mut net = self.network();
         let end = net.end(self.end);

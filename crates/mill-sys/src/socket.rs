@@ -32,6 +32,8 @@ pub struct ConnectorOptions<'a> {
     pub nodelay: bool,
     /// `SO_KEEPALIVE`.
     pub keepalive: bool,
+    /// `SO_MARK`: netfilter's mark of its packets, which needs CAP_NET_ADMIN.
+    pub mark: Option<u32>,
     pub receive_buffer_bytes: Option<usize>,
     pub send_buffer_bytes: Option<usize>,
 }
@@ -48,6 +50,9 @@ pub fn connect(target: Endpoint<'_>, options: &ConnectorOptions<'_>) -> io::Resu
     }
     if options.keepalive {
         set_int(socket.as_fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    }
+    if let Some(mark) = options.mark {
+        set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MARK, &mark)?;
     }
     let buffers = [
         (libc::SO_RCVBUF, options.receive_buffer_bytes),
@@ -176,6 +181,12 @@ pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
 pub fn take_error(socket: BorrowedFd<'_>) -> io::Result<Option<i32>> {
     let error: i32 = option(socket, libc::SOL_SOCKET, libc::SO_ERROR)?;
     Ok(Some(error).filter(|error| *error != 0))
+}
+
+/// The mark of netfilter that its packets carry. A connection that was accepted has that of its first segment, where
+/// `tcp_fwmark_accept` is on (ip-sysctl.rst).
+pub fn mark(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    option(socket, libc::SOL_SOCKET, libc::SO_MARK)
 }
 
 /// The local address.

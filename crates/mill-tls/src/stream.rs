@@ -311,6 +311,10 @@ impl<S: Stream> Stream for TlsStream<S> {
         self.stream.local()
     }
 
+    fn mark(&self) -> Option<u32> {
+        self.stream.mark()
+    }
+
     fn info(&self) -> Option<TransportInfo> {
         self.stream.info()
     }

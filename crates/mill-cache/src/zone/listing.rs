@@ -172,15 +172,54 @@ impl<M: Weigh> Zone<M> {
             self.tags.give_back(object.tag_rows());
         }
         drop(queues);
+        self.end_validation(filling, old, &object);
+        object
+    }
+
+    /// The claim has come to an object with the content of an old one.
+    pub(super) fn end_validation(
+        &self,
+        filling: &Arc<Filling<M>>,
+        old: &Object<M>,
+        object: &Arc<Object<M>>,
+    ) {
         let head = if object.is_listed() {
             Head::Stored(object.clone())
         } else if self.outlives_purges(old) {
-            self.head_of_unlisted(filling, &object)
+            self.head_of_unlisted(filling, object)
         } else {
             Head::Failed
         };
         self.end_claim(filling, head);
-        object
+    }
+
+    /// Lists an object that is whole; false if it has no room, or a purge forbids it, or `may_be` does, which is asked under
+    /// the lock of its shard.
+    pub(super) fn list_whole(
+        &self,
+        queues: &mut Queues<M>,
+        filling: &Arc<Filling<M>>,
+        object: &Arc<Object<M>>,
+        gone: &mut Vec<Arc<Object<M>>>,
+        may_be: impl FnOnce() -> bool,
+    ) -> bool {
+        if object.charge() + self.tags.bytes() > self.limits.bytes {
+            return false;
+        }
+        self.make_room(queues, object.charge(), 1, gone);
+        if queues.count() >= self.limits.keys {
+            return false;
+        }
+        let mut table = locked(&self.shard(filling.hash).table);
+        if !may_be() || !self.may_list(filling, object) {
+            return false;
+        }
+        queues.enter_whole(object.clone());
+        table.insert(object.clone());
+        table.end(filling);
+        drop(table);
+        object.set_listed(true);
+        true
     }
 
     /// Puts the object where the old one is; false if a purge concerns either of them, or the old one is gone, also by a

@@ -40,38 +40,15 @@ impl<M: Weigh> Zone<M> {
         };
         let object = Arc::new(Object::new(filling.key(), parts));
         let mut gone = Vec::new();
-        let is_listed = self.list_restored(filling, &object, &mut gone);
+        let is_listed = {
+            let queues = &mut locked(&self.queues);
+            self.list_whole(queues, filling, &object, &mut gone, || true)
+        };
         if !is_listed {
             self.tags.give_back(object.tag_rows());
         }
         self.end_claim(filling, Head::Failed);
         is_listed
-    }
-
-    fn list_restored(
-        &self,
-        filling: &Arc<Filling<M>>,
-        object: &Arc<Object<M>>,
-        gone: &mut Vec<Arc<Object<M>>>,
-    ) -> bool {
-        if object.charge() + self.tags.bytes() > self.limits.bytes {
-            return false;
-        }
-        let mut queues = locked(&self.queues);
-        self.make_room(&mut queues, object.charge(), 1, gone);
-        if queues.count() >= self.limits.keys {
-            return false;
-        }
-        let mut table = locked(&self.shard(filling.hash).table);
-        if !self.may_list(filling, object) {
-            return false;
-        }
-        queues.enter_whole(object.clone());
-        table.insert(object.clone());
-        table.end(filling);
-        drop(table);
-        object.set_listed(true);
-        true
     }
 
     pub(crate) fn reservation(&self) -> Reservation {

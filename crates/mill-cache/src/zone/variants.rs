@@ -8,7 +8,7 @@ use super::Zone;
 use crate::eviction::Queues;
 use crate::figures::Departure;
 use crate::fill::Arrival;
-use crate::filling::{Filling, Head};
+use crate::filling::Filling;
 use crate::key::Key;
 use crate::lock::locked;
 use crate::object::{Object, Weigh};
@@ -44,14 +44,7 @@ impl<M: Weigh> Zone<M> {
             self.tags.give_back(object.tag_rows());
         }
         drop(queues);
-        let head = if object.is_listed() {
-            Head::Stored(object.clone())
-        } else if self.outlives_purges(old) {
-            self.head_of_unlisted(filling, &object)
-        } else {
-            Head::Failed
-        };
-        self.end_claim(filling, head);
+        self.end_validation(filling, old, &object);
         object
     }
 
@@ -65,23 +58,10 @@ impl<M: Weigh> Zone<M> {
         gone: &mut Vec<Arc<Object<M>>>,
     ) -> bool {
         let is_right = old.key() == object.key() && old.content().is_whole();
-        if !is_right || object.charge() + self.tags.bytes() > self.limits.bytes {
-            return false;
-        }
-        self.make_room(queues, object.charge(), 1, gone);
-        if queues.count() >= self.limits.keys {
-            return false;
-        }
-        let mut table = locked(&self.shard(filling.hash).table);
-        if !old.is_listed() || !self.outlives_purges(old) || !self.may_list(filling, object) {
-            return false;
-        }
-        queues.enter_whole(object.clone());
-        table.insert(object.clone());
-        table.end(filling);
-        drop(table);
-        object.set_listed(true);
-        true
+        is_right
+            && self.list_whole(queues, filling, object, gone, || {
+                old.is_listed() && self.outlives_purges(old)
+            })
     }
 
     /// Removes the variants that the new one replaces, and the oldest ones beyond the limit.

@@ -7,6 +7,7 @@
 use super::byte_set::AllowedBytes;
 use super::{LogLevel, Network};
 use crate::Text;
+use crate::diagnostic::Spot;
 
 /// Limits of clients, for all servers of `http` together. 0 is no limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,10 +48,30 @@ pub struct FrangLimits {
     pub blocks: u32,
     /// `whitelist`: clients without limits.
     pub whitelist: Vec<Network>,
+    /// `whitelist_mark`: clients without limits, by what netfilter says of their connections.
+    pub whitelist_marks: Option<WhitelistMarks>,
     /// `tls_fingerprint`, `http_fingerprint`: limits of kinds of clients, whatever their addresses are.
     pub tls_fingerprints: Vec<FingerprintLimit>,
     pub http_fingerprints: Vec<FingerprintLimit>,
 }
+
+/// `whitelist_mark MARK…`.
+#[derive(Debug, Clone)]
+pub struct WhitelistMarks {
+    /// Marks of netfilter.
+    pub marks: Vec<u32>,
+    /// Where it is written: whether this machine has marks is known at start.
+    pub spot: Spot,
+}
+
+/// Equal marks are equal, wherever they are written.
+impl PartialEq for WhitelistMarks {
+    fn eq(&self, other: &Self) -> bool {
+        self.marks == other.marks
+    }
+}
+
+impl Eq for WhitelistMarks {}
 
 /// The limit of a kind of clients; 0 lets none in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,6 +180,7 @@ impl Default for FrangLimits {
             clients: CLIENTS_DEFAULT,
             blocks: BLOCKS_DEFAULT,
             whitelist: Vec::new(),
+            whitelist_marks: None,
             tls_fingerprints: Vec::new(),
             http_fingerprints: Vec::new(),
         }

@@ -21,6 +21,8 @@ pub struct HealthCheck {
     pub passes: u32,
     /// `uri=`.
     pub uri: Text,
+    /// `method=`, where the location has no `proxy_method`. Not in NGINX Plus.
+    pub method: Text,
     /// `match=`: what the answer must be; without it a status of 200 to 399.
     pub matching: Option<Arc<Match>>,
     /// `port=`: in the place of the server's port.
@@ -95,6 +97,11 @@ pub enum Checksum {
 }
 
 impl Match {
+    /// Whether it looks at content.
+    pub const fn tests_content(&self) -> bool {
+        self.body.is_some() || self.checksum.is_some()
+    }
+
     /// Whether the status passes.
     pub fn admits_status(&self, status: u16) -> bool {
         self.status.as_ref().is_none_or(|test| {

@@ -1,5 +1,7 @@
 //! Access and error logs.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Template;
@@ -26,6 +28,43 @@ pub enum LogPath {
     /// With variables: evaluated, joined to the prefix and opened per request
     /// (kept by `open_log_file_cache`).
     Evaluated(Template),
+    /// Rows of a table.
+    Table(Arc<RowTable>),
+}
+
+/// A table of ClickHouse, and how rows get into it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RowTable {
+    /// Its HTTP interface.
+    pub host: Text,
+    pub port: u16,
+    /// Letters, digits and `_`, as the table.
+    pub database: Text,
+    pub table: Text,
+    /// Without control characters, as the password; both empty without an account.
+    pub user: Text,
+    pub password: Text,
+    /// So many rows are inserted at once, before `max_wait` is over.
+    pub max_events: u64,
+    /// Longest time that a row waits for others.
+    pub max_wait: Duration,
+}
+
+/// As it is written in a configuration, without its account.
+impl fmt::Display for RowTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (host, database, table) = (&self.host, &self.database, &self.table);
+        let port = self.port;
+        let (host, database) = (host.display(), database.display());
+        write!(f, "clickhouse:{host}:{port}/{database}.{}", table.display())
+    }
+}
+
+/// Without its password.
+impl fmt::Debug for RowTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RowTable({self})")
+    }
 }
 
 /// Buffering of an access log.
@@ -58,6 +97,9 @@ pub enum LogEscape {
     Json,
     /// As they are; an absent value is empty.
     None,
+    /// As columns of a [`RowTable`]: texts by ClickHouse's TabSeparated, an absent value empty; addresses, methods, versions,
+    /// durations and fingerprints as Tempesta FW's logger has them.
+    Row,
 }
 
 /// One `error_log`.

@@ -19,7 +19,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         LOCATION,
         Arity::AtLeast(0),
         Apply::With(health_check),
-        "Probes the servers that the location passes requests to: interval=, jitter=, fails=, passes=, uri=, match=, port=, mandatory, persistent, type=tcp|grpc, grpc_service=, grpc_status=, keepalive_time=, failover=STATUS:ANSWERS:TIME.",
+        "Probes the servers that the location passes requests to: interval=, jitter=, fails=, passes=, uri=, method=, match=, port=, mandatory, persistent, type=tcp|grpc, grpc_service=, grpc_status=, keepalive_time=, failover=STATUS:ANSWERS:TIME.",
     ),
     many(
         "match",
@@ -46,6 +46,7 @@ fn health_check(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
             fails: 1,
             passes: 1,
             uri: Text::from("/"),
+            method: Text::from(GET),
             matching: None,
             port: None,
             mandatory: false,
@@ -100,6 +101,7 @@ fn parameter(
         b"fails=" => check.fails = count().ok_or_else(invalid)?,
         b"passes=" => check.passes = count().ok_or_else(invalid)?,
         b"uri=" if text.starts_with(b"/") => check.uri = Text::from(text),
+        b"method=" if is_method(text) => check.method = Text::from(text),
         b"match=" if !text.is_empty() => draft.matching = Some(Text::from(text)),
         b"port=" => {
             let port = count().and_then(|port| u16::try_from(port).ok());
@@ -123,6 +125,13 @@ fn parameter(
         _ => return Err(invalid()),
     }
     Ok(())
+}
+
+/// A token of capitals (RFC 9110 9.1), without one that asks for a tunnel.
+fn is_method(text: &[u8]) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_uppercase() || b"-_".contains(byte);
+    let fits = (1..=METHOD_BYTES_MAX).contains(&text.len());
+    fits && text.iter().all(is_letter) && text != b"CONNECT"
 }
 
 /// `503:10:5s` or `500-599:10:5s`.
@@ -160,8 +169,19 @@ fn check_kind(draft: &HealthCheckDraft) -> Result<(), &'static str> {
     if is_grpc && (draft.matching.is_some() || check.uri != "/") {
         return Err("\"type=grpc\" does not go with \"uri\" and \"match\"");
     }
+    if check.kind != HealthCheckKind::Request && check.method != GET {
+        return Err(
+            "\"method\" is of requests: it does not go with \"type=tcp\" and \"type=grpc\"",
+        );
+    }
     Ok(())
 }
+
+/// The method of a probe where none is said.
+const GET: &str = "GET";
+
+/// The longest registered one has 17 (UPDATEREDIRECTREF).
+const METHOD_BYTES_MAX: usize = 32;
 
 /// The last status that gRPC has: UNAUTHENTICATED.
 const GRPC_STATUS_MAX: u8 = 16;

@@ -1,5 +1,8 @@
 //! `error_log`, `access_log`, `log_format`, and related directives.
 
+/// Rows of a table.
+mod clickhouse;
+
 use std::time::Duration;
 
 use crate::Text;
@@ -59,7 +62,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             .and(STREAM_LEVELS),
         Arity::AtLeast(1),
         Apply::With(access_log),
-        "File, format, buffer and condition of a line per request, or off.",
+        "File, format, buffer and condition of a line per request, or off; or a table of ClickHouse.",
     ),
     many(
         "log_format",
@@ -193,6 +196,11 @@ fn access_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         not_yet(resolver, statement, word);
         return Ok(());
     }
+    if let Some(target) = word.bytes.strip_prefix(clickhouse::PREFIX) {
+        let log = clickhouse::log(resolver, statement, target)?;
+        push(resolver, log);
+        return Ok(());
+    }
     let path = if templates::has_variables(&word.bytes) {
         let full = resolver.full_name(&word.bytes);
         LogPath::Evaluated(resolver.template(&full, statement, word)?)
@@ -208,16 +216,16 @@ fn access_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     };
     access_log_options(resolver, statement, &mut log)?;
     check_same_file(resolver, statement, &log)?;
-    if !resolver.level.access_log_off {
-        let logs = resolver
-            .level
-            .settings
-            .log
-            .access_logs
-            .get_or_insert_default();
-        logs.push(log);
-    }
+    push(resolver, log);
     Ok(())
+}
+
+/// Adds a log to those of the block, unless one of them is `off`.
+fn push(resolver: &mut Resolver<'_>, log: AccessLog) {
+    if !resolver.level.access_log_off {
+        let logs = &mut resolver.level.settings.log.access_logs;
+        logs.get_or_insert_default().push(log);
+    }
 }
 
 fn format_index(resolver: &Resolver<'_>, statement: &Statement) -> Applied<usize> {
@@ -231,9 +239,9 @@ fn format_index(resolver: &Resolver<'_>, statement: &Statement) -> Applied<usize
         .http
         .as_ref()
         .map_or(&[][..], |http| http.log_formats.as_slice());
-    let found = formats
-        .iter()
-        .position(|format| format.name.eq_ignore_ascii_case(&word.bytes));
+    let found = formats.iter().position(|format| {
+        format.escape != LogEscape::Row && format.name.eq_ignore_ascii_case(&word.bytes)
+    });
     found.ok_or_else(|| {
         let message = format!("unknown log format \"{}\"", word.display());
         let mut error = resolver.emerg(statement, word, message);

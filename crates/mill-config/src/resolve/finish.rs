@@ -365,6 +365,12 @@ impl Enclosing<'_> {
                     draft.origin.error(message)
                 })?);
             }
+            if check.method == "HEAD" && check.matching.iter().any(|found| found.tests_content()) {
+                let message = "the answer to HEAD has no content, which \"match\" tests";
+                let mut error = draft.origin.error(message);
+                error.help = Some(String::from("test its status and fields, or use GET"));
+                return Err(error);
+            }
             Ok(check)
         });
         finished.collect()

@@ -39,11 +39,7 @@ impl Resolver<'_> {
         let given = std::mem::take(&mut self.level.used);
         let translated = tempesta::translate(self.source, self.options, text, &given);
         self.level.used = given;
-        self.unsupported.language = TEMPESTA;
         self.remarks.extend(translated.notes.remarks);
-        for (feature, origin) in translated.notes.features {
-            self.unsupported.add(feature, origin);
-        }
         self.written = Some(translated.tokens?.into_iter());
         let parsed = self.statements(Extent::File);
         self.written = None;

@@ -27,22 +27,10 @@ struct Uses {
 }
 
 /// The unsupported features of a configuration, in the order of the text.
+#[derive(Default)]
 pub(crate) struct Unsupported {
-    /// What has them.
-    pub(crate) language: &'static str,
     uses: Vec<Uses>,
 }
-
-impl Default for Unsupported {
-    fn default() -> Self {
-        Self {
-            language: NGINX,
-            uses: Vec::new(),
-        }
-    }
-}
-
-const NGINX: &str = "nginx";
 
 impl Unsupported {
     /// The error that refuses the configuration, if it uses any.
@@ -52,7 +40,7 @@ impl Unsupported {
         let mut error =
             Diagnostic::new(LogLevel::Emerg, "", crate::diagnostic::SourcePosition::None);
         first.first.show_in(&mut error);
-        let known = format!("known to {}, but not to Millstream yet", self.language);
+        let known = "known to nginx, but not to Millstream yet";
         if let [only] = self.uses.as_slice() {
             let often = match count {
                 1 => String::new(),
@@ -67,13 +55,8 @@ impl Unsupported {
             "{kinds} directives or parameters are {known}; they stand {count} times, first"
         );
         error.details = self.list();
-        let list = match self.language {
-            NGINX => "directives.md",
-            _ => "tempesta.md",
-        };
-        error.help = Some(format!(
-            "none of this is ignored: remove it, or leave this configuration to {}; docs/{list} lists what there is",
-            self.language
+        error.help = Some(String::from(
+            "none of this is ignored: remove it, or leave this configuration to nginx; docs/directives.md lists what there is",
         ));
         Some(Box::new(error))
     }

@@ -68,6 +68,7 @@ impl Checker {
             groups: Vec::new(),
             checks: Vec::new(),
             logs_to_kernel: false,
+            logger: None,
             failovers: Vec::new(),
             vhosts: vec![default],
             chains: Vec::new(),

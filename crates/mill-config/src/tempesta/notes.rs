@@ -1,18 +1,14 @@
-//! What a configuration says besides its meaning: warnings, notices, and what is not supported yet.
-
-use std::sync::Arc;
+//! What a configuration says besides its meaning: warnings and notices.
 
 use super::lexer::Term;
 use crate::config::LogLevel;
 use crate::diagnostic::Diagnostic;
 use crate::resolve::draft::Origin;
-use crate::resolve::unsupported::Feature;
 
 /// In the order of the text.
 #[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) remarks: Vec<Diagnostic>,
-    pub(crate) features: Vec<(Feature, Origin)>,
 }
 
 impl Notes {
@@ -40,26 +36,5 @@ impl Notes {
         if !self.remarks.contains(&remark) {
             self.remarks.push(remark);
         }
-    }
-
-    /// Something of Tempesta FW that there is not yet; `label` names it, `part` what it belongs to.
-    pub(super) fn not_yet(&mut self, term: &Term, label: impl Into<String>, part: &str) {
-        let label = label.into();
-        let feature = Feature {
-            subject: format!("\"{label}\" is"),
-            note: String::from(part),
-            help: format!(
-                "it is part of Tempesta FW's {part}; docs/tempesta.md lists what there is"
-            ),
-            label,
-        };
-        let same = |(known, origin): &(Feature, Origin)| {
-            let here = Arc::ptr_eq(&origin.text, &term.origin.text);
-            known.label == feature.label && here && origin.span == term.origin.span
-        };
-        if self.features.iter().any(same) {
-            return;
-        }
-        self.features.push((feature, term.origin.clone()));
     }
 }

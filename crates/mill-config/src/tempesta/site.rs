@@ -15,6 +15,8 @@ pub(super) struct Site {
     pub(super) checks: Vec<HealthCheck>,
     /// `access_log dmesg`
     pub(super) logs_to_kernel: bool,
+    /// `access_log mmap`: the word, and the file of the logger.
+    pub(super) logger: Option<(Term, Vec<u8>)>,
     /// `server_failover_http`, as `failover=` of `health_check` has it.
     pub(super) failovers: Vec<String>,
     /// The first one is the default.
@@ -137,6 +139,8 @@ pub(super) struct Server {
 /// `health_check`
 pub(super) struct HealthCheck {
     pub(super) name: Term,
+    /// Method of the probe, and its place.
+    pub(super) method: Option<(Vec<u8>, Term)>,
     /// Path of the probe.
     pub(super) path: Vec<u8>,
     /// Fields of the probe.

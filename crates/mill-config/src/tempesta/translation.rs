@@ -122,11 +122,7 @@ impl Translator<'_> {
     fn http_level(&mut self) {
         let site = self.site;
         let origin = &site.origin;
-        let log = match site.logs_to_kernel {
-            true => "access_log /dev/kmsg",
-            false => "access_log off",
-        };
-        self.writer.say(origin, log);
+        self.access_logs(None);
         self.client_level();
         self.limits();
         let writer = &mut self.writer;
@@ -135,6 +131,24 @@ impl Translator<'_> {
         writer.say(origin, "proxy_next_upstream_timeout 60s");
         self.base_fields();
         self.cache_level();
+    }
+
+    /// The access logs of what belongs to a vhost, or to none.
+    fn access_logs(&mut self, vhost: Option<&Term>) {
+        let site = self.site;
+        let origin = &site.origin;
+        if let Some((word, path)) = &site.logger {
+            let target = [&b"clickhouse:"[..], path].concat();
+            let phrase = Phrase::new(&word.origin, "access_log").at(target, word);
+            let name = vhost.map_or(&b""[..], |vhost| &vhost.bytes);
+            let name = literal(name);
+            self.writer.end(phrase.word([b"vhost=", &*name].concat()));
+        }
+        if site.logs_to_kernel {
+            self.writer.say(origin, "access_log /dev/kmsg");
+        } else if site.logger.is_none() {
+            self.writer.say(origin, "access_log off");
+        }
     }
 
     fn client_level(&mut self) {

@@ -433,6 +433,12 @@ fn groups_are_checked() {
         1,
         "hello",
     );
+    check(
+        "health_check a { request \"HEAD / HTTP/1.0\"; timeout 1; resp_crc32 auto; }",
+        "the answer to HEAD has no content for \"resp_crc32\"",
+        1,
+        "\"HEAD / HTTP/1.0\"",
+    );
 }
 
 #[test]

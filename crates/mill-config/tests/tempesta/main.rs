@@ -1,12 +1,15 @@
 //! Tempesta FW's language: what it resolves into, and what is refused.
 
+/// Access logs: the kernel's, and rows of a table.
+mod access_log;
+
 /// Errors with their lines and carets.
 mod errors;
 
 /// Files that are included, the worker's texts, and the choice of the language.
 mod files;
 
-/// What is not there yet, and what has no meaning.
+/// What has no meaning.
 mod remarks;
 
 /// The configuration that comes of it.

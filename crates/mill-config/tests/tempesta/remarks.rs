@@ -1,19 +1,7 @@
-//! What is not there yet is refused with all of it listed; what has no meaning here is a notice.
+//! What has no meaning here is a notice.
 
 use super::{resolved, said};
 use mill_config::config::LogLevel;
-
-/// The error about one thing that is not there yet.
-fn check_not_yet(text: &str, label: &str) {
-    let said = said(text);
-    let last = said
-        .last()
-        .unwrap_or_else(|| panic!("nothing said of {text}"));
-    let expected = format!("\"{label}\" is known to Tempesta FW, but not to Millstream yet");
-    assert_eq!(last.message, expected, "{text}");
-    let help = last.help.as_deref().unwrap_or_default();
-    assert!(help.contains("docs/tempesta.md"), "{help}");
-}
 
 /// A text that is taken, with one notice.
 fn check_notice(text: &str, message: &str) {
@@ -23,45 +11,6 @@ fn check_notice(text: &str, message: &str) {
         .map(|remark| (remark.level, remark.message.as_str()))
         .collect();
     assert_eq!(said, [(LogLevel::Notice, message)], "{text}");
-}
-
-#[test]
-fn what_is_not_there_yet_is_refused() {
-    for (text, label) in [
-        ("whitelist_mark 1 2;", "whitelist_mark"),
-        (
-            "access_log mmap logger_config=/etc/tempesta/tfw_logger.json;",
-            "access_log mmap",
-        ),
-    ] {
-        check_not_yet(text, label);
-    }
-}
-
-#[test]
-fn all_of_it_is_listed_at_once() {
-    let text = "block_action attack drop;\n\nwhitelist_mark 1;\naccess_log mmap;\n\n\
-                vhost v {\n  proxy_pass g;\n}\n";
-    // An error that is no matter of support comes last, after the list.
-    let shown: Vec<String> = said(text)
-        .iter()
-        .map(|one| one.render("millstream"))
-        .collect();
-    assert_eq!(
-        shown.concat(),
-        "millstream: [emerg] 2 directives or parameters are known to Tempesta FW, but not to Millstream yet; \
-         they stand 2 times, first in /etc/tempesta/tempesta_fw.conf:3\n\
-         \x20 3 | whitelist_mark 1;\n\
-         \x20   | ^^^^^^^^^^^^^^\n\
-         \x20 whitelist_mark   1 time,  first in /etc/tempesta/tempesta_fw.conf:3  limits\n\
-         \x20 access_log mmap  1 time,  first in /etc/tempesta/tempesta_fw.conf:4  access log\n\
-         help: none of this is ignored: remove it, or leave this configuration to Tempesta FW; docs/tempesta.md \
-         lists what there is\n\
-         millstream: [emerg] srv_group \"g\" is not found in /etc/tempesta/tempesta_fw.conf:7\n\
-         \x20 7 |   proxy_pass g;\n\
-         \x20   |              ^\n\
-         help: groups are written before vhosts, and these before http_chain\n"
-    );
 }
 
 #[test]

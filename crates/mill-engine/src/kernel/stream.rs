@@ -114,6 +114,13 @@ impl Stream for KernelStream {
         local.unwrap_or_else(|| Address::Unix([].into()))
     }
 
+    fn mark(&self) -> Option<u32> {
+        let mark = self
+            .engine
+            .with_slot(self.index, |slot| socket::mark(slot.descriptor.as_fd()));
+        mark?.ok()
+    }
+
     fn info(&self) -> Option<TransportInfo> {
         let info = self
             .engine

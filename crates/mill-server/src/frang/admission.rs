@@ -21,8 +21,10 @@ use std::sync::Arc;
 /// What limits mean for a connection.
 #[derive(Debug)]
 pub(crate) enum Admission {
-    /// It has none.
+    /// It has none of its own.
     Free,
+    /// It has a mark of `whitelist_mark`: neither have its requests.
+    Marked,
     /// Its peer is a proxy that `set_real_ip_from` trusts: a request counts for the client which that tells.
     Proxy,
     /// It counts for this client.
@@ -38,7 +40,8 @@ pub(crate) enum Refusal {
     Exceeded(Exceeded, Option<BlockTime>),
 }
 
-/// Counts a new connection. Costs a look-up of its peer if there are limits of clients, else a comparison.
+/// Counts a new connection. Costs a look-up of its peer if there are limits of clients, else a comparison; with
+/// `whitelist_mark`, a system call besides.
 pub(crate) fn admit<E: Engine>(
     stream: &E::Stream,
     listener: &ListenerContext,
@@ -47,6 +50,9 @@ pub(crate) fn admit<E: Engine>(
     let Some(frang) = listener.frang() else {
         return Admission::Free;
     };
+    if frang.has_whitelisted_mark::<E>(stream) {
+        return Admission::Marked;
+    }
     let Some(peer) = ip(&stream.peer()) else {
         return Admission::Proxy;
     };
@@ -77,6 +83,15 @@ pub(crate) fn admit<E: Engine>(
 }
 
 impl Frang {
+    /// Whether the packet filter has marked the connection as one without limits.
+    fn has_whitelisted_mark<E: Engine>(&self, stream: &E::Stream) -> bool {
+        let marked = self.limits.whitelist_marks.as_ref();
+        marked.is_some_and(|marked| {
+            let mark = stream.mark();
+            mark.is_some_and(|mark| marked.marks.contains(&mark))
+        })
+    }
+
     /// Whether connections hold an account.
     pub(super) const fn counts_clients(&self) -> bool {
         let limits = &self.limits;

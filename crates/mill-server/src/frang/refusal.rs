@@ -299,6 +299,9 @@ fn tell_if<E: Engine>(
 /// The limits that hold for a request, and its client's address; `None` for a client without limits.
 pub(crate) fn limits_of(request: &Request) -> Option<(Arc<Frang>, Option<IpAddr>)> {
     let frang = request.site.frang.as_ref()?;
+    if request.connection.is_free {
+        return None;
+    }
     let client = ip(request.client()).map(|client| client.to_canonical());
     if client.is_some_and(|client| frang.is_whitelisted(client)) {
         return None;

@@ -2,6 +2,7 @@
 
 use super::escape::emit_value;
 use super::queue::PlaceRef;
+use super::row;
 use crate::local::Local;
 use crate::request::Request;
 use crate::request::document;
@@ -74,6 +75,7 @@ fn write_line<E: Engine>(
             local.log.add_line(PlaceRef::Opened { path, buffer }, &line);
         }
         LogPath::Evaluated(path) => write_evaluated(path, &line, request, local),
+        LogPath::Table(table) => local.log.add_line(PlaceRef::Table(table), &line),
     }
     local.log.end_line(line);
 }
@@ -121,6 +123,9 @@ pub(super) fn emit_part<E: Engine>(
         Part::Capture(number) => {
             let value = request.captures.capture(usize::from(*number));
             emit_value(Some(value), escape, line);
+        }
+        Part::Variable(variable) if escape == LogEscape::Row => {
+            row::emit(variable, request, local, line);
         }
         Part::Variable(variable) => {
             if !emit_own(variable, &Figures::of(request), local, line) {

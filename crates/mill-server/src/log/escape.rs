@@ -1,14 +1,16 @@
 //! The three ways to escape a value in an access log.
 
 use super::error::hexadecimal;
+use super::row;
 use mill_config::config::LogEscape;
 
 /// Appends a variable's value; `None` is a variable that was not found.
 pub(super) fn emit_value(value: Option<&[u8]>, escape: LogEscape, line: &mut Vec<u8>) {
     match (value, escape) {
         (None, LogEscape::Default) => line.push(b'-'),
-        (None, LogEscape::Json | LogEscape::None) => {}
+        (None, LogEscape::Json | LogEscape::None | LogEscape::Row) => {}
         (Some(value), LogEscape::None) => line.extend_from_slice(value),
+        (Some(value), LogEscape::Row) => row::emit_text(value, line),
         (Some(value), LogEscape::Default) => emit_escaped(value, is_plain, emit_default, line),
         (Some(value), LogEscape::Json) => emit_escaped(value, is_plain_in_json, emit_json, line),
     }

@@ -7,6 +7,7 @@
 use super::error::STDERR;
 use mill_config::Text;
 use mill_config::config::LogBuffer;
+use mill_config::config::log::RowTable;
 use mill_config::config::settings::OpenLogFileCache;
 use mill_runtime::time::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +33,8 @@ pub(super) enum LogTarget {
         root: Vec<u8>,
         cache: Option<OpenLogFileCache>,
     },
+    /// Rows of a table.
+    Table(Arc<RowTable>),
 }
 
 /// A borrowed target: comparing costs no reference count.
@@ -48,6 +51,7 @@ pub(super) enum PlaceRef<'a> {
         root: &'a [u8],
         cache: Option<OpenLogFileCache>,
     },
+    Table(&'a Arc<RowTable>),
 }
 
 /// Adjacent lines of one log.
@@ -97,6 +101,9 @@ impl PlaceRef<'_> {
                     cache: c,
                 },
             ) => path == p && root == r && cache == *c,
+            (Self::Table(table), LogTarget::Table(known)) => {
+                Arc::ptr_eq(table, known) || table == known
+            }
             _ => false,
         }
     }
@@ -116,6 +123,7 @@ impl PlaceRef<'_> {
                 root: root.to_vec(),
                 cache,
             },
+            Self::Table(table) => LogTarget::Table(Arc::clone(table)),
         }
     }
 }

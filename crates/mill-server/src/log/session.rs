@@ -63,6 +63,8 @@ fn write_line<E: Engine>(
             };
             local.log.add_line(place, &line);
         }
+        // Rows are of requests; the configuration has none here.
+        LogPath::Table(_) => {}
     }
     local.log.end_line(line);
 }

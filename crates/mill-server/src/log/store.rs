@@ -4,8 +4,9 @@
 
 use super::evaluated_files::EvaluatedFiles;
 use super::queue::{LogTarget, Waiting};
+use super::table::Tables;
 use mill_config::Text;
-use mill_config::config::LogBuffer;
+use mill_config::config::{LogBuffer, LogLevel};
 use mill_runtime::time::{Duration, Instant};
 use std::io::{self, ErrorKind, Write};
 
@@ -17,6 +18,7 @@ pub(super) struct Store<W> {
     retired: Vec<(Text, LogFile<W>)>,
     evaluated: EvaluatedFiles<W>,
     open: fn(&[u8]) -> io::Result<W>,
+    tables: Tables,
     outcome: Outcome,
 }
 
@@ -62,6 +64,8 @@ pub(super) enum Fault {
     Incomplete { written: usize, wanted: usize },
     /// The `root` of the request does not exist, so no log is created below it.
     NoRoot(i32),
+    /// What happens to rows of a table.
+    Table { level: LogLevel, text: String },
 }
 
 impl<W: Write> Store<W> {
@@ -72,6 +76,7 @@ impl<W: Write> Store<W> {
             retired: Vec::new(),
             evaluated: EvaluatedFiles::default(),
             open,
+            tables: Tables::default(),
             outcome: Outcome::default(),
         }
     }
@@ -112,6 +117,11 @@ impl<W: Write> Store<W> {
                 self.outcome.add(outcome);
                 self.evaluated.after_write(path, now);
             }
+            LogTarget::Table(table) => {
+                if !self.tables.append(table, bytes, lines, now) {
+                    self.outcome.lost += lines;
+                }
+            }
         }
     }
 
@@ -149,6 +159,7 @@ impl<W: Write> Store<W> {
         }
         self.outcome.add(outcome);
         self.evaluated.expire(now);
+        self.tables.expire(now);
     }
 
     /// When [`Store::expire`] has something to do.
@@ -156,7 +167,7 @@ impl<W: Write> Store<W> {
         let all = self.files.iter().chain(&self.retired);
         let flushes = all.map(|(_, file)| file.flush_at);
         flushes
-            .chain([self.evaluated.deadline()])
+            .chain([self.evaluated.deadline(), self.tables.deadline()])
             .min()
             .unwrap_or(Instant::FAR)
     }
@@ -178,6 +189,12 @@ impl<W: Write> Store<W> {
         let is_new = |path: &Text| self.files.iter().any(|(new, _)| new == path);
         self.retired = old.into_iter().filter(|(path, _)| !is_new(path)).collect();
         self.evaluated = EvaluatedFiles::default();
+        self.tables.end_idle();
+    }
+
+    /// Has rows inserted that still wait, as far as that is possible at once.
+    pub(super) fn finish(&mut self) {
+        self.tables.finish();
     }
 
     /// Writes a line at once and reports no error: for reports about other logs.
@@ -191,6 +208,12 @@ impl<W: Write> Store<W> {
     }
 
     pub(super) fn take_outcome(&mut self) -> Outcome {
+        for (path, fault, lost) in self.tables.take_reports() {
+            self.outcome.lost += lost;
+            if let Some(fault) = fault {
+                self.outcome.fail(&path, fault, 0);
+            }
+        }
         std::mem::take(&mut self.outcome)
     }
 }

@@ -145,6 +145,9 @@ impl WorkerLog {
                             .flush
                             .is_some_and(|flush| !shared.looks_by(now + flush))
                 }
+                LogTarget::Table(table) => {
+                    waiting_bytes >= WAKE_BYTES || !shared.looks_by(now + table.max_wait)
+                }
                 LogTarget::Opened { buffer: None, .. } | LogTarget::Evaluated { .. } => true,
             };
             batch.bytes.clear();
@@ -166,6 +169,7 @@ impl WorkerLog {
             let path = match batch.place {
                 LogTarget::Opened { path, .. } => path.to_vec(),
                 LogTarget::Evaluated { path, .. } => path,
+                LogTarget::Table(table) => table.to_string().into_bytes(),
             };
             files.entry(path).or_default().extend(batch.bytes);
         }

@@ -151,6 +151,7 @@ impl Writer {
                 }
                 Command::Stop => {
                     self.store.flush(now);
+                    self.store.finish();
                     goes_on = false;
                 }
             }
@@ -170,7 +171,7 @@ impl Writer {
             for log in &self.error_logs {
                 let path = match place_of(log) {
                     PlaceRef::Opened { path, .. } => path.as_bytes(),
-                    PlaceRef::Stderr | PlaceRef::Evaluated { .. } => STDERR.as_bytes(),
+                    _ => STDERR.as_bytes(),
                 };
                 if path != complaint.path && log.level >= complaint.fault.level() {
                     self.store.write_quietly(path, &line, now);
@@ -203,6 +204,7 @@ impl Fault {
             Self::Open(_) => LogLevel::Crit,
             Self::NoRoot(_) => LogLevel::Error,
             Self::Write(_) | Self::Incomplete { .. } => LogLevel::Alert,
+            Self::Table { level, .. } => *level,
         }
     }
 }
@@ -210,9 +212,10 @@ impl Fault {
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = error::Text(&self.path);
-        match self.fault {
-            Fault::Open(code) => write!(f, "open() \"{path}\" failed ({})", Errno(code)),
-            Fault::Write(code) => write!(f, "write() to \"{path}\" failed ({})", Errno(code)),
+        match &self.fault {
+            Fault::Table { text, .. } => write!(f, "rows for \"{path}\": {text}"),
+            Fault::Open(code) => write!(f, "open() \"{path}\" failed ({})", Errno(*code)),
+            Fault::Write(code) => write!(f, "write() to \"{path}\" failed ({})", Errno(*code)),
             Fault::Incomplete { written, wanted } => {
                 write!(
                     f,
@@ -220,7 +223,11 @@ impl fmt::Display for Complaint {
                 )
             }
             Fault::NoRoot(code) => {
-                write!(f, "testing the root of \"{path}\" failed ({})", Errno(code))
+                write!(
+                    f,
+                    "testing the root of \"{path}\" failed ({})",
+                    Errno(*code)
+                )
             }
         }
     }

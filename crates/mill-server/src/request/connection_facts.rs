@@ -34,6 +34,8 @@ pub struct ConnectionFacts {
     /// How often it has asked without the cookie of `challenge_cookie`.
     pub misses: Misses,
     pub started: Instant,
+    /// No limit of `frang` holds for it, whichever client its requests are from.
+    pub is_free: bool,
 }
 
 impl ConnectionFacts {
@@ -56,6 +58,7 @@ impl ConnectionFacts {
             transport: Cell::new(None),
             misses: Misses::default(),
             started,
+            is_free: false,
         }
     }
 

@@ -125,6 +125,7 @@ async fn serve(
         tls: OnceCell::new(),
         lacks_tls: Cell::new(false),
         started: local.scheduler.now(),
+        is_free: false,
     });
     let transport = Transport::Tcp(stream);
     for connection_requests in 1.. {

@@ -187,6 +187,50 @@ fn a_client_on_the_whitelist_has_no_limits() {
 }
 
 #[test]
+fn a_connection_with_a_mark_of_the_whitelist_has_no_limits() {
+    let limits = "request_burst 1; concurrent_tcp_connections 1; http_header_cnt 1; ip_block 1h; whitelist_mark 7 0x8;";
+    let mut server = limited(limits, "", 1);
+    let marked = [7, 8, 7].map(|mark| {
+        let client = from(&server, "10.0.0.7");
+        client.mark(mark);
+        client
+    });
+    let request = "GET /a.txt HTTP/1.1\r\nHost: a\r\nX: y\r\n\r\n";
+    for client in &marked {
+        client.send(request.repeat(4));
+    }
+    server.run();
+    for client in &marked {
+        assert_eq!(statuses(client), [200; 4]);
+    }
+    // Its address is one like others: without the mark it is counted, and blocked.
+    for mark in [None, Some(0), Some(9)] {
+        let client = from(&server, "10.0.0.7");
+        if let Some(mark) = mark {
+            client.mark(mark);
+        }
+        client.send(request);
+        server.run();
+        assert!(statuses(&client).is_empty(), "{mark:?}");
+    }
+    marked[0].send(request);
+    server.run();
+    assert_eq!(statuses(&marked[0]), [200; 5]);
+}
+
+#[test]
+fn clients_of_a_marked_proxy_have_no_limits() {
+    let limits = "request_rate 1; ip_block 1h; whitelist_mark 7;";
+    let mut server = limited(limits, "set_real_ip_from 10.0.0.0/8;", 1);
+    let proxy = from(&server, "10.0.0.9");
+    proxy.mark(7);
+    let request = "GET /a.txt HTTP/1.1\r\nHost: a\r\nX-Real-IP: 192.0.2.1\r\n\r\n";
+    proxy.send(request.repeat(3));
+    server.run();
+    assert_eq!(statuses(&proxy), [200; 3]);
+}
+
+#[test]
 fn behind_a_trusted_proxy_the_client_that_it_tells_counts() {
     let real_ip = "set_real_ip_from 10.0.0.0/8;";
     let mut server = limited("request_rate 2; concurrent_tcp_connections 1;", real_ip, 1);

@@ -46,6 +46,45 @@ fn the_combined_line_is_nginxs() {
 }
 
 #[test]
+fn rows_are_those_of_tempesta_fws_logger() {
+    let table = "access_log clickhouse:db/logs.hits vhost=main; access_log clickhouse:db/logs.others if=$arg_row;";
+    let text = in_http(&format!(
+        "server {{ listen {ADDRESS}; server_name a; root /site; open_file_cache max=9; {table} }}"
+    ));
+    let mut server = Server::configured(World::new(1), &text, 1);
+    let client = server.world.connect_from("192.0.2.7:5000", ADDRESS);
+    client.send("GET /a.txt?x HTTP/1.1\r\nHost: a\r\nUser-Agent: m\te\\\r\nReferer: r\r\n\r\n");
+    client.send("GET /a.txt?x HTTP/1.1\r\nHost: a\r\nUser-Agent: hot\r\n\r\n");
+    client.send("BREW /a.txt?row=1 HTTP/1.0\r\n\r\n");
+    server.run();
+    let rows = server.logs.lines("clickhouse:db:8123/logs.hits");
+    let columns = |row: &str| -> Vec<String> { row.split('\t').map(String::from).collect() };
+    let first = columns(&rows[0]);
+    let begin = [
+        "1767225600.000",
+        "::ffff:192.0.2.7",
+        "3",
+        "3",
+        "200",
+        "7",
+        "0",
+        "main",
+        "/a.txt?x",
+    ];
+    assert_eq!(first[..9], begin, "{rows:?}");
+    assert_eq!(first[9..12], ["r", "m\\te\\\\", "0"], "{rows:?}");
+    assert!(first.len() == 13 && first[12].parse::<u64>().unwrap() > 0);
+    let second = columns(&rows[1]);
+    assert_eq!(second[..9], begin, "{rows:?}");
+    assert_eq!(second[9..12], ["", "hot", "0"]);
+    // A method that Tempesta FW has no number for.
+    assert_eq!(columns(&rows[2])[2..5], ["17", "2", "405"], "{rows:?}");
+    let others = server.logs.lines("clickhouse:db:8123/logs.others");
+    assert_eq!((rows.len(), others.len()), (3, 1));
+    assert_eq!(columns(&others[0])[7..9], ["a", "/a.txt?row=1"]);
+}
+
+#[test]
 fn bytes_and_times_are_what_the_client_saw() {
     let mut server = start("keepalive_timeout 5s;");
     let client = server.connect();

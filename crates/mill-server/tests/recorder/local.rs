@@ -79,6 +79,7 @@ pub(crate) fn handle(text: String, world: &World, local: &Local<SimEngine>) -> R
             tls: OnceCell::new(),
             lacks_tls: Cell::new(false),
             started: world.now(),
+            is_free: false,
         }),
         listener: 0,
         connection_requests: 1,

@@ -14,6 +14,12 @@ mod client;
 /// Limits against attacks.
 mod frang;
 
+/// Access logs in a database.
+mod clickhouse;
+
+/// Marks of netfilter.
+mod packet_marks;
+
 /// HUP, USR1, QUIT, TERM, WINCH, and `-s`.
 mod signals;
 

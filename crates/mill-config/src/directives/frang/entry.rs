@@ -3,6 +3,9 @@
 /// The forms of arguments.
 mod arguments;
 
+/// Clients without limits.
+mod whitelist;
+
 use std::sync::Arc;
 
 use crate::Text;
@@ -12,7 +15,6 @@ use crate::config::frang::{
     BlockTime, FingerprintLimit, FrangAction, FrangLimits, FrangMethods, KNOWN_METHODS, StatusLimit,
 };
 use crate::directive::Contexts;
-use crate::directives::access;
 use crate::directives::frang;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
@@ -148,7 +150,8 @@ const ENTRIES: &[Entry] = &[
         limits(r).blocks = places(r, s)?;
         Ok(())
     }),
-    client("whitelist", whitelist),
+    client("whitelist", whitelist::networks),
+    client("whitelist_mark", whitelist::marks),
     client("tls_fingerprint", |r, s| {
         let limit = fingerprint(r, s, |limits| &limits.tls_fingerprints)?;
         limits(r).tls_fingerprints.push(limit);
@@ -303,22 +306,6 @@ fn ip_block(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         }
     };
     limits(resolver).ip_block = block;
-    Ok(())
-}
-
-fn whitelist(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    arguments(resolver, statement, 1..=usize::MAX)?;
-    for word in statement.args() {
-        let Some((network, is_exact)) = access::network(&word.bytes) else {
-            let message = format!("invalid parameter \"{}\"", word.display());
-            return Err(resolver.emerg(statement, word, message));
-        };
-        if !is_exact {
-            let message = format!("low address bits of {} are meaningless", word.display());
-            resolver.warn(statement, word, message);
-        }
-        limits(resolver).whitelist.push(network);
-    }
     Ok(())
 }
 

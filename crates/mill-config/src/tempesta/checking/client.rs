@@ -11,6 +11,9 @@ use crate::tempesta::value;
 /// Largest number of most options: C's INT_MAX.
 const INT_MAX: u64 = i32::MAX as u64;
 
+/// The file of the logger where none is named.
+const LOGGER_CONFIG: &str = "/etc/tempesta/tfw_logger.json";
+
 /// The entry of `frang` for `block_action error`.
 const ERROR_ACTION: &str = "error_action";
 
@@ -105,10 +108,12 @@ impl Checker {
                 Ok(())
             }
             "whitelist_mark" => {
-                for mark in &directive.values {
-                    value::number(mark, 0, u64::from(u32::MAX))?;
-                }
-                self.notes.not_yet(&directive.name, name, "limits");
+                let marks = directive.values.iter().map(|mark| {
+                    let mark = value::number(mark, 0, u64::from(u32::MAX))?;
+                    Ok(mark.to_string().into_bytes())
+                });
+                let words = marks.collect::<Applied<_>>()?;
+                self.entry(name, &directive.name, words);
                 Ok(())
             }
             _ => {
@@ -243,6 +248,7 @@ impl Checker {
     }
 
     fn access_log(&mut self, directive: &Directive) -> Applied {
+        let mut path = LOGGER_CONFIG.as_bytes().to_vec();
         for (key, text) in &directive.parameters {
             if !key.is("logger_config") {
                 return Err(invalid_parameter(key));
@@ -250,11 +256,12 @@ impl Checker {
             if !text.bytes.starts_with(b"/") {
                 return Err(text.error(format!("invalid path \"{}\"", text.display())));
             }
+            path.clone_from(&text.bytes);
         }
         let is_off = directive.values.iter().any(|word| word.is("off"));
         for word in &directive.values {
             if word.is("mmap") {
-                self.notes.not_yet(word, "access_log mmap", "access log");
+                self.site.logger = Some((word.clone(), path.clone()));
             } else if word.is("dmesg") {
                 self.site.logs_to_kernel = true;
             } else if !word.is("off") {

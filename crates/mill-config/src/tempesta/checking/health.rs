@@ -27,6 +27,7 @@ impl Checker {
         }
         let mut check = HealthCheck {
             name,
+            method: None,
             path: PATH_DEFAULT.to_vec(),
             fields: Vec::new(),
             statuses: Vec::new(),
@@ -53,6 +54,14 @@ impl Checker {
             );
             return Err(check.name.error(message));
         }
+        if let Some((method, term)) = &check.method
+            && method == b"HEAD"
+            && check.checksum.is_some()
+        {
+            let mut error = term.error("the answer to HEAD has no content for \"resp_crc32\"");
+            error.help = Some(String::from("use GET, or \"resp_code\" alone"));
+            return Err(error);
+        }
         self.site.checks.push(check);
         Ok(())
     }
@@ -65,7 +74,7 @@ impl Checker {
     ) -> Applied {
         let term = first(directive);
         match option {
-            "request" => self.probe(term, check)?,
+            "request" => Self::probe(term, check)?,
             "request_url" => self.notes.without_effect(
                 &directive.name,
                 "probes are sent at their time also while clients ask for this path",
@@ -85,8 +94,8 @@ impl Checker {
         Ok(())
     }
 
-    /// The request of a probe: a GET of a path with fields. Its protocol is ours.
-    fn probe(&mut self, term: &Term, check: &mut HealthCheck) -> Applied {
+    /// The request of a probe: method, path and fields. Its protocol is ours, and it has no content.
+    fn probe(term: &Term, check: &mut HealthCheck) -> Applied {
         // The service script turns `\r\n` into line ends before Tempesta FW reads it.
         let raw = String::from_utf8_lossy(&term.raw);
         let text = raw.replace("\\r\\n", "\n").replace('\r', "");
@@ -101,13 +110,8 @@ impl Checker {
             ));
             return Err(error);
         };
-        if method != Some("GET") {
-            self.notes.not_yet(
-                term,
-                "request with another method than GET",
-                "health monitors",
-            );
-        }
+        let method = method.unwrap_or_default().as_bytes();
+        check.method = (method != b"GET").then(|| (method.to_vec(), term.clone()));
         check.path = path.as_bytes().to_vec();
         for line in lines.take_while(|line| !line.is_empty()) {
             let Some((name, text)) = line.split_once(':') else {
@@ -174,6 +178,7 @@ impl Checker {
             }
             self.site.checks.push(HealthCheck {
                 name: term,
+                method: None,
                 path: PATH_DEFAULT.to_vec(),
                 fields: Vec::new(),
                 statuses: vec![(200, 200)],

@@ -64,6 +64,9 @@ impl Translator<'_> {
         if let Some(group) = site.groups.get(found.group) {
             self.retries(group, &pass.origin, once);
         }
+        if site.logger.is_some() {
+            self.access_logs(Some(&vhost.name));
+        }
         self.inner_limits(&policies);
         self.challenge(vhost);
         self.changed_fields(&policies);

@@ -303,6 +303,10 @@ impl Translator<'_> {
                 .word(format!("interval={}", check.interval))
                 .word([&b"uri="[..], &check.path].concat())
                 .word(format!("match=tempesta_{}", check.name.display()));
+            let phrase = match &check.method {
+                Some((method, term)) => phrase.at([b"method=", &**method].concat(), term),
+                None => phrase,
+            };
             let phrase = site
                 .failovers
                 .iter()

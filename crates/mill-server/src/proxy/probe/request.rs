@@ -37,6 +37,7 @@ impl<E: Engine> Probe<E> {
             proxy_header: None,
             misses: Misses::default(),
             started: self.local.scheduler.now(),
+            is_free: false,
         };
         let mut message = Message::default();
         self.emit_client_request(&mut message.bytes);
@@ -72,7 +73,8 @@ impl<E: Engine> Probe<E> {
             }
             return;
         }
-        out.extend_from_slice(b"GET ");
+        out.extend_from_slice(self.check.method.as_bytes());
+        out.push(b' ');
         for &byte in self.check.uri.as_bytes() {
             if byte <= b' ' || byte == 0x7f {
                 escape_uri(EscapeSet::Uri, &[byte], out);
@@ -111,7 +113,7 @@ impl<E: Engine> Probe<E> {
                 whole_uri: Some(uri.to_vec()),
                 key: Vec::new(),
             };
-            let framing = match is_grpc {
+            let framing = match is_grpc || expects_content(self.check.method.as_bytes()) {
                 true => ContentFraming::Length(content.len() as u64),
                 false => ContentFraming::None,
             };
@@ -125,6 +127,11 @@ impl<E: Engine> Probe<E> {
         let key = out.get(key).unwrap_or_default();
         Ok((HeadScan::new(protocol, kind, location, key), closes))
     }
+}
+
+/// Whether a request of this method says that it has no content (RFC 9110 8.6).
+fn expects_content(method: &[u8]) -> bool {
+    matches!(method, b"POST" | b"PUT" | b"PATCH")
 }
 
 /// Addresses that a probe does not have.

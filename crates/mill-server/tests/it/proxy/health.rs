@@ -50,7 +50,7 @@ impl Checked {
         for address in [ORIGIN, OTHER] {
             let (probes, page) = (Rc::clone(&checked.probes), Rc::clone(&checked.page));
             let (turn, seen) = origin::start(&checked.server.world, address, move |_, request| {
-                let is_probe = request.starts_with("GET /up ");
+                let is_probe = request.contains(" /up ");
                 let probes = probes.borrow();
                 let page = Some(page.borrow().clone()).filter(|page| !page.is_empty());
                 let acts = if is_probe {

@@ -31,6 +31,34 @@ fn a_probe_is_a_request_with_the_settings_of_the_location() {
 }
 
 #[test]
+fn a_probe_may_have_another_method() {
+    let probe = |method: &str| {
+        let mut checked = Checked::new(&format!("method={method} interval=1"), "");
+        // The answer to HEAD ends with its head, whatever length it tells.
+        let head = send("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n");
+        let acts = match method {
+            "HEAD" => vec![head],
+            _ => vec![ok("hello")],
+        };
+        checked.set_probe(ORIGIN, acts.clone());
+        checked.set_probe(OTHER, acts);
+        checked.run_to(SECOND * 5 / 2);
+        assert!(checked.states().iter().all(|state| *state != UNHEALTHY));
+        let probes = checked.probes_of(ORIGIN);
+        assert!(probes.len() >= 2, "{probes:?}");
+        probes[0].clone()
+    };
+    let usual = "/up HTTP/1.0\r\nHost: app\r\nConnection: close\r\n\r\n";
+    assert_eq!(probe("HEAD"), format!("HEAD {usual}"));
+    assert_eq!(probe("OPTIONS"), format!("OPTIONS {usual}"));
+    let post = probe("POST");
+    assert!(
+        post.starts_with("POST /up HTTP/1.0\r\n") && post.contains("\r\nContent-Length: 0\r\n"),
+        "{post}"
+    );
+}
+
+#[test]
 fn a_probe_says_in_the_proxy_protocol_that_no_client_is_behind_it() {
     let check = |directive: &str, expected: &[u8], probes: usize| {
         let kept = "proxy_http_version 1.1; proxy_set_header Connection ''";
