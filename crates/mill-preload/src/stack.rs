@@ -240,11 +240,15 @@ impl Stack {
     /// of them would take few frames, and send few.
     pub(crate) fn turn_now_and_then(&mut self) -> bool {
         let now = now();
-        let is_due = now.since(self.turned_at) >= TURN_INTERVAL;
+        let is_due = !self.was_turned_lately(now);
         if is_due {
             self.turn(now);
         }
         is_due
+    }
+
+    pub(crate) fn was_turned_lately(&self, now: Instant) -> bool {
+        now.since(self.turned_at) < TURN_INTERVAL
     }
 
     /// Sends what was written, unless that was done a moment ago: many writes leave together, and none waits for long.
@@ -353,8 +357,8 @@ fn placeholder() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// How often calls that find nothing turn the stack.
-const TURN_INTERVAL: Duration = Duration::from_micros(20);
+/// How long a turn serves for all calls that find something, or do not wait.
+const TURN_INTERVAL: Duration = Duration::from_micros(50);
 
 /// How long what is written may wait for more.
 const FLUSH_INTERVAL: Duration = Duration::from_micros(50);

@@ -51,6 +51,7 @@ fn run() {
             && stack.sleepers.is_empty()
         {
             stack.turn(now());
+            stack.sockets.flush();
             known = TURNS.load(Ordering::Relaxed);
         }
     }

@@ -63,6 +63,7 @@ pub(crate) fn until<R>(
 ) -> Result<Option<R>, Errno> {
     let handled = Handled::by_this_thread();
     let mut blocked = None;
+    let mut is_first = true;
     let mut kernel = Kernel::Unknown;
     loop {
         let began = now();
@@ -70,9 +71,16 @@ pub(crate) fn until<R>(
         let Some(stack) = guard.stack() else {
             return Err(Errno::BAD_DESCRIPTOR);
         };
-        stack.turn(began);
+        // A program may ask for one event at a time, as nginx accepts; what is there already needs no turn for each.
+        let is_recent = core::mem::take(&mut is_first) && stack.was_turned_lately(began);
+        if !is_recent {
+            stack.turn(began);
+        }
         if let Some(result) = attempt(stack, wait.kernel, kernel) {
             return Ok(Some(result));
+        }
+        if is_recent {
+            continue;
         }
         if handled.is_outdated(wait.restarts) {
             return Err(Errno::INTERRUPTED);

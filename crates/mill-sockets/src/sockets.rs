@@ -74,6 +74,8 @@ pub struct Sockets<L> {
     burst_max: usize,
     /// The last turn may have left frames, or its own do not fit into the link.
     has_more: bool,
+    /// What came with the last turn may have to be answered.
+    has_answers: bool,
     is_full: bool,
     now: Instant,
     ready: Vec<Ready>,
@@ -103,6 +105,7 @@ impl<L: SocketLink> Sockets<L> {
             ports: Some(ports),
             burst_max,
             has_more: false,
+            has_answers: false,
             is_full: false,
             now,
             ready: Vec::new(),

@@ -79,7 +79,7 @@ impl<L: SocketLink> Sockets<L> {
 
     /// Whether connections that programs have closed still have something to send to peers that answer.
     pub fn has_unsent(&self) -> bool {
-        self.has_more || self.host.connections().any(|status| is_under_way(&status))
+        self.has_more || self.has_answers || self.host.connections().any(|status| is_under_way(&status))
     }
 }
 

@@ -50,8 +50,10 @@ impl World {
     /// Turns both until nothing is on its way.
     pub(super) fn settle(&mut self) {
         loop {
-            self.client.turn(self.now);
-            self.server.turn(self.now);
+            for side in [&mut self.client, &mut self.server] {
+                side.turn(self.now);
+                side.flush();
+            }
             let (near, far) = (&mut self.client.link, &mut self.server.link);
             near.carry(far);
             far.carry(near);

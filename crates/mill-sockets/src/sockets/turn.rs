@@ -10,21 +10,28 @@ use mill_tcp::time::{Duration, Instant};
 use std::collections::BTreeSet;
 
 impl<L: SocketLink> Sockets<L> {
-    /// Takes the frames that have arrived, does what is due, and sends what there is to send. Returns whether frames came.
+    /// Sends what there is to send, then takes the frames that have arrived and does what is due. Returns whether frames came.
+    ///
+    /// What these frames are answered with is sent by the next turn, which is due at once ([`Self::next_turn`]): by then the
+    /// program has written what it has to say to them, and the acknowledgement leaves with it.
     pub fn turn(&mut self, now: Instant) -> bool {
         self.now = now;
         self.hear_of_changes();
         self.take_passed();
-        let has_come = self.receive();
-        self.host.expire(now);
         self.flush();
         self.pass_waiting();
+        let is_due = self.host.next_expiry().is_some_and(|at| at <= now);
+        let has_come = self.receive();
+        self.host.expire(now);
+        self.has_answers = has_come | is_due;
+        self.note_changes();
         self.forget_closed();
         has_come
     }
 
-    /// Sends what there is to send, and gives received frames back: the part of a turn for what was written a moment ago.
+    /// Sends what there is to send, and gives received frames back.
     pub fn flush(&mut self) {
+        self.has_answers = false;
         let sent = self
             .host
             .transmit_some(&mut self.link, self.now, FRAMES_PER_TURN);
@@ -40,7 +47,7 @@ impl<L: SocketLink> Sockets<L> {
 
     /// When the next turn has to begin at the latest, if no frame arrives: at once, while there is more to do.
     pub fn next_turn(&self) -> Option<Instant> {
-        if self.has_more {
+        if self.has_more || self.has_answers {
             return Some(self.now);
         }
         let expiry = self.host.next_expiry();
