@@ -88,6 +88,8 @@ macro_rules! originals {
 originals! {
     fn accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
     fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;
+    fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;
+    fn listen(fd: c_int, backlog: c_int) -> c_int;
     fn shutdown(fd: c_int, how: c_int) -> c_int;
     fn getsockname(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;
     fn getpeername(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;

@@ -22,6 +22,7 @@ impl Errno {
     pub const ILLEGAL_SEEK: Self = Self(29);
     pub const BROKEN_PIPE: Self = Self(32);
     pub const NO_CALL: Self = Self(38);
+    pub const MESSAGE_SIZE: Self = Self(90);
     pub const NO_OPTION: Self = Self(92);
     pub const NOT_SUPPORTED: Self = Self(95);
     pub const FAMILY: Self = Self(97);

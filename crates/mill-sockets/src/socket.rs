@@ -62,6 +62,8 @@ pub const SEND_BUFFER_BYTES: u32 = 4 * 1024 * 1024;
 pub(crate) enum Kind {
     Listener(ListenerId),
     Stream(SocketId),
+    /// Not connected any more, and free to connect anew: its handshake failed, and its program knows it.
+    Idle,
 }
 
 #[derive(Debug)]
@@ -72,6 +74,8 @@ pub(crate) struct Socket {
     pub(crate) options: Options,
     pub(crate) reads_no_more: bool,
     pub(crate) writes_no_more: bool,
+    /// An error that the program was not told of yet, beside the connection's own.
+    pub(crate) pending: Option<Errno>,
     /// An error is told once.
     pub(crate) was_error_told: bool,
     /// connect(2) has said that the connection is there.
@@ -102,6 +106,7 @@ impl Socket {
             options,
             reads_no_more: false,
             writes_no_more: false,
+            pending: None,
             was_error_told: false,
             was_connected: false,
             is_held: false,
@@ -115,7 +120,7 @@ impl Socket {
     pub(crate) const fn stream(&self) -> Result<SocketId, Errno> {
         match self.kind {
             Kind::Stream(id) => Ok(id),
-            Kind::Listener(_) => Err(Errno::NOT_CONNECTED),
+            Kind::Listener(_) | Kind::Idle => Err(Errno::NOT_CONNECTED),
         }
     }
 }

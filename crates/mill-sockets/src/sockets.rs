@@ -150,7 +150,7 @@ impl<L: SocketLink> Sockets<L> {
     pub fn peer(&self, number: SocketNumber) -> Result<SocketAddr, Errno> {
         let socket = self.socket(number)?;
         let id = socket.stream()?;
-        if !self.host.is_established(id) || self.host.readable(id).error.is_some() {
+        if !self.host.is_established(id) || self.is_closed(id) {
             return Err(Errno::NOT_CONNECTED);
         }
         let peer = self.host.peer(id).ok_or(Errno::NOT_CONNECTED)?;
@@ -173,6 +173,7 @@ impl<L: SocketLink> Sockets<L> {
         let local = match socket.kind {
             Kind::Stream(id) => self.host.local(id),
             Kind::Listener(id) => self.host.listener_address(id),
+            Kind::Idle => return Err(Errno::NOT_CONNECTED),
         };
         let local = local.ok_or(Errno::INVALID)?;
         Ok(as_seen(local, socket.options.is_ipv6))

@@ -21,6 +21,9 @@ unsafe extern "C" fn accept4(
     len: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
+    if matches!(descriptors::find(fd), Entry::Stream(_)) {
+        return done(Err(Errno::INVALID));
+    }
     let Some(listener) = listening::of(fd) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::accept4(fd, into, len, flags) };
@@ -104,7 +107,11 @@ fn accept_here(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn connect(fd: c_int, target: *const sockaddr, len: socklen_t) -> c_int {
     match descriptors::find(fd) {
-        Entry::Stream(number) => return done(connect_again(number)),
+        Entry::Stream(number) => {
+            // SAFETY: the caller's promise.
+            let target = unsafe { address::parse(target, len) };
+            return done(connect_again(fd, number, target));
+        }
         Entry::Kernel if !stack::is_inside() => {}
         // SAFETY: the caller's promise.
         _ => return unsafe { originals::connect(fd, target, len) },
@@ -134,8 +141,7 @@ fn is_ours(fd: c_int, target: SocketAddr) -> bool {
 fn connect_here(fd: c_int, target: SocketAddr) -> Result<c_int, Errno> {
     let options = kernel_options::of_stream(fd);
     let waits = options.waits;
-    let bound = listening::local(fd).ok();
-    let source = bound.filter(|bound| bound.port() != 0 || !bound.ip().is_unspecified());
+    let source = bound(fd);
     let number = stack::on(|stack| {
         let number = stack.sockets.connect(target, source, options)?;
         descriptors::set(fd, Entry::Stream(number));
@@ -148,11 +154,26 @@ fn connect_here(fd: c_int, target: SocketAddr) -> Result<c_int, Errno> {
     wait_for_handshake(number)
 }
 
-fn connect_again(number: Number) -> Result<c_int, Errno> {
+/// What the program has bound the socket to.
+fn bound(fd: c_int) -> Option<SocketAddr> {
+    let bound = listening::local(fd).ok();
+    bound.filter(|bound| bound.port() != 0 || !bound.ip().is_unspecified())
+}
+
+fn connect_again(fd: c_int, number: Number, target: Option<SocketAddr>) -> Result<c_int, Errno> {
     let attempt = stack::on(|stack| {
         stack.turn(now());
         let waits = stack.sockets.options(number)?.waits;
-        Ok((stack.sockets.connected(number)?, waits))
+        if !stack.sockets.is_idle(number) {
+            return Ok((stack.sockets.connected(number)?, waits));
+        }
+        let target = target.ok_or(Errno::FAMILY)?;
+        stack.sockets.connect_anew(number, target, bound(fd))?;
+        stack.turn(now());
+        match waits {
+            true => Ok((None, waits)),
+            false => Err(Errno::IN_PROGRESS),
+        }
     })?;
     match attempt {
         (Some(()), _) => Ok(0),
@@ -207,6 +228,11 @@ unsafe extern "C" fn getsockname(fd: c_int, into: *mut sockaddr, len: *mut sockl
         return unsafe { originals::getsockname(fd, into, len) };
     };
     let local = stack::on(|stack| stack.sockets.local(number));
+    if local == Err(Errno::NOT_CONNECTED) {
+        // Not connected any more, and bound where the kernel's socket is.
+        // SAFETY: the caller's promise.
+        return unsafe { originals::getsockname(fd, into, len) };
+    }
     // SAFETY: the caller's promise.
     done(
         local

@@ -5,6 +5,7 @@ use crate::errno::Errno;
 use crate::readiness::Readiness;
 use crate::socket::{Kind, SocketNumber};
 use mill_stack::host::status::ConnectionStatus;
+use mill_stack::socket::SocketId;
 use mill_tcp::state::State;
 
 /// Which half of a connection shutdown(2) ends.
@@ -17,19 +18,54 @@ pub enum Half {
 
 impl<L: SocketLink> Sockets<L> {
     pub fn shutdown(&mut self, number: SocketNumber, half: Half) -> Result<(), Errno> {
-        let id = self.socket(number)?.stream()?;
-        if self.host.readable(id).error.is_some() {
-            return Err(Errno::NOT_CONNECTED);
+        let kind = self.socket(number)?.kind;
+        if let Kind::Stream(id) = kind
+            && self.is_opening(id)
+        {
+            // As Linux: the handshake is given up (`inet_shutdown`).
+            self.become_idle(number, id);
+            self.socket_mut(number)?.pending = Some(Errno::RESET);
+            return Ok(());
         }
         let socket = self.socket_mut(number)?;
         socket.reads_no_more |= half != Half::Writing;
+        socket.writes_no_more |= half != Half::Reading;
+        self.on_change(number, Readiness::ALL);
+        let id = self.socket(number)?.stream()?;
+        if self.is_closed(id) {
+            return Err(Errno::NOT_CONNECTED);
+        }
         if half != Half::Reading {
-            socket.writes_no_more = true;
             self.host.set_cork(id, false);
             self.host.shutdown(id);
         }
-        self.on_change(number, Readiness::ALL);
         Ok(())
+    }
+
+    /// Whether a connection is over: both ends have finished, or it has failed.
+    pub(super) fn is_closed(&self, id: SocketId) -> bool {
+        let info = self.host.info(id);
+        self.host.readable(id).error.is_some()
+            || info.is_none_or(|info| info.state == State::Closed)
+    }
+
+    /// The same of a socket that is or was connected.
+    pub fn is_over(&self, number: SocketNumber) -> bool {
+        let id = self.socket(number).and_then(|socket| socket.stream());
+        id.is_ok_and(|id| self.is_closed(id))
+    }
+
+    /// The handshake is over, and the socket as one that was never connected.
+    pub(super) fn become_idle(&mut self, number: SocketNumber, id: SocketId) {
+        self.host.abort(id);
+        let Ok(socket) = self.socket_mut(number) else {
+            return;
+        };
+        socket.kind = Kind::Idle;
+        socket.pending = None;
+        socket.was_error_told = false;
+        (socket.reads_no_more, socket.writes_no_more) = (false, false);
+        self.on_change(number, Readiness::ALL);
     }
 
     /// One more descriptor refers to the socket (dup(2)).
@@ -63,6 +99,7 @@ impl<L: SocketLink> Sockets<L> {
                 self.stop_serving(id);
                 self.listeners.retain(|(_, other)| *other != number);
             }
+            Kind::Idle => {}
             Kind::Stream(id) if socket.options.linger == Some(0) => self.host.abort(id),
             Kind::Stream(id) => {
                 if socket.options.cork || socket.is_held {

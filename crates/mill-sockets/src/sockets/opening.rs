@@ -6,7 +6,7 @@ use crate::socket::{Kind, Options, Socket, SocketNumber};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use mill_stack::flow::Flow;
 use mill_stack::link::Service;
-use mill_stack::socket::ListenerId;
+use mill_stack::socket::{ListenerId, SocketId};
 use mill_wire::protocol::Protocol;
 
 impl<L: SocketLink> Sockets<L> {
@@ -60,6 +60,39 @@ impl<L: SocketLink> Sockets<L> {
         source: Option<SocketAddr>,
         options: Options,
     ) -> Result<SocketNumber, Errno> {
+        let token = self.sockets.next_number().to_bits();
+        let id = self.open(target, source, &options, token)?;
+        Ok(self.sockets.insert(Socket::new(Kind::Stream(id), options)))
+    }
+
+    /// Whether connect(2) begins anew.
+    pub fn is_idle(&self, number: SocketNumber) -> bool {
+        self.socket(number)
+            .is_ok_and(|socket| socket.kind == Kind::Idle)
+    }
+
+    /// connect(2) of a socket that [`Self::is_idle`].
+    pub fn connect_anew(
+        &mut self,
+        number: SocketNumber,
+        target: SocketAddr,
+        source: Option<SocketAddr>,
+    ) -> Result<(), Errno> {
+        let options = self.socket(number)?.options.clone();
+        let id = self.open(target, source, &options, number.to_bits())?;
+        let socket = self.socket_mut(number)?;
+        socket.kind = Kind::Stream(id);
+        (socket.pending, socket.known_unread, socket.known_state) = (None, 0, [false; 3]);
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        target: SocketAddr,
+        source: Option<SocketAddr>,
+        options: &Options,
+        token: u64,
+    ) -> Result<SocketId, Errno> {
         if let Some(ports) = self.ports.take() {
             self.link.open_ports(ports);
         }
@@ -71,20 +104,19 @@ impl<L: SocketLink> Sockets<L> {
             // No service has it (RFC 6335 6).
             return Err(Errno::REFUSED);
         }
-        let token = self.sockets.next_number().to_bits();
         let remote = SocketAddr::new(target.ip().to_canonical(), target.port());
         let link = &self.link;
         // Where several links share a device, from a port whose replies come to this one.
         let steer = |flow: &Flow| bound.is_some() || link.brings(remote, flow.local_port);
         let listen = &options.listen;
-        let (nodelay, each, is_corked) = (listen.nodelay, listen.each, options.cork);
+        let (nodelay, each) = (listen.nodelay, listen.each);
         let id = self
             .host
             .connect_with(remote, source, nodelay, each, token, steer)?;
-        if is_corked {
+        if options.cork {
             self.host.set_cork(id, true);
         }
-        Ok(self.sockets.insert(Socket::new(Kind::Stream(id), options)))
+        Ok(id)
     }
 
     /// connect(2) once more: `None` while the handshake goes on. It succeeds once, then the socket is connected already.
@@ -97,11 +129,12 @@ impl<L: SocketLink> Sockets<L> {
                 false => Ok(Some(())),
             };
         }
-        match self.take_error(number)? {
-            Some(error) => Err(error),
-            None if self.host.readable(id).error.is_some() => Err(Errno::CONNECTION_ABORTED),
-            None => Ok(None),
+        let told = self.take_error(number)?;
+        if self.host.readable(id).error.is_none() {
+            return Ok(None);
         }
+        self.become_idle(number, id);
+        Err(told.unwrap_or(Errno::CONNECTION_ABORTED))
     }
 
     /// Has the link bring what is sent to a port that a program has chosen, but no new connections, until no connection has it.

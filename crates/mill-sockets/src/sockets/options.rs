@@ -5,6 +5,7 @@ use crate::errno::Errno;
 use crate::socket::{Kind, Options, SocketNumber};
 use crate::tcp_info::{self, Beside};
 use mill_stack::queue::SendQueue;
+use mill_tcp::info::Info;
 use mill_tcp::time::Duration;
 
 const SOL_SOCKET: i32 = 1;
@@ -218,7 +219,7 @@ impl<L: SocketLink> Sockets<L> {
         let kind = socket.kind;
         let number_of = match (level, name, kind) {
             (SOL_SOCKET, SO_ERROR, Kind::Listener(_)) => 0,
-            (SOL_SOCKET, SO_ERROR, Kind::Stream(_)) => {
+            (SOL_SOCKET, SO_ERROR, Kind::Stream(_) | Kind::Idle) => {
                 self.take_error(number)?.map_or(0, |error| error.0)
             }
             (SOL_SOCKET, SO_ACCEPTCONN, _) => matches!(kind, Kind::Listener(_)).into(),
@@ -256,6 +257,11 @@ impl<L: SocketLink> Sockets<L> {
             (SOL_TCP, TCP_INFO, Kind::Listener(_)) => {
                 return Ok(tcp_info::to_bytes(None, Beside::default()));
             }
+            (SOL_TCP, TCP_INFO, Kind::Idle) => {
+                let nothing = Some(Info::default());
+                return Ok(tcp_info::to_bytes(nothing.as_ref(), Beside::default()));
+            }
+            (SOL_TCP, TCP_MAXSEG, Kind::Idle) => 536,
             (SOL_SOCKET | SOL_TCP, _, _) => return Err(Errno::NO_OPTION),
             _ => return Err(Errno::NOT_SUPPORTED),
         };

@@ -12,6 +12,9 @@ use mill_tcp::time::Duration;
 /// Streams: data both ways, ends, errors.
 mod streams;
 
+/// Connections that fail.
+mod failures;
+
 /// epoll sets.
 mod sets;
 

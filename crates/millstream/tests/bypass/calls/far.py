@@ -1,4 +1,4 @@
-"""The far end of calls.py: does what the first line of each connection says.
+"""The far end of main.py: does what the first line of each connection says.
 
 Words, one after the other: sN sends N bytes; wN waits N milliseconds; rN reads N bytes; e reads to the end;
 c closes; x resets; h half-closes; o echoes until the end; k ADDRESS PORT WORDS… connects there and goes on with the rest.

@@ -1,0 +1,234 @@
+//! send(2) and sendfile(2) on a stream of the stack.
+
+use crate::memory::{LEN_MAX, input, returned_bytes, total, values};
+use crate::originals;
+use crate::stack::{self, Stack, now};
+use crate::waiting::{self, Wait};
+use core::ffi::{c_int, c_void};
+use libc::{iovec, off_t, size_t};
+use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
+use mill_stack::queue::ByteQueue;
+
+/// What a caller wants to send.
+#[derive(Debug)]
+pub(super) struct Pieces<'a> {
+    pieces: Vec<&'a [u8]>,
+    /// Bytes, also where the pointer is null.
+    pub(super) wanted: usize,
+}
+
+impl Pieces<'_> {
+    /// # Safety
+    /// As write(2).
+    pub(super) unsafe fn one(bytes: *const c_void, len: size_t) -> Self {
+        let wanted = len.min(LEN_MAX);
+        // SAFETY: the caller's promise.
+        let pieces = vec![unsafe { input(bytes, wanted) }];
+        Self { pieces, wanted }
+    }
+
+    /// # Safety
+    /// `count` pieces at the pointer, and what they point to, are as writev(2) says.
+    pub(super) unsafe fn of(pieces: *const iovec, count: usize) -> Result<Self, Errno> {
+        // SAFETY: the caller's promise.
+        let pieces = unsafe { values(pieces, count) };
+        let wanted = total(pieces, count)?;
+        let mut left = wanted;
+        let pieces = pieces.iter().map(|piece| {
+            let len = piece.iov_len.min(left);
+            left -= len;
+            // SAFETY: the caller's promise.
+            unsafe { input(piece.iov_base, len) }
+        });
+        let pieces = pieces.collect();
+        Ok(Self { pieces, wanted })
+    }
+}
+
+/// send(2) of several pieces; a socket that waits sends all.
+pub(super) fn send_all(number: Number, what: &Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
+    let pieces = &what.pieces;
+    let total: usize = pieces.iter().map(|piece| piece.len()).sum();
+    let is_lost = total == 0 && what.wanted > 0;
+    let has_more = flags & libc::MSG_MORE != 0;
+    let mut sent = 0;
+    let mut failed = None;
+    let result = transfer(number, flags, total, &mut sent, |stack, sent| {
+        stack.sockets.write(number, has_more, |queue, room| {
+            if is_lost {
+                // The pointer is null.
+                failed = Some(Errno::FAULT);
+            }
+            gather(pieces, sent, room, queue)
+        })
+    });
+    failed.map_or(result, Err)
+}
+
+/// Writes until `total` bytes are sent, or as much as there is room for where the socket does not wait.
+fn transfer(
+    number: Number,
+    flags: c_int,
+    total: usize,
+    sent: &mut usize,
+    mut write: impl FnMut(&mut Stack, usize) -> Result<Option<usize>, Errno>,
+) -> Result<usize, Errno> {
+    let mut attempt = |stack: &mut Stack| {
+        // What was sent is told; the error comes with the next call.
+        if *sent > 0 && stack.sockets.has_error(number) {
+            return Some(Ok(*sent));
+        }
+        match write(stack, *sent).transpose()? {
+            Ok(count) => {
+                *sent += count;
+                (*sent >= total || count == 0).then_some(Ok(*sent))
+            }
+            Err(_) if *sent > 0 => Some(Ok(*sent)),
+            Err(errno) => Some(Err(errno)),
+        }
+    };
+    let first = stack::on(|stack| {
+        let options = stack.sockets.options(number)?;
+        let waits = options.waits && flags & libc::MSG_DONTWAIT == 0;
+        let timeout = options.send_timeout;
+        let found = attempt(stack);
+        // A socket that waits may be read next, by a program that never polls.
+        if waits {
+            stack.sockets.flush();
+        }
+        Ok((found, waits, timeout))
+    })?;
+    let (found, waits, timeout) = first;
+    let result = match found {
+        Some(found) => found,
+        None if !waits => Err(Errno::AGAIN),
+        None => {
+            let wait = Wait {
+                deadline: timeout.map(|timeout| now() + timeout),
+                mask: None,
+                spins: true,
+                kernel: &mut Vec::new(),
+            };
+            let found = waiting::until(wait, |stack, _, _| attempt(stack));
+            found.and_then(|found| found.unwrap_or(Err(Errno::AGAIN)))
+        }
+    };
+    let result = match result {
+        Err(Errno::AGAIN | Errno::INTERRUPTED) if *sent > 0 => Ok(*sent),
+        result => result,
+    };
+    if result == Err(Errno::BROKEN_PIPE) && flags & libc::MSG_NOSIGNAL == 0 {
+        // SAFETY: raise(3) takes a number.
+        unsafe { libc::raise(libc::SIGPIPE) };
+    }
+    result
+}
+
+/// Appends what is left of pieces of which `sent` bytes were sent, up to `room` bytes.
+fn gather(pieces: &[&[u8]], sent: usize, room: usize, queue: &mut ByteQueue) -> usize {
+    let (mut skipped, mut left) = (sent, room);
+    for piece in pieces {
+        if skipped >= piece.len() {
+            skipped -= piece.len();
+            continue;
+        }
+        let rest = &piece[core::mem::take(&mut skipped)..];
+        let count = rest.len().min(left);
+        queue.push(&rest[..count]);
+        left -= count;
+        if left == 0 {
+            break;
+        }
+    }
+    room - left
+}
+
+/// sendfile(2): as much of the file as there is room for.
+pub(super) fn send_file(
+    number: Number,
+    from: c_int,
+    offset: &mut [off_t],
+    count: size_t,
+) -> Result<usize, Errno> {
+    let mut file = Source::new(from, offset)?;
+    let count = count.min(LEN_MAX);
+    let mut sent = 0;
+    let mut failed = None;
+    let result = transfer(number, 0, count, &mut sent, |stack, sent| {
+        // As Linux, which reads first: of nothing nothing is written.
+        if sent == 0 && !stack.sockets.is_writable(number) && file.read(count.min(1))?.is_empty() {
+            return Ok(Some(0));
+        }
+        stack.sockets.write(number, false, |queue, room| {
+            let wanted = (count - sent).min(room).min(FILE_BYTES);
+            match file.read(wanted) {
+                Ok(bytes) => {
+                    queue.push(&bytes);
+                    file.advance(bytes.len());
+                    bytes.len()
+                }
+                Err(errno) => {
+                    failed = Some(errno);
+                    0
+                }
+            }
+        })
+    });
+    file.store(offset);
+    match (failed, result) {
+        (Some(errno), Ok(0)) => Err(errno),
+        (_, result) => result,
+    }
+}
+
+/// A file, from where the offset says or the file is.
+struct Source {
+    file: c_int,
+    at: off_t,
+}
+
+impl Source {
+    fn new(file: c_int, offset: &[off_t]) -> Result<Self, Errno> {
+        let has_offset = offset.first();
+        // SAFETY: the call takes no pointer.
+        let at = unsafe { libc::lseek64(file, 0, libc::SEEK_CUR) };
+        let at = match (at, has_offset) {
+            (-1, _) => match crate::memory::errno() {
+                Errno::ILLEGAL_SEEK if has_offset.is_none() => return Err(Errno::INVALID),
+                errno => return Err(errno),
+            },
+            (_, Some(offset)) if *offset < 0 => return Err(Errno::INVALID),
+            (at, offset) => offset.copied().unwrap_or(at),
+        };
+        Ok(Self { file, at })
+    }
+
+    fn read(&self, wanted: usize) -> Result<Vec<u8>, Errno> {
+        let mut bytes: Vec<u8> = Vec::with_capacity(wanted);
+        let room = bytes.as_mut_ptr().cast();
+        // SAFETY: the room has `wanted` bytes.
+        let read = unsafe { originals::pread(self.file, room, wanted, self.at) };
+        let count = returned_bytes(read)?;
+        // SAFETY: so many bytes were written there.
+        unsafe { bytes.set_len(count) };
+        Ok(bytes)
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.at += off_t::try_from(count).unwrap_or(0);
+    }
+
+    /// Says how far the caller has come.
+    fn store(&self, offset: &mut [off_t]) {
+        if let [offset] = offset {
+            *offset = self.at;
+            return;
+        }
+        // SAFETY: the call takes no pointer.
+        unsafe { libc::lseek64(self.file, self.at, libc::SEEK_SET) };
+    }
+}
+
+/// Bytes of a file that are read at once.
+const FILE_BYTES: usize = 256 * 1024;

@@ -1,0 +1,78 @@
+"""Small scenes of socket calls against far.py, one line of results each: the kernel and the stack have to say the same."""
+import sys
+
+sys.dont_write_bytecode = True
+
+import importlib
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from scene import SCENES
+
+SUBJECTS = ["opening", "reading", "writing", "ends", "listeners", "settings", "states", "events", "descriptors", "pointers", "processes"]
+THREADS = 6
+SECONDS_MAX = 60
+
+
+def name_of(run, arguments):
+    return run.__name__ + "".join(f"-{a}" for a in arguments)
+
+
+def line_of(run, arguments):
+    results = []
+    try:
+        for result in run(*arguments):
+            results.append(result)
+    except Exception as error:
+        results.append(f"{type(error).__name__} {error}")
+    return " ".join(str(part) for part in [name_of(run, arguments), *results])
+
+
+def lines_of(run, variants):
+    return [line_of(run, arguments) for arguments in variants]
+
+
+def overdue(*_):
+    raise TimeoutError("the scene takes too long")
+
+
+def print_all_of(run, variants):
+    for arguments in variants:
+        before = signal.signal(signal.SIGUSR1, overdue)
+        timer = threading.Timer(6, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1))
+        timer.start()
+        print(line_of(run, arguments), flush=True)
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def chosen(word):
+    for run, variants, alone, together in SCENES:
+        variants = [arguments for arguments in variants if word in name_of(run, arguments)]
+        for part in [variants] if together else [[arguments] for arguments in variants]:
+            yield run, part, alone
+
+
+def main():
+    for subject in SUBJECTS:
+        importlib.import_module(subject)
+    scenes = list(chosen(sys.argv[1] if len(sys.argv) > 1 else ""))
+    deadline = time.monotonic() + SECONDS_MAX
+    with ThreadPoolExecutor(THREADS) as threads:
+        waiting = [(run, threads.submit(lines_of, run, variants)) for run, variants, alone in scenes if not alone]
+        for run, lines in waiting:
+            try:
+                print(*lines.result(deadline - time.monotonic()), sep="\n", flush=True)
+            except TimeoutError:
+                print(run.__name__, "takes too long", flush=True)
+                os._exit(1)
+    for run, variants, alone in scenes:
+        if alone:
+            print_all_of(run, variants)
+
+
+main()
