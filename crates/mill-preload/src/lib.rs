@@ -40,11 +40,17 @@ mod stack;
 /// Listening where the kernel listens.
 mod listening;
 
+/// Sockets that are watched before they are connected.
+mod early;
+
 /// Options that a socket of the kernel has.
 mod kernel_options;
 
 /// Calls that wait.
 mod waiting;
+
+/// Which signals' handlers have run.
+mod signals;
 
 /// Turns of the stack while its program computes.
 mod turner;

@@ -1,7 +1,7 @@
 //! Values at the caller's pointers: the one place that knows what C's callers promise of them.
 
-use core::ffi::{c_int, c_void};
-use libc::{iovec, timespec};
+use core::ffi::{c_int, c_uint, c_void};
+use libc::{iovec, mmsghdr, timespec};
 use mill_sockets::errno::Errno;
 use mill_tcp::time::Duration;
 
@@ -103,6 +103,21 @@ pub(crate) fn message_pieces(count: usize) -> Result<usize, Errno> {
     is_taken.then_some(count).ok_or(Errno::MESSAGE_SIZE)
 }
 
+/// The messages of recvmmsg(2) and sendmmsg(2).
+///
+/// # Safety
+/// As these.
+pub(crate) unsafe fn several<'a>(
+    messages: *mut mmsghdr,
+    count: c_uint,
+) -> Result<&'a mut [mmsghdr], Errno> {
+    if messages.is_null() && count > 0 {
+        return Err(Errno::FAULT);
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { places(messages, (count as usize).min(PIECES_MAX)) })
+}
+
 /// A time of the caller.
 pub(crate) fn time_of(time: &timespec) -> Result<Duration, Errno> {
     let seconds = u64::try_from(time.tv_sec).map_err(|_| Errno::INVALID)?;
@@ -117,7 +132,7 @@ pub(crate) fn time_of(time: &timespec) -> Result<Duration, Errno> {
 pub(crate) const LEN_MAX: usize = 0x7fff_f000;
 
 /// Pieces of one call (`UIO_MAXIOV`).
-pub(crate) const PIECES_MAX: usize = 1024;
+const PIECES_MAX: usize = 1024;
 
 /// A result as C has it: -1 and errno.
 pub(crate) fn done(result: Result<c_int, Errno>) -> c_int {

@@ -116,6 +116,7 @@ originals! {
     fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int;
     fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
     fn ioctl(fd: c_int, request: libc::c_ulong, argument: usize) -> c_int;
+    fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
     fn poll(descriptors: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int;
     fn ppoll(descriptors: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int;
     fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int;

@@ -123,6 +123,11 @@ pub(crate) fn on<R>(work: impl FnOnce(&mut Stack) -> Result<R, Errno>) -> Result
     with(work).unwrap_or(Err(busy))
 }
 
+/// Whether the process has a stack, or may have one.
+pub(crate) fn is_offered() -> bool {
+    matches!(STATUS.load(Ordering::Acquire), WANTED | MADE)
+}
+
 pub(crate) fn is_made() -> bool {
     STATUS.load(Ordering::Acquire) == MADE
 }

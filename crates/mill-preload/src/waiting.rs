@@ -1,12 +1,13 @@
 //! Calls that wait: turns, then spinning as `polling=` says, then sleep in the kernel.
 //!
-//! A signal ends a wait as it does in the kernel. From the moment a wait finds nothing, signals are blocked, and delivered only
-//! inside ppoll(2), which says so; so none is missed between a look and the sleep.
+//! A signal ends a wait as it does in the kernel. Handlers that have run are counted (signals.rs). Signals are blocked for the
+//! moment between that count's last look and ppoll(2), which delivers them; so none is missed, and while a thread turns the
+//! stack none goes to another thread instead.
 
 use crate::descriptors::{self, Entry};
 use crate::memory::errno;
-use crate::originals;
 use crate::stack::{self, Stack, now};
+use crate::{originals, signals};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use libc::{pollfd, sigset_t, timespec};
@@ -42,7 +43,7 @@ pub(crate) fn until<R>(
     wait: Wait<'_>,
     mut attempt: impl FnMut(&mut Stack, &[pollfd], Kernel) -> Option<R>,
 ) -> Result<Option<R>, Errno> {
-    let mut blocked = None;
+    let handled = signals::Before::now();
     let mut asked_at: Option<Instant> = None;
     let mut kernel = Kernel::Unknown;
     loop {
@@ -66,8 +67,6 @@ pub(crate) fn until<R>(
             .flatten();
         stack.sleepers.extend(doorbell);
         drop(guard);
-        let blocked = blocked.get_or_insert_with(Blocked::all);
-        let mask = wait.mask.unwrap_or(&blocked.before);
         let (until, is_woken) = match pause {
             _ if is_over => (Some(began), false),
             Pause::Spin => {
@@ -83,12 +82,28 @@ pub(crate) fn until<R>(
         // Without a doorbell, for want of a descriptor, frames end the sleep all the same.
         let ends = [is_woken.then_some(sources), doorbell];
         let ends: Vec<c_int> = ends.into_iter().flatten().collect();
-        let polled = poll(wait.kernel, &ends, until, began, mask);
+        let blocked = Blocked::all();
+        let mask = wait.mask.unwrap_or(&blocked.before);
+        let polled = match handled.has_run() {
+            true => Err(Errno::INTERRUPTED),
+            false => poll(wait.kernel, &ends, until, began, mask),
+        };
+        drop(blocked);
         if let Some(doorbell) = doorbell {
             leave(doorbell);
         }
         kernel = Kernel::Ready(polled?);
     }
+}
+
+/// Whether a call that has transferred nothing is begun anew: after handlers with `SA_RESTART`, unless its time is bounded
+/// (signal(7)).
+pub(crate) fn is_restarted<R>(
+    result: &Result<R, Errno>,
+    before: signals::Before,
+    timeout: Option<Duration>,
+) -> bool {
+    matches!(result, Err(Errno::INTERRUPTED)) && timeout.is_none() && before.lets_go_on()
 }
 
 /// What a thread does between two turns.

@@ -1,6 +1,7 @@
 //! One socket: a stream or a listener of the host, and what its program has said of it.
 
 use crate::errno::Errno;
+use crate::noted::Noted;
 use crate::slab::Number;
 use mill_stack::socket::{ListenOptions, ListenerId, SocketId};
 use mill_tcp::config::Keepalive;
@@ -19,6 +20,8 @@ pub struct Options {
     /// The socket is one of IPv6: addresses of IPv4 are told as mapped ones.
     pub is_ipv6: bool,
     pub cork: bool,
+    /// What is taken without effect.
+    pub noted: Noted,
     /// Probes of an idle connection, once they are on (`TCP_KEEPIDLE` …).
     pub keepalive: Keepalive,
     /// `SO_LINGER`, in seconds.
@@ -44,6 +47,7 @@ impl Default for Options {
             waits: true,
             is_ipv6: false,
             cork: false,
+            noted: Noted::default(),
             keepalive: Keepalive::default(),
             linger: None,
             send_buffer_bytes: SEND_BUFFER_BYTES,

@@ -2,7 +2,7 @@
 
 use crate::descriptors::{self, Entry};
 use crate::memory::done;
-use crate::{originals, stack};
+use crate::{kernel_options, originals, stack};
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
 use mill_sockets::errno::Errno;
@@ -29,6 +29,15 @@ unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -
 unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
     match descriptors::find(fd) {
         Entry::Stream(_) => done(Err(Errno::INVALID)),
+        Entry::Listener(number) => {
+            // SAFETY: the call takes no pointer.
+            let result = unsafe { originals::listen(fd, backlog) };
+            if result == 0 {
+                let backlog = kernel_options::of_listener(fd).listen.backlog;
+                stack::with(|stack| stack.sockets.set_backlog(number, backlog));
+            }
+            result
+        }
         // SAFETY: the call takes no pointer.
         _ => unsafe { originals::listen(fd, backlog) },
     }

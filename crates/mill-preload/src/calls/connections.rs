@@ -1,7 +1,10 @@
 //! Connections: accept(2), connect(2), their addresses and their ends.
 
+use super::numbers::{close, leave};
+use super::watching::take_over;
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, returned};
+use crate::signals::Before;
 use crate::stack::{self, now};
 use crate::waiting::{self, Kernel, Wait};
 use crate::{address, kernel_options, listening, originals};
@@ -21,7 +24,8 @@ unsafe extern "C" fn accept4(
     len: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
-    if matches!(descriptors::find(fd), Entry::Stream(_)) {
+    let flags_known = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    if flags & !flags_known != 0 || matches!(descriptors::find(fd), Entry::Stream(_)) {
         return done(Err(Errno::INVALID));
     }
     let Some(listener) = listening::of(fd) else {
@@ -30,9 +34,17 @@ unsafe extern "C" fn accept4(
     };
     match accept_here_or_there(fd, listener, flags) {
         Ok(Accepted::Here(descriptor, peer)) => {
+            if into.is_null() {
+                return descriptor;
+            }
             // SAFETY: the caller's promise.
-            unsafe { address::store(peer, into, len) };
-            descriptor
+            let stored = unsafe { address::store(peer, into, len) };
+            if stored.is_err() {
+                // As in Linux, the connection is lost.
+                // SAFETY: the call takes no pointer.
+                unsafe { close(descriptor) };
+            }
+            done(stored.map(|()| descriptor))
         }
         // SAFETY: the caller's promise. It waits no longer than the program allows.
         Ok(Accepted::There) => unsafe { originals::accept4(fd, into, len, flags) },
@@ -71,17 +83,22 @@ fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Acc
         revents: 0,
     }];
     let timeout = stack::on(|stack| Ok(stack.sockets.options(listener)?.receive_timeout))?;
-    let wait = Wait {
-        deadline: timeout.map(|timeout| now() + timeout),
-        mask: None,
-        spins: true,
-        kernel: &mut kernel,
-    };
-    let found = waiting::until(wait, |stack, _, kernel| match kernel {
-        Kernel::Ready(1..) => Some(Ok(Accepted::There)),
-        _ => accept_here(stack, listener, flags),
-    })?;
-    found.unwrap_or(Err(Errno::AGAIN))
+    let before = Before::now();
+    loop {
+        let wait = Wait {
+            deadline: timeout.map(|timeout| now() + timeout),
+            mask: None,
+            spins: true,
+            kernel: &mut kernel,
+        };
+        let found = waiting::until(wait, |stack, _, kernel| match kernel {
+            Kernel::Ready(1..) => Some(Ok(Accepted::There)),
+            _ => accept_here(stack, listener, flags),
+        });
+        if !waiting::is_restarted(&found, before, timeout) {
+            return found?.unwrap_or(Err(Errno::AGAIN));
+        }
+    }
 }
 
 fn accept_here(
@@ -109,10 +126,16 @@ unsafe extern "C" fn connect(fd: c_int, target: *const sockaddr, len: socklen_t)
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.
+            if unsafe { address::is_unspecified(target, len) } {
+                return done(stack::on(|stack| {
+                    stack.sockets.dissolve(number).map(|()| 0)
+                }));
+            }
+            // SAFETY: the caller's promise.
             let target = unsafe { address::parse(target, len) };
             return done(connect_again(fd, number, target));
         }
-        Entry::Kernel if !stack::is_inside() => {}
+        Entry::Kernel if !stack::is_inside() && c_int::try_from(len).is_ok() => {}
         // SAFETY: the caller's promise.
         _ => return unsafe { originals::connect(fd, target, len) },
     }
@@ -132,6 +155,12 @@ fn is_ours(fd: c_int, target: SocketAddr) -> bool {
         return false;
     }
     let option = |name| kernel_options::number(fd, libc::SOL_SOCKET, name);
+    if ip.is_ipv4() && target.is_ipv6() {
+        let v6_only = kernel_options::number(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+        if v6_only != Some(0) {
+            return false;
+        }
+    }
     option(libc::SO_TYPE) == Some(libc::SOCK_STREAM)
         && option(libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP)
         && stack::ensure()
@@ -140,6 +169,11 @@ fn is_ours(fd: c_int, target: SocketAddr) -> bool {
 
 fn connect_here(fd: c_int, target: SocketAddr) -> Result<c_int, Errno> {
     let options = kernel_options::of_stream(fd);
+    match (options.is_ipv6, target.is_ipv6()) {
+        (true, false) => return Err(Errno::INVALID),
+        (false, true) => return Err(Errno::FAMILY),
+        _ => {}
+    }
     let waits = options.waits;
     let source = bound(fd);
     let number = stack::on(|stack| {
@@ -148,10 +182,11 @@ fn connect_here(fd: c_int, target: SocketAddr) -> Result<c_int, Errno> {
         stack.turn(now());
         Ok(number)
     })?;
+    take_over(fd, number);
     if !waits {
         return Err(Errno::IN_PROGRESS);
     }
-    wait_for_handshake(number)
+    wait_for_handshake(number, Errno::IN_PROGRESS)
 }
 
 /// What the program has bound the socket to.
@@ -161,39 +196,43 @@ fn bound(fd: c_int) -> Option<SocketAddr> {
 }
 
 fn connect_again(fd: c_int, number: Number, target: Option<SocketAddr>) -> Result<c_int, Errno> {
-    let attempt = stack::on(|stack| {
+    let (found, waits, late) = stack::on(|stack| {
         stack.turn(now());
         let waits = stack.sockets.options(number)?.waits;
         if !stack.sockets.is_idle(number) {
-            return Ok((stack.sockets.connected(number)?, waits));
+            let found = stack.sockets.connected(number)?;
+            return Ok((found, waits, Errno::ALREADY));
         }
         let target = target.ok_or(Errno::FAMILY)?;
         stack.sockets.connect_anew(number, target, bound(fd))?;
         stack.turn(now());
-        match waits {
-            true => Ok((None, waits)),
-            false => Err(Errno::IN_PROGRESS),
-        }
+        Ok((None, waits, Errno::IN_PROGRESS))
     })?;
-    match attempt {
-        (Some(()), _) => Ok(0),
-        (None, false) => Err(Errno::ALREADY),
-        (None, true) => wait_for_handshake(number),
+    match found {
+        Some(()) => Ok(0),
+        None if waits => wait_for_handshake(number, late),
+        None => Err(late),
     }
 }
 
-fn wait_for_handshake(number: Number) -> Result<c_int, Errno> {
+/// Waits; `late` is what is said when the time is over.
+fn wait_for_handshake(number: Number, late: Errno) -> Result<c_int, Errno> {
     let timeout = stack::on(|stack| Ok(stack.sockets.options(number)?.send_timeout))?;
-    let wait = Wait {
-        deadline: timeout.map(|timeout| now() + timeout),
-        mask: None,
-        spins: true,
-        kernel: &mut Vec::new(),
-    };
-    let connected = waiting::until(wait, |stack, _, _| {
-        stack.sockets.connected(number).transpose()
-    })?;
-    connected.unwrap_or(Err(Errno::IN_PROGRESS)).map(|()| 0)
+    let before = Before::now();
+    loop {
+        let wait = Wait {
+            deadline: timeout.map(|timeout| now() + timeout),
+            mask: None,
+            spins: true,
+            kernel: &mut Vec::new(),
+        };
+        let connected = waiting::until(wait, |stack, _, _| {
+            stack.sockets.connected(number).transpose()
+        });
+        if !waiting::is_restarted(&connected, before, timeout) {
+            return connected?.unwrap_or(Err(late)).map(|()| 0);
+        }
+    }
 }
 
 /// # Safety
@@ -213,6 +252,15 @@ unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
             Ok(0)
         })),
         (Entry::Stream(_), None) => done(Err(Errno::INVALID)),
+        (entry @ Entry::Listener(_), Some(Half::Reading | Half::Both)) => {
+            // SAFETY: the call takes no pointer.
+            let result = unsafe { originals::shutdown(fd, how) };
+            if result == 0 {
+                // It listens no more.
+                leave(fd, entry);
+            }
+            result
+        }
         (Entry::Lost, _) => done(Err(Errno::NOT_CONNECTED)),
         // SAFETY: the call takes no pointer.
         _ => unsafe { originals::shutdown(fd, how) },
@@ -236,7 +284,7 @@ unsafe extern "C" fn getsockname(fd: c_int, into: *mut sockaddr, len: *mut sockl
     // SAFETY: the caller's promise.
     done(
         local
-            .map(|local| unsafe { address::store(local, into, len) })
+            .and_then(|local| unsafe { address::store(local, into, len) })
             .map(|()| 0),
     )
 }
@@ -252,7 +300,7 @@ unsafe extern "C" fn getpeername(fd: c_int, into: *mut sockaddr, len: *mut sockl
     let peer = stack::on(|stack| stack.sockets.peer(number));
     // SAFETY: the caller's promise.
     done(
-        peer.map(|peer| unsafe { address::store(peer, into, len) })
+        peer.and_then(|peer| unsafe { address::store(peer, into, len) })
             .map(|()| 0),
     )
 }

@@ -2,7 +2,7 @@
 
 use crate::descriptors::{self, Entry};
 use crate::memory::{self, done};
-use crate::{originals, stack};
+use crate::{early, originals, stack};
 use core::ffi::{c_int, c_uint, c_ulong};
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
@@ -10,9 +10,9 @@ use mill_sockets::slab::Number;
 /// # Safety
 /// As close(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn close(fd: c_int) -> c_int {
+pub(super) unsafe extern "C" fn close(fd: c_int) -> c_int {
     match descriptors::find(fd) {
-        Entry::Kernel => {}
+        Entry::Kernel => drop(early::take(fd)),
         Entry::Private if !stack::is_inside() => return done(Err(Errno::BAD_DESCRIPTOR)),
         entry => leave(fd, entry),
     }
@@ -21,7 +21,10 @@ unsafe extern "C" fn close(fd: c_int) -> c_int {
 }
 
 /// The descriptor stands for nothing of ours any more.
-fn leave(fd: c_int, entry: Entry) {
+pub(super) fn leave(fd: c_int, entry: Entry) {
+    if entry == Entry::Kernel {
+        return;
+    }
     descriptors::set(fd, Entry::Kernel);
     match entry {
         Entry::Stream(number) | Entry::Listener(number) => {
@@ -39,9 +42,10 @@ fn leave(fd: c_int, entry: Entry) {
 /// As close_range(2).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    let flags_known = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
-    if flags & flags_known != 0 {
-        // SAFETY: the call takes no pointer. Nothing is closed now.
+    // What the kernel refuses closes nothing, and neither does a flag to be set.
+    let is_refused = first > last || flags & !CLOSE_RANGE_UNSHARE != 0;
+    if is_refused {
+        // SAFETY: the call takes no pointer.
         return unsafe { originals::close_range(first, last, flags) };
     }
     let number = |number: c_uint| c_int::try_from(number).unwrap_or(c_int::MAX);
@@ -65,6 +69,9 @@ unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c
     // SAFETY: the call takes no pointer.
     unsafe { originals::close_range(from, last, flags) }
 }
+
+/// The process has a table of descriptors of its own first (`linux/close_range.h`).
+const CLOSE_RANGE_UNSHARE: c_int = 2;
 
 /// # Safety
 /// As dup(2).
@@ -105,7 +112,8 @@ fn replace(fd: c_int, to: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
     }
     also(fd, || {
         let made = duplicate();
-        if made != -1 && replaced != Entry::Kernel {
+        if made != -1 {
+            early::take(to);
             leave(to, replaced);
         }
         made

@@ -3,7 +3,7 @@
 use super::receiving::{Rooms, receive};
 use crate::descriptors::{self, Entry};
 use crate::memory::{
-    PIECES_MAX, done, errno, message_pieces, pieces_count, places, time_of, transferred,
+    done, errno, message_pieces, pieces_count, places, several, time_of, transferred,
 };
 use crate::originals;
 use crate::stack::{self, now};
@@ -185,7 +185,13 @@ unsafe extern "C" fn recvmmsg(
         Err(errno) => return done(Err(errno)),
     };
     // SAFETY: the caller's promise.
-    let messages = unsafe { places(messages, (count as usize).min(PIECES_MAX)) };
+    let messages = match unsafe { several(messages, count) } {
+        Ok(messages) => messages,
+        Err(errno) => return done(Err(errno)),
+    };
+    if let Err(errno) = take_error(fd) {
+        return done(Err(errno));
+    }
     let mut flags = flags;
     for (index, message) in messages.iter_mut().enumerate() {
         // SAFETY: the caller's promise.
@@ -208,6 +214,17 @@ unsafe extern "C" fn recvmmsg(
         }
     }
     c_int::try_from(messages.len()).unwrap_or(c_int::MAX)
+}
+
+/// As Linux, which tells an error before any message.
+fn take_error(fd: c_int) -> Result<(), Errno> {
+    let Entry::Stream(number) = descriptors::find(fd) else {
+        return Ok(());
+    };
+    match stack::on(|stack| stack.sockets.take_error(number))? {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
 }
 
 /// The next call on a stream of the stack tells this error.

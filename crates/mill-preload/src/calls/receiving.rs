@@ -1,12 +1,14 @@
 //! recv(2) on a stream of the stack.
 
 use crate::memory::{LEN_MAX, output, total, values};
+use crate::signals::Before;
 use crate::stack::{self, Stack, now};
 use crate::waiting::{self, Wait};
 use core::ffi::c_void;
 use libc::{iovec, size_t};
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
+use mill_tcp::time::Duration;
 
 /// Where a caller wants bytes.
 #[derive(Debug)]
@@ -90,23 +92,26 @@ impl Receiving<'_, '_> {
                 true => bytes.len().min(wanted - filled),
                 false => rooms.scatter(bytes, if is_peek { 0 } else { filled }),
             };
-            let is_lost = count == 0 && !bytes.is_empty() && filled < wanted;
-            let taken = if is_peek { 0 } else { count };
+            // A pointer is null.
+            let is_lost = count
+                < bytes
+                    .len()
+                    .min(wanted.saturating_sub(if is_peek { 0 } else { filled }));
+            let taken = if is_peek || is_lost { 0 } else { count };
             (taken, (count, bytes.is_empty(), is_lost))
         });
         let (count, is_end, is_lost) = match read.transpose()? {
             Ok(read) => read,
             Err(errno) => return Some(Err(errno)),
         };
-        self.filled = if is_peek { count } else { filled + count };
         if is_lost {
-            // The pointer is null.
             return Some(if filled > 0 {
                 Ok(filled)
             } else {
                 Err(Errno::FAULT)
             });
         }
+        self.filled = if is_peek { count } else { filled + count };
         let least = if self.has(libc::MSG_WAITALL) {
             wanted
         } else {
@@ -151,19 +156,26 @@ pub(super) fn receive(number: Number, rooms: &mut Rooms<'_>, flags: i32) -> Resu
     let found = match found {
         Some(found) => return found,
         None if !waits => Err(Errno::AGAIN),
-        None => {
-            let wait = Wait {
-                deadline: timeout.map(|timeout| now() + timeout),
-                mask: None,
-                spins: true,
-                kernel: &mut Vec::new(),
-            };
-            let found = waiting::until(wait, |stack, _, _| receiving.attempt(stack));
-            found.and_then(|found| found.unwrap_or(Err(Errno::AGAIN)))
-        }
+        None => wait(&mut receiving, timeout),
     };
     match found {
         Err(_) if receiving.filled > 0 => Ok(receiving.filled),
         found => found,
+    }
+}
+
+fn wait(receiving: &mut Receiving<'_, '_>, timeout: Option<Duration>) -> Result<usize, Errno> {
+    let before = Before::now();
+    loop {
+        let wait = Wait {
+            deadline: timeout.map(|timeout| now() + timeout),
+            mask: None,
+            spins: true,
+            kernel: &mut Vec::new(),
+        };
+        let found = waiting::until(wait, |stack, _, _| receiving.attempt(stack));
+        if receiving.filled > 0 || !waiting::is_restarted(&found, before, timeout) {
+            return found?.unwrap_or(Err(Errno::AGAIN));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::memory::{LEN_MAX, input, returned_bytes, total, values};
 use crate::originals;
+use crate::signals::Before;
 use crate::stack::{self, Stack, now};
 use crate::waiting::{self, Wait};
 use core::ffi::{c_int, c_void};
@@ -9,6 +10,7 @@ use libc::{iovec, off_t, size_t};
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use mill_stack::queue::ByteQueue;
+use mill_tcp::time::Duration;
 
 /// What a caller wants to send.
 #[derive(Debug)]
@@ -50,15 +52,16 @@ impl Pieces<'_> {
 pub(super) fn send_all(number: Number, what: &Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
     let pieces = &what.pieces;
     let total: usize = pieces.iter().map(|piece| piece.len()).sum();
-    let is_lost = total == 0 && what.wanted > 0;
+    let is_lost = total < what.wanted;
     let has_more = flags & libc::MSG_MORE != 0;
     let mut sent = 0;
     let mut failed = None;
     let result = transfer(number, flags, total, &mut sent, |stack, sent| {
         stack.sockets.write(number, has_more, |queue, room| {
             if is_lost {
-                // The pointer is null.
+                // A pointer is null.
                 failed = Some(Errno::FAULT);
+                return 0;
             }
             gather(pieces, sent, room, queue)
         })
@@ -103,16 +106,7 @@ fn transfer(
     let result = match found {
         Some(found) => found,
         None if !waits => Err(Errno::AGAIN),
-        None => {
-            let wait = Wait {
-                deadline: timeout.map(|timeout| now() + timeout),
-                mask: None,
-                spins: true,
-                kernel: &mut Vec::new(),
-            };
-            let found = waiting::until(wait, |stack, _, _| attempt(stack));
-            found.and_then(|found| found.unwrap_or(Err(Errno::AGAIN)))
-        }
+        None => wait(timeout, &mut attempt),
     };
     let result = match result {
         Err(Errno::AGAIN | Errno::INTERRUPTED) if *sent > 0 => Ok(*sent),
@@ -123,6 +117,26 @@ fn transfer(
         unsafe { libc::raise(libc::SIGPIPE) };
     }
     result
+}
+
+/// Waits for room. A call that has sent something is not begun anew.
+fn wait(
+    timeout: Option<Duration>,
+    attempt: &mut impl FnMut(&mut Stack) -> Option<Result<usize, Errno>>,
+) -> Result<usize, Errno> {
+    let before = Before::now();
+    loop {
+        let wait = Wait {
+            deadline: timeout.map(|timeout| now() + timeout),
+            mask: None,
+            spins: true,
+            kernel: &mut Vec::new(),
+        };
+        let found = waiting::until(wait, |stack, _, _| attempt(stack));
+        if !waiting::is_restarted(&found, before, timeout) {
+            return found?.unwrap_or(Err(Errno::AGAIN));
+        }
+    }
 }
 
 /// Appends what is left of pieces of which `sent` bytes were sent, up to `room` bytes.
@@ -209,7 +223,11 @@ impl Source {
         let room = bytes.as_mut_ptr().cast();
         // SAFETY: the room has `wanted` bytes.
         let read = unsafe { originals::pread(self.file, room, wanted, self.at) };
-        let count = returned_bytes(read)?;
+        // As Linux says of a folder.
+        let count = returned_bytes(read).map_err(|errno| match errno {
+            Errno::IS_FOLDER => Errno::INVALID,
+            errno => errno,
+        })?;
         // SAFETY: so many bytes were written there.
         unsafe { bytes.set_len(count) };
         Ok(bytes)

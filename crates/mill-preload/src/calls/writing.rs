@@ -2,7 +2,7 @@
 
 use super::sending::{Pieces, send_all, send_file};
 use crate::descriptors::{self, Entry};
-use crate::memory::{PIECES_MAX, message_pieces, pieces_count, places, transferred, values};
+use crate::memory::{done, message_pieces, pieces_count, places, several, transferred, values};
 use crate::originals;
 use core::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
@@ -113,7 +113,10 @@ unsafe extern "C" fn sendmmsg(
         return unsafe { originals::sendmmsg(fd, messages, count, flags) };
     }
     // SAFETY: the caller's promise.
-    let messages = unsafe { places(messages, (count as usize).min(PIECES_MAX)) };
+    let messages = match unsafe { several(messages, count) } {
+        Ok(messages) => messages,
+        Err(errno) => return done(Err(errno)),
+    };
     for (index, message) in messages.iter_mut().enumerate() {
         // SAFETY: the caller's promise.
         let sent = unsafe { sendmsg(fd, &raw const message.msg_hdr, flags) };

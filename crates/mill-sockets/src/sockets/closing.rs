@@ -42,6 +42,16 @@ impl<L: SocketLink> Sockets<L> {
         Ok(())
     }
 
+    /// connect(2) to no address: the connection is reset, and the socket connects anew.
+    pub fn dissolve(&mut self, number: SocketNumber) -> Result<(), Errno> {
+        if let Kind::Stream(id) = self.socket(number)?.kind {
+            let was_open = !self.is_closed(id);
+            self.become_idle(number, id);
+            self.socket_mut(number)?.pending = was_open.then_some(Errno::RESET);
+        }
+        Ok(())
+    }
+
     /// Whether a connection is over: both ends have finished, or it has failed.
     pub(super) fn is_closed(&self, id: SocketId) -> bool {
         let info = self.host.info(id);
@@ -88,11 +98,7 @@ impl<L: SocketLink> Sockets<L> {
         let Some(socket) = self.sockets.remove(number) else {
             return;
         };
-        for watch in &socket.watches {
-            if let Some(set) = self.sets.get_mut(watch.set) {
-                set.remove(watch.entry);
-            }
-        }
+        self.end_watches(&socket.watches);
         match socket.kind {
             Kind::Listener(id) => {
                 self.host.close_listener(id);

@@ -22,6 +22,16 @@ impl<L: SocketLink> Sockets<L> {
         Ok(number)
     }
 
+    /// listen(2) once more, with another backlog.
+    pub fn set_backlog(&mut self, number: SocketNumber, backlog: u32) {
+        if let Ok(Kind::Listener(id)) = self.socket(number).map(|socket| socket.kind) {
+            self.host.set_listener_backlog(id, backlog);
+        }
+        if let Ok(socket) = self.socket_mut(number) {
+            socket.options.listen.backlog = backlog;
+        }
+    }
+
     /// accept(2): a connection that waits, if there is one.
     pub fn accept(&mut self, number: SocketNumber) -> Result<Option<SocketNumber>, Errno> {
         let socket = self.socket(number)?;
@@ -82,6 +92,7 @@ impl<L: SocketLink> Sockets<L> {
         let id = self.open(target, source, &options, number.to_bits())?;
         let socket = self.socket_mut(number)?;
         socket.kind = Kind::Stream(id);
+        socket.was_connected = false;
         (socket.pending, socket.known_unread, socket.known_state) = (None, 0, [false; 3]);
         Ok(())
     }

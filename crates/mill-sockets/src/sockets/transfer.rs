@@ -27,13 +27,17 @@ impl<L: SocketLink> Sockets<L> {
         };
         let state = self.host.readable(id);
         if state.unread == 0 {
+            if state.finished {
+                // As Linux, which tells the end before an error (`SOCK_DONE`).
+                return Ok(Some(take(&mut []).1));
+            }
             if let Some(error) = self.take_error(number)? {
                 return Err(error);
             }
             if !self.host.is_established(id) && state.error.is_none() {
                 return Ok(None);
             }
-            let is_over = state.finished || reads_no_more || state.error.is_some();
+            let is_over = reads_no_more || state.error.is_some();
             return Ok(is_over.then(|| take(&mut []).1));
         }
         let result = self.host.read(id, &mut self.link, take);
@@ -151,7 +155,7 @@ impl<L: SocketLink> Sockets<L> {
     }
 
     /// The error of a connection, the first time it is asked for.
-    pub(super) fn take_error(&mut self, number: SocketNumber) -> Result<Option<Errno>, Errno> {
+    pub fn take_error(&mut self, number: SocketNumber) -> Result<Option<Errno>, Errno> {
         let socket = self.socket_mut(number)?;
         if let Some(error) = socket.pending.take() {
             return Ok(Some(error));

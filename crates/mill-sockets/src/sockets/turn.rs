@@ -131,13 +131,26 @@ impl<L: SocketLink> Sockets<L> {
         let Some(socket) = self.sockets.get(number).filter(|_| !kind.is_empty()) else {
             return;
         };
-        for watch in &socket.watches {
-            if let Some(set) = self.sets.get_mut(watch.set) {
-                if !set.has_queued() {
-                    self.woken.push(watch.set);
-                }
-                set.on_change(watch.entry, kind);
+        for index in 0..socket.watches.len() {
+            let Some(watch) = self
+                .sockets
+                .get(number)
+                .and_then(|socket| socket.watches.get(index))
+            else {
+                return;
+            };
+            let watch = *watch;
+            let Some(set) = self.sets.get_mut(watch.set) else {
+                continue;
+            };
+            if !set.watches.is_empty() {
+                self.wake_set(watch, kind);
+                continue;
             }
+            if !set.has_queued() {
+                self.woken.push(watch.set);
+            }
+            set.on_change(watch.entry, kind);
         }
     }
 

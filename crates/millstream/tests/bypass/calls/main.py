@@ -8,13 +8,13 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 
 from scene import SCENES
 
 SUBJECTS = ["opening", "reading", "writing", "ends", "listeners", "settings", "states", "events", "descriptors", "pointers", "processes"]
 THREADS = 6
-SECONDS_MAX = 60
+SECONDS_MAX = 40
 
 
 def name_of(run, arguments):
@@ -62,14 +62,18 @@ def main():
         importlib.import_module(subject)
     scenes = list(chosen(sys.argv[1] if len(sys.argv) > 1 else ""))
     deadline = time.monotonic() + SECONDS_MAX
-    with ThreadPoolExecutor(THREADS) as threads:
-        waiting = [(run, threads.submit(lines_of, run, variants)) for run, variants, alone in scenes if not alone]
-        for run, lines in waiting:
-            try:
-                print(*lines.result(deadline - time.monotonic()), sep="\n", flush=True)
-            except TimeoutError:
-                print(run.__name__, "takes too long", flush=True)
-                os._exit(1)
+    threads = ThreadPoolExecutor(THREADS)
+    waiting = [(run, variants, threads.submit(lines_of, run, variants)) for run, variants, alone in scenes if not alone]
+    late = False
+    for run, variants, lines in waiting:
+        try:
+            print(*lines.result(max(0, deadline - time.monotonic())), sep="\n", flush=True)
+        except TimeoutError:
+            late = True
+            print(name_of(run, variants[0]), "takes too long", flush=True)
+    if late:
+        os._exit(1)
+    threads.shutdown()
     for run, variants, alone in scenes:
         if alone:
             print_all_of(run, variants)

@@ -82,7 +82,7 @@ def unread_count():
 
 @scene((10,), (300,))
 def low_water(n):
-    s = opened("s100 w100 s250 w100 c")
+    s = opened("s100 w400 s250 w100 c")
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, n)
     time.sleep(0.05)
     yield wait(s, select.POLLIN, 0), wait(s, select.POLLIN, 1000)

@@ -16,7 +16,8 @@ import time
 
 NEAR = {4: "10.50.0.1", 6: "fd50::1"}
 FAR = {4: "10.50.0.2", 6: "fd50::2"}
-SILENT = "10.50.0.77"
+# Where nothing answers.
+SILENT = 5002
 IN, OUT, ET, ONE, RDHUP = select.EPOLLIN, select.EPOLLOUT, select.EPOLLET, select.EPOLLONESHOT, select.EPOLLRDHUP
 SCENES = []
 

@@ -10,7 +10,7 @@ ANY = select.POLLIN | select.POLLOUT | select.POLLPRI | select.POLLRDHUP
 def connecting():
     s = fresh()
     s.setblocking(False)
-    s.connect_ex((SILENT, 5001))
+    s.connect_ex((FAR[4], SILENT))
     return s
 
 
@@ -257,7 +257,7 @@ shutting("wrongly", 3)
 
 @in_each_state
 def connected_again(s):
-    yield call(s.connect, (FAR[4], 9)), call(s.connect, (SILENT, 5001))
+    yield call(s.connect, (FAR[4], 9)), call(s.connect, (FAR[4], SILENT))
 
 
 @in_each_state
