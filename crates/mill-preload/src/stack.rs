@@ -10,7 +10,6 @@ use mill_device::AnyLink;
 use mill_device::attach::Trouble;
 use mill_keeper::request;
 use mill_sockets::errno::Errno;
-use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
 use mill_stack::polling::Polling;
 use mill_sys::clock;
@@ -234,25 +233,15 @@ impl Stack {
         }
     }
 
-    /// A descriptor for a socket of the stack.
-    pub(crate) fn descriptor(
-        &mut self,
-        number: Number,
-        is_close_on_exec: bool,
-    ) -> Result<c_int, Errno> {
+    /// A descriptor for a socket of the stack that is to come.
+    pub(crate) fn reserve(&self, is_close_on_exec: bool) -> Result<c_int, Errno> {
         let command = match is_close_on_exec {
             true => libc::F_DUPFD_CLOEXEC,
             false => libc::F_DUPFD,
         };
         // SAFETY: the placeholder is open, and the command takes a number.
         let descriptor = unsafe { originals::fcntl(self.placeholder.as_raw_fd(), command, 0) };
-        let descriptor = crate::memory::returned(descriptor)?;
-        if !descriptors::set(descriptor, Entry::Stream(number)) {
-            // SAFETY: it was just made, and nothing else knows it.
-            unsafe { originals::close(descriptor) };
-            return Err(Errno::NO_DESCRIPTOR);
-        }
-        Ok(descriptor)
+        crate::memory::returned(descriptor)
     }
 }
 

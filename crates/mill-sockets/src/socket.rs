@@ -78,12 +78,18 @@ pub(crate) struct Socket {
     pub(crate) options: Options,
     pub(crate) reads_no_more: bool,
     pub(crate) writes_no_more: bool,
+    /// FIN is sent, or will be.
+    pub(crate) has_finished: bool,
     /// An error that the program was not told of yet, beside the connection's own.
     pub(crate) pending: Option<Errno>,
     /// An error is told once.
     pub(crate) was_error_told: bool,
-    /// connect(2) has said that the connection is there.
+    /// connect(2) has said that the connection is there, or shutdown(2) was called of it.
     pub(crate) was_connected: bool,
+    /// shutdown(2) came after the handshake had failed: Linux lets such a socket connect no more (`SS_DISCONNECTING`).
+    pub(crate) is_disconnecting: bool,
+    /// The port of a connection that is no more: Linux keeps it.
+    pub(crate) former_port: u16,
     /// What was known of it when it changed last: unread bytes, and whether it was connected and has ended or failed.
     pub(crate) known_unread: usize,
     pub(crate) known_state: [bool; 3],
@@ -110,9 +116,12 @@ impl Socket {
             options,
             reads_no_more: false,
             writes_no_more: false,
+            has_finished: false,
             pending: None,
             was_error_told: false,
             was_connected: false,
+            is_disconnecting: false,
+            former_port: 0,
             is_held: false,
             known_unread: 0,
             known_state: [false; 3],

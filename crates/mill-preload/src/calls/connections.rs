@@ -12,6 +12,7 @@ use core::ffi::c_int;
 use core::net::SocketAddr;
 use libc::{pollfd, sockaddr, socklen_t};
 use mill_sockets::errno::Errno;
+use mill_sockets::readiness::Readiness;
 use mill_sockets::slab::Number;
 use mill_sockets::sockets::closing::Half;
 
@@ -106,17 +107,40 @@ fn accept_here(
     listener: Number,
     flags: c_int,
 ) -> Option<Result<Accepted, Errno>> {
-    let accepted = stack.sockets.accept(listener).transpose()?;
-    Some(accepted.and_then(|number| {
-        let is_close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
-        let descriptor = stack.descriptor(number, is_close_on_exec);
-        let descriptor = descriptor.inspect_err(|_| stack.sockets.close(number, -1))?;
-        let waits = flags & libc::SOCK_NONBLOCK == 0;
-        stack.sockets.set_waits(number, waits)?;
-        // The peer may have reset the connection by now, and its address is still known.
-        let peer = stack.sockets.former_peer(number)?;
-        Ok(Accepted::Here(descriptor, peer))
-    }))
+    if !stack.sockets.readiness(listener).has_any(Readiness::IN) {
+        return None;
+    }
+    // Without a descriptor the connection waits on, as in Linux.
+    let descriptor = match stack.reserve(flags & libc::SOCK_CLOEXEC != 0) {
+        Ok(descriptor) => descriptor,
+        Err(errno) => return Some(Err(errno)),
+    };
+    let accepted = accept_as(stack, listener, descriptor, flags);
+    if !matches!(accepted, Ok(Some(_))) {
+        // SAFETY: it was just made, and nothing else knows it.
+        unsafe { originals::close(descriptor) };
+    }
+    accepted.transpose()
+}
+
+fn accept_as(
+    stack: &mut stack::Stack,
+    listener: Number,
+    descriptor: c_int,
+    flags: c_int,
+) -> Result<Option<Accepted>, Errno> {
+    let Some(number) = stack.sockets.accept(listener)? else {
+        return Ok(None);
+    };
+    if !descriptors::set(descriptor, Entry::Stream(number)) {
+        stack.sockets.close(number, -1);
+        return Err(Errno::NO_DESCRIPTOR);
+    }
+    let waits = flags & libc::SOCK_NONBLOCK == 0;
+    stack.sockets.set_waits(number, waits)?;
+    // The peer may have reset the connection by now, and its address is still known.
+    let peer = stack.sockets.former_peer(number)?;
+    Ok(Some(Accepted::Here(descriptor, peer)))
 }
 
 /// # Safety
@@ -276,7 +300,7 @@ unsafe extern "C" fn getsockname(fd: c_int, into: *mut sockaddr, len: *mut sockl
         return unsafe { originals::getsockname(fd, into, len) };
     };
     let local = stack::on(|stack| stack.sockets.local(number));
-    if local == Err(Errno::NOT_CONNECTED) {
+    if local.is_ok_and(|local| local.ip().is_unspecified()) && bound(fd).is_some() {
         // Not connected any more, and bound where the kernel's socket is.
         // SAFETY: the caller's promise.
         return unsafe { originals::getsockname(fd, into, len) };

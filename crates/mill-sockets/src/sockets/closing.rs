@@ -27,7 +27,11 @@ impl<L: SocketLink> Sockets<L> {
             self.socket_mut(number)?.pending = Some(Errno::RESET);
             return Ok(());
         }
+        let has_shaken = matches!(kind, Kind::Stream(id)
+            if self.host.is_established(id) && self.host.readable(id).error.is_none());
         let socket = self.socket_mut(number)?;
+        socket.is_disconnecting |= !has_shaken && !socket.was_connected;
+        socket.was_connected |= has_shaken;
         socket.reads_no_more |= half != Half::Writing;
         socket.writes_no_more |= half != Half::Reading;
         self.on_change(number, Readiness::ALL);
@@ -36,6 +40,7 @@ impl<L: SocketLink> Sockets<L> {
             return Err(Errno::NOT_CONNECTED);
         }
         if half != Half::Reading {
+            self.socket_mut(number)?.has_finished = true;
             self.host.set_cork(id, false);
             self.host.shutdown(id);
         }
@@ -65,16 +70,30 @@ impl<L: SocketLink> Sockets<L> {
         id.is_ok_and(|id| self.is_closed(id))
     }
 
+    /// Bytes have come to a socket that both reads and writes no more: Linux resets the connection (RFC 9293 3.6.1).
+    pub(super) fn refuse_bytes(&mut self, number: SocketNumber, id: SocketId) {
+        self.become_idle(number, id);
+        if let Ok(socket) = self.socket_mut(number) {
+            socket.pending = Some(Errno::RESET);
+            socket.was_connected = true;
+            (socket.reads_no_more, socket.writes_no_more) = (true, true);
+        }
+    }
+
     /// The handshake is over, and the socket as one that was never connected.
     pub(super) fn become_idle(&mut self, number: SocketNumber, id: SocketId) {
+        let port = self.host.local(id).map_or(0, |local| local.port());
         self.host.abort(id);
         let Ok(socket) = self.socket_mut(number) else {
             return;
         };
         socket.kind = Kind::Idle;
+        socket.former_port = port;
+        (socket.was_connected, socket.is_disconnecting) = (false, false);
         socket.pending = None;
         socket.was_error_told = false;
         (socket.reads_no_more, socket.writes_no_more) = (false, false);
+        socket.has_finished = false;
         self.on_change(number, Readiness::ALL);
     }
 

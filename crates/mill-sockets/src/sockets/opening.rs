@@ -78,7 +78,7 @@ impl<L: SocketLink> Sockets<L> {
     /// Whether connect(2) begins anew.
     pub fn is_idle(&self, number: SocketNumber) -> bool {
         self.socket(number)
-            .is_ok_and(|socket| socket.kind == Kind::Idle)
+            .is_ok_and(|socket| socket.kind == Kind::Idle && !socket.was_connected)
     }
 
     /// connect(2) of a socket that [`Self::is_idle`].
@@ -132,20 +132,24 @@ impl<L: SocketLink> Sockets<L> {
 
     /// connect(2) once more: `None` while the handshake goes on. It succeeds once, then the socket is connected already.
     pub fn connected(&mut self, number: SocketNumber) -> Result<Option<()>, Errno> {
-        let id = self.socket(number)?.stream()?;
-        if self.host.is_established(id) {
-            let socket = self.socket_mut(number)?;
-            return match core::mem::replace(&mut socket.was_connected, true) {
-                true => Err(Errno::IS_CONNECTED),
-                false => Ok(Some(())),
-            };
+        let socket = self.socket(number)?;
+        if socket.was_connected {
+            return Err(Errno::IS_CONNECTED);
         }
-        let told = self.take_error(number)?;
-        if self.host.readable(id).error.is_none() {
+        if socket.is_disconnecting {
+            return Err(Errno::INVALID);
+        }
+        let id = socket.stream()?;
+        if self.host.readable(id).error.is_some() {
+            let told = self.take_error(number)?;
+            self.become_idle(number, id);
+            return Err(told.unwrap_or(Errno::CONNECTION_ABORTED));
+        }
+        if !self.host.is_established(id) {
             return Ok(None);
         }
-        self.become_idle(number, id);
-        Err(told.unwrap_or(Errno::CONNECTION_ABORTED))
+        self.socket_mut(number)?.was_connected = true;
+        Ok(Some(()))
     }
 
     /// Has the link bring what is sent to a port that a program has chosen, but no new connections, until no connection has it.

@@ -170,7 +170,7 @@ impl<L: SocketLink> Sockets<L> {
         let socket = self.socket_mut(number)?;
         let was_told = core::mem::replace(&mut socket.was_error_told, true);
         // A reset in CLOSE-WAIT answers what was written too late (`tcp_reset` in Linux).
-        let is_late = error == SocketError::Reset && has_ended && !socket.writes_no_more;
+        let is_late = error == SocketError::Reset && has_ended && !socket.has_finished;
         let errno = if is_late {
             Errno::BROKEN_PIPE
         } else {

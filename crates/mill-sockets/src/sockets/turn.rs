@@ -120,6 +120,10 @@ impl<L: SocketLink> Sockets<L> {
             return Readiness::NONE;
         };
         let has_come = found.unread > socket.known_unread;
+        if has_come && socket.reads_no_more && socket.writes_no_more && found.error.is_none() {
+            self.refuse_bytes(number, id);
+            return Readiness::NONE;
+        }
         let is_new = state != socket.known_state;
         (socket.known_unread, socket.known_state) = (found.unread, state);
         socket.lacks_space &= !has_room;

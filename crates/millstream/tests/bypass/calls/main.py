@@ -1,4 +1,7 @@
-"""Small scenes of socket calls against far.py, one line of results each: the kernel and the stack have to say the same."""
+"""Small scenes of socket calls against far.py, one line of results each: the kernel and the stack have to say the same.
+
+All of them, several at a time; or those whose names are arguments, one after the other.
+"""
 import sys
 
 sys.dont_write_bytecode = True
@@ -18,7 +21,7 @@ SECONDS_MAX = 40
 
 
 def name_of(run, arguments):
-    return run.__name__ + "".join(f"-{a}" for a in arguments)
+    return (run.__name__ + "".join(f"-{a}" for a in arguments)).replace(" ", "_")
 
 
 def line_of(run, arguments):
@@ -50,9 +53,10 @@ def print_all_of(run, variants):
         signal.signal(signal.SIGUSR1, before)
 
 
-def chosen(word):
+def chosen(names):
+    """All, or those of these names."""
     for run, variants, alone, together in SCENES:
-        variants = [arguments for arguments in variants if word in name_of(run, arguments)]
+        variants = [arguments for arguments in variants if not names or name_of(run, arguments) in names]
         for part in [variants] if together else [[arguments] for arguments in variants]:
             yield run, part, alone
 
@@ -60,9 +64,10 @@ def chosen(word):
 def main():
     for subject in SUBJECTS:
         importlib.import_module(subject)
-    scenes = list(chosen(sys.argv[1] if len(sys.argv) > 1 else ""))
+    names = set(sys.argv[1:])
+    scenes = list(chosen(names))
     deadline = time.monotonic() + SECONDS_MAX
-    threads = ThreadPoolExecutor(THREADS)
+    threads = ThreadPoolExecutor(1 if names else THREADS)
     waiting = [(run, variants, threads.submit(lines_of, run, variants)) for run, variants, alone in scenes if not alone]
     late = False
     for run, variants, lines in waiting:
