@@ -191,8 +191,8 @@ impl Stack {
         let worker = attachment
             .worker(0)
             .map_err(|error| failed("dup()", error))?;
-        // Before the link is made: closing a descriptor of a file releases its locks (mill-sys lock.rs).
-        drop(attachment);
+        // The interface is steered to this process as long as it lives, also without the keeper.
+        core::mem::forget(attachment);
         let polling = worker.specification().polling;
         let linked = worker.link(on_trouble);
         let (mut link, config) = linked.map_err(|error| failed("the link can't be made", error))?;

@@ -5,17 +5,29 @@ use crate::namespace::{has, output_of, text_of};
 use crate::run_calls::{FAR, PYTHON, started};
 use crate::server::wait_for;
 use crate::topology::{HOSTS, STACK, between, ip, is_steered, kernel_connections};
+use mill_sys::process::Pid;
+use mill_sys::signal::Signal;
+use std::fs;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
-/// A server that echoes.
+/// A server that echoes, and that a child of it says to the far end what it is told to say: "child".
 const ECHO: &str = "
-import socket, threading
+import os, socket, threading
 s = socket.create_server(('0.0.0.0', 7000), backlog=50)
 def talk(c):
     while d := c.recv(9999):
+        if d == b'child':
+            child = os.fork()
+            if child == 0:
+                f = socket.create_connection(('10.50.0.2', 5001))
+                f.sendall(b's5 c\\n')
+                while f.recv(9999): pass
+                os._exit(0)
+            os.waitpid(child, 0)
         c.sendall(d)
     c.close()
 while True: threading.Thread(target=talk, args=(s.accept()[0],), daemon=True).start()
@@ -29,9 +41,31 @@ impl Running {
         let child = Command::new(BINARY)
             .args(["run", "--stack", STACK, "--", PYTHON, "-c", ECHO])
             .stdin(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn();
         Self(child.unwrap())
+    }
+
+    /// The keeper among its children.
+    fn keeper(&self) -> Option<Pid> {
+        let children = output_of("pgrep", &["-P", &self.0.id().to_string()]);
+        let children = String::from_utf8_lossy(&children.stdout).into_owned();
+        let mut numbers = children.lines();
+        let keeper = numbers.find(|number| {
+            // Once it has ended it is its parent's to be waited for.
+            let stat = fs::read_to_string(format!("/proc/{number}/stat"));
+            stat.is_ok_and(|stat| stat.contains("(mill-keeper)") && !stat.contains(") Z "))
+        });
+        Pid::new(keeper?.parse().ok()?)
+    }
+
+    /// Ends it, and gives what it has said.
+    fn end(mut self) -> String {
+        let _ = self.0.kill();
+        let mut said = String::new();
+        let output = self.0.stderr.as_mut().unwrap();
+        output.read_to_string(&mut said).unwrap();
+        said
     }
 }
 
@@ -56,6 +90,36 @@ fn echoing(word: &[u8]) -> Client {
 fn exchange(client: &mut Client, word: &[u8]) {
     client.send(word).unwrap();
     assert_eq!(client.content(word.len()).unwrap(), word);
+}
+
+#[test]
+fn stacks_go_on_without_their_keeper_and_later_processes_say_why_they_have_none() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let _far = started(topology, FAR);
+        let server = Running::echo();
+        topology.at_client(|| wait_for(|| Client::connect(address()).is_ok()));
+        let mut kept = topology.at_client(|| echoing(b"before"));
+        server
+            .keeper()
+            .unwrap()
+            .kill(Signal::Kill.number())
+            .unwrap();
+        wait_for(|| server.keeper().is_none());
+        topology.at_client(|| {
+            exchange(&mut kept, b"after");
+            let mut other = echoing(b"another");
+            exchange(&mut other, b"child");
+        });
+        assert_eq!(kernel_connections(7000), "");
+        let said = server.end();
+        let why = "stays on the kernel's network stack: the keeper of \"millstream run\" is gone";
+        assert!(said.contains(why), "{said}");
+        wait_for(|| !is_steered());
+    });
 }
 
 #[test]
