@@ -282,6 +282,15 @@ impl LinkSuccession for AnyLink {
             _ => None,
         }
     }
+
+    #[inline]
+    fn take_ports_wanted(&mut self) -> bool {
+        match &mut self.device {
+            DeviceLink::AfXdp(link) => link.take_ports_wanted(),
+            DeviceLink::Standby(link) => link.take_ports_wanted(),
+            _ => false,
+        }
+    }
 }
 
 impl AsFd for AnyLink {

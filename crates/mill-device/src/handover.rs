@@ -82,6 +82,8 @@ pub(crate) enum Message {
     Leaving,
     /// A request of a process further down the chain, forwarded.
     Join(OwnedFd),
+    /// The successor opens connections: frames for their ports have to come.
+    OpenPorts,
     /// Connections that wait at listeners, from the successor: bytes of mill-stack's host/migration/format.rs.
     Waiting(Vec<u8>),
     /// The peer is gone, or sent something unknown.
@@ -328,6 +330,12 @@ impl PeerProcess {
         let _ = send_message(&self.channel, LEAVING, &[]);
     }
 
+    /// Asks the owner, along the chain, to bring frames for ports of outgoing connections.
+    pub(crate) fn send_open_ports(&self) {
+        // As in `send_leaving`.
+        let _ = send_message(&self.channel, OPEN_PORTS, &[]);
+    }
+
     /// Passes connections that wait to the predecessor; `false` if it does not get them.
     pub(crate) fn send_waiting(&self, connections: &[u8]) -> bool {
         let sent = || -> io::Result<()> {
@@ -370,6 +378,7 @@ pub(crate) fn next_message(channel: &OwnedFd) -> Option<Message> {
         GIVEN => far_end(descriptors).map(Message::Given),
         WELCOME => far_end(descriptors).map(Message::Welcome),
         LEAVING => Some(Message::Leaving),
+        OPEN_PORTS => Some(Message::OpenPorts),
         JOIN => descriptors.into_iter().next().map(Message::Join),
         WAITING => descriptors
             .into_iter()
@@ -385,7 +394,9 @@ pub(crate) fn next_message(channel: &OwnedFd) -> Option<Message> {
 fn connections_in(mut memory: File) -> io::Result<Vec<u8>> {
     memory.rewind()?;
     let mut connections = Vec::new();
-    memory.take(WAITING_BYTES_MAX).read_to_end(&mut connections)?;
+    memory
+        .take(WAITING_BYTES_MAX)
+        .read_to_end(&mut connections)?;
     Ok(connections)
 }
 
@@ -419,6 +430,7 @@ const GIVEN: u8 = 3;
 const WELCOME: u8 = 4;
 const LEAVING: u8 = 5;
 const WAITING: u8 = 6;
+const OPEN_PORTS: u8 = 7;
 
 /// Bytes of connections that are taken from one message.
 const WAITING_BYTES_MAX: u64 = 256 << 20;

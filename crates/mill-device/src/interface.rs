@@ -338,6 +338,12 @@ impl InterfaceLink {
         self.handover.as_mut()?.take_passed()
     }
 
+    #[inline]
+    pub(crate) fn take_ports_wanted(&mut self) -> bool {
+        let handover = self.handover.as_mut();
+        handover.is_some_and(|handover| handover.take_ports_wanted())
+    }
+
     pub(crate) fn resolve(&mut self, address: IpAddr) {
         // A connection that waits for the address asks again, and times out in the end.
         let _ = self.monitor.ask(address);

@@ -55,10 +55,26 @@ pub(crate) struct Parts {
     pub(crate) successor: Option<PeerProcess>,
     /// Connections that the successor has passed on, each message as it came.
     pub(crate) passed: VecDeque<Vec<u8>>,
+    /// A process further down the chain opens connections.
+    pub(crate) opens_ports: bool,
     /// Buffer for what the monitor reports.
     pub(crate) changes: Vec<Change>,
     /// This process owned the device but could not open it, and leaves it to others.
     pub(crate) has_failed: bool,
+}
+
+impl Parts {
+    /// Whether connections are opened here or further down the chain.
+    fn opens_ports(&self) -> bool {
+        self.opens_ports || self.wanted.ports.is_some()
+    }
+
+    fn ask_for_ports(&mut self, predecessor: Option<&PeerProcess>) {
+        match predecessor {
+            Some(predecessor) => predecessor.send_open_ports(),
+            None => self.opens_ports = true,
+        }
+    }
 }
 
 impl StandbyLink {
@@ -196,13 +212,14 @@ impl StandbyLink {
             self.is_owner = true;
             return;
         }
-        let request_kind = if self.is_orphan {
-            RequestKind::Join
-        } else {
-            RequestKind::Take
-        };
         let may_take = self.parts.wanted.is_serving() && !self.parts.has_failed;
-        let is_wanted = self.is_orphan || may_take;
+        // A process that only opens connections has them behind the owner.
+        let has_to_join = self.is_orphan || (!may_take && self.parts.opens_ports());
+        let request_kind = match has_to_join {
+            true => RequestKind::Join,
+            false => RequestKind::Take,
+        };
+        let is_wanted = has_to_join || may_take;
         if self.pending_request.is_none() && is_wanted {
             // If sending fails, the next timer tries again.
             self.pending_request = self.parts.endpoint.send_request(request_kind).ok();
@@ -230,11 +247,14 @@ impl StandbyLink {
                         &self.parts.endpoint,
                         [EventSource::Predecessor, EventSource::PredecessorDoorbell],
                     );
+                    if self.parts.opens_ports() {
+                        predecessor.send_open_ports();
+                    }
                     self.predecessor = Some(predecessor);
                     self.is_orphan = false;
                 }
             }
-            Message::Leaving | Message::Join(_) | Message::Waiting(_) | Message::End => {}
+            _ => {}
         }
     }
 
@@ -268,9 +288,7 @@ impl StandbyLink {
                         None => self.set_successor(PeerProcess::admit(request)),
                     }
                 }
-                Message::Given(_) | Message::Welcome(_) | Message::Waiting(_) | Message::End => {
-                    self.drop_predecessor();
-                }
+                _ => self.drop_predecessor(),
             }
         }
     }
@@ -302,6 +320,7 @@ impl StandbyLink {
         {
             match message {
                 Message::Waiting(connections) => self.parts.passed.push_back(connections),
+                Message::OpenPorts => self.parts.ask_for_ports(self.predecessor.as_ref()),
                 Message::End => {
                     // Frames that it sent before it ended.
                     self.carry();
@@ -446,6 +465,13 @@ impl StandbyLink {
 
     pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         self.parts.wanted.ports = Some(ports);
+        self.parts.ask_for_ports(self.predecessor.as_ref());
+        self.turns_left = 0;
+    }
+
+    /// Whether a process further down the chain opens connections, asked once.
+    pub(crate) fn take_ports_wanted(&mut self) -> bool {
+        std::mem::take(&mut self.parts.opens_ports)
     }
 
     pub(crate) fn resolve(&mut self, address: IpAddr) {

@@ -60,12 +60,22 @@ impl Launch {
         let (keeper, program, notices) = Keeper::new(&self.stack)?;
         notices.iter().for_each(|notice| say(notice));
         let failed = |call: &str, error: io::Error| format!("{call} failed: {error}");
+        // A child of a child, so that the program never waits for a process that it does not know.
         match process::fork().map_err(|error| failed("fork()", error))? {
             Fork::Child => {
                 drop(program);
-                keep(keeper);
+                match process::fork() {
+                    Ok(Fork::Child) => keep(keeper),
+                    Ok(Fork::Parent(_)) => std::process::exit(0),
+                    Err(_) => std::process::exit(1),
+                }
             }
-            Fork::Parent(_) => {}
+            Fork::Parent(between) => {
+                let ended = between.wait().map_err(|error| failed("wait()", error))?;
+                if !ended.success() {
+                    return Err(String::from("the keeper can't be forked"));
+                }
+            }
         }
         drop(keeper);
         // It outlives exec, far above the numbers that programs count on.

@@ -6,11 +6,20 @@
 /// Connections: accept(2), connect(2), their addresses and their ends.
 mod connections;
 
+/// bind(2) and listen(2).
+mod binding;
+
 /// Reading.
 mod reading;
 
+/// What reading does on a stream of the stack.
+mod receiving;
+
 /// Writing.
 mod writing;
+
+/// What writing does on a stream of the stack.
+mod sending;
 
 /// Descriptors: close(2), dup(2), fcntl(2), ioctl(2).
 pub(crate) mod numbers;

@@ -2,6 +2,7 @@
 
 use crate::originals;
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering};
 use libc::{IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
 use mill_sockets::socket::Options;
 
@@ -29,10 +30,12 @@ pub(crate) fn of_stream(descriptor: c_int) -> Options {
     for (level, name) in COPIED {
         copy(descriptor, *level, *name, &mut options);
     }
-    if number(descriptor, SOL_SOCKET, libc::SO_KEEPALIVE) == Some(1) {
-        for name in [libc::TCP_KEEPIDLE, libc::TCP_KEEPINTVL, libc::TCP_KEEPCNT] {
-            copy(descriptor, IPPROTO_TCP, name, &mut options);
+    if RARE_SET.load(Ordering::Relaxed) {
+        for (level, name) in RARE {
+            copy(descriptor, *level, *name, &mut options);
         }
+    }
+    if number(descriptor, SOL_SOCKET, libc::SO_KEEPALIVE) == Some(1) {
         copy(descriptor, SOL_SOCKET, libc::SO_KEEPALIVE, &mut options);
     }
     let locked = number(descriptor, SOL_SOCKET, SO_BUF_LOCK).unwrap_or(0);
@@ -78,6 +81,31 @@ const COPIED: &[(c_int, c_int)] = &[
     (IPPROTO_TCP, libc::TCP_CORK),
     (IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
 ];
+
+/// Options that few programs set: they are asked for once this one has set any of them.
+const RARE: &[(c_int, c_int)] = &[
+    (SOL_SOCKET, libc::SO_REUSEADDR),
+    (SOL_SOCKET, libc::SO_REUSEPORT),
+    (SOL_SOCKET, libc::SO_OOBINLINE),
+    (SOL_SOCKET, libc::SO_BROADCAST),
+    (SOL_SOCKET, libc::SO_DONTROUTE),
+    (IPPROTO_TCP, libc::TCP_KEEPIDLE),
+    (IPPROTO_TCP, libc::TCP_KEEPINTVL),
+    (IPPROTO_TCP, libc::TCP_KEEPCNT),
+    (IPPROTO_TCP, libc::TCP_SYNCNT),
+    (IPPROTO_TCP, libc::TCP_LINGER2),
+    (IPPROTO_TCP, libc::TCP_THIN_LINEAR_TIMEOUTS),
+    (IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
+];
+
+static RARE_SET: AtomicBool = AtomicBool::new(false);
+
+/// The program has set this option of a socket of the kernel.
+pub(crate) fn on_set(level: c_int, name: c_int) {
+    if RARE.contains(&(level, name)) {
+        RARE_SET.store(true, Ordering::Relaxed);
+    }
+}
 
 fn copy(descriptor: c_int, level: c_int, name: c_int, options: &mut Options) {
     let value = value(descriptor, level, name);

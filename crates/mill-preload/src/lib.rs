@@ -40,6 +40,9 @@ mod stack;
 /// Listening where the kernel listens.
 mod listening;
 
+/// Sockets that are watched before they are connected.
+mod early;
+
 /// Options that a socket of the kernel has.
 mod kernel_options;
 

@@ -102,6 +102,16 @@ pub(crate) fn end_those_without_socket(sockets: &mut Sockets<AnyLink>) {
     sockets.flush();
 }
 
+/// Whether the kernel has connected a socket.
+pub(crate) fn has_peer(descriptor: c_int) -> bool {
+    let mut bytes = [0_u8; 128];
+    let mut len = 128;
+    // SAFETY: the pointers are to locals, of the stated size.
+    let result =
+        unsafe { originals::getpeername(descriptor, bytes.as_mut_ptr().cast(), &raw mut len) };
+    result == 0
+}
+
 /// getsockname(2).
 pub(crate) fn local(descriptor: c_int) -> Result<SocketAddr, Errno> {
     let mut bytes = [0_u8; 128];

@@ -1,7 +1,9 @@
 //! Values at the caller's pointers: the one place that knows what C's callers promise of them.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_uint, c_void};
+use libc::{iovec, mmsghdr, timespec};
 use mill_sockets::errno::Errno;
+use mill_tcp::time::Duration;
 
 /// `len` bytes of the caller, none if the pointer is null.
 ///
@@ -72,6 +74,65 @@ pub(crate) unsafe fn values<'a, T>(values: *const T, count: usize) -> &'a [T] {
     // SAFETY: not null; the rest is the caller's promise.
     unsafe { core::slice::from_raw_parts(values, count) }
 }
+
+/// The bytes of all pieces together, at most [`LEN_MAX`]; as Linux says where they are no pieces.
+pub(crate) fn total(pieces: &[iovec], count: usize) -> Result<usize, Errno> {
+    if pieces.len() < count {
+        return Err(Errno::FAULT);
+    }
+    let mut total: usize = 0;
+    for piece in pieces {
+        if isize::try_from(piece.iov_len).is_err() {
+            return Err(Errno::INVALID);
+        }
+        total = total.saturating_add(piece.iov_len);
+    }
+    Ok(total.min(LEN_MAX))
+}
+
+/// How many pieces readv(2) and writev(2) take.
+pub(crate) fn pieces_count(count: c_int) -> Result<usize, Errno> {
+    let count = usize::try_from(count).ok();
+    let count = count.filter(|count| *count <= PIECES_MAX);
+    count.ok_or(Errno::INVALID)
+}
+
+/// The same of a message.
+pub(crate) fn message_pieces(count: usize) -> Result<usize, Errno> {
+    let is_taken = count <= PIECES_MAX;
+    is_taken.then_some(count).ok_or(Errno::MESSAGE_SIZE)
+}
+
+/// The messages of recvmmsg(2) and sendmmsg(2).
+///
+/// # Safety
+/// As these.
+pub(crate) unsafe fn several<'a>(
+    messages: *mut mmsghdr,
+    count: c_uint,
+) -> Result<&'a mut [mmsghdr], Errno> {
+    if messages.is_null() && count > 0 {
+        return Err(Errno::FAULT);
+    }
+    // SAFETY: the caller's promise.
+    Ok(unsafe { places(messages, (count as usize).min(PIECES_MAX)) })
+}
+
+/// A time of the caller.
+pub(crate) fn time_of(time: &timespec) -> Result<Duration, Errno> {
+    let seconds = u64::try_from(time.tv_sec).map_err(|_| Errno::INVALID)?;
+    let nanos = u32::try_from(time.tv_nsec).map_err(|_| Errno::INVALID)?;
+    match nanos {
+        0..1_000_000_000 => Ok(Duration::new(seconds, nanos)),
+        _ => Err(Errno::INVALID),
+    }
+}
+
+/// Bytes that one call transfers at most (`MAX_RW_COUNT`).
+pub(crate) const LEN_MAX: usize = 0x7fff_f000;
+
+/// Pieces of one call (`UIO_MAXIOV`).
+const PIECES_MAX: usize = 1024;
 
 /// A result as C has it: -1 and errno.
 pub(crate) fn done(result: Result<c_int, Errno>) -> c_int {

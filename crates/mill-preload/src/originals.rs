@@ -5,8 +5,8 @@
 use core::ffi::{CStr, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{
-    epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, sigaction as Action, sigset_t, size_t, sockaddr,
-    socklen_t, ssize_t, timespec, timeval,
+    epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, sigaction as Action,
+    sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
 /// One function.
@@ -88,6 +88,8 @@ macro_rules! originals {
 originals! {
     fn accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
     fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;
+    fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;
+    fn listen(fd: c_int, backlog: c_int) -> c_int;
     fn shutdown(fd: c_int, how: c_int) -> c_int;
     fn getsockname(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;
     fn getpeername(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;

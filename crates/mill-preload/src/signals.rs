@@ -4,6 +4,7 @@
 //! was installed around the C library is not seen: calls that sleep in the kernel end for it all the same, those that spin
 //! go on.
 
+use crate::memory::set_errno;
 use crate::originals;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
@@ -44,13 +45,14 @@ impl Handled {
         HANDLED.get()
     }
 
-    /// Whether any has come since, or any that ends calls which may go on.
-    pub(crate) fn is_outdated(self, may_go_on: bool) -> bool {
-        let now = Self::by_this_thread();
-        match may_go_on {
-            true => self.ending != now.ending,
-            false => self.all != now.all,
-        }
+    /// Whether any has come since.
+    pub(crate) fn is_outdated(self) -> bool {
+        self.all != Self::by_this_thread().all
+    }
+
+    /// Whether only such have come since that let a call go on.
+    pub(crate) fn lets_go_on(self) -> bool {
+        self.is_outdated() && self.ending == Self::by_this_thread().ending
     }
 }
 
@@ -78,10 +80,9 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     let function = core::ptr::with_exposed_provenance::<c_void>(function);
     // SAFETY: the program has given this function as its handler; one that takes less ignores the other arguments.
     let function = unsafe {
-        core::mem::transmute::<
-            *const c_void,
-            extern "C" fn(c_int, *mut siginfo_t, *mut c_void),
-        >(function)
+        core::mem::transmute::<*const c_void, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(
+            function,
+        )
     };
     function(signal, info, context);
 }
@@ -142,11 +143,7 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
 /// # Safety
 /// As sigaction(2), whose other name this is.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn __sigaction(
-    signal: c_int,
-    new: *const Action,
-    old: *mut Action,
-) -> c_int {
+unsafe extern "C" fn __sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { sigaction(signal, new, old) }
 }
@@ -180,6 +177,14 @@ unsafe extern "C" fn __sysv_signal(signal: c_int, function: sighandler_t) -> sig
 }
 
 /// # Safety
+/// As sysv_signal(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sysv_signal(signal: c_int, function: sighandler_t) -> sighandler_t {
+    // SAFETY: the caller's promise.
+    unsafe { __sysv_signal(signal, function) }
+}
+
+/// # Safety
 /// As siginterrupt(3).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn siginterrupt(signal: c_int, flag: c_int) -> c_int {
@@ -208,6 +213,10 @@ fn is_interrupting(signal: c_int) -> bool {
 /// # Safety
 /// The handler is one, as signal(2) says.
 unsafe fn install(signal: c_int, function: sighandler_t, flags: c_int) -> sighandler_t {
+    if function == libc::SIG_ERR {
+        set_errno(libc::EINVAL);
+        return libc::SIG_ERR;
+    }
     // SAFETY: zero is valid for a structure of plain numbers: no signal is blocked beside its own.
     let mut new: Action = unsafe { core::mem::zeroed() };
     new.sa_sigaction = function;

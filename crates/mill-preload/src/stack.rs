@@ -10,7 +10,6 @@ use mill_device::AnyLink;
 use mill_device::attach::Trouble;
 use mill_keeper::request;
 use mill_sockets::errno::Errno;
-use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
 use mill_stack::link::LinkSuccession;
 use mill_stack::polling::Polling;
@@ -132,6 +131,11 @@ pub(crate) fn on<R>(work: impl FnOnce(&mut Stack) -> Result<R, Errno>) -> Result
     with(work).unwrap_or(Err(busy))
 }
 
+/// Whether the process has a stack, or may have one.
+pub(crate) fn is_offered() -> bool {
+    matches!(STATUS.load(Ordering::Acquire), WANTED | MADE)
+}
+
 pub(crate) fn is_made() -> bool {
     STATUS.load(Ordering::Acquire) == MADE
 }
@@ -193,8 +197,8 @@ impl Stack {
         let worker = attachment
             .worker(0)
             .map_err(|error| failed("dup()", error))?;
-        // Before the link is made: closing a descriptor of a file releases its locks (mill-sys lock.rs).
-        drop(attachment);
+        // The interface is steered to this process as long as it lives, also without the keeper.
+        core::mem::forget(attachment);
         let polling = worker.specification().polling;
         let linked = worker.link(on_trouble);
         let (mut link, config) = linked.map_err(|error| failed("the link can't be made", error))?;
@@ -295,25 +299,15 @@ impl Stack {
         }
     }
 
-    /// A descriptor for a socket of the stack.
-    pub(crate) fn descriptor(
-        &mut self,
-        number: Number,
-        is_close_on_exec: bool,
-    ) -> Result<c_int, Errno> {
+    /// A descriptor for a socket of the stack that is to come.
+    pub(crate) fn reserve(&self, is_close_on_exec: bool) -> Result<c_int, Errno> {
         let command = match is_close_on_exec {
             true => libc::F_DUPFD_CLOEXEC,
             false => libc::F_DUPFD,
         };
         // SAFETY: the placeholder is open, and the command takes a number.
         let descriptor = unsafe { originals::fcntl(self.placeholder.as_raw_fd(), command, 0) };
-        let descriptor = crate::memory::returned(descriptor)?;
-        if !descriptors::set(descriptor, Entry::Stream(number)) {
-            // SAFETY: it was just made, and nothing else knows it.
-            unsafe { originals::close(descriptor) };
-            return Err(Errno::NO_DESCRIPTOR);
-        }
-        Ok(descriptor)
+        crate::memory::returned(descriptor)
     }
 }
 

@@ -27,21 +27,20 @@ pub(crate) struct Wait<'a> {
     pub(crate) mask: Option<&'a sigset_t>,
     /// Whether a thread may spin for it: not where nothing of the stack can end it yet.
     pub(crate) spins: bool,
-    /// Whether the call goes on after a handler with `SA_RESTART`.
-    pub(crate) restarts: bool,
+    /// Whether what a turn of a moment ago has brought is enough to look at first.
+    pub(crate) is_lazy: bool,
     /// Descriptors of the kernel; what they report is in them when an attempt is made.
     pub(crate) kernel: &'a mut Vec<pollfd>,
 }
 
 impl<'a> Wait<'a> {
-    /// Of a call on one socket, which waits no longer than its timeout (`SO_RCVTIMEO`, `SO_SNDTIMEO`). Such a call goes on after
-    /// handlers with `SA_RESTART`, unless there is a timeout (signal(7)).
+    /// Of a call on one socket, which waits no longer than its timeout (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
     pub(crate) fn of_call(timeout: Option<Duration>, kernel: &'a mut Vec<pollfd>) -> Self {
         Self {
             deadline: timeout.map(|timeout| now() + timeout),
             mask: None,
             spins: true,
-            restarts: timeout.is_none(),
+            is_lazy: false,
             kernel,
         }
     }
@@ -62,8 +61,7 @@ pub(crate) fn until<R>(
     mut attempt: impl FnMut(&mut Stack, &[pollfd], Kernel) -> Option<R>,
 ) -> Result<Option<R>, Errno> {
     let handled = Handled::by_this_thread();
-    let mut blocked = None;
-    let mut is_first = true;
+    let mut is_lazy = wait.is_lazy;
     let mut kernel = Kernel::Unknown;
     loop {
         let began = now();
@@ -71,8 +69,7 @@ pub(crate) fn until<R>(
         let Some(stack) = guard.stack() else {
             return Err(Errno::BAD_DESCRIPTOR);
         };
-        // A program may ask for one event at a time, as nginx accepts; what is there already needs no turn for each.
-        let is_recent = core::mem::take(&mut is_first) && stack.was_turned_lately(began);
+        let is_recent = core::mem::take(&mut is_lazy) && stack.was_turned_lately(began);
         if !is_recent {
             stack.turn(began);
         }
@@ -82,7 +79,7 @@ pub(crate) fn until<R>(
         if is_recent {
             continue;
         }
-        if handled.is_outdated(wait.restarts) {
+        if handled.is_outdated() {
             return Err(Errno::INTERRUPTED);
         }
         let is_over = wait.deadline.is_some_and(|deadline| deadline <= began);
@@ -103,8 +100,6 @@ pub(crate) fn until<R>(
         let doorbell = is_sleep.then(doorbell).flatten();
         stack.sleepers.extend(doorbell);
         drop(guard);
-        let blocked = blocked.get_or_insert_with(Blocked::all);
-        let mask = wait.mask.unwrap_or(&blocked.before);
         let (until, is_woken) = match pause {
             Pause::Sleep { until, is_woken } if is_sleep => {
                 (earlier(wait.deadline, until), is_woken)
@@ -114,34 +109,38 @@ pub(crate) fn until<R>(
         // Without a doorbell, for want of a descriptor, frames end the sleep all the same.
         let ends = [is_woken.then_some(sources), doorbell];
         let ends: Vec<c_int> = ends.into_iter().flatten().collect();
+        let blocked = Blocked::all();
+        let mask = wait.mask.unwrap_or(&blocked.before);
         // A handler may have run before signals were blocked.
-        let polled = match handled.is_outdated(wait.restarts) {
+        let polled = match handled.is_outdated() {
             true => Err(Errno::INTERRUPTED),
             false => poll(wait.kernel, &ends, until, began, mask),
         };
+        drop(blocked);
         if let Some(doorbell) = doorbell {
             leave(doorbell);
         }
-        kernel = match polled {
-            // By a handler after which the call goes on.
-            Err(Errno::INTERRUPTED)
-                if wait.restarts
-                    && handled.is_outdated(false)
-                    && !handled.is_outdated(true) =>
-            {
-                Kernel::Unknown
-            }
-            polled => Kernel::Ready(polled?),
-        };
+        kernel = Kernel::Ready(polled?);
     }
+}
+
+/// Whether a call that has transferred nothing is begun anew: after handlers with `SA_RESTART`, unless its time is bounded
+/// (signal(7)).
+pub(crate) fn is_restarted<R>(
+    result: &Result<R, Errno>,
+    handled: Handled,
+    timeout: Option<Duration>,
+) -> bool {
+    matches!(result, Err(Errno::INTERRUPTED)) && timeout.is_none() && handled.lets_go_on()
 }
 
 /// The same for a call that waits for a socket of the stack alone.
 pub(crate) fn of_call<R>(
     timeout: Option<Duration>,
-    attempt: impl FnMut(&mut Stack, &[pollfd], Kernel) -> Option<R>,
+    mut attempt: impl FnMut(&mut Stack) -> Option<R>,
 ) -> Result<Option<R>, Errno> {
-    until(Wait::of_call(timeout, &mut Vec::new()), attempt)
+    let wait = &mut Vec::new();
+    until(Wait::of_call(timeout, wait), |stack, _, _| attempt(stack))
 }
 
 thread_local! {

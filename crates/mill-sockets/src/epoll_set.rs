@@ -1,4 +1,4 @@
-//! An epoll set: what is watched, and what of it may be ready.
+//! An epoll set: what is watched, sockets or other sets, and what of it may be ready.
 //!
 //! As in Linux (fs/eventpoll.c) an entry is queued when its socket changes in any way, and examined when events are asked for:
 //! one that is not ready leaves the queue, one that is level-triggered goes to its end after it was told, and one that is
@@ -6,7 +6,7 @@
 
 use crate::readiness::Readiness;
 use crate::slab::{Number, Slab};
-use crate::socket::SocketNumber;
+use crate::socket::{SocketNumber, Watch};
 use std::collections::VecDeque;
 
 /// An epoll set of [`crate::sockets::Sockets`].
@@ -26,6 +26,12 @@ impl Interest {
     pub const EDGE: u32 = 1 << 31;
     pub const EXCLUSIVE: u32 = 1 << 28;
     const FLAGS: u32 = Self::ONESHOT | Self::EDGE | Self::EXCLUSIVE | 1 << 29;
+
+    /// Whether epoll_ctl(2) takes it of a new entry: an exclusive one has few conditions (`EPOLLEXCLUSIVE_OK_BITS`).
+    pub(crate) const fn is_taken(self) -> bool {
+        let allowed = 0x1 | 0x4 | 0x8 | 0x10 | 1 << 29 | Self::EDGE | Self::EXCLUSIVE;
+        self.events & Self::EXCLUSIVE == 0 || self.events & !allowed == 0
+    }
 
     /// With the conditions that are told in any case.
     const fn complete(mut self) -> Self {
@@ -50,11 +56,20 @@ pub struct Event {
 pub(crate) struct EpollSet {
     entries: Slab<Entry>,
     queue: VecDeque<Number>,
+    /// Entries of other sets that watch this one.
+    pub(crate) watches: Vec<Watch>,
+}
+
+/// What an entry watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Socket(SocketNumber),
+    Set(SetNumber),
 }
 
 #[derive(Debug)]
 struct Entry {
-    socket: SocketNumber,
+    target: Target,
     descriptor: i32,
     interest: Interest,
     is_queued: bool,
@@ -63,18 +78,27 @@ struct Entry {
 impl EpollSet {
     pub(crate) fn insert(
         &mut self,
-        socket: SocketNumber,
+        target: Target,
         descriptor: i32,
         interest: Interest,
+        found: Readiness,
     ) -> Number {
         let number = self.entries.insert(Entry {
-            socket,
+            target,
             descriptor,
             interest: interest.complete(),
             is_queued: false,
         });
-        self.on_change(number, Readiness::ALL);
+        self.on_change(number, found);
         number
+    }
+
+    /// Whether an entry that is queued is ready; nothing is taken from the queue.
+    pub(crate) fn is_ready(&self, readiness: impl Fn(Target) -> Readiness) -> bool {
+        self.queue.iter().any(|number| {
+            let entry = self.entries.get(*number);
+            entry.is_some_and(|entry| entry.interest.wanted().has_any(readiness(entry.target)))
+        })
     }
 
     /// Whether the entry is that of a descriptor.
@@ -83,10 +107,16 @@ impl EpollSet {
         entry.is_some_and(|entry| entry.descriptor == descriptor)
     }
 
-    pub(crate) fn modify(&mut self, number: Number, interest: Interest) {
+    /// Whether the entry is exclusive, so that it can't be modified.
+    pub(crate) fn is_exclusive(&self, number: Number) -> bool {
+        let entry = self.entries.get(number);
+        entry.is_some_and(|entry| entry.interest.events & Interest::EXCLUSIVE != 0)
+    }
+
+    pub(crate) fn modify(&mut self, number: Number, interest: Interest, found: Readiness) {
         if let Some(entry) = self.entries.get_mut(number) {
             entry.interest = interest.complete();
-            self.on_change(number, Readiness::ALL);
+            self.on_change(number, found);
         }
     }
 
@@ -120,7 +150,7 @@ impl EpollSet {
         &mut self,
         count_max: usize,
         into: &mut Vec<Event>,
-        mut readiness: impl FnMut(SocketNumber) -> Readiness,
+        readiness: impl Fn(Target) -> Readiness,
     ) {
         let end = into.len() + count_max;
         for _ in 0..self.queue.len() {
@@ -134,7 +164,7 @@ impl EpollSet {
                 continue;
             };
             entry.is_queued = false;
-            let found = readiness(entry.socket) & entry.interest.wanted();
+            let found = readiness(entry.target) & entry.interest.wanted();
             if found.is_empty() {
                 continue;
             }
@@ -174,17 +204,28 @@ mod tests {
                     events: *events,
                     data,
                 };
-                set.insert(Number::from_bits(data), 3, interest)
+                let target = Target::Socket(Number::from_bits(data));
+                set.insert(target, 3, interest, Readiness::NONE)
             });
             let entries = entries.collect();
             let ready = vec![Readiness::NONE; watched.len()];
             (Self { set, ready }, entries)
         }
 
+        fn all_become(&mut self, entries: &[Number], readiness: Readiness) {
+            self.ready.fill(readiness);
+            for entry in entries {
+                self.set.on_change(*entry, readiness);
+            }
+        }
+
         fn wait(&mut self, count_max: usize) -> Vec<u64> {
             let mut found = Vec::new();
             let ready = &self.ready;
-            let look = |socket: Number| ready[usize::try_from(socket.to_bits()).unwrap()];
+            let look = |target| match target {
+                Target::Socket(socket) => ready[usize::try_from(socket.to_bits()).unwrap()],
+                Target::Set(_) => Readiness::NONE,
+            };
             self.set.collect(count_max, &mut found, look);
             found.into_iter().map(|event| event.data).collect()
         }
@@ -209,14 +250,14 @@ mod tests {
             events: IN | Interest::ONESHOT,
             data: 2,
         };
-        world.set.modify(entries[2], again);
+        world.set.modify(entries[2], again, Readiness::IN);
         assert_eq!(world.wait(9), [0, 2]);
     }
 
     #[test]
     fn what_there_is_no_room_for_is_told_next_and_level_goes_to_the_end() {
-        let (mut world, _) = World::new(&[IN, IN, IN]);
-        world.ready.fill(Readiness::IN);
+        let (mut world, entries) = World::new(&[IN, IN, IN]);
+        world.all_become(&entries, Readiness::IN);
         assert_eq!(world.wait(2), [0, 1]);
         assert_eq!(world.wait(2), [2, 0]);
         assert_eq!(world.wait(2), [1, 2]);
@@ -225,7 +266,7 @@ mod tests {
     #[test]
     fn errors_are_told_though_not_asked_for_but_not_by_a_one_shot_that_is_over() {
         let (mut world, entries) = World::new(&[0, Interest::ONESHOT | IN]);
-        world.ready.fill(Readiness::ERR | Readiness::IN);
+        world.all_become(&entries, Readiness::ERR | Readiness::IN);
         assert_eq!(world.wait(9), [0, 1]);
         world.set.on_change(entries[1], Readiness::ALL);
         assert_eq!(world.wait(9), [0]);
@@ -234,7 +275,7 @@ mod tests {
     #[test]
     fn a_removed_entry_is_told_no_more() {
         let (mut world, entries) = World::new(&[IN, IN]);
-        world.ready.fill(Readiness::IN);
+        world.all_become(&entries, Readiness::IN);
         world.set.remove(entries[0]);
         assert_eq!(world.wait(9), [1]);
         assert_eq!(world.set.sockets(), 1);

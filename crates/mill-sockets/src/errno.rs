@@ -17,11 +17,14 @@ impl Errno {
     pub const FAULT: Self = Self(14);
     pub const BUSY: Self = Self(16);
     pub const EXISTS: Self = Self(17);
+    pub const IS_FOLDER: Self = Self(21);
     pub const INVALID: Self = Self(22);
     pub const NO_DESCRIPTOR: Self = Self(24);
     pub const ILLEGAL_SEEK: Self = Self(29);
+    pub const DOMAIN: Self = Self(33);
     pub const BROKEN_PIPE: Self = Self(32);
     pub const NO_CALL: Self = Self(38);
+    pub const MESSAGE_SIZE: Self = Self(90);
     pub const NO_OPTION: Self = Self(92);
     pub const NOT_SUPPORTED: Self = Self(95);
     pub const FAMILY: Self = Self(97);
@@ -65,8 +68,7 @@ impl From<ConnectError> for Errno {
     fn from(error: ConnectError) -> Self {
         match error {
             ConnectError::NoRoute => Self::NETWORK_UNREACHABLE,
-            ConnectError::NoPort => Self::ADDRESS_NOT_AVAILABLE,
-            ConnectError::InUse => Self::ADDRESS_IN_USE,
+            ConnectError::NoPort | ConnectError::InUse => Self::ADDRESS_NOT_AVAILABLE,
             ConnectError::TooMany => Self::NO_BUFFERS,
         }
     }

@@ -31,6 +31,9 @@ pub mod tcp_info;
 /// Values with numbers that are used again, and these numbers.
 pub mod slab;
 
+/// Options that are taken without effect.
+pub mod noted;
+
 /// One socket.
 pub mod socket;
 

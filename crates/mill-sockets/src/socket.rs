@@ -1,6 +1,7 @@
 //! One socket: a stream or a listener of the host, and what its program has said of it.
 
 use crate::errno::Errno;
+use crate::noted::Noted;
 use crate::slab::Number;
 use mill_stack::socket::{ListenOptions, ListenerId, SocketId};
 use mill_tcp::config::Keepalive;
@@ -19,6 +20,8 @@ pub struct Options {
     /// The socket is one of IPv6: addresses of IPv4 are told as mapped ones.
     pub is_ipv6: bool,
     pub cork: bool,
+    /// What is taken without effect.
+    pub noted: Noted,
     /// Probes of an idle connection, once they are on (`TCP_KEEPIDLE` …).
     pub keepalive: Keepalive,
     /// `SO_LINGER`, in seconds.
@@ -44,6 +47,7 @@ impl Default for Options {
             waits: true,
             is_ipv6: false,
             cork: false,
+            noted: Noted::default(),
             keepalive: Keepalive::default(),
             linger: None,
             send_buffer_bytes: SEND_BUFFER_BYTES,
@@ -62,6 +66,8 @@ pub const SEND_BUFFER_BYTES: u32 = 4 * 1024 * 1024;
 pub(crate) enum Kind {
     Listener(ListenerId),
     Stream(SocketId),
+    /// Not connected any more, and free to connect anew: its handshake failed, and its program knows it.
+    Idle,
 }
 
 #[derive(Debug)]
@@ -72,10 +78,18 @@ pub(crate) struct Socket {
     pub(crate) options: Options,
     pub(crate) reads_no_more: bool,
     pub(crate) writes_no_more: bool,
+    /// FIN is sent, or will be.
+    pub(crate) has_finished: bool,
+    /// An error that the program was not told of yet, beside the connection's own.
+    pub(crate) pending: Option<Errno>,
     /// An error is told once.
     pub(crate) was_error_told: bool,
-    /// connect(2) has said that the connection is there.
+    /// connect(2) has said that the connection is there, or shutdown(2) was called of it.
     pub(crate) was_connected: bool,
+    /// shutdown(2) came after the handshake had failed: Linux lets such a socket connect no more (`SS_DISCONNECTING`).
+    pub(crate) is_disconnecting: bool,
+    /// The port of a connection that is no more: Linux keeps it.
+    pub(crate) former_port: u16,
     /// What was known of it when it changed last: unread bytes, and whether it was connected and has ended or failed.
     pub(crate) known_unread: usize,
     pub(crate) known_state: [bool; 3],
@@ -102,8 +116,12 @@ impl Socket {
             options,
             reads_no_more: false,
             writes_no_more: false,
+            has_finished: false,
+            pending: None,
             was_error_told: false,
             was_connected: false,
+            is_disconnecting: false,
+            former_port: 0,
             is_held: false,
             known_unread: 0,
             known_state: [false; 3],
@@ -115,7 +133,7 @@ impl Socket {
     pub(crate) const fn stream(&self) -> Result<SocketId, Errno> {
         match self.kind {
             Kind::Stream(id) => Ok(id),
-            Kind::Listener(_) => Err(Errno::NOT_CONNECTED),
+            Kind::Listener(_) | Kind::Idle => Err(Errno::NOT_CONNECTED),
         }
     }
 }

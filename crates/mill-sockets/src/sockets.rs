@@ -4,14 +4,12 @@ use crate::epoll_set::{EpollSet, SetNumber};
 use crate::errno::Errno;
 use crate::slab::Slab;
 use crate::socket::{Kind, Socket, SocketNumber};
-use leaving::Succession;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::ops::RangeInclusive;
+use leaving::Succession;
 use mill_stack::config::{HostConfig, Neighboring};
 use mill_stack::host::Host;
-use mill_stack::link::{
-    FlowSteering, Link, LinkChange, LinkMonitor, LinkSuccession, Service,
-};
+use mill_stack::link::{FlowSteering, Link, LinkChange, LinkMonitor, LinkSuccession, Service};
 use mill_stack::queue::ByteQueue;
 use mill_stack::socket::{ListenerId, Ready};
 use mill_tcp::time::Instant;
@@ -161,7 +159,7 @@ impl<L: SocketLink> Sockets<L> {
     pub fn peer(&self, number: SocketNumber) -> Result<SocketAddr, Errno> {
         let socket = self.socket(number)?;
         let id = socket.stream()?;
-        if !self.host.is_established(id) || self.host.readable(id).error.is_some() {
+        if !self.host.is_established(id) || self.is_closed(id) {
             return Err(Errno::NOT_CONNECTED);
         }
         let peer = self.host.peer(id).ok_or(Errno::NOT_CONNECTED)?;
@@ -184,10 +182,20 @@ impl<L: SocketLink> Sockets<L> {
         let local = match socket.kind {
             Kind::Stream(id) => self.host.local(id),
             Kind::Listener(id) => self.host.listener_address(id),
+            Kind::Idle => return Ok(unspecified(socket)),
         };
         let local = local.ok_or(Errno::INVALID)?;
         Ok(as_seen(local, socket.options.is_ipv6))
     }
+}
+
+/// The address of a socket that is not connected any more.
+const fn unspecified(socket: &Socket) -> SocketAddr {
+    let ip = match socket.options.is_ipv6 {
+        true => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        false => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    };
+    SocketAddr::new(ip, socket.former_port)
 }
 
 /// An address as sockets of IPv6 tell it (RFC 4291 2.5.5.2).

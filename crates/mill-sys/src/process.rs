@@ -102,6 +102,23 @@ pub fn thread_id() -> u32 {
     number.unsigned_abs()
 }
 
+impl Pid {
+    /// Waits until this child has ended, and reaps it.
+    pub fn wait(self) -> io::Result<ExitStatus> {
+        loop {
+            let mut status = 0;
+            // SAFETY: the pointer is to a local that outlives the call.
+            if unsafe { libc::waitpid(self.0, &raw mut status, 0) } != -1 {
+                return Ok(ExitStatus::from_raw(status));
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+}
+
 /// Reaps one child that has ended; `None` if all others still run or there is none.
 pub fn reap() -> io::Result<Option<(Pid, ExitStatus)>> {
     loop {

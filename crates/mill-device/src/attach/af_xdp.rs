@@ -203,6 +203,7 @@ impl AfXdp<OwnedFd> {
             wanted: Wanted::default(),
             successor: None,
             passed: VecDeque::new(),
+            opens_ports: false,
             changes: Vec::new(),
             has_failed: false,
         });

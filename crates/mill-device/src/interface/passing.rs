@@ -22,6 +22,8 @@ pub(super) struct Handover {
     successor: Option<PeerProcess>,
     /// Connections that the successor has passed on, each message as it came.
     passed: VecDeque<Vec<u8>>,
+    /// A process further down the chain opens connections.
+    opens_ports: bool,
     /// The request to answer at the end of this turn.
     take_request: Option<Request>,
     /// LEAVING was sent: this process serves no port any more.
@@ -111,10 +113,12 @@ impl InterfaceLink {
             open,
             successor,
             passed,
+            opens_ports,
             ..
         } = *handover;
         let parts = Parts {
             passed,
+            opens_ports,
             endpoint,
             open,
             monitor,
@@ -152,6 +156,7 @@ impl InterfaceLink {
             wanted,
             successor,
             passed,
+            opens_ports,
             changes,
             has_failed: _,
         } = parts;
@@ -184,6 +189,7 @@ impl InterfaceLink {
         link.report_passage(&state);
         let handover = Handover {
             passed,
+            opens_ports,
             ..Handover::new((endpoint, open), successor, &link.table)
         };
         link.handover = Some(Box::new(handover));
@@ -208,6 +214,7 @@ impl Handover {
             open,
             successor,
             passed: VecDeque::new(),
+            opens_ports: false,
             take_request: None,
             has_announced_leaving: false,
             has_backlog: false,
@@ -248,6 +255,11 @@ impl Handover {
         self.passed.pop_front()
     }
 
+    /// Whether a process further down the chain opens connections, asked once.
+    pub(super) fn take_ports_wanted(&mut self) -> bool {
+        std::mem::take(&mut self.opens_ports)
+    }
+
     pub(super) fn hand_over(&mut self, received: &Received, frame: &[u8]) -> bool {
         let Some(successor) = &mut self.successor else {
             // Dropped, as on a full link: when it is retransmitted, the process it belongs to may have joined.
@@ -284,6 +296,7 @@ impl Handover {
             {
                 match message {
                     Message::Waiting(connections) => self.passed.push_back(connections),
+                    Message::OpenPorts => self.opens_ports = true,
                     Message::End => is_over = true,
                     _ => {}
                 }

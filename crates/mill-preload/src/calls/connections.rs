@@ -1,7 +1,10 @@
 //! Connections: accept(2), connect(2), their addresses and their ends.
 
+use super::numbers::close;
+use super::watching::take_over;
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, returned};
+use crate::signals::Handled;
 use crate::stack::{self, now};
 use crate::waiting::{self, Kernel, Wait};
 use crate::{address, kernel_options, listening, originals};
@@ -9,6 +12,7 @@ use core::ffi::c_int;
 use core::net::SocketAddr;
 use libc::{pollfd, sockaddr, socklen_t};
 use mill_sockets::errno::Errno;
+use mill_sockets::readiness::Readiness;
 use mill_sockets::slab::Number;
 use mill_sockets::sockets::closing::Half;
 
@@ -21,15 +25,27 @@ unsafe extern "C" fn accept4(
     len: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
+    let flags_known = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    if flags & !flags_known != 0 || matches!(descriptors::find(fd), Entry::Stream(_)) {
+        return done(Err(Errno::INVALID));
+    }
     let Some(listener) = listening::of(fd) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::accept4(fd, into, len, flags) };
     };
     match accept_here_or_there(fd, listener, flags) {
         Ok(Accepted::Here(descriptor, peer)) => {
+            if into.is_null() {
+                return descriptor;
+            }
             // SAFETY: the caller's promise.
-            unsafe { address::store(peer, into, len) };
-            descriptor
+            let stored = unsafe { address::store(peer, into, len) };
+            if stored.is_err() {
+                // As in Linux, the connection is lost.
+                // SAFETY: the call takes no pointer.
+                unsafe { close(descriptor) };
+            }
+            done(stored.map(|()| descriptor))
         }
         // SAFETY: the caller's promise. It waits no longer than the program allows.
         Ok(Accepted::There) => unsafe { originals::accept4(fd, into, len, flags) },
@@ -68,12 +84,17 @@ fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Acc
         revents: 0,
     }];
     let timeout = stack::on(|stack| Ok(stack.sockets.options(listener)?.receive_timeout))?;
-    let wait = Wait::of_call(timeout, &mut kernel);
-    let found = waiting::until(wait, |stack, _, kernel| match kernel {
-        Kernel::Ready(1..) => Some(Ok(Accepted::There)),
-        _ => accept_here(stack, listener, flags),
-    })?;
-    found.unwrap_or(Err(Errno::AGAIN))
+    let handled = Handled::by_this_thread();
+    loop {
+        let wait = Wait::of_call(timeout, &mut kernel);
+        let found = waiting::until(wait, |stack, _, kernel| match kernel {
+            Kernel::Ready(1..) => Some(Ok(Accepted::There)),
+            _ => accept_here(stack, listener, flags),
+        });
+        if !waiting::is_restarted(&found, handled, timeout) {
+            return found?.unwrap_or(Err(Errno::AGAIN));
+        }
+    }
 }
 
 fn accept_here(
@@ -81,17 +102,40 @@ fn accept_here(
     listener: Number,
     flags: c_int,
 ) -> Option<Result<Accepted, Errno>> {
-    let accepted = stack.sockets.accept(listener).transpose()?;
-    Some(accepted.and_then(|number| {
-        let is_close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
-        let descriptor = stack.descriptor(number, is_close_on_exec);
-        let descriptor = descriptor.inspect_err(|_| stack.sockets.close(number, -1))?;
-        let waits = flags & libc::SOCK_NONBLOCK == 0;
-        stack.sockets.set_waits(number, waits)?;
-        // The peer may have reset the connection by now, and its address is still known.
-        let peer = stack.sockets.former_peer(number)?;
-        Ok(Accepted::Here(descriptor, peer))
-    }))
+    if !stack.sockets.readiness(listener).has_any(Readiness::IN) {
+        return None;
+    }
+    // Without a descriptor the connection waits on, as in Linux.
+    let descriptor = match stack.reserve(flags & libc::SOCK_CLOEXEC != 0) {
+        Ok(descriptor) => descriptor,
+        Err(errno) => return Some(Err(errno)),
+    };
+    let accepted = accept_as(stack, listener, descriptor, flags);
+    if !matches!(accepted, Ok(Some(_))) {
+        // SAFETY: it was just made, and nothing else knows it.
+        unsafe { originals::close(descriptor) };
+    }
+    accepted.transpose()
+}
+
+fn accept_as(
+    stack: &mut stack::Stack,
+    listener: Number,
+    descriptor: c_int,
+    flags: c_int,
+) -> Result<Option<Accepted>, Errno> {
+    let Some(number) = stack.sockets.accept(listener)? else {
+        return Ok(None);
+    };
+    if !descriptors::set(descriptor, Entry::Stream(number)) {
+        stack.sockets.close(number, -1);
+        return Err(Errno::NO_DESCRIPTOR);
+    }
+    let waits = flags & libc::SOCK_NONBLOCK == 0;
+    stack.sockets.set_waits(number, waits)?;
+    // The peer may have reset the connection by now, and its address is still known.
+    let peer = stack.sockets.former_peer(number)?;
+    Ok(Some(Accepted::Here(descriptor, peer)))
 }
 
 /// # Safety
@@ -99,8 +143,18 @@ fn accept_here(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn connect(fd: c_int, target: *const sockaddr, len: socklen_t) -> c_int {
     match descriptors::find(fd) {
-        Entry::Stream(number) => return done(connect_again(number)),
-        Entry::Kernel if !stack::is_inside() => {}
+        Entry::Stream(number) => {
+            // SAFETY: the caller's promise.
+            if unsafe { address::is_unspecified(target, len) } {
+                return done(stack::on(|stack| {
+                    stack.sockets.dissolve(number).map(|()| 0)
+                }));
+            }
+            // SAFETY: the caller's promise.
+            let target = unsafe { address::parse(target, len) };
+            return done(connect_again(fd, number, target));
+        }
+        Entry::Kernel if !stack::is_inside() && c_int::try_from(len).is_ok() => {}
         // SAFETY: the caller's promise.
         _ => return unsafe { originals::connect(fd, target, len) },
     }
@@ -120,6 +174,12 @@ fn is_ours(fd: c_int, target: SocketAddr) -> bool {
         return false;
     }
     let option = |name| kernel_options::number(fd, libc::SOL_SOCKET, name);
+    if ip.is_ipv4() && target.is_ipv6() {
+        let v6_only = kernel_options::number(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+        if v6_only != Some(0) {
+            return false;
+        }
+    }
     option(libc::SO_TYPE) == Some(libc::SOCK_STREAM)
         && option(libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP)
         && stack::ensure()
@@ -128,40 +188,63 @@ fn is_ours(fd: c_int, target: SocketAddr) -> bool {
 
 fn connect_here(fd: c_int, target: SocketAddr) -> Result<c_int, Errno> {
     let options = kernel_options::of_stream(fd);
+    match (options.is_ipv6, target.is_ipv6()) {
+        (true, false) => return Err(Errno::INVALID),
+        (false, true) => return Err(Errno::FAMILY),
+        _ => {}
+    }
     let waits = options.waits;
-    let bound = listening::local(fd).ok();
-    let source = bound.filter(|bound| bound.port() != 0 || !bound.ip().is_unspecified());
+    let source = bound(fd);
     let number = stack::on(|stack| {
         let number = stack.sockets.connect(target, source, options)?;
         descriptors::set(fd, Entry::Stream(number));
         stack.turn(now());
         Ok(number)
     })?;
+    take_over(fd, number);
     if !waits {
         return Err(Errno::IN_PROGRESS);
     }
-    wait_for_handshake(number)
+    wait_for_handshake(number, Errno::IN_PROGRESS)
 }
 
-fn connect_again(number: Number) -> Result<c_int, Errno> {
-    let attempt = stack::on(|stack| {
+/// What the program has bound the socket to.
+fn bound(fd: c_int) -> Option<SocketAddr> {
+    let bound = listening::local(fd).ok();
+    bound.filter(|bound| bound.port() != 0 || !bound.ip().is_unspecified())
+}
+
+fn connect_again(fd: c_int, number: Number, target: Option<SocketAddr>) -> Result<c_int, Errno> {
+    let (found, waits, late) = stack::on(|stack| {
         stack.turn(now());
         let waits = stack.sockets.options(number)?.waits;
-        Ok((stack.sockets.connected(number)?, waits))
+        if !stack.sockets.is_idle(number) {
+            let found = stack.sockets.connected(number)?;
+            return Ok((found, waits, Errno::ALREADY));
+        }
+        let target = target.ok_or(Errno::FAMILY)?;
+        stack.sockets.connect_anew(number, target, bound(fd))?;
+        stack.turn(now());
+        Ok((None, waits, Errno::IN_PROGRESS))
     })?;
-    match attempt {
-        (Some(()), _) => Ok(0),
-        (None, false) => Err(Errno::ALREADY),
-        (None, true) => wait_for_handshake(number),
+    match found {
+        Some(()) => Ok(0),
+        None if waits => wait_for_handshake(number, late),
+        None => Err(late),
     }
 }
 
-fn wait_for_handshake(number: Number) -> Result<c_int, Errno> {
+/// Waits; `late` is what is said when the time is over.
+fn wait_for_handshake(number: Number, late: Errno) -> Result<c_int, Errno> {
     let timeout = stack::on(|stack| Ok(stack.sockets.options(number)?.send_timeout))?;
-    let connected = waiting::of_call(timeout, |stack, _, _| {
-        stack.sockets.connected(number).transpose()
-    })?;
-    connected.unwrap_or(Err(Errno::IN_PROGRESS)).map(|()| 0)
+    let handled = Handled::by_this_thread();
+    loop {
+        let connected =
+            waiting::of_call(timeout, |stack| stack.sockets.connected(number).transpose());
+        if !waiting::is_restarted(&connected, handled, timeout) {
+            return connected?.unwrap_or(Err(late)).map(|()| 0);
+        }
+    }
 }
 
 /// # Safety
@@ -183,6 +266,16 @@ unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
             Ok(0)
         })),
         (Entry::Stream(_), None) => done(Err(Errno::INVALID)),
+        (Entry::Listener(number), Some(Half::Reading | Half::Both)) => {
+            // SAFETY: the call takes no pointer.
+            let result = unsafe { originals::shutdown(fd, how) };
+            if result == 0 {
+                // It listens no more, in any process.
+                descriptors::set(fd, Entry::Kernel);
+                stack::with(|stack| stack.sockets.close(number, fd));
+            }
+            result
+        }
         (Entry::Lost, _) => done(Err(Errno::NOT_CONNECTED)),
         // SAFETY: the call takes no pointer.
         _ => unsafe { originals::shutdown(fd, how) },
@@ -198,10 +291,15 @@ unsafe extern "C" fn getsockname(fd: c_int, into: *mut sockaddr, len: *mut sockl
         return unsafe { originals::getsockname(fd, into, len) };
     };
     let local = stack::on(|stack| stack.sockets.local(number));
+    if local.is_ok_and(|local| local.ip().is_unspecified()) && bound(fd).is_some() {
+        // Not connected any more, and bound where the kernel's socket is.
+        // SAFETY: the caller's promise.
+        return unsafe { originals::getsockname(fd, into, len) };
+    }
     // SAFETY: the caller's promise.
     done(
         local
-            .map(|local| unsafe { address::store(local, into, len) })
+            .and_then(|local| unsafe { address::store(local, into, len) })
             .map(|()| 0),
     )
 }
@@ -217,7 +315,7 @@ unsafe extern "C" fn getpeername(fd: c_int, into: *mut sockaddr, len: *mut sockl
     let peer = stack::on(|stack| stack.sockets.peer(number));
     // SAFETY: the caller's promise.
     done(
-        peer.map(|peer| unsafe { address::store(peer, into, len) })
+        peer.and_then(|peer| unsafe { address::store(peer, into, len) })
             .map(|()| 0),
     )
 }

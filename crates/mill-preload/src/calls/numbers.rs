@@ -3,7 +3,7 @@
 use crate::descriptors::{self, Entry};
 use crate::listening::Left;
 use crate::memory::{self, done};
-use crate::{originals, stack};
+use crate::{early, originals, stack};
 use core::ffi::{c_int, c_uint, c_ulong};
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
@@ -11,9 +11,9 @@ use mill_sockets::slab::Number;
 /// # Safety
 /// As close(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn close(fd: c_int) -> c_int {
+pub(super) unsafe extern "C" fn close(fd: c_int) -> c_int {
     match descriptors::find(fd) {
-        Entry::Kernel => {}
+        Entry::Kernel => drop(early::take(fd)),
         Entry::Private if !stack::is_inside() => return done(Err(Errno::BAD_DESCRIPTOR)),
         entry => return close_ours(fd, entry),
     }
@@ -33,6 +33,9 @@ pub(crate) fn close_ours(fd: c_int, entry: Entry) -> c_int {
 
 /// The descriptor stands for nothing of ours any more. Of a listener [`Left`] does the rest.
 fn forget(fd: c_int, entry: Entry) {
+    if entry == Entry::Kernel {
+        return;
+    }
     descriptors::set(fd, Entry::Kernel);
     match entry {
         Entry::Stream(number) => {
@@ -50,9 +53,10 @@ fn forget(fd: c_int, entry: Entry) {
 /// As close_range(2).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    let flags_known = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
-    if flags & flags_known != 0 {
-        // SAFETY: the call takes no pointer. Nothing is closed now.
+    // What the kernel refuses closes nothing, and neither does a flag to be set.
+    let is_refused = first > last || flags & !CLOSE_RANGE_UNSHARE != 0;
+    if is_refused {
+        // SAFETY: the call takes no pointer.
         return unsafe { originals::close_range(first, last, flags) };
     }
     let number = |number: c_uint| c_int::try_from(number).unwrap_or(c_int::MAX);
@@ -76,6 +80,9 @@ unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c
     // SAFETY: the call takes no pointer.
     unsafe { originals::close_range(from, last, flags) }
 }
+
+/// The process has a table of descriptors of its own first (`linux/close_range.h`).
+const CLOSE_RANGE_UNSHARE: c_int = 2;
 
 /// # Safety
 /// As dup(2).
@@ -117,7 +124,8 @@ fn replace(fd: c_int, to: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
     also(fd, || {
         let left = Left::of(to, replaced);
         let made = duplicate();
-        if made != -1 && replaced != Entry::Kernel {
+        if made != -1 {
+            early::take(to);
             forget(to, replaced);
             left.into_iter().for_each(Left::settle);
         }

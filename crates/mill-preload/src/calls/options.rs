@@ -2,7 +2,7 @@
 
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, input, output, places};
-use crate::{originals, stack};
+use crate::{kernel_options, originals, stack};
 use core::ffi::{c_int, c_void};
 use libc::socklen_t;
 use mill_sockets::errno::Errno;
@@ -18,9 +18,14 @@ unsafe extern "C" fn setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
+    let has_len = c_int::try_from(len).is_ok();
     // SAFETY: the caller's promise.
     let bytes = || unsafe { input(value, len as usize) };
     match descriptors::find(fd) {
+        Entry::Stream(_) if !has_len => done(Err(Errno::INVALID)),
+        Entry::Stream(_) if value.is_null() && len as usize >= size_of::<c_int>() => {
+            done(Err(Errno::FAULT))
+        }
         Entry::Stream(number) => done(set(number, level, name, bytes())),
         Entry::Listener(number) => {
             // SAFETY: the caller's promise.
@@ -32,8 +37,11 @@ unsafe extern "C" fn setsockopt(
             result
         }
         Entry::Lost => done(Err(Errno::NOT_CONNECTED)),
-        // SAFETY: the caller's promise.
-        _ => unsafe { originals::setsockopt(fd, level, name, value, len) },
+        _ => {
+            kernel_options::on_set(level, name);
+            // SAFETY: the caller's promise.
+            unsafe { originals::setsockopt(fd, level, name, value, len) }
+        }
     }
 }
 
@@ -66,6 +74,12 @@ unsafe extern "C" fn getsockopt(
     let [len] = (unsafe { places(len, 1) }) else {
         return done(Err(Errno::FAULT));
     };
+    let Ok(room) = c_int::try_from(*len) else {
+        return done(Err(Errno::INVALID));
+    };
+    if value.is_null() && room > 0 {
+        return done(Err(Errno::FAULT));
+    }
     let found = stack::on(|stack| stack.sockets.option(number, level, name));
     done(found.map(|found| {
         // SAFETY: the caller's promise.

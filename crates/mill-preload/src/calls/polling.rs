@@ -1,10 +1,10 @@
 //! poll(2) and select(2).
 
-use super::watching::{duration, milliseconds};
+use super::watching::milliseconds;
 use crate::descriptors::{self, Entry};
-use crate::memory::{done, places};
+use crate::memory::{done, places, time_of};
 use crate::stack::{Stack, now};
-use crate::waiting::{self, Wait};
+use crate::waiting::{self, Kernel, Wait};
 use crate::{listening, originals};
 use core::ffi::{c_int, c_short};
 use libc::{FD_SETSIZE, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
@@ -45,7 +45,10 @@ unsafe extern "C" fn ppoll(
     let timeout = unsafe { timeout.as_ref() };
     // SAFETY: as above.
     let mask = unsafe { mask.as_ref() };
-    done(wait(polled, &ours, timeout.map(duration), mask))
+    match timeout.map(time_of).transpose() {
+        Ok(timeout) => done(wait(polled, &ours, timeout, mask)),
+        Err(errno) => done(Err(errno)),
+    }
 }
 
 /// # Safety
@@ -75,17 +78,24 @@ unsafe extern "C" fn __ppoll_chk(
     unsafe { ppoll(descriptors, count, timeout, mask) }
 }
 
-/// Places that are sockets of the stack.
-type Ours = Vec<(usize, Number)>;
+/// Places that are sockets or sets of the stack.
+type Ours = Vec<(usize, Polled)>;
+
+#[derive(Clone, Copy, Debug)]
+enum Polled {
+    Socket(Number),
+    /// An epoll set.
+    Set(Number),
+}
 
 /// Which places are sockets of the stack; `None` if none is.
 fn ours(polled: &[pollfd]) -> Option<Ours> {
     let mut found = Vec::new();
     for (index, one) in polled.iter().enumerate() {
         let number = match descriptors::find(one.fd) {
-            Entry::Stream(number) => Some(number),
-            Entry::Listener(number) => Some(number),
-            Entry::Kernel if one.fd >= 0 => listening::of(one.fd),
+            Entry::Stream(number) | Entry::Listener(number) => Some(Polled::Socket(number)),
+            Entry::Set(number) => Some(Polled::Set(number)),
+            Entry::Kernel if one.fd >= 0 => listening::of(one.fd).map(Polled::Socket),
             _ => None,
         };
         found.extend(number.map(|number| (index, number)));
@@ -95,7 +105,7 @@ fn ours(polled: &[pollfd]) -> Option<Ours> {
 
 fn wait(
     polled: &mut [pollfd],
-    ours: &[(usize, Number)],
+    ours: &[(usize, Polled)],
     timeout: Option<Duration>,
     mask: Option<&sigset_t>,
 ) -> Result<c_int, Errno> {
@@ -112,21 +122,36 @@ fn wait(
         deadline: timeout.map(|timeout| now() + timeout),
         mask,
         spins: true,
-        restarts: false,
+        is_lazy: false,
         kernel: &mut kernel,
     };
-    let found = waiting::until(wait, |stack, kernel, _| {
+    let found = waiting::until(wait, |stack, kernel, known| {
         let count = report(stack, polled, ours, kernel);
+        if count > 0 && known == Kernel::Unknown {
+            // The kernel's have their say too.
+            return Some(report(stack, polled, ours, &looked_at(kernel)));
+        }
         (count > 0).then_some(count)
     })?;
     Ok(found.unwrap_or(0))
+}
+
+/// What the kernel's descriptors report now.
+fn looked_at(kernel: &[pollfd]) -> Vec<pollfd> {
+    let mut kernel = kernel.to_vec();
+    if kernel.iter().any(|one| one.fd >= 0) {
+        let count = nfds_t::try_from(kernel.len()).unwrap_or(0);
+        // SAFETY: the pointer is to a vector of that many.
+        unsafe { originals::poll(kernel.as_mut_ptr(), count, 0) };
+    }
+    kernel
 }
 
 /// Stores what there is to report, and says of how many.
 fn report(
     stack: &Stack,
     polled: &mut [pollfd],
-    ours: &[(usize, Number)],
+    ours: &[(usize, Polled)],
     kernel: &[pollfd],
 ) -> c_int {
     for (one, kernel) in polled.iter_mut().zip(kernel) {
@@ -137,7 +162,11 @@ fn report(
             continue;
         };
         let wanted = Readiness(u32::from(one.events.cast_unsigned())) | Readiness::ALWAYS;
-        let found = stack.sockets.readiness(*number) & wanted;
+        let found = match number {
+            Polled::Socket(number) => stack.sockets.readiness(*number),
+            Polled::Set(number) => Readiness::IN.when(stack.sockets.is_set_ready(*number)),
+        };
+        let found = found & wanted;
         one.revents |= c_short::try_from(found.0).unwrap_or(0);
     }
     let reported = polled.iter().filter(|one| one.revents != 0).count();
@@ -162,11 +191,10 @@ unsafe extern "C" fn select(
     };
     // SAFETY: the caller's promise.
     let time = unsafe { places(timeout, 1) };
-    let limit = time.first().map(|time| {
-        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-        Duration::from_secs(seconds)
-            + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
-    });
+    let limit = match time.first().map(limit_of).transpose() {
+        Ok(limit) => limit,
+        Err(errno) => return done(Err(errno)),
+    };
     let began = now();
     let found = wait(&mut polled, &ours, limit, None);
     // Linux says how much of the time is left.
@@ -175,7 +203,13 @@ unsafe extern "C" fn select(
         time.tv_sec = i64::try_from(left.as_secs()).unwrap_or(0);
         time.tv_usec = i64::from(left.subsec_micros());
     }
-    done(found.map(|_| sets.store(&polled)))
+    done(found.and_then(|_| sets.store(&polled)))
+}
+
+/// A time of select(2), of any number of microseconds.
+fn limit_of(time: &timeval) -> Result<Duration, Errno> {
+    let part = |number: i64| u64::try_from(number).map_err(|_| Errno::INVALID);
+    Ok(Duration::from_secs(part(time.tv_sec)?) + Duration::from_micros(part(time.tv_usec)?))
 }
 
 /// # Safety
@@ -199,8 +233,9 @@ unsafe extern "C" fn pselect(
     let timeout = unsafe { timeout.as_ref() };
     // SAFETY: as above.
     let mask = unsafe { mask.as_ref() };
-    let found = wait(&mut polled, &ours, timeout.map(duration), mask);
-    done(found.map(|_| sets.store(&polled)))
+    let timeout = timeout.map(time_of).transpose();
+    let found = timeout.and_then(|timeout| wait(&mut polled, &ours, timeout, mask));
+    done(found.and_then(|_| sets.store(&polled)))
 }
 
 /// The three sets of select(2), null where there is none; and how many descriptors are looked at.
@@ -257,7 +292,10 @@ impl Sets {
     }
 
     /// Leaves what is ready in the sets, and says how many bits that are.
-    fn store(&self, polled: &[pollfd]) -> c_int {
+    fn store(&self, polled: &[pollfd]) -> Result<c_int, Errno> {
+        if polled.iter().any(|one| one.revents & libc::POLLNVAL != 0) {
+            return Err(Errno::BAD_DESCRIPTOR);
+        }
         let mut bits = 0;
         for one in polled {
             for (set, (_, meaning)) in self.sets.iter().zip(ASKED) {
@@ -272,6 +310,6 @@ impl Sets {
                 }
             }
         }
-        bits
+        Ok(bits)
     }
 }

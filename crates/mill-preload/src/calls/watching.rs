@@ -1,10 +1,11 @@
 //! epoll(7): a set of the kernel, and one of the stack beside it as soon as it watches a socket of ours.
 
 use crate::descriptors::{self, Entry};
-use crate::memory::{done, places, returned, values};
+use crate::early::{self, Watched};
+use crate::memory::{done, places, returned, time_of, values};
 use crate::stack::{self, Stack, now};
 use crate::waiting::{self, Kernel, Wait};
-use crate::{listening, originals};
+use crate::{kernel_options, listening, originals};
 use core::cell::RefCell;
 use core::ffi::c_int;
 use libc::{epoll_event, pollfd, sigset_t, timespec};
@@ -27,7 +28,13 @@ unsafe extern "C" fn epoll_ctl(
         Entry::Stream(number) => Ok(number),
         // The kernel's part of a listener is watched by the kernel.
         Entry::Listener(number) => Err(Some(number)),
-        Entry::Kernel if is_added => Err(listening::of(fd)),
+        Entry::Set(inner) => return control_set(set, operation, fd, inner, event),
+        Entry::Kernel if is_added => match listening::of(fd) {
+            None if let Some(inner) = set_at(fd) => {
+                return control_set(set, operation, fd, inner, event);
+            }
+            listener => Err(listener),
+        },
         Entry::Lost => return done(Err(Errno::NOT_CONNECTED)),
         _ => Err(None),
     };
@@ -37,7 +44,13 @@ unsafe extern "C" fn epoll_ctl(
     let event = || unsafe { values(event.cast_const(), 1) }.first();
     match number {
         Ok(number) => done(control(set, operation, fd, number, event())),
-        Err(None) => original(),
+        Err(None) => {
+            let result = original();
+            if result == 0 {
+                note_early(set, operation, fd, event());
+            }
+            result
+        }
         Err(Some(number)) => {
             let result = original();
             if result == 0 {
@@ -45,6 +58,83 @@ unsafe extern "C" fn epoll_ctl(
                 debug_assert!(result.is_ok(), "both sets have the same entries");
             }
             result
+        }
+    }
+}
+
+/// The stack's set beside one of the kernel that another set shall watch.
+fn set_at(fd: c_int) -> Option<Number> {
+    let is_candidate = stack::is_made() && !stack::is_inside();
+    let is_set = is_candidate
+        && std::fs::read_link(format!("/proc/self/fd/{fd}"))
+            .is_ok_and(|kind| kind.as_os_str() == "anon_inode:[eventpoll]");
+    if is_set { ours(fd) } else { None }
+}
+
+/// A set that watches another one: both the kernel's and the stack's do.
+fn control_set(
+    set: c_int,
+    operation: c_int,
+    fd: c_int,
+    inner: Number,
+    event: *mut epoll_event,
+) -> c_int {
+    // SAFETY: the pointer is that of epoll_ctl(2).
+    let result = unsafe { originals::epoll_ctl(set, operation, fd, event) };
+    if result != 0 {
+        return result;
+    }
+    // SAFETY: as above.
+    let event = unsafe { values(event.cast_const(), 1) }.first();
+    let interest = event.map(|event| Interest {
+        events: event.events,
+        data: event.u64,
+    });
+    let done = stack::on(|stack| {
+        let set = set_of(stack, set)?;
+        let sockets = &mut stack.sockets;
+        match (operation, interest) {
+            (libc::EPOLL_CTL_ADD, Some(interest)) => sockets.watch_set(set, inner, fd, interest),
+            (libc::EPOLL_CTL_MOD, Some(interest)) => {
+                sockets.change_watch_of_set(set, inner, fd, interest)
+            }
+            _ => sockets.unwatch_set(set, inner, fd),
+        }
+    });
+    debug_assert!(done.is_ok(), "both sets have the same entries");
+    result
+}
+
+/// Remembers how a socket of the kernel is watched that may become the stack's.
+fn note_early(set: c_int, operation: c_int, fd: c_int, event: Option<&epoll_event>) {
+    match (operation, event) {
+        (libc::EPOLL_CTL_ADD, Some(event)) if is_unconnected(fd) => {
+            early::add(fd, Watched { set, event: *event });
+        }
+        (libc::EPOLL_CTL_MOD, Some(event)) => early::change(fd, set, Some(*event)),
+        (libc::EPOLL_CTL_DEL, _) => early::change(fd, set, None),
+        _ => {}
+    }
+}
+
+fn is_unconnected(fd: c_int) -> bool {
+    let option = |name| kernel_options::number(fd, libc::SOL_SOCKET, name);
+    !stack::is_inside()
+        && stack::is_offered()
+        && option(libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP)
+        && option(libc::SO_ACCEPTCONN) == Some(0)
+        && !listening::has_peer(fd)
+}
+
+/// A socket has become the stack's: sets that watched it at the kernel watch it there.
+pub(super) fn take_over(fd: c_int, number: Number) {
+    for watched in early::take(fd) {
+        let nothing = core::ptr::null_mut();
+        // SAFETY: the operation takes no event.
+        let left = unsafe { originals::epoll_ctl(watched.set, libc::EPOLL_CTL_DEL, fd, nothing) };
+        if left == 0 {
+            let event = Some(&watched.event);
+            let _ = control(watched.set, libc::EPOLL_CTL_ADD, fd, number, event);
         }
     }
 }
@@ -120,6 +210,9 @@ unsafe extern "C" fn epoll_wait(
         // SAFETY: the caller's promise.
         return unsafe { originals::epoll_wait(set, events, count, timeout_ms) };
     };
+    if events.is_null() && count > 0 {
+        return done(Err(Errno::FAULT));
+    }
     // SAFETY: the caller's promise.
     let events = unsafe { places(events, usize::try_from(count).unwrap_or(0)) };
     done(wait(set, number, events, milliseconds(timeout_ms), None))
@@ -139,6 +232,9 @@ unsafe extern "C" fn epoll_pwait(
         // SAFETY: the caller's promise.
         return unsafe { originals::epoll_pwait(set, events, count, timeout_ms, mask) };
     };
+    if events.is_null() && count > 0 {
+        return done(Err(Errno::FAULT));
+    }
     // SAFETY: the caller's promise.
     let events = unsafe { places(events, usize::try_from(count).unwrap_or(0)) };
     // SAFETY: the caller's promise.
@@ -160,24 +256,25 @@ unsafe extern "C" fn epoll_pwait2(
         // SAFETY: the caller's promise.
         return unsafe { originals::epoll_pwait2(set, events, count, timeout, mask) };
     };
+    if events.is_null() && count > 0 {
+        return done(Err(Errno::FAULT));
+    }
     // SAFETY: the caller's promise.
     let events = unsafe { places(events, usize::try_from(count).unwrap_or(0)) };
     // SAFETY: the caller's promise.
     let timeout = unsafe { timeout.as_ref() };
     // SAFETY: as above.
     let mask = unsafe { mask.as_ref() };
-    done(wait(set, number, events, timeout.map(duration), mask))
+    match timeout.map(time_of).transpose() {
+        Ok(timeout) => done(wait(set, number, events, timeout, mask)),
+        Err(errno) => done(Err(errno)),
+    }
 }
 
 /// A timeout of poll(2) and epoll(7); `None` is for ever.
 pub(super) fn milliseconds(timeout_ms: c_int) -> Option<Duration> {
     let timeout_ms = u64::try_from(timeout_ms).ok()?;
     Some(Duration::from_millis(timeout_ms))
-}
-
-pub(super) fn duration(time: &timespec) -> Duration {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 thread_local! {
@@ -206,7 +303,8 @@ fn wait(
         deadline: timeout.map(|timeout| began + timeout),
         mask,
         spins: stack::with(|stack| stack.sockets.has_watches(number)) == Some(true),
-        restarts: false,
+        // A program may ask for one event at a time, as nginx accepts: no turn for each.
+        is_lazy: true,
         kernel: &mut kernel,
     };
     let result = waiting::until(wait, |stack, _, kernel| {

@@ -5,6 +5,7 @@ use crate::errno::Errno;
 use crate::readiness::Readiness;
 use crate::socket::{Kind, Socket, SocketNumber};
 use mill_stack::host::status::ConnectionStatus;
+use mill_stack::socket::SocketId;
 use mill_tcp::state::State;
 
 /// Which half of a connection shutdown(2) ends.
@@ -17,19 +18,83 @@ pub enum Half {
 
 impl<L: SocketLink> Sockets<L> {
     pub fn shutdown(&mut self, number: SocketNumber, half: Half) -> Result<(), Errno> {
+        let kind = self.socket(number)?.kind;
+        if let Kind::Stream(id) = kind
+            && self.is_opening(id)
+        {
+            // As Linux: the handshake is given up (`inet_shutdown`).
+            self.become_idle(number, id);
+            self.socket_mut(number)?.pending = Some(Errno::RESET);
+            return Ok(());
+        }
+        let has_shaken = matches!(kind, Kind::Stream(id)
+            if self.host.is_established(id) && self.host.readable(id).error.is_none());
+        let socket = self.socket_mut(number)?;
+        socket.is_disconnecting |= !has_shaken && !socket.was_connected;
+        socket.was_connected |= has_shaken;
+        socket.reads_no_more |= half != Half::Writing;
+        socket.writes_no_more |= half != Half::Reading;
+        self.on_change(number, Readiness::ALL);
         let id = self.socket(number)?.stream()?;
-        if self.host.readable(id).error.is_some() {
+        if self.is_closed(id) {
             return Err(Errno::NOT_CONNECTED);
         }
-        let socket = self.socket_mut(number)?;
-        socket.reads_no_more |= half != Half::Writing;
         if half != Half::Reading {
-            socket.writes_no_more = true;
+            self.socket_mut(number)?.has_finished = true;
             self.host.set_cork(id, false);
             self.host.shutdown(id);
         }
-        self.on_change(number, Readiness::ALL);
         Ok(())
+    }
+
+    /// connect(2) to no address: the connection is reset, and the socket connects anew.
+    pub fn dissolve(&mut self, number: SocketNumber) -> Result<(), Errno> {
+        if let Kind::Stream(id) = self.socket(number)?.kind {
+            let was_open = !self.is_closed(id);
+            self.become_idle(number, id);
+            self.socket_mut(number)?.pending = was_open.then_some(Errno::RESET);
+        }
+        Ok(())
+    }
+
+    /// Whether a connection is over: both ends have finished, or it has failed.
+    pub(super) fn is_closed(&self, id: SocketId) -> bool {
+        let info = self.host.info(id);
+        self.host.readable(id).error.is_some()
+            || info.is_none_or(|info| info.state == State::Closed)
+    }
+
+    /// The same of a socket that is or was connected.
+    pub fn is_over(&self, number: SocketNumber) -> bool {
+        let id = self.socket(number).and_then(|socket| socket.stream());
+        id.is_ok_and(|id| self.is_closed(id))
+    }
+
+    /// Bytes have come to a socket that both reads and writes no more: Linux resets the connection (RFC 9293 3.6.1).
+    pub(super) fn refuse_bytes(&mut self, number: SocketNumber, id: SocketId) {
+        self.become_idle(number, id);
+        if let Ok(socket) = self.socket_mut(number) {
+            socket.pending = Some(Errno::RESET);
+            socket.was_connected = true;
+            (socket.reads_no_more, socket.writes_no_more) = (true, true);
+        }
+    }
+
+    /// The handshake is over, and the socket as one that was never connected.
+    pub(super) fn become_idle(&mut self, number: SocketNumber, id: SocketId) {
+        let port = self.host.local(id).map_or(0, |local| local.port());
+        self.host.abort(id);
+        let Ok(socket) = self.socket_mut(number) else {
+            return;
+        };
+        socket.kind = Kind::Idle;
+        socket.former_port = port;
+        (socket.was_connected, socket.is_disconnecting) = (false, false);
+        socket.pending = None;
+        socket.was_error_told = false;
+        (socket.reads_no_more, socket.writes_no_more) = (false, false);
+        socket.has_finished = false;
+        self.on_change(number, Readiness::ALL);
     }
 
     /// One more descriptor refers to the socket (dup(2)).
@@ -49,6 +114,7 @@ impl<L: SocketLink> Sockets<L> {
                 self.host.close_listener(id);
                 self.stop_serving(id);
             }
+            Kind::Idle => {}
             Kind::Stream(id) if socket.options.linger == Some(0) => self.host.abort(id),
             Kind::Stream(id) => {
                 if socket.options.cork || socket.is_held {
@@ -68,18 +134,16 @@ impl<L: SocketLink> Sockets<L> {
             return None;
         }
         let socket = self.sockets.remove(number)?;
-        for watch in &socket.watches {
-            if let Some(set) = self.sets.get_mut(watch.set) {
-                set.remove(watch.entry);
-            }
-        }
+        self.end_watches(&socket.watches);
         self.listeners.retain(|(_, other)| *other != number);
         Some(socket)
     }
 
     /// Whether connections that programs have closed still have something to send to peers that answer.
     pub fn has_unsent(&self) -> bool {
-        self.has_more || self.has_answers || self.host.connections().any(|status| is_under_way(&status))
+        self.has_more
+            || self.has_answers
+            || self.host.connections().any(|status| is_under_way(&status))
     }
 }
 

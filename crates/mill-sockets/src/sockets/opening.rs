@@ -6,7 +6,7 @@ use crate::socket::{Kind, Options, Socket, SocketNumber};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use mill_stack::flow::Flow;
 use mill_stack::link::Service;
-use mill_stack::socket::ListenerId;
+use mill_stack::socket::{ListenerId, SocketId};
 use mill_wire::protocol::Protocol;
 
 impl<L: SocketLink> Sockets<L> {
@@ -20,6 +20,16 @@ impl<L: SocketLink> Sockets<L> {
         self.listeners.push((id, number));
         self.serve(id, is_dual);
         Ok(number)
+    }
+
+    /// listen(2) once more, with another backlog.
+    pub fn set_backlog(&mut self, number: SocketNumber, backlog: u32) {
+        if let Ok(Kind::Listener(id)) = self.socket(number).map(|socket| socket.kind) {
+            self.host.set_listener_backlog(id, backlog);
+        }
+        if let Ok(socket) = self.socket_mut(number) {
+            socket.options.listen.backlog = backlog;
+        }
     }
 
     /// accept(2): a connection that waits, if there is one.
@@ -60,9 +70,41 @@ impl<L: SocketLink> Sockets<L> {
         source: Option<SocketAddr>,
         options: Options,
     ) -> Result<SocketNumber, Errno> {
-        if let Some(ports) = self.ports.take() {
-            self.link.open_ports(ports);
-        }
+        let token = self.sockets.next_number().to_bits();
+        let id = self.open(target, source, &options, token)?;
+        Ok(self.sockets.insert(Socket::new(Kind::Stream(id), options)))
+    }
+
+    /// Whether connect(2) begins anew.
+    pub fn is_idle(&self, number: SocketNumber) -> bool {
+        self.socket(number)
+            .is_ok_and(|socket| socket.kind == Kind::Idle && !socket.was_connected)
+    }
+
+    /// connect(2) of a socket that [`Self::is_idle`].
+    pub fn connect_anew(
+        &mut self,
+        number: SocketNumber,
+        target: SocketAddr,
+        source: Option<SocketAddr>,
+    ) -> Result<(), Errno> {
+        let options = self.socket(number)?.options.clone();
+        let id = self.open(target, source, &options, number.to_bits())?;
+        let socket = self.socket_mut(number)?;
+        socket.kind = Kind::Stream(id);
+        socket.was_connected = false;
+        (socket.pending, socket.known_unread, socket.known_state) = (None, 0, [false; 3]);
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        target: SocketAddr,
+        source: Option<SocketAddr>,
+        options: &Options,
+        token: u64,
+    ) -> Result<SocketId, Errno> {
+        self.open_ports();
         let bound = source.filter(|source| source.port() != 0);
         if let Some(address) = bound {
             self.bring_answers(address);
@@ -71,36 +113,47 @@ impl<L: SocketLink> Sockets<L> {
             // No service has it (RFC 6335 6).
             return Err(Errno::REFUSED);
         }
-        let token = self.sockets.next_number().to_bits();
         let remote = SocketAddr::new(target.ip().to_canonical(), target.port());
         let link = &self.link;
         // Where several links share a device, from a port whose replies come to this one.
         let steer = |flow: &Flow| bound.is_some() || link.brings(remote, flow.local_port);
         let listen = &options.listen;
-        let (nodelay, each, is_corked) = (listen.nodelay, listen.each, options.cork);
+        let (nodelay, each) = (listen.nodelay, listen.each);
         let id = self
             .host
             .connect_with(remote, source, nodelay, each, token, steer)?;
-        if is_corked {
+        if options.cork {
             self.host.set_cork(id, true);
         }
-        Ok(self.sockets.insert(Socket::new(Kind::Stream(id), options)))
+        Ok(id)
     }
 
     /// connect(2) once more: `None` while the handshake goes on. It succeeds once, then the socket is connected already.
     pub fn connected(&mut self, number: SocketNumber) -> Result<Option<()>, Errno> {
-        let id = self.socket(number)?.stream()?;
-        if self.host.is_established(id) {
-            let socket = self.socket_mut(number)?;
-            return match core::mem::replace(&mut socket.was_connected, true) {
-                true => Err(Errno::IS_CONNECTED),
-                false => Ok(Some(())),
-            };
+        let socket = self.socket(number)?;
+        if socket.was_connected {
+            return Err(Errno::IS_CONNECTED);
         }
-        match self.take_error(number)? {
-            Some(error) => Err(error),
-            None if self.host.readable(id).error.is_some() => Err(Errno::CONNECTION_ABORTED),
-            None => Ok(None),
+        if socket.is_disconnecting {
+            return Err(Errno::INVALID);
+        }
+        let id = socket.stream()?;
+        if self.host.readable(id).error.is_some() {
+            let told = self.take_error(number)?;
+            self.become_idle(number, id);
+            return Err(told.unwrap_or(Errno::CONNECTION_ABORTED));
+        }
+        if !self.host.is_established(id) {
+            return Ok(None);
+        }
+        self.socket_mut(number)?.was_connected = true;
+        Ok(Some(()))
+    }
+
+    /// Has the link bring what is sent to the ports of outgoing connections, from the first one on.
+    pub(super) fn open_ports(&mut self) {
+        if let Some(ports) = self.ports.take() {
+            self.link.open_ports(ports);
         }
     }
 

@@ -5,12 +5,12 @@ use crate::errno::Errno;
 use crate::socket::{Kind, Options, SocketNumber};
 use crate::tcp_info::{self, Beside};
 use mill_stack::queue::SendQueue;
+use mill_tcp::info::Info;
 use mill_tcp::time::Duration;
 
 const SOL_SOCKET: i32 = 1;
 const SOL_TCP: i32 = 6;
 
-const SO_REUSEADDR: i32 = 2;
 const SO_TYPE: i32 = 3;
 const SO_ERROR: i32 = 4;
 const SO_SNDBUF: i32 = 7;
@@ -19,6 +19,7 @@ const SO_KEEPALIVE: i32 = 9;
 const SO_LINGER: i32 = 13;
 const SO_REUSEPORT: i32 = 15;
 const SO_RCVLOWAT: i32 = 18;
+const SO_SNDLOWAT: i32 = 19;
 const SO_RCVTIMEO: i32 = 20;
 const SO_SNDTIMEO: i32 = 21;
 const SO_ACCEPTCONN: i32 = 30;
@@ -35,6 +36,7 @@ const TCP_SYNCNT: i32 = 7;
 const TCP_DEFER_ACCEPT: i32 = 9;
 const TCP_INFO: i32 = 11;
 const TCP_QUICKACK: i32 = 12;
+const TCP_CONGESTION: i32 = 13;
 const TCP_USER_TIMEOUT: i32 = 18;
 const TCP_FASTOPEN: i32 = 23;
 const TCP_NOTSENT_LOWAT: i32 = 25;
@@ -43,6 +45,12 @@ const SOCK_STREAM: i32 = 1;
 const IPPROTO_TCP: i32 = 6;
 const AF_INET: i32 = 2;
 const AF_INET6: i32 = 10;
+
+/// The stack's algorithm, as `TCP_CONGESTION` has its name.
+const CONGESTION: &[u8] = b"cubic";
+
+/// Bytes of such a name (`TCP_CA_NAME_MAX`).
+const CONGESTION_LEN: usize = 16;
 
 /// What Linux takes for `TCP_MAXSEG` (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`), bytes; 0 takes the limit away.
 const MSS_ALLOWED: core::ops::RangeInclusive<u16> = 88..=32767;
@@ -53,7 +61,9 @@ impl Options {
         let number = int(value).ok_or(Errno::INVALID)?;
         let on = number != 0;
         match (level, name) {
-            (SOL_SOCKET, SO_REUSEADDR) | (SOL_TCP, TCP_QUICKACK) => {}
+            (SOL_TCP, TCP_QUICKACK) => {}
+            (SOL_TCP, TCP_CONGESTION) if value == CONGESTION => {}
+            (SOL_TCP, TCP_CONGESTION) => return Err(Errno::NO_ENTRY),
             (SOL_SOCKET, SO_REUSEPORT) => self.listen.share = on,
             (SOL_SOCKET, SO_LINGER) => {
                 let seconds = value.get(4..).and_then(int).ok_or(Errno::INVALID)?;
@@ -67,7 +77,12 @@ impl Options {
             (SOL_SOCKET, SO_RCVBUF) => {
                 self.listen.each.receive_buffer_bytes = u32::try_from(number).ok();
             }
-            (SOL_SOCKET, SO_RCVLOWAT) => self.readable_min = number.max(1).cast_unsigned(),
+            (SOL_SOCKET, SO_RCVLOWAT) => {
+                self.readable_min = match number {
+                    ..0 => i32::MAX.cast_unsigned(),
+                    number => number.max(1).cast_unsigned(),
+                }
+            }
             (SOL_SOCKET, SO_RCVTIMEO) => self.receive_timeout = timeval(value)?,
             (SOL_SOCKET, SO_SNDTIMEO) => self.send_timeout = timeval(value)?,
             (SOL_SOCKET, SO_KEEPALIVE) => {
@@ -104,6 +119,7 @@ impl Options {
             }
             (SOL_TCP, TCP_NODELAY) => self.listen.nodelay = on,
             (SOL_TCP, TCP_CORK) => self.cork = on,
+            _ if self.noted.set(level, name, number)? => {}
             _ => return Err(Errno::NO_OPTION),
         }
         Ok(())
@@ -134,7 +150,7 @@ impl Options {
             (SOL_SOCKET, SO_PROTOCOL) => IPPROTO_TCP,
             (SOL_SOCKET, SO_DOMAIN) if self.is_ipv6 => AF_INET6,
             (SOL_SOCKET, SO_DOMAIN) => AF_INET,
-            (SOL_SOCKET, SO_REUSEADDR) => 0,
+            (SOL_SOCKET, SO_SNDLOWAT) => 1,
             (SOL_SOCKET, SO_REUSEPORT) => self.listen.share.into(),
             (SOL_SOCKET, SO_SNDBUF) => i32::try_from(self.send_buffer_bytes).unwrap_or(i32::MAX),
             (SOL_SOCKET, SO_RCVLOWAT) => self.readable_min.cast_signed(),
@@ -155,7 +171,11 @@ impl Options {
                 let timeout = self.listen.each.user_timeout.unwrap_or_default();
                 i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX)
             }
-            _ => return None,
+            (SOL_TCP, TCP_FASTOPEN) => {
+                let waiting_max = self.listen.fast_open.unwrap_or(0);
+                i32::try_from(waiting_max).unwrap_or(i32::MAX)
+            }
+            _ => return self.noted.value(level, name),
         })
     }
 }
@@ -179,6 +199,10 @@ impl<L: SocketLink> Sockets<L> {
         value: &[u8],
     ) -> Result<(), Errno> {
         let socket = self.socket_mut(number)?;
+        let is_listener = matches!(socket.kind, Kind::Listener(_));
+        if (level, name) == (SOL_TCP, TCP_FASTOPEN) && !is_listener {
+            return Err(Errno::INVALID);
+        }
         socket.options.set(level, name, value)?;
         let (kind, options) = (socket.kind, socket.options.clone());
         match (kind, level, name) {
@@ -218,7 +242,7 @@ impl<L: SocketLink> Sockets<L> {
         let kind = socket.kind;
         let number_of = match (level, name, kind) {
             (SOL_SOCKET, SO_ERROR, Kind::Listener(_)) => 0,
-            (SOL_SOCKET, SO_ERROR, Kind::Stream(_)) => {
+            (SOL_SOCKET, SO_ERROR, Kind::Stream(_) | Kind::Idle) => {
                 self.take_error(number)?.map_or(0, |error| error.0)
             }
             (SOL_SOCKET, SO_ACCEPTCONN, _) => matches!(kind, Kind::Listener(_)).into(),
@@ -236,6 +260,11 @@ impl<L: SocketLink> Sockets<L> {
                 return Ok(timeval_bytes(socket.options.receive_timeout));
             }
             (SOL_SOCKET, SO_SNDTIMEO, _) => return Ok(timeval_bytes(socket.options.send_timeout)),
+            (SOL_TCP, TCP_CONGESTION, _) => {
+                let mut name = CONGESTION.to_vec();
+                name.resize(CONGESTION_LEN, 0);
+                return Ok(name);
+            }
             (SOL_TCP, TCP_MAXSEG, Kind::Stream(id)) => {
                 self.host.info(id).map_or(0, |info| info.mss.into())
             }
@@ -256,6 +285,11 @@ impl<L: SocketLink> Sockets<L> {
             (SOL_TCP, TCP_INFO, Kind::Listener(_)) => {
                 return Ok(tcp_info::to_bytes(None, Beside::default()));
             }
+            (SOL_TCP, TCP_INFO, Kind::Idle) => {
+                let nothing = Some(Info::default());
+                return Ok(tcp_info::to_bytes(nothing.as_ref(), Beside::default()));
+            }
+            (SOL_TCP, TCP_MAXSEG, Kind::Idle) => 536,
             (SOL_SOCKET | SOL_TCP, _, _) => return Err(Errno::NO_OPTION),
             _ => return Err(Errno::NOT_SUPPORTED),
         };
@@ -276,15 +310,21 @@ fn int(value: &[u8]) -> Option<i32> {
     value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes))
 }
 
-/// `struct timeval` of 64-bit machines; zero is for ever.
+/// `struct timeval` of 64-bit machines: zero is for ever, and what is negative no time at all.
 fn timeval(value: &[u8]) -> Result<Option<Duration>, Errno> {
+    let parts = value.first_chunk::<16>().ok_or(Errno::INVALID)?;
     let part = |at: usize| {
-        let bytes = value.get(at..)?.first_chunk::<8>()?;
-        u64::try_from(i64::from_ne_bytes(*bytes)).ok()
+        parts[at..]
+            .first_chunk()
+            .map_or(0, |&bytes| i64::from_ne_bytes(bytes))
     };
-    let seconds = part(0).ok_or(Errno::INVALID)?;
-    let micros = part(8).filter(|micros| *micros < 1_000_000);
-    let micros = micros.ok_or(Errno(33))?;
+    let micros = u64::try_from(part(8))
+        .ok()
+        .filter(|micros| *micros < 1_000_000);
+    let micros = micros.ok_or(Errno::DOMAIN)?;
+    let Ok(seconds) = u64::try_from(part(0)) else {
+        return Ok(Some(Duration::ZERO));
+    };
     let timeout = Duration::from_secs(seconds) + Duration::from_micros(micros);
     Ok((!timeout.is_zero()).then_some(timeout))
 }

@@ -17,6 +17,7 @@ impl<L: SocketLink> Sockets<L> {
                     (Readiness::IN | Readiness::RDNORM).when(waits)
                 }
                 Kind::Stream(id) => self.of_stream(socket, id),
+                Kind::Idle => of_idle(socket),
             },
         }
     }
@@ -30,7 +31,7 @@ impl<L: SocketLink> Sockets<L> {
         let ends = state.finished || socket.reads_no_more || is_broken;
         let writes_no_more = socket.writes_no_more || is_broken;
         let has_bytes = state.unread >= socket.options.readable_min as usize;
-        let is_error = is_broken && !socket.was_error_told;
+        let is_error = (is_broken && !socket.was_error_told) || socket.pending.is_some();
         (Readiness::IN | Readiness::RDNORM).when((state.unread > 0 && has_bytes) || ends)
             | (Readiness::OUT | Readiness::WRNORM)
                 .when(writes_no_more || self.has_write_space(socket, id))
@@ -48,4 +49,14 @@ impl<L: SocketLink> Sockets<L> {
         let held = self.host.queue_in_use(id).map_or(0, SendQueue::len);
         held + held / 2 <= u64::from(socket.options.send_buffer_bytes)
     }
+}
+
+/// A socket that is not connected can be written to, in order to be told so.
+fn of_idle(socket: &Socket) -> Readiness {
+    let reads_no_more = Readiness::IN | Readiness::RDNORM | Readiness::RDHUP;
+    Readiness::OUT
+        | Readiness::WRNORM
+        | Readiness::HUP
+        | reads_no_more.when(socket.reads_no_more)
+        | Readiness::ERR.when(socket.pending.is_some())
 }

@@ -12,6 +12,12 @@ use mill_tcp::time::Duration;
 /// Streams: data both ways, ends, errors.
 mod streams;
 
+/// Sets of sets.
+mod nested;
+
+/// Connections that fail.
+mod failures;
+
 /// epoll sets.
 mod sets;
 

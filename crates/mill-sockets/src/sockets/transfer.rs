@@ -2,7 +2,8 @@
 
 use super::{SocketLink, Sockets};
 use crate::errno::Errno;
-use crate::socket::SocketNumber;
+use crate::readiness::Readiness;
+use crate::socket::{Kind, SocketNumber};
 use mill_stack::queue::{ByteQueue, SendQueue};
 use mill_stack::socket::{SocketError, SocketId};
 use mill_tcp::state::State;
@@ -16,16 +17,27 @@ impl<L: SocketLink> Sockets<L> {
         take: impl FnOnce(&mut [u8]) -> (usize, R),
     ) -> Result<Option<R>, Errno> {
         let socket = self.socket(number)?;
-        let (id, reads_no_more) = (socket.stream()?, socket.reads_no_more);
+        let (kind, reads_no_more) = (socket.kind, socket.reads_no_more);
+        let Kind::Stream(id) = kind else {
+            return match self.take_error(number)? {
+                Some(error) => Err(error),
+                None if reads_no_more => Ok(Some(take(&mut []).1)),
+                None => Err(Errno::NOT_CONNECTED),
+            };
+        };
         let state = self.host.readable(id);
         if state.unread == 0 {
+            if state.finished {
+                // As Linux, which tells the end before an error (`SOCK_DONE`).
+                return Ok(Some(take(&mut []).1));
+            }
             if let Some(error) = self.take_error(number)? {
                 return Err(error);
             }
             if !self.host.is_established(id) && state.error.is_none() {
                 return Ok(None);
             }
-            let is_over = state.finished || reads_no_more || state.error.is_some();
+            let is_over = reads_no_more || state.error.is_some();
             return Ok(is_over.then(|| take(&mut []).1));
         }
         let result = self.host.read(id, &mut self.link, take);
@@ -36,14 +48,25 @@ impl<L: SocketLink> Sockets<L> {
 
     /// Unread bytes (`FIONREAD`).
     pub fn unread(&self, number: SocketNumber) -> Result<usize, Errno> {
-        let id = self.socket(number)?.stream()?;
-        Ok(self.host.readable(id).unread)
+        match self.socket(number)?.kind {
+            Kind::Stream(id) => Ok(self.host.readable(id).unread),
+            Kind::Listener(_) | Kind::Idle => Ok(0),
+        }
     }
 
-    /// Bytes that the peer has not acknowledged (`SIOCOUTQ`).
+    /// Bytes that the peer has not acknowledged, FIN among them, and SYN where that failed (`SIOCOUTQ`).
     pub fn unacknowledged(&self, number: SocketNumber) -> Result<u64, Errno> {
-        let id = self.socket(number)?.stream()?;
-        Ok(self.host.queue_in_use(id).map_or(0, SendQueue::len))
+        let Kind::Stream(id) = self.socket(number)?.kind else {
+            return Ok(0);
+        };
+        let bytes = self.host.queue_in_use(id).map_or(0, SendQueue::len);
+        let state = self.host.info(id).map(|info| info.state);
+        let is_finishing = matches!(
+            state,
+            Some(State::FinWait1 | State::Closing | State::LastAck)
+        );
+        let has_failed = !self.host.is_established(id) && self.host.readable(id).error.is_some();
+        Ok(bytes + u64::from(is_finishing) + u64::from(has_failed))
     }
 
     /// Has `fill` append to what is sent, at most as many bytes as it is told, and returns how many these were: send(2).
@@ -58,8 +81,11 @@ impl<L: SocketLink> Sockets<L> {
             return Err(error);
         }
         let socket = self.socket(number)?;
-        let (id, is_over) = (socket.stream()?, socket.writes_no_more);
+        let is_over = socket.writes_no_more;
         let is_corked = socket.options.cork;
+        let Kind::Stream(id) = socket.kind else {
+            return Err(Errno::BROKEN_PIPE);
+        };
         if is_over || self.host.readable(id).error.is_some() {
             return Err(Errno::BROKEN_PIPE);
         }
@@ -81,6 +107,29 @@ impl<L: SocketLink> Sockets<L> {
         self.socket_mut(number)?.is_held = has_more;
         self.host.wrote(id);
         Ok(Some(count))
+    }
+
+    /// Whether a call that writes would neither wait nor fail.
+    pub fn is_writable(&self, number: SocketNumber) -> bool {
+        let Ok(socket) = self.socket(number) else {
+            return false;
+        };
+        let is_open = socket.pending.is_none() && !socket.writes_no_more;
+        let id = socket.stream().ok().filter(|_| is_open);
+        id.is_some_and(|id| !self.is_opening(id) && !self.is_closed(id))
+            && self.room(number).is_ok_and(|room| room > 0)
+    }
+
+    /// Whether an error is to be told.
+    pub fn has_error(&self, number: SocketNumber) -> bool {
+        self.readiness(number).has_any(Readiness::ERR)
+    }
+
+    /// Keeps an error for the next call.
+    pub fn keep_error(&mut self, number: SocketNumber, error: Errno) {
+        if let Ok(socket) = self.socket_mut(number) {
+            socket.pending = Some(error);
+        }
     }
 
     /// Bytes that a writer may add.
@@ -106,8 +155,14 @@ impl<L: SocketLink> Sockets<L> {
     }
 
     /// The error of a connection, the first time it is asked for.
-    pub(super) fn take_error(&mut self, number: SocketNumber) -> Result<Option<Errno>, Errno> {
-        let id = self.socket(number)?.stream()?;
+    pub fn take_error(&mut self, number: SocketNumber) -> Result<Option<Errno>, Errno> {
+        let socket = self.socket_mut(number)?;
+        if let Some(error) = socket.pending.take() {
+            return Ok(Some(error));
+        }
+        let Kind::Stream(id) = socket.kind else {
+            return Ok(None);
+        };
         let Some(error) = self.host.readable(id).error else {
             return Ok(None);
         };
@@ -115,7 +170,7 @@ impl<L: SocketLink> Sockets<L> {
         let socket = self.socket_mut(number)?;
         let was_told = core::mem::replace(&mut socket.was_error_told, true);
         // A reset in CLOSE-WAIT answers what was written too late (`tcp_reset` in Linux).
-        let is_late = error == SocketError::Reset && has_ended && !socket.writes_no_more;
+        let is_late = error == SocketError::Reset && has_ended && !socket.has_finished;
         let errno = if is_late {
             Errno::BROKEN_PIPE
         } else {

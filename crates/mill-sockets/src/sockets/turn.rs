@@ -18,6 +18,9 @@ impl<L: SocketLink> Sockets<L> {
         self.now = now;
         self.hear_of_changes();
         self.take_passed();
+        if self.link.take_ports_wanted() {
+            self.open_ports();
+        }
         self.flush();
         self.pass_waiting();
         let is_due = self.host.next_expiry().is_some_and(|at| at <= now);
@@ -129,6 +132,10 @@ impl<L: SocketLink> Sockets<L> {
             return Readiness::NONE;
         };
         let has_come = found.unread > socket.known_unread;
+        if has_come && socket.reads_no_more && socket.writes_no_more && found.error.is_none() {
+            self.refuse_bytes(number, id);
+            return Readiness::NONE;
+        }
         let is_new = state != socket.known_state;
         (socket.known_unread, socket.known_state) = (found.unread, state);
         socket.lacks_space &= !has_room;
@@ -140,13 +147,26 @@ impl<L: SocketLink> Sockets<L> {
         let Some(socket) = self.sockets.get(number).filter(|_| !kind.is_empty()) else {
             return;
         };
-        for watch in &socket.watches {
-            if let Some(set) = self.sets.get_mut(watch.set) {
-                if !set.has_queued() {
-                    self.woken.push(watch.set);
-                }
-                set.on_change(watch.entry, kind);
+        for index in 0..socket.watches.len() {
+            let Some(watch) = self
+                .sockets
+                .get(number)
+                .and_then(|socket| socket.watches.get(index))
+            else {
+                return;
+            };
+            let watch = *watch;
+            let Some(set) = self.sets.get_mut(watch.set) else {
+                continue;
+            };
+            if !set.watches.is_empty() {
+                self.wake_set(watch, kind);
+                continue;
             }
+            if !set.has_queued() {
+                self.woken.push(watch.set);
+            }
+            set.on_change(watch.entry, kind);
         }
     }
 

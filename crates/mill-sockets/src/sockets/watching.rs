@@ -1,8 +1,9 @@
 //! epoll_ctl(2) and epoll_wait(2).
 
 use super::{SocketLink, Sockets};
-use crate::epoll_set::{EpollSet, Event, Interest, SetNumber};
+use crate::epoll_set::{EpollSet, Event, Interest, SetNumber, Target};
 use crate::errno::Errno;
+use crate::readiness::Readiness;
 use crate::socket::{SocketNumber, Watch};
 
 impl<L: SocketLink> Sockets<L> {
@@ -14,7 +15,116 @@ impl<L: SocketLink> Sockets<L> {
     /// The set is closed.
     pub fn remove_set(&mut self, set: SetNumber) {
         // Watches of sockets that lead to it find nothing; they go with their sockets.
-        self.sets.remove(set);
+        if let Some(removed) = self.sets.remove(set) {
+            self.end_watches(&removed.watches);
+        }
+    }
+
+    /// What is watched there is no more.
+    pub(super) fn end_watches(&mut self, watches: &[Watch]) {
+        for watch in watches {
+            if let Some(set) = self.sets.get_mut(watch.set) {
+                set.remove(watch.entry);
+            }
+        }
+    }
+
+    /// `EPOLL_CTL_ADD` of a set.
+    pub fn watch_set(
+        &mut self,
+        set: SetNumber,
+        inner: SetNumber,
+        descriptor: i32,
+        interest: Interest,
+    ) -> Result<(), Errno> {
+        let is_ready = self.is_set_ready(inner);
+        let found = self.sets.get_mut(set).ok_or(Errno::BAD_DESCRIPTOR)?;
+        let readiness = Readiness::IN.when(is_ready);
+        let entry = found.insert(Target::Set(inner), descriptor, interest, readiness);
+        let inner = self.sets.get_mut(inner).ok_or(Errno::BAD_DESCRIPTOR)?;
+        inner.watches.push(Watch { set, entry });
+        self.woken.push(set);
+        Ok(())
+    }
+
+    /// `EPOLL_CTL_MOD` of a set.
+    pub fn change_watch_of_set(
+        &mut self,
+        set: SetNumber,
+        inner: SetNumber,
+        descriptor: i32,
+        interest: Interest,
+    ) -> Result<(), Errno> {
+        let readiness = Readiness::IN.when(self.is_set_ready(inner));
+        let watch = self.watch_of_set(set, inner, descriptor)?;
+        if let Some(found) = self.sets.get_mut(set) {
+            found.modify(watch.entry, interest, readiness);
+        }
+        self.woken.push(set);
+        Ok(())
+    }
+
+    /// `EPOLL_CTL_DEL` of a set.
+    pub fn unwatch_set(
+        &mut self,
+        set: SetNumber,
+        inner: SetNumber,
+        descriptor: i32,
+    ) -> Result<(), Errno> {
+        let watch = self.watch_of_set(set, inner, descriptor)?;
+        self.end_watches(&[watch]);
+        if let Some(inner) = self.sets.get_mut(inner) {
+            inner.watches.retain(|other| *other != watch);
+        }
+        Ok(())
+    }
+
+    fn watch_of_set(
+        &self,
+        set: SetNumber,
+        inner: SetNumber,
+        descriptor: i32,
+    ) -> Result<Watch, Errno> {
+        let found = self.sets.get(set).ok_or(Errno::BAD_DESCRIPTOR)?;
+        let mut watches = self.sets.get(inner).ok_or(Errno::NO_ENTRY)?.watches.iter();
+        watches
+            .find(|watch| watch.set == set && found.is_of(watch.entry, descriptor))
+            .copied()
+            .ok_or(Errno::NO_ENTRY)
+    }
+
+    /// Whether epoll_wait(2) of a set would find something: what poll(2) says of it.
+    pub fn is_set_ready(&self, set: SetNumber) -> bool {
+        self.is_ready_within(set, NESTED_MAX)
+    }
+
+    fn is_ready_within(&self, set: SetNumber, depth: u32) -> bool {
+        let found = self.sets.get(set).filter(|_| depth > 0);
+        found.is_some_and(|set| {
+            set.is_ready(|target| match target {
+                Target::Socket(number) => self.readiness(number),
+                Target::Set(inner) => Readiness::IN.when(self.is_ready_within(inner, depth - 1)),
+            })
+        })
+    }
+
+    /// An entry of a set may be ready, and so may be what watches the set.
+    pub(super) fn wake_set(&mut self, watch: Watch, kind: Readiness) {
+        let mut reached = vec![(watch, kind)];
+        // Linux refuses loops and sets nested deeper, before the stack hears of them.
+        for _ in 0..NESTED_MAX {
+            for (watch, kind) in core::mem::take(&mut reached) {
+                let Some(set) = self.sets.get_mut(watch.set) else {
+                    continue;
+                };
+                if !set.has_queued() {
+                    self.woken.push(watch.set);
+                }
+                set.on_change(watch.entry, kind);
+                let outer = set.watches.iter();
+                reached.extend(outer.map(|watch| (*watch, Readiness::IN)));
+            }
+        }
     }
 
     /// `EPOLL_CTL_ADD`.
@@ -25,15 +135,23 @@ impl<L: SocketLink> Sockets<L> {
         descriptor: i32,
         interest: Interest,
     ) -> Result<(), Errno> {
+        if !interest.is_taken() {
+            return Err(Errno::INVALID);
+        }
         if self.watch_of(set, number, descriptor).is_some() {
             return Err(Errno::EXISTS);
         }
         self.socket(number)?;
+        let readiness = self.readiness(number);
         let found = self.sets.get_mut(set).ok_or(Errno::BAD_DESCRIPTOR)?;
-        let entry = found.insert(number, descriptor, interest);
+        let entry = found.insert(Target::Socket(number), descriptor, interest, readiness);
+        let is_queued = found.has_queued();
         self.woken.push(set);
         let socket = self.socket_mut(number)?;
         socket.watches.push(Watch { set, entry });
+        if is_queued {
+            self.wake_set(Watch { set, entry }, Readiness::NONE);
+        }
         Ok(())
     }
 
@@ -45,11 +163,19 @@ impl<L: SocketLink> Sockets<L> {
         descriptor: i32,
         interest: Interest,
     ) -> Result<(), Errno> {
+        if interest.events & Interest::EXCLUSIVE != 0 {
+            return Err(Errno::INVALID);
+        }
         let watch = self.watch_of(set, number, descriptor);
         let watch = watch.ok_or(Errno::NO_ENTRY)?;
+        let readiness = self.readiness(number);
         let found = self.sets.get_mut(set).ok_or(Errno::BAD_DESCRIPTOR)?;
-        found.modify(watch.entry, interest);
+        if found.is_exclusive(watch.entry) {
+            return Err(Errno::INVALID);
+        }
+        found.modify(watch.entry, interest, readiness);
         self.woken.push(set);
+        self.wake_set(watch, Readiness::NONE);
         Ok(())
     }
 
@@ -80,7 +206,10 @@ impl<L: SocketLink> Sockets<L> {
             return;
         }
         let mut taken = core::mem::take(found);
-        taken.collect(count_max, into, |socket| self.readiness(socket));
+        taken.collect(count_max, into, |target| match target {
+            Target::Socket(socket) => self.readiness(socket),
+            Target::Set(inner) => Readiness::IN.when(self.is_set_ready(inner)),
+        });
         if let Some(found) = self.sets.get_mut(set) {
             *found = taken;
         }
@@ -118,3 +247,6 @@ impl<L: SocketLink> Sockets<L> {
             .copied()
     }
 }
+
+/// How deep sets are nested (`EP_MAX_NESTS` of Linux, and the set itself).
+const NESTED_MAX: u32 = 5;

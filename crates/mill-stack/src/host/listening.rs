@@ -41,6 +41,13 @@ impl<Q: SendQueue> Host<Q> {
         found.config = self.tcp_context.number_of(config);
     }
 
+    /// How many connections may wait to be accepted from now on.
+    pub fn set_listener_backlog(&mut self, listener: ListenerId, backlog: u32) {
+        if let Some(found) = self.listeners.at_mut(listener) {
+            found.options.backlog = backlog;
+        }
+    }
+
     /// How many connections may be open on the word of a Fast Open cookie from now on; `None` is off
     /// (`TCP_FASTOPEN`).
     pub fn set_listener_fast_open(&mut self, listener: ListenerId, waiting_max: Option<u32>) {

@@ -136,13 +136,7 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    fn take_handshake(
-        &mut self,
-        listener: ListenerId,
-        flow: Flow,
-        hash: u64,
-        half_open: HalfOpen,
-    ) {
+    fn take_handshake(&mut self, listener: ListenerId, flow: Flow, hash: u64, half_open: HalfOpen) {
         if self.flows.syn_cache().len() >= self.limits.half_open_max as usize {
             return;
         }

@@ -350,9 +350,11 @@ impl<Q: SendQueue> Host<Q> {
         self.next_hops.parked = parked;
     }
 
-    /// Whether a route leads to this address by the link, and it is not one of the host's own.
+    /// Whether a route leads to this address by the link, and it is of one host, not this one.
     pub fn reaches(&self, target: IpAddr) -> bool {
-        !self.is_own(target) && self.next_hops.routes.route(target).is_some()
+        let is_of_many =
+            matches!(target, IpAddr::V4(target) if self.next_hops.routes.is_broadcast(target));
+        !is_of_many && !self.is_own(target) && self.next_hops.routes.route(target).is_some()
     }
 
     /// Whether this is one of the host's addresses.

@@ -1,4 +1,4 @@
-//! Which process has the device, where it goes from one to the next.
+//! Which process has the device, where it goes from one to the next, and what the others ask of it.
 
 use super::ExclusiveLink;
 use alloc::vec::Vec;
@@ -14,6 +14,9 @@ pub trait LinkSuccession {
 
     /// What a process that had the device before has passed to this one.
     fn take_passed(&mut self) -> Option<Vec<u8>>;
+
+    /// Whether another process behind this one opens connections, asked once: frames for their ports are to come.
+    fn take_ports_wanted(&mut self) -> bool;
 }
 
 /// No other process ever has it.
@@ -28,5 +31,9 @@ impl<L: ExclusiveLink> LinkSuccession for L {
 
     fn take_passed(&mut self) -> Option<Vec<u8>> {
         None
+    }
+
+    fn take_ports_wanted(&mut self) -> bool {
+        false
     }
 }

@@ -99,9 +99,8 @@ mod tests {
         let place = (&raw mut cookie).cast();
         let fd = listener.as_raw_fd();
         // SAFETY: the pointers are to locals, of the stated size.
-        let found = unsafe {
-            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_COOKIE, place, &raw mut len)
-        };
+        let found =
+            unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_COOKIE, place, &raw mut len) };
         assert_eq!(found, 0);
         cookie
     }

@@ -25,7 +25,13 @@ fn a_connection_goes_on_where_it_was() {
         ..Config::default()
     };
     for config in [Config::default(), plain] {
-        for (len, is_finished) in [(0, false), (0, true), (1, false), (5000, true), (60_000, false)] {
+        for (len, is_finished) in [
+            (0, false),
+            (0, true),
+            (1, false),
+            (5000, true),
+            (60_000, false),
+        ] {
             let text = pattern(len);
             let mut pair = received(&config, &text, is_finished);
             let (found, state) = pair.command(SERVER, |connection, env| {

@@ -93,6 +93,12 @@ mod load;
 /// Programs that are not changed.
 mod run;
 
+/// Their socket calls.
+mod run_calls;
+
+/// What goes wrong around them.
+mod run_faults;
+
 /// What tests of proxies share.
 #[path = "../stack/proxied.rs"]
 mod proxied;

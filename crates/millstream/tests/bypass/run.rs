@@ -191,7 +191,10 @@ while True:
     while d := c.recv(99999): c.sendall(d)
     c.close()
 ";
-    for words in [&["-c", script][..], &["-c", script, "the first one ends before"]] {
+    for words in [
+        &["-c", script][..],
+        &["-c", script, "the first one ends before"],
+    ] {
         between(1500, |topology| {
             let mut server = Accelerated::piped(&[&[python], words].concat());
             topology.at_client(|| {
@@ -466,59 +469,4 @@ fn what_can_not_be_run_is_refused_in_words() {
         }
         assert!(!is_steered(), "{INTERFACE} is the kernel's");
     });
-}
-
-/// Two programs of one line for each small scene of socket calls: `calls.py` here, and its far end.
-const CALLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bypass/calls.py");
-const FAR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bypass/far.py");
-
-#[test]
-fn small_scenes_of_calls_give_what_the_kernel_gives() {
-    let python = "/usr/bin/python3";
-    if !Path::new(python).exists() {
-        println!("not tested: there is no python3");
-        return;
-    }
-    between(1500, |topology| {
-        let far = topology.at_client(|| {
-            let mut command = Command::new(python);
-            command.arg(FAR).stdin(Stdio::null()).stdout(Stdio::piped());
-            command.spawn().unwrap()
-        });
-        let mut far = Ended(far);
-        far.0
-            .stdout
-            .as_mut()
-            .unwrap()
-            .read_exact(&mut [0; 6])
-            .unwrap();
-        let of_kernel = lines(&[python, CALLS]);
-        let of_stack = lines(&[BINARY, "run", "--stack", STACK, "--", python, CALLS]);
-        assert!(of_kernel.len() > 150, "{of_kernel:?}");
-        let pairs = of_kernel.iter().zip(&of_stack);
-        let differing: Vec<_> = pairs.filter(|(kernel, stack)| kernel != stack).collect();
-        assert!(differing.is_empty(), "kernel, stack: {differing:#?}");
-        assert_eq!(of_kernel.len(), of_stack.len());
-    });
-}
-
-/// What a program prints within two minutes.
-fn lines(words: &[&str]) -> Vec<String> {
-    let mut command = Command::new("timeout");
-    let output = command.arg("120").args(words).stdin(Stdio::null()).output();
-    let output = output.unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words:?}: {errors}");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().map(String::from).collect()
-}
-
-/// A process that is ended with the test.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

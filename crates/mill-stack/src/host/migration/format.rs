@@ -37,7 +37,11 @@ pub fn write(waiting: &Waiting, into: &mut Vec<u8>) {
         }
         Progress::Open { migration, text } => {
             write_handshake(&migration.half_open, into);
-            into.push(if migration.is_finished { FINISHED } else { OPEN });
+            into.push(if migration.is_finished {
+                FINISHED
+            } else {
+                OPEN
+            });
             let len = u32::try_from(text.len()).unwrap_or(u32::MAX);
             for number in [migration.snd_wnd, migration.rcv_adv.0, len] {
                 into.extend(number.to_be_bytes());

@@ -1,4 +1,4 @@
-"""The far end of calls.py: does what the first line of each connection says.
+"""The far end of main.py: does what the first line of each connection says.
 
 Words, one after the other: sN sends N bytes; wN waits N milliseconds; rN reads N bytes; e reads to the end;
 c closes; x resets; h half-closes; o echoes until the end; k ADDRESS PORT WORDS… connects there and goes on with the rest.
@@ -53,7 +53,21 @@ def serve(c):
         c.close()
 
 
+def keep_silent(port):
+    """Has a port drop what asks for connections: its listener's queue is full."""
+    s = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=0)
+    kept = [s]
+    for _ in range(3):
+        c = socket.socket(socket.AF_INET6)
+        c.setblocking(False)
+        c.connect_ex(("::1", port))
+        kept.append(c)
+    time.sleep(0.05)
+    return kept
+
+
 def main():
+    _kept = keep_silent(5002)
     s = socket.create_server(("::", 5001), family=socket.AF_INET6, dualstack_ipv6=True, backlog=200)
     print("ready", flush=True)
     while True:

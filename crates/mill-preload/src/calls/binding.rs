@@ -1,0 +1,48 @@
+//! bind(2) and listen(2), which streams of the stack refuse, and otherwise are the kernel's.
+
+use crate::descriptors::{self, Entry};
+use crate::memory::done;
+use crate::{kernel_options, originals, stack};
+use core::ffi::c_int;
+use libc::{sockaddr, socklen_t};
+use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
+
+/// # Safety
+/// As bind(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+    match descriptors::find(fd) {
+        // Once a connection is over its socket has no port any more.
+        Entry::Stream(number) if !is_idle(number) => done(stack::on(|stack| {
+            let is_over = stack.sockets.is_over(number);
+            is_over.then_some(0).ok_or(Errno::INVALID)
+        })),
+        // SAFETY: the caller's promise.
+        _ => unsafe { originals::bind(fd, address, len) },
+    }
+}
+
+/// # Safety
+/// As listen(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    match descriptors::find(fd) {
+        Entry::Stream(_) => done(Err(Errno::INVALID)),
+        Entry::Listener(number) => {
+            // SAFETY: the call takes no pointer.
+            let result = unsafe { originals::listen(fd, backlog) };
+            if result == 0 {
+                let backlog = kernel_options::of_listener(fd).listen.backlog;
+                stack::with(|stack| stack.sockets.set_backlog(number, backlog));
+            }
+            result
+        }
+        // SAFETY: the call takes no pointer.
+        _ => unsafe { originals::listen(fd, backlog) },
+    }
+}
+
+fn is_idle(number: Number) -> bool {
+    stack::with(|stack| stack.sockets.is_idle(number)) == Some(true)
+}

@@ -1,0 +1,62 @@
+//! Connections that fail, and what their sockets are afterwards.
+
+use super::*;
+
+#[test]
+fn a_socket_whose_connection_was_refused_connects_anew() {
+    let mut world = World::new();
+    let near = world.connect();
+    world.settle();
+    assert_eq!(world.client.connected(near), Err(Errno::REFUSED));
+    assert!(world.client.is_idle(near));
+    assert_eq!(
+        read(&mut world.client, near),
+        Err(Errno::NOT_CONNECTED),
+        "it is as one that was never connected"
+    );
+    assert_eq!(
+        write(&mut world.client, near, b"x"),
+        Err(Errno::BROKEN_PIPE)
+    );
+    let listener = world.listen(waiting(false));
+    let target = SERVER.parse().unwrap();
+    assert_eq!(world.client.connect_anew(near, target, None), Ok(()));
+    world.settle();
+    assert_eq!(world.client.connected(near), Ok(Some(())));
+    let far = world.server.accept(listener).unwrap().unwrap();
+    assert_eq!(write(&mut world.client, near, b"abc"), Ok(Some(3)));
+    world.settle();
+    assert_eq!(read(&mut world.server, far), Ok(Some(b"abc".to_vec())));
+}
+
+#[test]
+fn shutdown_gives_a_handshake_up() {
+    let mut world = World::new();
+    let near = world.connect();
+    assert_eq!(world.client.shutdown(near, WRITING), Ok(()));
+    let found = world.client.readiness(near);
+    assert!(found.has_any(Readiness::ERR) && found.has_any(Readiness::HUP));
+    assert_eq!(read(&mut world.client, near), Err(Errno::RESET));
+    assert_eq!(
+        world.client.shutdown(near, WRITING),
+        Err(Errno::NOT_CONNECTED)
+    );
+}
+
+#[test]
+fn shutdown_and_the_peer_s_address_fail_once_both_ends_have_finished() {
+    let mut world = World::new();
+    let (near, far) = world.connection();
+    assert_eq!(world.client.shutdown(near, WRITING), Ok(()));
+    world.settle();
+    assert_eq!(world.client.shutdown(near, WRITING), Ok(()));
+    assert!(world.client.peer(near).is_ok());
+    assert_eq!(world.server.shutdown(far, WRITING), Ok(()));
+    world.settle();
+    assert_eq!(
+        world.client.shutdown(near, WRITING),
+        Err(Errno::NOT_CONNECTED)
+    );
+    assert_eq!(world.client.peer(near), Err(Errno::NOT_CONNECTED));
+    assert!(world.client.is_over(near));
+}

@@ -1,0 +1,136 @@
+//! Socket calls under `millstream run` give what the kernel gives: small scenes, and random sequences.
+
+use crate::namespace::has;
+use crate::topology::{STACK, Topology, between};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
+
+/// Small scenes of socket calls, a line each; and their far end.
+const CALLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bypass/calls/main.py");
+pub(crate) const FAR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bypass/calls/far.py");
+
+/// Random sequences of calls, a line each; and their other far end.
+const SEQUENCES: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/bypass/calls/sequences.py"
+);
+const AGENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bypass/calls/agent.py");
+
+#[test]
+fn small_scenes_of_calls_give_what_the_kernel_gives() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let _far = started(topology, FAR);
+        let suspects = differing(&[CALLS], 1000);
+        if suspects.is_empty() {
+            return;
+        }
+        // On a loaded machine several at a time may be late: once more, one after the other.
+        let words = [&[CALLS], &first_words(&suspects)[..]].concat();
+        let differing = differing(&words, 1);
+        assert!(differing.is_empty(), "kernel, stack: {differing:#?}");
+    });
+}
+
+/// How many sequences there are: 300, or `MILLSTREAM_SEQUENCES=20000`, and their first seed behind a comma.
+fn sequences() -> String {
+    let chosen = std::env::var("MILLSTREAM_SEQUENCES").unwrap_or_default();
+    let (count, first) = chosen.split_once(',').unwrap_or((&chosen, "1"));
+    let count: u64 = count.parse().unwrap_or(300);
+    let first: u64 = first.parse().unwrap();
+    format!("{first}-{}", first + count - 1)
+}
+
+#[test]
+fn random_sequences_of_calls_give_what_the_kernel_gives() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let _far = [started(topology, FAR), started(topology, AGENT)];
+        let seeds = sequences();
+        println!("seeds {seeds}");
+        let suspects = differing(&[SEQUENCES, SHORT_MS, &seeds], 1);
+        if suspects.is_empty() {
+            return;
+        }
+        // On a loaded machine something may be on its way longer than usual.
+        let words = [&[SEQUENCES, LONG_MS], &first_words(&suspects)[..]].concat();
+        let differing = differing(&words, 1);
+        assert!(differing.is_empty(), "kernel, stack: {differing:#?}");
+    });
+}
+
+/// The names of scenes, and the seeds of sequences.
+fn first_words(lines: &[[String; 2]]) -> Vec<&str> {
+    let words = lines
+        .iter()
+        .filter_map(|[kernel, _]| kernel.split(' ').next());
+    words.collect()
+}
+
+/// Milliseconds after each call in which all arrives that is on its way: usually, and on a loaded machine.
+const SHORT_MS: &str = "1";
+const LONG_MS: &str = "50";
+
+/// Has a script say what differs between kernel and stack, of at least so many lines.
+fn differing(words: &[&str], count_min: usize) -> Vec<[String; 2]> {
+    let plain = [&[PYTHON], words].concat();
+    let of_kernel = lines(&plain);
+    let of_stack = lines(&[&[BINARY, "run", "--stack", STACK, "--"], &plain[..]].concat());
+    assert!(of_kernel.len() >= count_min, "{of_kernel:?}");
+    assert_eq!(of_kernel.len(), of_stack.len());
+    let pairs = of_kernel.into_iter().zip(of_stack);
+    pairs
+        .filter(|(kernel, stack)| kernel != stack)
+        .map(<[String; 2]>::from)
+        .collect()
+}
+
+/// What a program prints within half an hour.
+fn lines(words: &[&str]) -> Vec<String> {
+    let mut command = Command::new("timeout");
+    let output = command
+        .arg("1800")
+        .args(words)
+        .stdin(Stdio::null())
+        .output();
+    let output = output.unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {errors}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().map(String::from).collect()
+}
+
+/// A script at the clients' side, once it is ready.
+pub(crate) fn started(topology: &Topology, script: &str) -> Ended {
+    let child = topology.at_client(|| {
+        let mut command = Command::new(PYTHON);
+        command
+            .arg(script)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        command.spawn().unwrap()
+    });
+    let mut script = Ended(child);
+    let output = script.0.stdout.as_mut().unwrap();
+    output.read_exact(&mut [0; 6]).unwrap();
+    script
+}
+
+/// A process that is ended with the test.
+pub(crate) struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
