@@ -27,7 +27,7 @@ use mill_wire::tcp::Flags;
 /// Its bytes.
 pub mod format;
 
-/// A connection that nobody has accepted, or the handshake of one.
+/// A connection that was not accepted yet, or the handshake of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     pub flow: Flow,

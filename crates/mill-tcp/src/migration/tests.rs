@@ -1,3 +1,5 @@
+//! Connections that have received only, moved.
+
 use crate::config::Config;
 use crate::pair::{CLIENT, Pair, SERVER, pattern};
 use crate::time::Duration;
