@@ -1,4 +1,4 @@
-//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`, `proxy`, `cache`, `tls`), one line each in `LIST` and in `run`.
+//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`, `run`, `proxy`, `cache`, `tls`), one line each in `LIST` and in `run`.
 //! Modules that several of them use are beside them.
 
 /// The content that is served.
@@ -20,6 +20,8 @@ mod cache;
 mod floor;
 /// Our load generator beside wrk, ab and h2load.
 mod load;
+/// Programs that are not changed, on our stack.
+mod program;
 /// Millstream as a proxy, against nginx and HAProxy.
 mod proxy;
 /// Millstream against nginx, the same configuration, in turn.
@@ -46,6 +48,8 @@ Measurements:
            (cargo xtask bench load --help)
   bypass   our own TCP/IP stack over AF_XDP and memif, against nginx and against raw frames
            (cargo xtask bench bypass --help)
+  run      nginx and wrk, not changed, on our stack, against the kernel and our own server
+           (cargo xtask bench run --help)
   proxy    Millstream as a proxy against nginx, HAProxy and a plain relay: CPU time a request, system calls, allocations
            (cargo xtask bench proxy --help)
   cache    Millstream as a cache against nginx, Varnish and HAProxy: CPU time a hit, system calls
@@ -70,6 +74,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         ["cache", options @ ..] => recipe::run(root, &cache::CACHE, options),
         ["load", options @ ..] => recipe::run(root, &load::LOAD, options),
         ["proxy", options @ ..] => recipe::run(root, &proxy::PROXY, options),
+        ["run", options @ ..] => recipe::run(root, &program::RUN, options),
         ["tls", options @ ..] => recipe::run(root, &tls::TLS, options),
         ["serve", options @ ..] => recipe::run(root, &serve::SERVE, options),
         ["stack", options @ ..] => stack::run(root, options),

@@ -148,7 +148,12 @@ fn measure(root: &Path, benchmark: &Benchmark, wish: &Wish) -> Result<u8, String
         Some(path) => {
             fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))?
         }
-        None => build(root, "millstream")?,
+        None => {
+            if benchmark.name == "run" {
+                build(root, "mill-preload")?;
+            }
+            build(root, "millstream")?
+        }
     };
     let keys = benchmark.millstream.iter();
     sets.extend(keys.map(|key| format!("{key}={:?}", millstream.display().to_string())));

@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = embedded![
     "bench-serve.toml",
     "bench-load.toml",
     "bench-bypass.toml",
+    "bench-run.toml",
     "bench-proxy.toml",
     "bench-cache.toml",
     "bench-tls.toml",
