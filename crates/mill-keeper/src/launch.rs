@@ -131,7 +131,7 @@ fn keep(keeper: Keeper) -> ! {
 const PRELOAD: &str = "LD_PRELOAD";
 
 /// The library's file.
-const LIBRARY: &str = "libmillstream.so";
+pub(crate) const LIBRARY: &str = "libmillstream.so";
 
 /// The least number of the descriptor that a program inherits.
 const NUMBER_MIN: i32 = 500;

@@ -1,6 +1,8 @@
 //! Finding processes that show themselves: by the names of their descriptors. Root finds all, other users their own.
 
+use super::text::one_line;
 use super::{Accelerated, sheet};
+use crate::launch::LIBRARY;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 
@@ -13,11 +15,32 @@ pub struct Found {
 
 /// All of this machine that this user may look at: by their `millstream run`, and the oldest first.
 pub fn all() -> Vec<Found> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut found: Vec<Found> = processes.filter_map(of).collect();
+    let mut found: Vec<Found> = processes().filter_map(of).collect();
     found.sort_by_key(|found| (found.shown.run, found.shown.made_at_ns, found.process));
     found
+}
+
+/// Processes that have the library and no stack: all their connections are the kernel's. Number and name of each.
+pub fn on_kernel(accelerated: &[Found]) -> Vec<(u32, String)> {
+    let is_other = |process: &u32| !accelerated.iter().any(|found| found.process == *process);
+    let has_library = |process: &u32| {
+        let maps = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
+        maps.split(|byte| *byte == b'\n')
+            .any(|line| line.ends_with(LIBRARY.as_bytes()))
+    };
+    let each = processes().filter(is_other).filter(has_library);
+    let each = each.map(|process| {
+        let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        (process, one_line(name.trim_end()))
+    });
+    let mut each: Vec<_> = each.collect();
+    each.sort();
+    each
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// What a process shows.

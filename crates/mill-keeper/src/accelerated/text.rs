@@ -105,7 +105,7 @@ fn connection(value: &str) -> Option<Connection> {
 }
 
 /// Names come from programs and their environment, and a terminal is where they end.
-fn one_line(value: &str) -> String {
+pub(super) fn one_line(value: &str) -> String {
     let shown = |letter: char| if letter.is_control() { '?' } else { letter };
     value.chars().take(VALUE_MAX).map(shown).collect()
 }
