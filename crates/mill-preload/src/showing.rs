@@ -15,6 +15,7 @@ use mill_keeper::request::CLUSTER;
 use mill_stack::flow::Flow;
 use mill_tcp::state::State;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::OnceLock;
 
 /// What is shown, and when it was last.
 #[derive(Debug)]
@@ -24,6 +25,17 @@ pub(crate) struct Showing {
     /// Calls of [`Self::now_and_then`] since then.
     calls: u32,
     turns: Option<u32>,
+}
+
+/// What the processes of this `millstream run` are called, if its user has said so.
+static CLUSTER_NAME: OnceLock<String> = OnceLock::new();
+
+/// At the beginning of the process: nginx empties its environment later.
+pub(crate) fn begin() {
+    let name = std::env::var(CLUSTER).ok();
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        CLUSTER_NAME.get_or_init(|| name);
+    }
 }
 
 impl Showing {
@@ -41,7 +53,7 @@ impl Showing {
             process: std::process::id(),
             program: program.trim_end().to_owned(),
             run: number_of(keeper),
-            cluster: std::env::var(CLUSTER).ok().filter(|name| !name.is_empty()),
+            cluster: CLUSTER_NAME.get().cloned(),
             interface,
             made_at_ns: stack::now().as_nanos(),
             options: options.collect(),
@@ -112,7 +124,7 @@ fn gather(stack: &Stack, into: &mut Accelerated) {
     });
     let (half_open, _) = host.half_open_from(0, LOOK_MAX);
     let half_open = half_open.map(|flow| without_bytes("syn-recv", flow));
-    let (time_wait, _) = host.time_wait_from(0, CONNECTIONS_MAX as u32);
+    let (time_wait, _) = host.time_wait_from(0, LOOK_MAX);
     let time_wait = time_wait.map(|flow| without_bytes("time-wait", flow));
     let all = open.chain(half_open).chain(time_wait);
     into.connections.clear();
