@@ -2,7 +2,7 @@
 
 use crate::executable;
 use crate::keeper::Keeper;
-use crate::request::VARIABLE;
+use crate::request::{CLUSTER, VARIABLE};
 use mill_sys::descriptor::{self, Stream};
 use mill_sys::process::{self, Fork};
 use std::ffi::OsString;
@@ -24,6 +24,8 @@ pub struct Launch {
     pub force: bool,
     /// The library, if it is not beside this program.
     pub library: Option<PathBuf>,
+    /// What the program's processes are called together.
+    pub cluster: Option<String>,
 }
 
 impl Launch {
@@ -88,6 +90,9 @@ impl Launch {
         }
         command.env(PRELOAD, preload);
         command.env(VARIABLE, inherited.to_string());
+        if let Some(cluster) = &self.cluster {
+            command.env(CLUSTER, cluster);
+        }
         Ok(command)
     }
 
@@ -126,7 +131,7 @@ fn keep(keeper: Keeper) -> ! {
 const PRELOAD: &str = "LD_PRELOAD";
 
 /// The library's file.
-const LIBRARY: &str = "libmillstream.so";
+pub(crate) const LIBRARY: &str = "libmillstream.so";
 
 /// The least number of the descriptor that a program inherits.
 const NUMBER_MIN: i32 = 500;

@@ -30,5 +30,11 @@ pub mod executable;
 /// From a command line to a running program.
 pub mod launch;
 
+/// Processes on the stack, as they show themselves.
+pub mod accelerated;
+
 /// Onload's command line.
 pub mod onload;
+
+/// `onload_stackdump`.
+pub mod stackdump;

@@ -16,6 +16,9 @@ use std::ffi::{OsStr, OsString};
 /// The variable of the environment that has the text of `--stack`.
 pub const STACK: &str = "MILLSTREAM_STACK";
 
+/// The name by which `onload_stackdump` shows the program's processes.
+const CLUSTER_NAME: &str = "EF_CLUSTER_NAME";
+
 /// What a command line asks for.
 #[derive(Debug)]
 pub enum Asked {
@@ -84,6 +87,7 @@ pub fn parse(
         .iter()
         .filter_map(|(name, value)| variable(name, value));
     settings.variables.extend(of_user);
+    let cluster = settings.variables.remove(CLUSTER_NAME);
     let (options, without) = variables::options(&settings.variables)?;
     if !without.is_empty() {
         let names = without.join(", ");
@@ -114,8 +118,14 @@ pub fn parse(
         arguments,
         force,
         library: None,
+        cluster,
     };
     Ok(Asked::Launch(launch, notices))
+}
+
+/// What options in force mean as variables of Onload.
+pub(crate) fn in_force(options: &[(String, String)]) -> Vec<(String, String)> {
+    variables::in_force(options)
 }
 
 fn variable(name: &OsStr, value: &OsStr) -> Option<(String, String)> {
@@ -156,11 +166,13 @@ mod tests {
             ETH0,
             ("EF_TCP_FIN_TIMEOUT", "15"),
             ("EF_PIO", "0"),
+            (CLUSTER_NAME, "webs"),
             ("HOME", "/"),
         ];
         let (launch, notices) = parsed("--profile=safe -- wrk", &environment).unwrap();
         assert_eq!(launch.stack, "af_xdp:eth0,profile=safe,fin-wait=15s");
-        assert!(notices[0].contains("EF_PIO"), "{notices:?}");
+        assert!(notices[0].contains("here: EF_PIO ("), "{notices:?}");
+        assert_eq!(launch.cluster.as_deref(), Some("webs"));
     }
 
     #[test]

@@ -10,6 +10,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// The variable of the environment that has the number of the socket to the keeper.
 pub const VARIABLE: &str = "MILLSTREAM_KEEPER";
 
+/// The variable of the environment that has the name of a `millstream run`, where its user gave one.
+pub const CLUSTER: &str = "MILLSTREAM_CLUSTER";
+
 /// The request: its datagram carries the end of a channel for the answer.
 pub(crate) const ATTACH: &[u8] = b"attach";
 

@@ -55,6 +55,9 @@ mod waiting;
 /// Turns of the stack while its program computes.
 mod turner;
 
+/// What other processes may know of the stack.
+mod showing;
+
 /// The beginning and the end of the process, and fork(2).
 mod process;
 

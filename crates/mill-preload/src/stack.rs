@@ -2,12 +2,14 @@
 
 use crate::descriptors::{self, Entry};
 use crate::say::say;
+use crate::showing::Showing;
 use crate::{listening, originals, turner};
 use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 use mill_device::AnyLink;
 use mill_device::attach::Trouble;
+use mill_device::specification::Specification;
 use mill_keeper::request;
 use mill_sockets::errno::Errno;
 use mill_sockets::sockets::Sockets;
@@ -155,16 +157,16 @@ fn make() -> bool {
         return is_made();
     }
     let before = open_descriptors();
-    let made = Stack::new();
+    let made = Stack::new().map(|(stack, options)| (stack, Showing::new(keeper(), &options)));
     let own = open_descriptors();
     for descriptor in own.iter().filter(|number| !before.contains(number)) {
         descriptors::set(*descriptor, Entry::Private);
     }
     match made {
-        Ok(stack) => {
+        Ok((stack, showing)) => {
             *guard.guard = Some(stack);
             STATUS.store(MADE, Ordering::Release);
-            turner::start();
+            turner::start(showing);
             true
         }
         Err(why) => {
@@ -191,7 +193,8 @@ fn open_descriptors() -> Vec<c_int> {
 }
 
 impl Stack {
-    fn new() -> Result<Self, String> {
+    /// With it the options in force.
+    fn new() -> Result<(Self, Specification), String> {
         let attachment = request::attach(keeper())?;
         let failed = |call: &str, error: io::Error| format!("{call}: {error}");
         let worker = attachment
@@ -199,16 +202,16 @@ impl Stack {
             .map_err(|error| failed("dup()", error))?;
         // The interface is steered to this process as long as it lives, also without the keeper.
         core::mem::forget(attachment);
-        let polling = worker.specification().polling;
+        let specification = worker.specification().clone();
         let linked = worker.link(on_trouble);
         let (mut link, config) = linked.map_err(|error| failed("the link can't be made", error))?;
         let sources = watch(&mut link).map_err(|error| failed("epoll_create1()", error))?;
         let placeholder = placeholder().map_err(|error| failed("socket()", error))?;
         let now = now();
-        Ok(Self {
+        let stack = Self {
             sockets: Sockets::new(config, link, now),
             sources,
-            polling,
+            polling: specification.polling,
             turned_at: now,
             flushed_at: now,
             worked_at: now,
@@ -216,7 +219,8 @@ impl Stack {
             has_device: false,
             sleepers: Vec::new(),
             placeholder,
-        })
+        };
+        Ok((stack, specification))
     }
 
     /// One turn. Threads that sleep look again when frames came.

@@ -1,19 +1,20 @@
 //! Turns of the stack while its program computes: a thread that looks every few milliseconds whether anything else has
 //! turned it, so that peers get their acknowledgements and timers go off.
 
+use crate::showing::Showing;
 use crate::stack::{TURNS, now, try_lock};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// Starts the thread of this process.
-pub(crate) fn start() {
+/// Starts the thread of this process, which also shows what the stack does.
+pub(crate) fn start(showing: Option<Showing>) {
     let before = block_signals();
     let started = thread::Builder::new()
         .name(String::from("millstream"))
         .stack_size(STACK_BYTES)
-        .spawn(run);
+        .spawn(move || run(showing));
     if started.is_err() {
         crate::say::say(
             "the stack has no thread of its own: it is turned by calls of the program only",
@@ -35,10 +36,13 @@ fn block_signals() -> libc::sigset_t {
     unsafe { before.assume_init() }
 }
 
-fn run() {
+fn run(mut showing: Option<Showing>) {
     let mut known = TURNS.load(Ordering::Relaxed);
     loop {
         thread::park_timeout(INTERVAL);
+        if let Some(showing) = &mut showing {
+            showing.now_and_then();
+        }
         let turns = TURNS.load(Ordering::Relaxed);
         if core::mem::replace(&mut known, turns) != turns {
             continue;

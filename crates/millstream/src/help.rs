@@ -17,7 +17,18 @@ pub(crate) const WORDS: &[&[u8]] = &[b"help", b"--help", b"-h", b"-?"];
 
 /// What the first argument may be.
 const COMMANDS: &[&str] = &[
-    "serve", "tempesta", "run", "wrk", "wrk2", "ab", "h2load", "load", "lab", "status", "help",
+    "serve",
+    "tempesta",
+    "run",
+    "stackdump",
+    "wrk",
+    "wrk2",
+    "ab",
+    "h2load",
+    "load",
+    "lab",
+    "status",
+    "help",
 ];
 
 /// The text after `nginx version: `. Scripts take the number after `nginx/`, as distributions write theirs:
@@ -124,6 +135,8 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
   nginx …                                   the same through a link of that name to this binary
 
   millstream run --stack af_xdp:eth0 PROGRAM …  another program, unchanged, on that stack; run --help lists its options
+  millstream stackdump [stacks|clusters|netstat|stats|opts|lots]   programs that run so, as onload_stackdump shows them
+  onload …, onload_stackdump …              the same in Onload's words, through links of these names to this binary
 
   millstream wrk [-t 2] [-c 10] [-d 10s] URL   load as wrk makes it, with its options, scripts and report
   millstream wrk2 -R RATE URL                  at a constant rate, as wrk2
@@ -137,7 +150,7 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
   millstream lab list                          experiments that come with it
   millstream lab run RECIPE                    topology, tuning, load, monitors, and a report with a verdict
 
-  millstream status [PID|NAME]                 a running server: its workers, its stack, hanging workers
+  millstream status [PID|NAME]                 a running server: its workers, its stack, hanging workers; and programs of millstream run
 
   millstream --version, millstream -V          the version; with what nginx would have been built to do the same
 ";

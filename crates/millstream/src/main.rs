@@ -34,6 +34,9 @@ mod tempesta;
 /// `millstream run`.
 mod run;
 
+/// `millstream stackdump`.
+mod stackdump;
+
 /// The terminal.
 mod screen;
 
@@ -56,6 +59,9 @@ fn main() -> ExitCode {
     if name == Some(OsStr::new("onload")) {
         return run::onload(rest);
     }
+    if name == Some(OsStr::new("onload_stackdump")) {
+        return stackdump::run(rest);
+    }
     if let Some(tool) = name.and_then(load::Tool::named) {
         return load::run(tool, rest);
     }
@@ -69,6 +75,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == b"lab" => lab::run(rest),
         Some((first, rest)) if first == b"status" => status::run(rest),
         Some((first, rest)) if first == b"run" => run::run(rest),
+        Some((first, rest)) if first == b"stackdump" => stackdump::run(rest),
         Some((first, rest)) if first == b"tempesta" => tempesta::run(rest),
         Some((first, _)) if first == b"--version" || first == b"-v" => help::show_version(),
         Some((first, _)) if first == b"-V" => help::show_configure(),

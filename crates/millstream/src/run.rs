@@ -58,7 +58,7 @@ enum Asked {
 /// Reads the options before the program; the error is a sentence.
 fn parse(words: &[Vec<u8>]) -> Result<Asked, String> {
     let (mut stack, mut options) = (None, Vec::new());
-    let (mut force, mut library) = (false, None);
+    let (mut force, mut library, mut cluster) = (false, None, None);
     let mut words = words.iter();
     let program = loop {
         let Some(word) = words.next() else {
@@ -85,6 +85,7 @@ fn parse(words: &[Vec<u8>]) -> Result<Asked, String> {
             "--polling" => options.push(format!("polling={}", value()?)),
             "--option" => options.push(value()?),
             "--library" => library = Some(PathBuf::from(value()?)),
+            "--cluster" => cluster = Some(value()?),
             "--force" => force = true,
             "--" => break words.next().ok_or("there is no program behind \"--\"")?,
             name if name.starts_with('-') => {
@@ -103,6 +104,7 @@ fn parse(words: &[Vec<u8>]) -> Result<Asked, String> {
         arguments: words.map(os).collect(),
         force,
         library,
+        cluster,
     }))
 }
 
@@ -120,6 +122,7 @@ kernel's stack; all others, loopback too, are the kernel's as ever.
   --polling WHEN      interrupt, adaptive=50us, sleep-spin=50us, spin, or rate=HZ
   --option NAME=VALUE one more option of the stack
   --library FILE      libmillstream.so, if it is not beside this program
+  --cluster NAME      what \"millstream stackdump\" calls the program's processes together; else it is the program's name
   --force             a program whose calls cannot be seen (static, Go) runs on the kernel's stack, with a notice
 
 A program that was started otherwise takes part with LD_PRELOAD=libmillstream.so and MILLSTREAM_KEEPER, which name the library

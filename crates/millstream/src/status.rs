@@ -6,6 +6,9 @@ mod arguments;
 /// `--pcap`.
 mod capture;
 
+/// Programs on our stack.
+mod programs;
+
 /// Answers as text.
 mod show;
 
@@ -15,6 +18,7 @@ mod watch;
 use crate::help;
 use arguments::Arguments;
 use mill_server_host::status::client::{self, StatusError};
+use programs::Programs;
 use std::process::ExitCode;
 
 /// `millstream status …`.
@@ -45,9 +49,28 @@ pub(crate) fn run(words: &[Vec<u8>]) -> ExitCode {
 }
 
 fn look(arguments: &Arguments) -> Result<ExitCode, StatusError> {
+    // Only the overview has them.
+    let programs = match arguments.is_overview() {
+        true => Programs::all(),
+        false => Programs::default(),
+    };
     let found = match &arguments.server {
-        Some(word) => client::find(word)?,
+        Some(word) => match client::find(word) {
+            Ok(found) => found,
+            Err(error) => {
+                let called = programs.called(word);
+                if called.is_empty() {
+                    return Err(error);
+                }
+                help::print(&called.table());
+                return Ok(ExitCode::SUCCESS);
+            }
+        },
         None => match client::servers().as_slice() {
+            [] if !programs.is_empty() => {
+                help::print(&programs.table());
+                return Ok(ExitCode::SUCCESS);
+            }
             [] => {
                 help::complain("millstream status: no server runs here that you may ask\n");
                 return Ok(ExitCode::FAILURE);
@@ -55,6 +78,7 @@ fn look(arguments: &Arguments) -> Result<ExitCode, StatusError> {
             [one] => one.clone(),
             several => {
                 help::print(&show::list(several));
+                beside(&programs);
                 return Ok(ExitCode::SUCCESS);
             }
         },
@@ -72,6 +96,9 @@ fn look(arguments: &Arguments) -> Result<ExitCode, StatusError> {
         help::print(&format!("{text}\n"));
     } else {
         help::print(&show::page(&status, &arguments.views));
+        if arguments.server.is_none() {
+            beside(&programs);
+        }
     }
     let is_well = status.workers.iter().all(|worker| !worker.state.is_bad());
     Ok(if is_well {
@@ -79,6 +106,13 @@ fn look(arguments: &Arguments) -> Result<ExitCode, StatusError> {
     } else {
         ExitCode::from(BAD_CODE)
     })
+}
+
+/// Programs, beside what was shown of servers.
+fn beside(programs: &Programs) {
+    if !programs.is_empty() {
+        help::print(&format!("\n{}", programs.table()));
+    }
 }
 
 /// For a wrong command line.

@@ -29,6 +29,7 @@ const NAMES: &[(&str, &str)] = &[
 const SCRIPT: &str = r#"
 onload_set() { printf 'set\t%s\t%s\n' "$1" "$2" >&3; eval "$1=\$2"; }
 onload_set_default() { onload_set "$@"; }
+onload_stackdump() { "$MILLSTREAM_BINARY" stackdump "$@"; }
 onload_import() { printf 'import\t%s\n' "$1" >&3; }
 log() { printf '%s\n' "$*" >&2; }
 fail() { log "$@"; exit 1; }
@@ -77,6 +78,10 @@ fn read(
     let mut command = Command::new("bash");
     command
         .args(["-c", &format!("exec 3>&1 1>&2\n{SCRIPT}"), "onload"])
+        .env(
+            "MILLSTREAM_BINARY",
+            std::env::current_exe().unwrap_or_default(),
+        )
         .arg(path)
         .arg(program)
         .args(arguments)
@@ -148,6 +153,21 @@ mod tests {
                 .iter()
                 .map(|(name, value)| (name, value))
                 .collect::<Vec<_>>()
+        );
+    }
+
+    /// As nginx' profile in the cookbook waits for an earlier instance.
+    #[test]
+    fn a_file_can_look_for_stacks() {
+        // The binary is that of the tests, which lists those with "stackdump" in their names.
+        let settings = applied(
+            "onload_stackdump --list | grep -q webs-c && exit 16\n\
+             if onload_stackdump --list | grep -q stackdump::; then onload_set EF_CLUSTER_NAME webs; fi\n",
+        );
+        let variables = settings.unwrap().variables;
+        assert_eq!(
+            variables.get("EF_CLUSTER_NAME").map(String::as_str),
+            Some("webs")
         );
     }
 

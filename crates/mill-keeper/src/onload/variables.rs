@@ -85,6 +85,51 @@ pub(super) fn options(
     Ok((options, without))
 }
 
+/// The variables of the table, with the values that options in force mean.
+pub(super) fn in_force(options: &[(String, String)]) -> Vec<(String, String)> {
+    let value_of = |name: &str| {
+        let found = options.iter().find(|(own, _)| own == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    let each = OPTIONS.iter().filter_map(|(onloads, option, form)| {
+        Some(((*onloads).to_owned(), form.back(value_of(option)?)))
+    });
+    let polling = value_of("polling").unwrap_or_default();
+    let usec = |text: &str| duration_us(text).map(|time| time.to_string());
+    let spinning = match polling.split_once('=') {
+        None if polling == "interrupt" => Some((POLL, String::from("0"))),
+        None if polling == "spin" => Some((POLL, FOR_EVER_USEC.to_string())),
+        Some(("adaptive", time)) => usec(time).map(|time| (POLL, time)),
+        Some(("sleep-spin", time)) => usec(time).map(|time| (SLEEP, time)),
+        _ => None,
+    };
+    let spinning = spinning.map(|(name, value)| (name.to_owned(), value));
+    each.chain(spinning).collect()
+}
+
+/// A size with its unit, in bytes.
+fn bytes(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.strip_suffix('k') {
+        Some(digits) => (digits, 10),
+        None => (text.strip_suffix('m')?, 20),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// A time with its unit, in microseconds.
+fn duration_us(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let each = match text.get(digits.len()..)? {
+        "us" => 1,
+        "ms" => 1000,
+        "s" => 1_000_000,
+        "m" | "min" => 60_000_000,
+        "h" => 3_600_000_000,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(each)
+}
+
 fn polling(variables: &BTreeMap<String, String>) -> Result<Option<String>, String> {
     let value = |name: &str| {
         let value = variables.get(name);
@@ -106,6 +151,23 @@ fn number(name: &str, value: &str) -> Result<u64, String> {
 }
 
 impl Form {
+    /// The variable's value for an option's; what is no such number stays as it is.
+    fn back(self, value: &str) -> String {
+        let time = |unit_us| duration_us(value).map(|time| time / unit_us);
+        let number = match self {
+            Self::Number => bytes(value),
+            Self::Seconds => time(1_000_000),
+            Self::Milliseconds => time(1000),
+            Self::Switch => match value {
+                "on" => Some(1),
+                "off" => Some(0),
+                _ => None,
+            },
+            Self::Segments => value.parse::<u64>().ok().map(|segments| segments * 1460),
+        };
+        number.map_or_else(|| value.to_owned(), |number| number.to_string())
+    }
+
     fn value(self, number: u64) -> Option<String> {
         Some(match self {
             Self::Number => number.to_string(),
@@ -148,6 +210,37 @@ mod tests {
             let parsed = Specification::parse(&text);
             assert!(parsed.is_ok(), "{name}: {text}: {:?}", parsed.err());
         }
+    }
+
+    #[test]
+    fn options_in_force_are_told_as_variables() {
+        let told = |text: &str| -> BTreeMap<String, String> {
+            let specification = Specification::parse(text).unwrap();
+            let options = specification.in_force().into_iter();
+            let options: Vec<_> = options
+                .map(|option| (option.name.to_owned(), option.value))
+                .collect();
+            in_force(&options).into_iter().collect()
+        };
+        let defaults = told("af_xdp:eth0");
+        for (name, ..) in OPTIONS {
+            let value = defaults.get(*name).unwrap();
+            assert!(
+                value.parse::<u64>().is_ok() || value == "auto",
+                "{name}={value}"
+            );
+        }
+        let set =
+            told("af_xdp:eth0,fin-wait=15s,rto-min=1s,initial-window=10,polling=sleep-spin=50us");
+        for (name, value) in [
+            ("EF_TCP_FIN_TIMEOUT", "15"),
+            ("EF_RFC_RTO_MIN", "1000"),
+            ("EF_TCP_INITIAL_CWND", "14600"),
+            (SLEEP, "50"),
+        ] {
+            assert_eq!(set.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        assert!(!set.contains_key(POLL));
     }
 
     #[test]

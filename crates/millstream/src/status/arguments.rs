@@ -115,6 +115,12 @@ impl Arguments {
         Ok(parsed)
     }
 
+    /// Whether the overview is asked for, once and as text.
+    pub(super) fn is_overview(&self) -> bool {
+        let is_other = self.json || self.watch.is_some() || self.capture.is_some();
+        self.views.is_empty() && !is_other
+    }
+
     /// The request to the server.
     pub(super) fn request(&self) -> Request {
         let tables = self.views.iter().filter_map(|view| view.table());
@@ -314,7 +320,8 @@ Usage: millstream status [PID|NAME] [OPTIONS]
 
 Shows a running server: its workers, hanging ones, its stack. Without PID or NAME the only server
 there is, or a list of all. NAME is a pid file, or a name that one server has alone: its configuration
-file, its device (af_xdp:eth0) or interface (eth0).
+file, its device (af_xdp:eth0) or interface (eth0). Beside servers there is a line for each program
+of \"millstream run\"; \"millstream stackdump\" tells more about these.
 
   --connections   connections of the stack, as \"ss -ti\"        --listeners  queues of listening addresses
   --drops         frames dropped, by reason                    --counters   all counters, as \"nstat\"

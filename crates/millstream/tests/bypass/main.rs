@@ -99,6 +99,9 @@ mod run_calls;
 /// What goes wrong around them.
 mod run_faults;
 
+/// Looking at them.
+mod run_stackdump;
+
 /// What tests of proxies share.
 #[path = "../stack/proxied.rs"]
 mod proxied;

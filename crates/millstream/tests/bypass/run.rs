@@ -15,13 +15,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
 /// A program on the stack, ended whatever happens.
-struct Accelerated(Child);
+pub(crate) struct Accelerated(Child);
 
 impl Accelerated {
-    fn start(program: &[&str]) -> Self {
+    pub(crate) fn start(program: &[&str]) -> Self {
         Self::with_input(program, Stdio::null())
     }
 
@@ -51,7 +51,7 @@ impl Accelerated {
         Self(child.unwrap())
     }
 
-    fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         Pid::new(i32::try_from(self.0.id()).unwrap()).unwrap()
     }
 
@@ -83,7 +83,7 @@ impl Drop for Accelerated {
     }
 }
 
-fn address(port: u16) -> SocketAddr {
+pub(crate) fn address(port: u16) -> SocketAddr {
     format!("{}:{port}", HOSTS[0]).parse().unwrap()
 }
 

@@ -1,0 +1,90 @@
+//! What is accelerated can be looked at: `onload_stackdump`, `millstream status`.
+
+use crate::namespace::text_of;
+use crate::run::{Accelerated, BINARY, address};
+use crate::server::{Site, wait_for};
+use crate::topology::{HOSTS, between, is_steered};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
+/// Echoes one connection after the other. Each has a forked child, which has no stack.
+const ECHO: &str = "
+import os, socket, time
+s = socket.create_server(('0.0.0.0', 7000), backlog=50)
+while True:
+    c = s.accept()[0]
+    if os.fork() == 0: time.sleep(1000)
+    while d := c.recv(9999): c.sendall(d)
+    c.close()
+";
+
+#[test]
+fn programs_on_the_stack_are_shown_with_their_connections_and_nothing_is_left_of_a_killed_one() {
+    let python = "/usr/bin/python3";
+    if !Path::new(python).exists() {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let site = Site::new();
+        let link = site.path("onload_stackdump");
+        std::os::unix::fs::symlink(BINARY, &link).unwrap();
+        let link = link.to_str().unwrap();
+        let server = Accelerated::start(&[python, "-c", ECHO]);
+        let process = server.pid().number().to_string();
+        let dump = |words: &[&str]| text_of(link, words);
+        let of_one = |word: &str| dump(&[word, &process]);
+
+        // Connections are the kernel's until the stack listens.
+        let listens = || dump(&["netstat"]).contains("0.0.0.0:7000");
+        wait_for(|| dump(&["stacks"]).contains(&process) && listens());
+        let mut client = topology.at_client(|| TcpStream::connect(address(7000)).unwrap());
+        client.write_all(b"some bytes").unwrap();
+        client.read_exact(&mut [0; 10]).unwrap();
+        let line = format!("{}:7000", HOSTS[0]);
+        let is_shown = |text: &str| {
+            let of_it = text.lines().find(|shown| shown.contains(&line));
+            of_it.is_some_and(|shown| shown.ends_with("ESTABLISHED"))
+        };
+        wait_for(|| is_shown(&of_one("netstat")));
+
+        let row = |text: String, found: &str| {
+            let row = text.lines().find(|line| line.contains(found));
+            row.map(str::to_owned).unwrap_or_default()
+        };
+        let name = row(dump(&[]), &process);
+        assert!(
+            name.contains("python3-c0") && name.ends_with(&process),
+            "{name}"
+        );
+        let bare = row(dump(&["--nopids", "stacks"]), &process);
+        assert!(bare.ends_with("python3-c0"), "{bare}");
+        let size = row(dump(&["clusters", &process]), "size");
+        assert_eq!(size, "cluster python3: size=1 interface=mill0");
+        assert!(row(of_one("netstat"), "LISTEN").contains("     0     50 0.0.0.0:7000"));
+        wait_for(|| row(of_one("stats"), "bytes_delivered") == "bytes_delivered: 10");
+        assert_eq!(
+            row(of_one("opts"), "EF_TCP_FIN_TIMEOUT"),
+            "EF_TCP_FIN_TIMEOUT: 60"
+        );
+        for word in ["LISTEN", "opens_passive: ", "EF_POLL_USEC: "] {
+            assert!(of_one("lots").contains(word), "{word}");
+        }
+        let status = row(text_of(BINARY, &["status", &process]), &process);
+        let words: Vec<&str> = status.split_whitespace().collect();
+        let expected = [&process, "python3", "mill0", "stack", "1", "1"];
+        assert_eq!(words, expected, "{status}");
+        let all = row(text_of(BINARY, &["status"]), &process);
+        assert!(all.split_whitespace().eq(expected), "{all}");
+
+        let child = text_of("pgrep", &["-nP", &process]);
+        let of_child = row(text_of(BINARY, &["status", child.trim()]), child.trim());
+        assert!(of_child.contains("kernel"), "{of_child}");
+
+        // By SIGKILL.
+        drop(server);
+        assert_eq!(row(dump(&[]), &process), "");
+        wait_for(|| !is_steered());
+    });
+}
