@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::namespace::{has, output_of, text_of};
 use crate::run_calls::{FAR, PYTHON, started};
 use crate::server::wait_for;
-use crate::topology::{HOSTS, STACK, between, ip, is_steered, kernel_connections};
+use crate::topology::{HOSTS, STACK, Topology, between, ip, is_steered, kernel_connections};
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use std::fs;
@@ -77,6 +77,14 @@ fn address() -> SocketAddr {
     format!("{}:7000", HOSTS[0]).parse().unwrap()
 }
 
+/// Until new connections are the stack's: those that come between listen(2) and the first accept(2) are the kernel's.
+fn wait_until_served(topology: &Topology) {
+    wait_for(|| {
+        let client = topology.at_client(|| Client::connect(address()));
+        client.is_ok() && kernel_connections(7000).is_empty()
+    });
+}
+
 /// A connection over which the server has answered.
 fn echoing(word: &[u8]) -> Client {
     let mut client = Client::connect(address()).unwrap();
@@ -98,7 +106,7 @@ fn stacks_go_on_without_their_keeper_and_later_processes_say_why_they_have_none(
     between(1500, |topology| {
         let _far = started(topology, FAR);
         let server = Running::echo();
-        topology.at_client(|| wait_for(|| Client::connect(address()).is_ok()));
+        wait_until_served(topology);
         let mut kept = topology.at_client(|| echoing(b"before"));
         server
             .keeper()
@@ -127,7 +135,7 @@ fn an_interface_that_goes_down_and_up_is_served_again() {
     }
     between(1500, |topology| {
         let server = Running::echo();
-        topology.at_client(|| wait_for(|| Client::connect(address()).is_ok()));
+        wait_until_served(topology);
         let mut kept = topology.at_client(|| echoing(b"before"));
         ip("link set mill0 down");
         ip("link set mill0 up");
@@ -150,7 +158,7 @@ fn a_second_program_on_the_interface_is_refused_in_words_and_the_first_goes_on()
     }
     between(1500, |topology| {
         let server = Running::echo();
-        topology.at_client(|| wait_for(|| Client::connect(address()).is_ok()));
+        wait_until_served(topology);
         let second = ["run", "--stack", STACK, "--", PYTHON, "-c", ECHO];
         let second = output_of(BINARY, &second);
         let said = String::from_utf8_lossy(&second.stderr);
