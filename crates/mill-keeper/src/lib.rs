@@ -11,6 +11,8 @@
 //!  │                        │                            │ (mill-preload) accepts, connects or polls the first time
 //!  │                        │◀─ request.rs: a channel ───┤
 //!  │                        ├─ text, descriptors ───────▶│ its stack runs; the keeper has no part in it
+//!  │                        │◀─ keep ────────────────────╳ one ends, and leaves connections that wait at its listeners
+//!  │                        ├─ claim ───────────────────▶│ they go to the process that has the device next
 //!  │                        │                            ╳ the last process has ended
 //!  │                        ╳ end of the socket: the interface is the kernel's again
 //! ```
