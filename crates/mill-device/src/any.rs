@@ -4,8 +4,10 @@ use crate::device_link::DeviceLink;
 use crate::forwarding::WorkerForwarding;
 use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
+use crate::partitions::Partitions;
 use crate::pcap::Recorder;
 use crate::pcap::sink::FrameSender;
+use crate::port_blocks::PortBlocks;
 use crate::standby::StandbyLink;
 use crate::tap::TapLink;
 use mill_stack::link::{
@@ -22,19 +24,40 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub struct AnyLink {
     device: DeviceLink,
     recorder: Option<Recorder>,
+    /// The local ports that this process may open connections from, if others do that on the same device.
+    ports: Option<PortBlocks>,
 }
 
 impl AnyLink {
     pub fn new(device: DeviceLink, recorder: Option<Recorder>) -> Self {
-        Self { device, recorder }
+        Self {
+            device,
+            recorder,
+            ports: None,
+        }
     }
 
-    /// The interface, if the device is one and this process owns it.
+    /// Other processes open connections on the device, too: this one may use these ports.
+    pub fn set_ports(&mut self, ports: PortBlocks) {
+        self.ports = Some(ports);
+    }
+
+    /// The interface, if the device is one and this process owns it, or the first of its partitions that this process owns.
+    #[inline]
     pub fn interface(&self) -> Option<&InterfaceLink> {
-        match &self.device {
-            DeviceLink::AfXdp(link) => Some(link),
-            _ => None,
-        }
+        self.interfaces().next()
+    }
+
+    /// All partitions of the interface that this process owns.
+    #[inline]
+    pub fn interfaces(&self) -> impl Iterator<Item = &InterfaceLink> {
+        let (whole, partitions) = match &self.device {
+            DeviceLink::AfXdp(link) => (Some(link), None),
+            DeviceLink::Partitions(link) => (None, Some(link)),
+            _ => (None, None),
+        };
+        let owned = partitions.into_iter().flat_map(Partitions::owned);
+        whole.into_iter().chain(owned)
     }
 
     /// The same, for reading counters that need `&mut`.
@@ -51,6 +74,16 @@ impl AnyLink {
             DeviceLink::Standby(link) => Some(link),
             _ => None,
         }
+    }
+
+    /// The links of what other processes own of the interface.
+    pub fn standbys(&self) -> impl Iterator<Item = &StandbyLink> {
+        let partitions = match &self.device {
+            DeviceLink::Partitions(link) => Some(link),
+            _ => None,
+        };
+        let others = partitions.into_iter().flat_map(Partitions::others);
+        self.standby().into_iter().chain(others)
     }
 
     /// The memif, if it is one.
@@ -74,7 +107,7 @@ impl AnyLink {
         match &self.device {
             DeviceLink::Tap(_) | DeviceLink::Impaired(_) => "tap",
             DeviceLink::Memif(_) => "memif",
-            DeviceLink::AfXdp(_) | DeviceLink::Standby(_) => "af_xdp",
+            DeviceLink::AfXdp(_) | DeviceLink::Standby(_) | DeviceLink::Partitions(_) => "af_xdp",
             DeviceLink::Moving(_) => "none",
         }
     }
@@ -93,13 +126,14 @@ impl AnyLink {
         self.recorder = None;
     }
 
-    /// The descriptor that ends a wait for anything but frames, if there is one.
-    pub fn control_fd(&self) -> Option<BorrowedFd<'_>> {
-        match &self.device {
-            DeviceLink::AfXdp(link) => Some(link.control_fd()),
-            DeviceLink::Standby(link) => Some(link.control_fd()),
+    /// The descriptors that end a wait for anything but frames.
+    pub fn control_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let partitions = match &self.device {
+            DeviceLink::Partitions(link) => Some(link),
             _ => None,
-        }
+        };
+        let of_partitions = partitions.into_iter().flat_map(Partitions::control_fds);
+        self.device.control_fd().into_iter().chain(of_partitions)
     }
 
     /// Descriptors of further queues, beside the link's own descriptor.
@@ -125,14 +159,7 @@ impl AnyLink {
     /// Sets the watcher by which the device's frames end waits while this process owns it. Returns the watcher if the
     /// descriptor of the link never changes, so that it can be watched instead.
     pub fn set_watcher(&mut self, watcher: Watcher) -> Option<Watcher> {
-        match &mut self.device {
-            DeviceLink::AfXdp(link) => link.set_watcher(watcher),
-            DeviceLink::Standby(link) => {
-                link.set_watcher(watcher);
-                None
-            }
-            _ => Some(watcher),
-        }
+        self.device.set_watcher(watcher)
     }
 }
 
@@ -178,118 +205,62 @@ impl Link for AnyLink {
     }
 }
 
-/// An interface is shared with the kernel, and the queues of a device are shared by workers. All frames of a memif come.
 impl FlowSteering for AnyLink {
     fn serve(&mut self, service: Service, on: bool) {
-        match &mut self.device {
-            DeviceLink::AfXdp(link) => link.serve(service, on),
-            DeviceLink::Standby(link) => link.serve(service, on),
-            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => {}
-            DeviceLink::Memif(_) | DeviceLink::Moving(_) => {}
-        }
+        self.device.serve(service, on);
     }
 
     fn forget(&mut self, service: Service) {
-        match &mut self.device {
-            DeviceLink::AfXdp(link) => link.forget(service),
-            // The process that has the interface steers its frames.
-            DeviceLink::Standby(_) => {}
-            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => {}
-            DeviceLink::Memif(_) | DeviceLink::Moving(_) => {}
-        }
+        self.device.forget(service);
     }
 
     fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        match &mut self.device {
-            DeviceLink::AfXdp(link) => link.open_ports(ports),
-            DeviceLink::Standby(link) => link.open_ports(ports),
-            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => {}
-            DeviceLink::Memif(_) | DeviceLink::Moving(_) => {}
-        }
+        self.device.open_ports(ports);
     }
 
     fn set_blocked(&mut self, addresses: &[IpAddr]) {
-        match &mut self.device {
-            DeviceLink::AfXdp(link) => link.set_blocked(addresses),
-            // The process that has the interface steers its frames.
-            DeviceLink::Standby(_) => {}
-            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => {}
-            DeviceLink::Memif(_) | DeviceLink::Moving(_) => {}
-        }
+        self.device.set_blocked(addresses);
     }
 
     fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
-        match &self.device {
-            DeviceLink::AfXdp(link) => link.brings(remote, local_port),
-            DeviceLink::Tap(link) => link.brings(local_port),
-            DeviceLink::Impaired(link) => link.inner().brings(local_port),
-            DeviceLink::Memif(_) | DeviceLink::Standby(_) | DeviceLink::Moving(_) => true,
-        }
+        let ports = self.ports.as_ref();
+        self.device.brings(remote, local_port)
+            && ports.is_none_or(|ports| ports.may_use(local_port))
     }
 }
 
-/// The kernel's view of an interface changes, and a memif's peer comes and goes.
 impl LinkMonitor for AnyLink {
     fn resolve(&mut self, address: IpAddr) {
-        match &mut self.device {
-            DeviceLink::AfXdp(link) => link.resolve(address),
-            DeviceLink::Standby(link) => link.resolve(address),
-            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => {}
-            DeviceLink::Memif(_) | DeviceLink::Moving(_) => {}
-        }
+        self.device.resolve(address);
     }
 
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
-        let is_due = match &mut self.device {
-            DeviceLink::AfXdp(link) => {
-                link.take_changes(into);
-                link.has_take_request()
-            }
-            DeviceLink::Standby(link) => {
-                link.take_changes(into);
-                link.is_owner()
-            }
-            DeviceLink::Memif(link) => {
-                link.take_changes(into);
-                false
-            }
-            DeviceLink::Tap(_) | DeviceLink::Impaired(_) | DeviceLink::Moving(_) => false,
-        };
-        if is_due {
+        let was_owner = self.interface().is_some();
+        self.device.take_changes(into);
+        if self.interface().is_some() != was_owner {
             // A capture ends when the device changes; what was recorded until then is kept.
             self.recorder = None;
-            self.device.change_places();
         }
     }
 }
 
-/// Only an interface goes from process to process.
 impl LinkSuccession for AnyLink {
     fn has_heir(&self) -> bool {
-        self.standby().is_some_and(StandbyLink::has_heir)
+        self.device.has_heir()
     }
 
     fn pass_waiting(&mut self, connections: &[u8]) -> bool {
-        let standby = self.standby();
-        standby.is_some_and(|link| link.pass_waiting(connections))
+        self.device.pass_waiting(connections)
     }
 
     #[inline]
     fn take_passed(&mut self) -> Option<Vec<u8>> {
-        match &mut self.device {
-            DeviceLink::AfXdp(link) => link.take_passed(),
-            DeviceLink::Standby(link) => link.take_passed(),
-            _ => None,
-        }
+        self.device.take_passed()
     }
 
     #[inline]
     fn take_ports_wanted(&mut self) -> bool {
-        match &mut self.device {
-            DeviceLink::AfXdp(link) => link.take_ports_wanted(),
-            DeviceLink::Standby(link) => link.take_ports_wanted(),
-            _ => false,
-        }
+        self.device.take_ports_wanted()
     }
 }
 

@@ -14,7 +14,7 @@ pub mod inherited_device;
 
 use crate::any::AnyLink;
 use crate::device_link::DeviceLink;
-use crate::handover::OwnershipLock;
+use crate::handover::{Aim, OwnershipLock, ProcessNumber};
 use crate::impair::ImpairedLink;
 use crate::network::{ENODEV, ENXIO};
 use crate::pcap::Recorder;
@@ -137,10 +137,11 @@ impl Attached {
         let is_alone = wires.len() == 1;
         let attachments = wires.into_iter().map(|wire| {
             let ownership = match &wire {
-                // A capture has one writer, and a device with one queue moves between processes, which a capture file
-                // does not.
+                // A capture has one writer, and queues move between processes, which a capture file does not.
                 Wire::AfXdp(attachment)
-                    if pcap.is_none() && is_alone && attachment.has_one_queue() =>
+                    if pcap.is_none()
+                        && (is_alone || attachment.is_partition())
+                        && attachment.is_movable() =>
                 {
                     Some(OwnershipLock::new()?)
                 }
@@ -205,18 +206,29 @@ impl Attached {
 
     /// Makes the link that the specification describes. `on_trouble` is called once for each kind of trouble.
     pub(crate) fn link(
-        self,
+        mut self,
         specification: &Specification,
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
     ) -> io::Result<AnyLink> {
         let on_gone = on_trouble.clone();
-        let recorder = self.pcap.map(|file| {
+        let recorder = self.pcap.take().map(|file| {
             let on_error = Box::new(move |error| on_trouble(Trouble::Capture(error)));
             Recorder::to_file(File::from(file), on_error)
         });
-        let device = match self.wire {
+        let device = self.device(specification, (Aim::Take, 0), on_gone)?;
+        Ok(AnyLink::new(device, recorder))
+    }
+
+    /// The same without a capture, with what this process wants of an interface that another one owns, and its number.
+    pub(crate) fn device(
+        self,
+        specification: &Specification,
+        aim: (Aim, ProcessNumber),
+        on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
+    ) -> io::Result<DeviceLink> {
+        Ok(match self.wire {
             Wire::Tap(tap) => {
-                let tap = tap.link(specification, move || on_gone(Trouble::DeviceGone))?;
+                let tap = tap.link(specification, move || on_trouble(Trouble::DeviceGone))?;
                 let impairment = specification.impairment;
                 if impairment.is_none() {
                     DeviceLink::Tap(tap)
@@ -224,13 +236,12 @@ impl Attached {
                     DeviceLink::Impaired(ImpairedLink::new(tap, impairment))
                 }
             }
-            Wire::AfXdp(queue) => match queue.link(self.ownership, on_gone)? {
+            Wire::AfXdp(queue) => match queue.link(self.ownership, aim, on_trouble)? {
                 Placed::Owner(link) => DeviceLink::AfXdp(*link),
                 Placed::Standby(link) => DeviceLink::Standby(link),
             },
-            Wire::Memif(memif) => DeviceLink::Memif(memif.link(specification, on_gone)?),
-        };
-        Ok(AnyLink::new(device, recorder))
+            Wire::Memif(memif) => DeviceLink::Memif(memif.link(specification, on_trouble)?),
+        })
     }
 }
 

@@ -6,6 +6,9 @@
 use crate::any::AnyLink;
 use crate::attach::inherited_device::InheritedDevice;
 use crate::attach::{AttachError, Attached, Hold, Made, Trouble};
+use crate::device_link::DeviceLink;
+use crate::handover::Aim;
+use crate::partitions::Partitions;
 use crate::specification::Specification;
 use mill_stack::config::HostConfig;
 use std::io;
@@ -62,15 +65,12 @@ impl Attachment {
 
     /// Whether another binary can have the device; if not, why.
     pub fn can_export(&self) -> Result<(), &'static str> {
-        match self.workers.as_slice() {
-            [worker] => worker.can_export(),
-            _ => Err("several workers share it"),
-        }
+        self.workers.iter().try_for_each(Attached::can_export)
     }
 
     /// The argument of the new binary's [`Self::inherit`].
     pub fn export(&self) -> Option<InheritedDevice<'_>> {
-        self.workers.first()?.export(&self.hold)
+        Attached::export(&self.workers, &self.hold)
     }
 
     /// A copy for another process, with descriptors of its own.
@@ -116,6 +116,33 @@ impl Attachment {
             attached: attached.duplicate()?,
             is_first: place == 0,
         })
+    }
+
+    /// One link over all partitions, and the configuration of a host on it, for the process with this number among those that
+    /// have the device. Partitions whose places are in `own` are to be this process's, the others only if no other process has
+    /// them. `on_trouble` is called once for each kind of trouble.
+    pub fn link(
+        self,
+        (process, own): (u64, &[u32]),
+        on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
+    ) -> io::Result<(AnyLink, HostConfig)> {
+        let specification = &self.specification;
+        let first = self.workers.first();
+        let first = first.ok_or_else(|| io::Error::other("the device has no queue"))?;
+        let host = first.host_config(specification)?;
+        let mut links = Vec::with_capacity(self.workers.len());
+        for (place, attached) in (0..).zip(self.workers) {
+            let aim = match own.contains(&place) {
+                true => Aim::Take,
+                false => Aim::Join,
+            };
+            links.push(attached.device(specification, (aim, process), on_trouble.clone())?);
+        }
+        let device = match links.len() {
+            1 => links.remove(0),
+            _ => DeviceLink::Partitions(Partitions::new(links)),
+        };
+        Ok((AnyLink::new(device, None), host))
     }
 
     /// The parts of all workers of this process, in their order, prepared.

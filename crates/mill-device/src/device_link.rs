@@ -4,9 +4,16 @@ use crate::impair::ImpairedLink;
 use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
 use crate::nowhere::Nowhere;
+use crate::partitions::Partitions;
 use crate::standby::StandbyLink;
 use crate::tap::TapLink;
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
+use mill_stack::link::{
+    Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, LinkSuccession,
+    Offload, Received, Service,
+};
+use mill_sys::epoll::Watcher;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A device's link.
@@ -22,11 +29,34 @@ pub enum DeviceLink {
     AfXdp(InterfaceLink),
     /// Another process owns the interface.
     Standby(Box<StandbyLink>),
+    /// Several processes have queues of the interface.
+    Partitions(Partitions),
     /// While the owner's link becomes a standby link, or the other way round.
     Moving(Nowhere),
 }
 
 impl DeviceLink {
+    /// The descriptor that ends a wait for anything but frames, if there is one.
+    pub(crate) fn control_fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::AfXdp(link) => Some(link.control_fd()),
+            Self::Standby(link) => Some(link.control_fd()),
+            _ => None,
+        }
+    }
+
+    /// Sets the watcher by which the device's frames end waits while this process owns it. Returns the watcher if the
+    /// descriptor of the link never changes, so that it can be watched instead.
+    pub(crate) fn set_watcher(&mut self, watcher: Watcher) -> Option<Watcher> {
+        match self {
+            Self::AfXdp(link) => return link.set_watcher(watcher),
+            Self::Standby(link) => link.set_watcher(watcher),
+            Self::Partitions(link) => link.set_watcher(&watcher),
+            _ => return Some(watcher),
+        }
+        None
+    }
+
     /// Gives the device to a process that has requested it, or opens it if this process has become its owner.
     #[cold]
     pub(crate) fn change_places(&mut self) {
@@ -53,6 +83,7 @@ macro_rules! each {
             DeviceLink::Memif($link) => $expression,
             DeviceLink::AfXdp($link) => $expression,
             DeviceLink::Standby($link) => $expression,
+            DeviceLink::Partitions($link) => $expression,
             DeviceLink::Moving($link) => $expression,
         }
     };
@@ -95,6 +126,133 @@ impl Link for DeviceLink {
 
     fn hand_over(&mut self, frame: &Received) -> bool {
         each!(self, link => link.hand_over(frame))
+    }
+}
+
+/// An interface is shared with the kernel, and the queues of a device are shared by workers. All frames of a memif come.
+impl FlowSteering for DeviceLink {
+    fn serve(&mut self, service: Service, on: bool) {
+        match self {
+            Self::AfXdp(link) => link.serve(service, on),
+            Self::Standby(link) => link.serve(service, on),
+            Self::Partitions(link) => link.serve(service, on),
+            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
+        }
+    }
+
+    fn forget(&mut self, service: Service) {
+        match self {
+            Self::AfXdp(link) => link.forget(service),
+            Self::Partitions(link) => link.forget(service),
+            // The process that has the interface steers its frames.
+            Self::Standby(_) => {}
+            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
+        }
+    }
+
+    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        match self {
+            Self::AfXdp(link) => link.open_ports(ports),
+            Self::Standby(link) => link.open_ports(ports),
+            Self::Partitions(link) => link.open_ports(ports),
+            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
+        }
+    }
+
+    fn set_blocked(&mut self, addresses: &[IpAddr]) {
+        match self {
+            Self::AfXdp(link) => link.set_blocked(addresses),
+            Self::Partitions(link) => link.set_blocked(addresses),
+            // The process that has the interface steers its frames.
+            Self::Standby(_) => {}
+            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
+        }
+    }
+
+    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
+        match self {
+            Self::AfXdp(link) => link.brings(remote, local_port),
+            Self::Partitions(link) => link.brings(remote, local_port),
+            Self::Tap(link) => link.brings(local_port),
+            Self::Impaired(link) => link.inner().brings(local_port),
+            Self::Memif(_) | Self::Standby(_) | Self::Moving(_) => true,
+        }
+    }
+}
+
+/// The kernel's view of an interface changes, and a memif's peer comes and goes.
+impl LinkMonitor for DeviceLink {
+    fn resolve(&mut self, address: IpAddr) {
+        match self {
+            Self::AfXdp(link) => link.resolve(address),
+            Self::Standby(link) => link.resolve(address),
+            Self::Partitions(link) => link.resolve(address),
+            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
+        }
+    }
+
+    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        let is_due = match self {
+            Self::AfXdp(link) => {
+                link.take_changes(into);
+                link.has_take_request()
+            }
+            Self::Standby(link) => {
+                link.take_changes(into);
+                link.is_owner()
+            }
+            Self::Partitions(link) => {
+                link.take_changes(into);
+                false
+            }
+            Self::Memif(link) => {
+                link.take_changes(into);
+                false
+            }
+            Self::Tap(_) | Self::Impaired(_) | Self::Moving(_) => false,
+        };
+        if is_due {
+            self.change_places();
+        }
+    }
+}
+
+/// Only an interface goes from process to process.
+impl LinkSuccession for DeviceLink {
+    fn has_heir(&self) -> bool {
+        match self {
+            Self::Standby(link) => link.has_heir(),
+            Self::Partitions(link) => link.has_heir(),
+            _ => false,
+        }
+    }
+
+    fn pass_waiting(&mut self, connections: &[u8]) -> bool {
+        match self {
+            Self::Standby(link) => link.pass_waiting(connections),
+            Self::Partitions(link) => link.pass_waiting(connections),
+            _ => false,
+        }
+    }
+
+    #[inline]
+    fn take_passed(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::AfXdp(link) => link.take_passed(),
+            Self::Standby(link) => link.take_passed(),
+            Self::Partitions(link) => link.take_passed(),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn take_ports_wanted(&mut self) -> bool {
+        match self {
+            Self::AfXdp(link) => link.take_ports_wanted(),
+            Self::Standby(link) => link.take_ports_wanted(),
+            Self::Partitions(link) => link.take_ports_wanted(),
+            _ => false,
+        }
     }
 }
 

@@ -25,15 +25,21 @@
 //! ```
 //!
 //! A channel connects two peers, and its end tells either one that the other is gone. A process that loses its
-//! predecessor locks the file if it is free, and otherwise sends JOIN.
+//! predecessor locks the file if it is free, and otherwise sends JOIN. A process that serves no port passes LEAVING on.
+//!
+//! An interface whose queues are in partitions (`partitions.rs`) has a lock and a chain for each of them. A process that is to
+//! have none of a partition's frames begins with JOIN instead of TAKE, so that it gets those of its connections, and the
+//! partition if its owner leaves or ends.
 
 use crate::relay::{FarEnd, Relay};
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
+use mill_sys::memory::words;
 use mill_sys::timerfd::Timer;
-use mill_sys::{descriptor, lock, passing};
+use mill_sys::{clock, descriptor, lock, passing};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The lock of a device, as each process that may own the device holds it.
@@ -52,7 +58,14 @@ pub(crate) struct Endpoint {
     sources: Epoll,
     timer: Timer,
     watcher: Option<Watcher>,
+    number: ProcessNumber,
+    /// When the chain changed last, by the monotonic clock, in milliseconds: a word that all processes write.
+    changed_at: &'static AtomicU64,
 }
+
+/// The number of a process among those that may own the device: later ones have greater ones, so that of several that want it at
+/// the same time the latest has it in the end. 0 where there is no order.
+pub(crate) type ProcessNumber = u64;
 
 /// The predecessor or the successor, and the means to exchange messages and frames with it.
 #[derive(Debug)]
@@ -65,7 +78,17 @@ pub(crate) struct PeerProcess {
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) request_kind: RequestKind,
+    pub(crate) number: ProcessNumber,
     pub(crate) channel: OwnedFd,
+}
+
+/// What a process wants of a device that another one owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// The device, as soon as it serves a port.
+    Take,
+    /// A place in the chain, and the device if its owner leaves or ends.
+    Join,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +136,7 @@ impl OwnershipLock {
         for end in [&request_sender, &request_receiver] {
             descriptor::set_nonblocking(end.as_fd(), true)?;
         }
-        let lock = passing::memory_file(c"millstream-handover")?;
+        let lock = words::create("millstream-handover", WORDS)?;
         Ok(Self {
             lock: lock.into(),
             request_sender,
@@ -149,11 +172,18 @@ impl<D> OwnershipLock<D> {
 impl Endpoint {
     /// Joins the contest for the device; the second value is whether this process owns it now.
     pub(crate) fn new(ownership: OwnershipLock) -> io::Result<(Self, bool)> {
+        // Before the file is locked: closing any descriptor of it would release the lock (fcntl(2)).
+        let words = words::map(&File::from(ownership.lock.try_clone()?), WORDS)?;
+        let [changed_at] = words else {
+            return Err(io::Error::from(io::ErrorKind::InvalidData));
+        };
         let mut endpoint = Self {
             ownership,
+            changed_at,
             sources: Epoll::new()?,
             timer: Timer::new()?,
             watcher: None,
+            number: 0,
         };
         let timer = endpoint.timer.as_fd();
         endpoint
@@ -161,6 +191,27 @@ impl Endpoint {
             .add(timer, LEVEL, EventSource::Timer as u64)?;
         let is_ours = endpoint.lock();
         Ok((endpoint, is_ours))
+    }
+
+    pub(crate) fn set_number(&mut self, number: ProcessNumber) {
+        self.number = number;
+    }
+
+    /// The chain changes: processes may have no place in it for a moment, and then do not get frames of their connections.
+    pub(crate) fn note_change(&self) {
+        self.changed_at.store(now_ms(), Ordering::Relaxed);
+    }
+
+    /// Whether each process has had time to find its place in the chain. Until then a segment without connection may be of a
+    /// process without place, so it is not answered: its peer sends it again.
+    pub(crate) fn is_settled(&self) -> bool {
+        let changed_at = self.changed_at.load(Ordering::Relaxed);
+        changed_at == 0 || now_ms().wrapping_sub(changed_at) >= SETTLED_MS
+    }
+
+    /// Whether a request comes from a process before this one.
+    pub(crate) fn is_later_than(&self, request: &Request) -> bool {
+        request.number < self.number
     }
 
     /// Locks the file if it is free. The owner then receives the requests.
@@ -193,7 +244,8 @@ impl Endpoint {
             RequestKind::Take => TAKE,
             RequestKind::Join => JOIN,
         };
-        send_message(&self.ownership.request_sender, kind, &[far.as_fd()])?;
+        let to = &self.ownership.request_sender;
+        send_numbered(to, (kind, self.number), &[far.as_fd()])?;
         self.open(EventSource::Predecessor, near.as_fd());
         Ok(near)
     }
@@ -201,7 +253,8 @@ impl Endpoint {
     /// The next request that still stands. Only the owner may read them.
     pub(crate) fn request(&self) -> Option<Request> {
         loop {
-            let (kind, descriptors) = receive_message(&self.ownership.request_receiver).ok()??;
+            let from = &self.ownership.request_receiver;
+            let (kind, number, descriptors) = receive_numbered(from).ok()??;
             let Some(channel) = descriptors.into_iter().next() else {
                 continue;
             };
@@ -213,6 +266,7 @@ impl Endpoint {
             };
             let request = Request {
                 request_kind,
+                number,
                 channel,
             };
             if !request.is_over() {
@@ -259,16 +313,20 @@ impl Endpoint {
         self.watcher = Some(watcher);
     }
 
-    pub(crate) fn watch(&self, device: BorrowedFd<'_>) {
+    pub(crate) fn watch<'a>(&self, device: impl Iterator<Item = BorrowedFd<'a>>) {
         if let Some(watcher) = &self.watcher {
-            // On failure frames are found when something else ends the wait.
-            let _ = watcher.watch(device);
+            for queue in device {
+                // On failure frames are found when something else ends the wait.
+                let _ = watcher.watch(queue);
+            }
         }
     }
 
-    pub(crate) fn unwatch(&self, device: BorrowedFd<'_>) {
+    pub(crate) fn unwatch<'a>(&self, device: impl Iterator<Item = BorrowedFd<'a>>) {
         if let Some(watcher) = &self.watcher {
-            let _ = watcher.leave(device);
+            for queue in device {
+                let _ = watcher.leave(queue);
+            }
         }
     }
 }
@@ -301,6 +359,7 @@ impl PeerProcess {
         let Request {
             request_kind,
             channel,
+            number: _,
         } = request;
         let kind = match request_kind {
             RequestKind::Take => GIVEN,
@@ -407,14 +466,36 @@ impl ReadySources {
 }
 
 fn send_message(to: &OwnedFd, kind: u8, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    passing::send(to.as_fd(), &[VERSION, kind], descriptors)
+    send_numbered(to, (kind, 0), descriptors)
+}
+
+fn send_numbered(
+    to: &OwnedFd,
+    (kind, number): (u8, ProcessNumber),
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut bytes = [VERSION, kind, 0, 0, 0, 0, 0, 0, 0, 0];
+    if let Some((_, room)) = bytes.split_last_chunk_mut() {
+        *room = number.to_ne_bytes();
+    }
+    passing::send(to.as_fd(), &bytes, descriptors)
 }
 
 /// `None` if nothing has arrived; an error at the end of the channel, and for what is no message of this version.
 fn receive_message(from: &OwnedFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
-    let mut bytes = [0; 2];
+    let received = receive_numbered(from)?;
+    Ok(received.map(|(kind, _, descriptors)| (kind, descriptors)))
+}
+
+/// The same with the number of the process that has sent it, if it has said that.
+fn receive_numbered(from: &OwnedFd) -> io::Result<Option<(u8, ProcessNumber, Vec<OwnedFd>)>> {
+    let mut bytes = [0; 10];
     match passing::receive(from.as_fd(), &mut bytes) {
-        Ok((2, descriptors)) if bytes[0] == VERSION => Ok(Some((bytes[1], descriptors))),
+        Ok((10, descriptors)) if bytes[0] == VERSION => {
+            let number = bytes.last_chunk().copied().unwrap_or_default();
+            let number = ProcessNumber::from_ne_bytes(number);
+            Ok(Some((bytes[1], number, descriptors)))
+        }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
         Ok(_) => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
         Err(error) => Err(error),
@@ -422,7 +503,17 @@ fn receive_message(from: &OwnedFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
 }
 
 /// Version of the messages and of the relay's format. A process of another version cannot take part.
-pub(crate) const VERSION: u8 = 2;
+pub(crate) const VERSION: u8 = 3;
+
+fn now_ms() -> u64 {
+    u64::try_from(clock::monotonic().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The words of the file that is locked.
+const WORDS: usize = 1;
+
+/// A process looks for its place every few milliseconds, if it is not stopped.
+const SETTLED_MS: u64 = 1000;
 
 const TAKE: u8 = 1;
 const JOIN: u8 = 2;

@@ -163,9 +163,10 @@ impl InterfaceLink {
         self.forwarding.as_ref()
     }
 
-    /// Descriptors of further queues, beside the link's own descriptor.
+    /// Descriptors of further queues, beside the link's own descriptor, unless [`Self::set_watcher`] watches all of them.
     pub fn other_queues(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.queues.other_descriptors()
+        let is_watched = self.handover.is_some();
+        self.queues.other_descriptors().filter(move |_| !is_watched)
     }
 
     fn steer(&mut self, addresses: &[Prefix]) {

@@ -36,6 +36,7 @@
 //! standby.rs                  the link of a process that waits for the device, or works through another process
 //! interface/passing.rs        the link of the owner: gives the device away between two turns, takes it (xsk/recovery.rs)
 //! relay.rs                    frames between two processes, both ways, in shared memory
+//! partitions.rs               all of this several times, where each process is to have queues of its own
 //! steering/table.rs           what the other process serves stays served until it has ended (`Table::inherit`)
 //! ```
 //!
@@ -80,6 +81,12 @@ mod wanted;
 
 /// The link of a process while another one owns the device.
 pub mod standby;
+
+/// An interface whose queues several processes have.
+pub mod partitions;
+
+/// Local ports of connections that several processes open.
+pub mod port_blocks;
 
 /// A link without a device.
 pub mod nowhere;

@@ -36,7 +36,12 @@ impl Queues {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// The descriptors that end a wait, beside that of the first queue.
+    /// The descriptors that end a wait.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.iter().map(AsFd::as_fd)
+    }
+
+    /// The same, beside that of the first queue.
     pub fn other_descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.others.iter().map(AsFd::as_fd)
     }

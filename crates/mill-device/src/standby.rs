@@ -2,7 +2,9 @@
 //! (see [`crate::handover`]), or waits until it owns the interface.
 
 use crate::frames::Frames;
-use crate::handover::{self, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
+use crate::handover::{
+    self, Aim, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind,
+};
 use crate::interface::{FaultCallback, InterfaceFault, OpenQueue};
 use crate::network::monitor::{Change, NetlinkMonitor};
 use crate::relay::{Note, Relay, RelayCounters};
@@ -35,6 +37,8 @@ pub struct StandbyLink {
     is_orphan: bool,
     /// The predecessor has sent LEAVING: a process that serves may take the device.
     predecessor_leaves: bool,
+    /// The successor was told that.
+    has_passed_leaving: bool,
     is_owner: bool,
     /// Frames of the successor wait for room in the predecessor's relay.
     has_backlog: bool,
@@ -59,6 +63,7 @@ pub(crate) struct Parts {
     pub(crate) opens_ports: bool,
     /// Buffer for what the monitor reports.
     pub(crate) changes: Vec<Change>,
+    pub(crate) aim: Aim,
     /// This process owned the device but could not open it, and leaves it to others.
     pub(crate) has_failed: bool,
 }
@@ -129,6 +134,7 @@ impl StandbyLink {
             lock_attempts_left: 0,
             waits: 0,
             predecessor_leaves: false,
+            has_passed_leaving: false,
             is_owner: false,
             has_backlog: false,
             turns_left: 0,
@@ -176,6 +182,7 @@ impl StandbyLink {
             self.read_successor();
         }
         self.drop_broken_relays();
+        self.pass_leaving();
         if ready.at(EventSource::Timer) && self.pending_request.is_some() {
             self.waits += 1;
             if self.waits == WAITS_UNTIL_FAULT {
@@ -212,9 +219,11 @@ impl StandbyLink {
             self.is_owner = true;
             return;
         }
-        let may_take = self.parts.wanted.is_serving() && !self.parts.has_failed;
+        let is_to_take = self.parts.aim == Aim::Take || self.predecessor_leaves;
+        let may_take = self.parts.wanted.is_serving() && !self.parts.has_failed && is_to_take;
         // A process that only opens connections has them behind the owner.
-        let has_to_join = self.is_orphan || (!may_take && self.parts.opens_ports());
+        let is_to_join = self.parts.aim == Aim::Join || self.parts.opens_ports();
+        let has_to_join = self.is_orphan || (!may_take && is_to_join);
         let request_kind = match has_to_join {
             true => RequestKind::Join,
             false => RequestKind::Take,
@@ -263,6 +272,7 @@ impl StandbyLink {
         let Ok(successor) = successor else {
             return;
         };
+        self.parts.endpoint.note_change();
         successor.open(
             &self.parts.endpoint,
             [EventSource::Successor, EventSource::SuccessorDoorbell],
@@ -270,6 +280,7 @@ impl StandbyLink {
         if let Some(former) = self.parts.successor.replace(successor) {
             former.close(&self.parts.endpoint);
         }
+        self.has_passed_leaving = false;
     }
 
     fn read_predecessor(&mut self) {
@@ -281,6 +292,7 @@ impl StandbyLink {
                 Message::Join(channel) => {
                     let request = Request {
                         request_kind: RequestKind::Join,
+                        number: 0,
                         channel,
                     };
                     match &self.parts.successor {
@@ -293,12 +305,26 @@ impl StandbyLink {
         }
     }
 
+    /// The device's owner serves no port, nor does this process: one further down the chain may.
+    fn pass_leaving(&mut self) {
+        let is_due = self.predecessor_leaves && !self.parts.wanted.is_serving();
+        if let Some(successor) = &self.parts.successor
+            && is_due
+            && !self.has_passed_leaving
+        {
+            successor.send_leaving();
+            self.has_passed_leaving = true;
+        }
+    }
+
     fn drop_predecessor(&mut self) {
+        self.parts.endpoint.note_change();
         if let Some(predecessor) = self.predecessor.take() {
             predecessor.close(&self.parts.endpoint);
         }
         self.is_orphan = true;
         self.predecessor_leaves = false;
+        self.has_passed_leaving = false;
     }
 
     /// Drops a peer whose relay holds invalid data. The peer sees its channel end, and the chain is formed anew.
@@ -310,6 +336,7 @@ impl StandbyLink {
         }
         if let Some(successor) = self.parts.successor.take_if(is_broken) {
             (self.parts.on_fault)(InterfaceFault::RelayBroken);
+            self.parts.endpoint.note_change();
             successor.close(&self.parts.endpoint);
         }
     }
@@ -324,6 +351,7 @@ impl StandbyLink {
                 Message::End => {
                     // Frames that it sent before it ended.
                     self.carry();
+                    self.parts.endpoint.note_change();
                     if let Some(successor) = self.parts.successor.take() {
                         successor.close(&self.parts.endpoint);
                     }
@@ -434,7 +462,7 @@ impl Link for StandbyLink {
 
     fn hand_over(&mut self, frame: &Received) -> bool {
         let Some(successor) = &mut self.parts.successor else {
-            return false;
+            return !self.parts.endpoint.is_settled();
         };
         let note = Note::arrived(frame.checksum, frame.merged);
         // Without room the frame is dropped, as on a full link.

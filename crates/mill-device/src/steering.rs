@@ -5,6 +5,8 @@
 //! link: when the process that holds the link's descriptor ends, it is detached.
 //!
 //! Attaching takes privileges. Changing what is served takes none, and no system call: see `Table`.
+//!
+//! The queues may be in partitions, each of which another process has: then each has a table of its own.
 
 use mill_sys::bpf::BpfError;
 use mill_sys::bpf::link::{self, Mode};
@@ -60,11 +62,17 @@ pub struct Steering {
 /// A program with its maps, not attached yet.
 #[derive(Debug)]
 pub struct Rules {
-    table: Map,
-    counters: Map,
+    partitions: Vec<PartitionMaps>,
     sockets: Map,
     program: Program,
     queues: u32,
+}
+
+/// The maps of a partition.
+#[derive(Debug)]
+struct PartitionMaps {
+    table: Map,
+    counters: Map,
 }
 
 impl Steering {
@@ -72,6 +80,16 @@ impl Steering {
     /// queues. Nothing is served yet, so all frames still pass to the kernel.
     pub fn attach(interface: u32, queues: u32, wanted: WantedMode) -> Result<Self, SteeringError> {
         Rules::load(queues)?.attach(interface, wanted)
+    }
+
+    /// As [`Self::attach`], with partitions as for [`Rules::load_partitions`].
+    pub fn attach_partitions(
+        interface: u32,
+        queues: u32,
+        partitions: &[Vec<u32>],
+        wanted: WantedMode,
+    ) -> Result<Self, SteeringError> {
+        Rules::load_partitions(queues, partitions)?.attach(interface, wanted)
     }
 
     pub fn rules(&self) -> &Rules {
@@ -95,29 +113,36 @@ impl Steering {
 }
 
 impl Rules {
-    /// Makes the maps and loads the program.
+    /// Makes the maps and loads the program, with all queues in one partition.
     pub fn load(queues: u32) -> Result<Self, SteeringError> {
+        Self::load_partitions(queues, &[Vec::new()])
+    }
+
+    /// Makes the maps and loads the program, with the queues in partitions, at least one; queues that none has are of the first.
+    pub fn load_partitions(queues: u32, partitions: &[Vec<u32>]) -> Result<Self, SteeringError> {
         let refused = SteeringError::loading;
         let sockets = queues.max(1).saturating_mul(WORKERS_MAX);
-        let table = Map::array("mill_served", bytes(TABLE_BYTES)).map_err(refused)?;
-        let counters = Map::array("mill_counters", bytes(COUNTERS_BYTES)).map_err(refused)?;
         let sockets = Map::sockets("mill_sockets", sockets).map_err(refused)?;
-        let maps = program::Maps {
-            table: table.as_fd(),
-            counters: counters.as_fd(),
-            sockets: sockets.as_fd(),
-        };
-        let instructions = program::assemble(maps).expect("the program's labels are there, once");
+        let made = partitions.iter().map(|_| PartitionMaps::new());
+        let made: Vec<PartitionMaps> = made.collect::<Result<_, _>>().map_err(refused)?;
+        let parts: Vec<_> = made
+            .iter()
+            .zip(partitions)
+            .map(|(made, queues)| (made.with(&sockets), queues.as_slice()))
+            .collect();
+        let instructions = program::assemble(&parts).expect("the program's labels are there, once");
         let program = Program::load("mill_steering", &instructions).map_err(refused)?;
         let rules = Self {
-            table,
-            counters,
+            partitions: made,
             sockets,
             program,
             queues: queues.max(1),
         };
         let seed = random::seed().map_err(SteeringError::Memory)?;
-        rules.table().map_err(SteeringError::Memory)?.begin(seed);
+        for partition in 0..partitions.len() {
+            let table = rules.table_of(partition).map_err(SteeringError::Memory)?;
+            table.begin(seed);
+        }
         Ok(rules)
     }
 
@@ -161,20 +186,44 @@ impl Rules {
             .map_err(SteeringError::Socket)
     }
 
-    /// The descriptors that [`Table::open`] takes in another process.
-    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        [self.table.as_fd(), self.counters.as_fd()]
+    /// The descriptors that [`Table::open`] takes in another process: those of a partition, of the first for all that there are
+    /// not.
+    pub fn descriptors(&self, partition: usize) -> [BorrowedFd<'_>; 2] {
+        let found = self.partitions.get(partition);
+        let maps = found.unwrap_or(&self.partitions[0]);
+        [maps.table.as_fd(), maps.counters.as_fd()]
     }
 
-    /// Opens the table in this process, and clears it.
+    /// Opens the first partition's table in this process, and clears it.
     pub fn table(&self) -> io::Result<Table> {
-        let [table, counters] = self.descriptors();
+        self.table_of(0)
+    }
+
+    fn table_of(&self, partition: usize) -> io::Result<Table> {
+        let [table, counters] = self.descriptors(partition);
         Table::open([table.try_clone_to_owned()?, counters.try_clone_to_owned()?])
     }
 
     /// Runs the program on a frame that was not received (BPF_PROG_TEST_RUN).
     pub fn try_out(&self, trial: Trial<'_>) -> Result<Outcome, BpfError> {
         self.program.try_out(trial)
+    }
+}
+
+impl PartitionMaps {
+    fn new() -> Result<Self, BpfError> {
+        Ok(Self {
+            table: Map::array("mill_served", bytes(TABLE_BYTES))?,
+            counters: Map::array("mill_counters", bytes(COUNTERS_BYTES))?,
+        })
+    }
+
+    fn with<'maps>(&'maps self, sockets: &'maps Map) -> program::Maps<'maps> {
+        program::Maps {
+            table: self.table.as_fd(),
+            counters: self.counters.as_fd(),
+            sockets: sockets.as_fd(),
+        }
     }
 }
 

@@ -48,7 +48,7 @@ pub fn engine(options: KernelOptions, mut bypass: Option<Bypass>) -> io::Result<
                 kernel.watch_changes(doorbell)?;
             }
         }
-        if let Some(control_fd) = bypass.link.control_fd() {
+        for control_fd in bypass.link.control_fds() {
             kernel.watch(control_fd)?;
         }
     }

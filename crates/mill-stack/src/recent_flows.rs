@@ -45,13 +45,21 @@ impl RecentFlows {
 
     /// Whether the flow with this hash left lately.
     pub(crate) fn has(&self, hash: u64, now: Tick) -> bool {
-        let sets = self.sets.as_ref();
-        let set = sets.and_then(|sets| sets.get(set_of(hash)));
-        set.is_some_and(|set| {
-            set.iter().any(|entry| {
-                entry.hash == hash && entry.ends_at.is_some_and(|ends_at| !ends_at.is_due(now))
-            })
-        })
+        self.ends_at(hash)
+            .is_some_and(|ends_at| !ends_at.is_due(now))
+    }
+
+    /// Whether it left so short a time ago that the host that it has gone to may not have it yet.
+    pub(crate) fn has_just_left(&self, hash: u64, now: Tick) -> bool {
+        let arrived_at = now.after(KEPT - UNDER_WAY);
+        self.ends_at(hash)
+            .is_some_and(|ends_at| !ends_at.is_due(arrived_at))
+    }
+
+    fn ends_at(&self, hash: u64) -> Option<Tick> {
+        let set = self.sets.as_ref()?.get(set_of(hash))?;
+        let entry = set.iter().find(|entry| entry.hash == hash)?;
+        entry.ends_at
     }
 }
 
@@ -67,6 +75,9 @@ const SET_ENTRIES: usize = 4;
 /// As long as a segment may be under way, or its sender waits before it sends it again.
 const KEPT: Duration = Duration::from_secs(60);
 
+/// As long as a connection may be on its way between two processes.
+const UNDER_WAY: Duration = Duration::from_secs(1);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +92,10 @@ mod tests {
         assert!(resets.has(7, begin) && !resets.has(7 + SETS as u64, begin));
         assert!(resets.has(7, begin.after(KEPT - Duration::from_millis(1))));
         assert!(!resets.has(7, begin.after(KEPT)));
+        assert!(resets.has_just_left(7, begin.after(UNDER_WAY - Duration::from_millis(1))));
+        assert!(
+            !resets.has_just_left(7, begin.after(UNDER_WAY)) && !resets.has_just_left(8, begin)
+        );
     }
 
     #[test]

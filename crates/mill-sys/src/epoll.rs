@@ -40,6 +40,11 @@ impl Watcher {
         Ok(Self { epoll, token })
     }
 
+    /// Another one for the same set.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Self::new(&self.epoll, self.token)
+    }
+
     /// Starts to watch a descriptor for input.
     pub fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         self.epoll.add(descriptor, LEVEL_READABLE, self.token)

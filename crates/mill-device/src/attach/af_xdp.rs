@@ -18,12 +18,12 @@ mod sentences;
 use super::{AttachError, Hold, Trouble};
 use crate::af_xdp::{XdpLink, XdpLinkOptions, XdpTrouble};
 use crate::forwarding::WorkerForwarding;
-use crate::handover::{Endpoint, OwnershipLock};
+use crate::handover::{Aim, Endpoint, OwnershipLock, ProcessNumber};
 use crate::interface::{InterfaceFault, InterfaceLink};
 use crate::network::monitor::NetlinkMonitor;
 use crate::network::{ENODEV, LinkState, Network};
 use crate::queues::Queues;
-use crate::specification::settings::{AfXdpSettings, Mode, Workers};
+use crate::specification::settings::{AfXdpSettings, Mode, Spread, Workers};
 use crate::standby::{Parts, StandbyLink};
 use crate::steering::{Steering, SteeringError, Table, WantedMode};
 use crate::wanted::Wanted;
@@ -32,10 +32,10 @@ use mill_sys::bpf::link;
 use mill_sys::interface;
 use mill_sys::memory::SharedMemory;
 use mill_sys::xsk::{Xsk, XskOptions};
-use plan::plan;
+use plan::{partitions, plan};
 use sentences::{interface_trouble, loses_merged_notice, not_read, queue_trouble};
 use shared_resources::SharedResources;
-use sockets::{attachments, check, loses_merged, make_sockets};
+use sockets::{attachments, check, check_share, loses_merged, make_sockets};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -52,6 +52,8 @@ pub(super) struct AfXdp<D> {
     /// Wakes all workers, where each has queues of its own and they forward frames to each other.
     doorbell: Option<D>,
     worker: u32,
+    /// Each worker is another process: its queues and its table are its own.
+    is_partition: bool,
     network: Network,
 }
 
@@ -82,7 +84,14 @@ impl AfXdp<OwnedFd> {
         let refused = |what: String| AttachError(format!("af_xdp:{interface}: {what}"));
         let network = Network::of(interface).map_err(|error| refused(not_read(&error)))?;
         let queues = check(&network.link, settings, workers).map_err(refused)?;
-        let plan = plan(workers, &queues, network.link.transmit_queues);
+        let transmit_queues = network.link.transmit_queues;
+        let is_partitioned = workers.spread == Spread::ByPartition;
+        let (workers, queues) = match is_partitioned {
+            true => partitions(workers, &queues, transmit_queues),
+            false => (workers, queues),
+        };
+        check_share(workers, &queues).map_err(refused)?;
+        let plan = plan(workers, &queues, transmit_queues);
         let (sockets, not_huge) = make_sockets(&network.link, settings, &plan).map_err(refused)?;
         let wanted = match settings.mode {
             Mode::Any => WantedMode::Fastest,
@@ -91,7 +100,9 @@ impl AfXdp<OwnedFd> {
         };
         let steer = || {
             let link = &network.link;
-            let steering = Steering::attach(link.index, link.receive_queues, wanted)?;
+            let partitions = plan.partitions(workers);
+            let queues = link.receive_queues;
+            let steering = Steering::attach_partitions(link.index, queues, &partitions, wanted)?;
             let rules = steering.rules();
             for (planned, socket) in plan.sockets.iter().zip(&sockets) {
                 if let Some(number) = planned.receives {
@@ -117,7 +128,7 @@ impl AfXdp<OwnedFd> {
                  \"sysctl vm.nr_hugepages=64\" makes some"
             ));
         }
-        let attachments = attachments(workers.count, (&plan, sockets), &steering, network)
+        let attachments = attachments(workers, (&plan, sockets), &steering, network)
             .map_err(|error| refused(format!("dup() failed: {error}")))?;
         Ok(Made {
             attachments,
@@ -140,15 +151,25 @@ impl AfXdp<OwnedFd> {
         }
     }
 
-    /// Whether it is the only queue. Only then can another process take the device over.
-    pub(super) fn has_one_queue(&self) -> bool {
-        self.shared.is_for_one() && self.sockets.len() == 1
+    /// Whether another process can take the queues over: no other worker uses any of them.
+    pub(super) fn is_movable(&self) -> bool {
+        self.shared.is_for_one()
+            && self
+                .sockets
+                .iter()
+                .all(|socket| socket.options.sharers == 1)
+    }
+
+    /// Whether it is one of several that processes have.
+    pub(super) fn is_partition(&self) -> bool {
+        self.is_partition
     }
 
     /// Makes the link. With an ownership lock other processes may own the queues, and they move from one to another.
     pub(super) fn link(
         self,
         ownership: Option<OwnershipLock>,
+        (aim, number): (Aim, ProcessNumber),
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
     ) -> io::Result<Placed> {
         // Look the name up by index: the interface may have been renamed. Another one may have its old name, and one
@@ -186,14 +207,17 @@ impl AfXdp<OwnedFd> {
             let link = InterfaceLink::new(queues, table, monitor, on_fault);
             return Ok(Placed::Owner(Box::new(link)));
         };
-        let (endpoint, is_ours) = Endpoint::new(ownership)?;
+        let (mut endpoint, is_ours) = Endpoint::new(ownership)?;
+        endpoint.set_number(number);
         if is_ours {
             // The former owner may have ended before its successors have noticed: what they serve stays served.
             let (queues, table) = self.open(state, Table::inherit, tell.clone())?;
             let open =
                 Box::new(move |state: &LinkState| self.open(state, Table::inherit, tell.clone()));
             let link = InterfaceLink::new((queues, 0, None), table, monitor, on_fault);
-            return Ok(Placed::Owner(Box::new(link.with_handover(endpoint, open))));
+            return Ok(Placed::Owner(Box::new(
+                link.with_handover(endpoint, open, aim),
+            )));
         }
         let link = StandbyLink::waiting(Parts {
             endpoint,
@@ -205,6 +229,7 @@ impl AfXdp<OwnedFd> {
             passed: VecDeque::new(),
             opens_ports: false,
             changes: Vec::new(),
+            aim,
             has_failed: false,
         });
         Ok(Placed::Standby(Box::new(link)))
@@ -286,6 +311,7 @@ impl<D> AfXdp<D> {
             shared: Arc::clone(&self.shared),
             doorbell: self.doorbell.as_ref().map(&copy).transpose()?,
             worker: self.worker,
+            is_partition: self.is_partition,
             network: self.network.clone(),
         })
     }

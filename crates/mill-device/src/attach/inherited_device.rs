@@ -22,26 +22,34 @@ impl Attached {
             (_, Some(_)) => Ok(()),
             (Wire::Tap(_), None) => Err("a TAP device can't be handed over"),
             (Wire::Memif(_), None) => Err("the other end of a memif would have to connect again"),
-            (Wire::AfXdp(attachment), None) if !attachment.has_one_queue() => {
-                Err("it has several queues (queue=)")
+            (Wire::AfXdp(attachment), None) if !attachment.is_movable() => {
+                Err("several workers share it")
             }
             (Wire::AfXdp(_), None) => Err("its frames are being written to a file (--pcap)"),
         }
     }
 
-    /// The device for the next binary, which holds it from then on too; `None` if it cannot be taken over.
-    pub(crate) fn export<'a>(&'a self, hold: &'a Hold) -> Option<InheritedDevice<'a>> {
-        let (Wire::AfXdp(queue), Some(ownership)) = (&self.wire, &self.ownership) else {
-            return None;
-        };
+    /// The attachments for the next binary, which holds the device from then on too; `None` if they cannot be taken over.
+    pub(crate) fn export<'a>(
+        attachments: &'a [Self],
+        hold: &'a Hold,
+    ) -> Option<InheritedDevice<'a>> {
         let Hold(Some(held)) = hold else {
             return None;
         };
         let mut descriptors: Vec<BorrowedFd<'a>> = vec![held.link()];
-        descriptors.extend(ownership.descriptors().map(AsFd::as_fd));
-        descriptors.extend(queue.descriptors().map(AsFd::as_fd));
+        let mut texts = Vec::new();
+        for attachment in attachments {
+            let (Wire::AfXdp(queues), Some(ownership)) = (&attachment.wire, &attachment.ownership)
+            else {
+                return None;
+            };
+            descriptors.extend(ownership.descriptors().map(AsFd::as_fd));
+            descriptors.extend(queues.descriptors().map(AsFd::as_fd));
+            texts.push(queues.describe()?);
+        }
         Some(InheritedDevice {
-            text: queue.describe()?,
+            text: texts.join(BETWEEN),
             descriptors,
         })
     }
@@ -72,18 +80,34 @@ impl Attached {
             return Err(AttachError(String::from(what)));
         }
         let mut descriptors = descriptors.into_iter();
-        let mut next = || descriptors.next().ok_or_else(unknown);
-        let link = next()?;
-        let ownership = OwnershipLock::of([next()?, next()?, next()?]);
-        let queue = AfXdp::inherit(interface, &specification.af_xdp, text, descriptors)?;
-        Ok(Made {
-            attachments: vec![Self {
-                wire: Wire::AfXdp(queue),
+        let link = descriptors.next().ok_or_else(unknown)?;
+        let mut attachments = Vec::new();
+        for text in text.split(BETWEEN) {
+            let mut next = || descriptors.next().ok_or_else(unknown);
+            let ownership = OwnershipLock::of([next()?, next()?, next()?]);
+            let queues = AfXdp::inherit(interface, text, &mut descriptors)?;
+            attachments.push(Self {
+                wire: Wire::AfXdp(queues),
                 ownership: Some(ownership),
                 pcap: None,
-            }],
+            });
+        }
+        let wires: Vec<_> = attachments.iter().filter_map(Self::interface).collect();
+        AfXdp::check(&wires, interface, &specification.af_xdp)?;
+        Ok(Made {
+            attachments,
             hold: Hold::inherited(link),
             notices: Vec::new(),
         })
     }
+
+    fn interface(&self) -> Option<&AfXdp<OwnedFd>> {
+        match &self.wire {
+            Wire::AfXdp(queues) => Some(queues),
+            Wire::Tap(_) | Wire::Memif(_) => None,
+        }
+    }
 }
+
+/// Between the descriptions of several attachments.
+const BETWEEN: &str = ";";

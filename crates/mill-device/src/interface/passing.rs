@@ -1,7 +1,7 @@
 //! Handover of the interface to another process while both serve: the owner's side (see [`crate::handover`]).
 
 use super::{FaultCallback, InterfaceFault, InterfaceLink, Passage, PreexistingKernelFlows};
-use crate::handover::{Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
+use crate::handover::{Aim, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
 use crate::network::LinkState;
 use crate::queues::Queues;
 use crate::relay::{Note, Relay, RelayCounters};
@@ -19,6 +19,8 @@ use std::time::Duration;
 pub(super) struct Handover {
     endpoint: Endpoint,
     open: OpenQueue,
+    /// What this process wanted: it gives away at once what it owns only because no other process did.
+    aim: Aim,
     successor: Option<PeerProcess>,
     /// Connections that the successor has passed on, each message as it came.
     passed: VecDeque<Vec<u8>>,
@@ -43,9 +45,10 @@ pub(crate) type OpenQueue = Box<dyn Fn(&LinkState) -> io::Result<(Queues, Table)
 impl InterfaceLink {
     /// Lets other processes take the interface over.
     #[must_use]
-    pub(crate) fn with_handover(mut self, endpoint: Endpoint, open: OpenQueue) -> Self {
+    pub(crate) fn with_handover(mut self, endpoint: Endpoint, open: OpenQueue, aim: Aim) -> Self {
         endpoint.open(EventSource::Network, self.monitor.as_fd());
-        let handover = Handover::new((endpoint, open), None, &self.table);
+        let mut handover = Handover::new((endpoint, open), None, &self.table);
+        handover.aim = aim;
         self.handover = Some(Box::new(handover));
         self
     }
@@ -70,7 +73,7 @@ impl InterfaceLink {
             return Some(watcher);
         };
         handover.endpoint.set_watcher(watcher);
-        handover.endpoint.watch(self.queues.as_fd());
+        handover.endpoint.watch(self.queues.descriptors());
         None
     }
 
@@ -100,9 +103,10 @@ impl InterfaceLink {
             ..
         } = self;
         queues.leave();
+        handover.endpoint.note_change();
         // From here on this process is a successor of the requester.
         table.set_has_successor(true);
-        handover.endpoint.unwatch(queues.as_fd());
+        handover.endpoint.unwatch(queues.descriptors());
         drop((queues, table));
         // Nothing of this process touches the rings any more. GIVEN goes out before the lock is released: a process
         // that found the file unlocked without it would conclude that this one is gone.
@@ -114,6 +118,7 @@ impl InterfaceLink {
             successor,
             passed,
             opens_ports,
+            aim,
             ..
         } = *handover;
         let parts = Parts {
@@ -126,6 +131,7 @@ impl InterfaceLink {
             wanted,
             successor,
             changes,
+            aim,
             has_failed: false,
         };
         // If the requester is gone by now, no process owns the device, and the standby link locks it again.
@@ -147,7 +153,8 @@ impl InterfaceLink {
                 return Err(Box::new(StandbyLink::new(parts, None)));
             }
         };
-        parts.endpoint.watch(queues.as_fd());
+        parts.endpoint.note_change();
+        parts.endpoint.watch(queues.descriptors());
         let Parts {
             endpoint,
             open,
@@ -158,6 +165,7 @@ impl InterfaceLink {
             passed,
             opens_ports,
             changes,
+            aim,
             has_failed: _,
         } = parts;
         let addresses = monitor.network().addresses.clone();
@@ -190,6 +198,7 @@ impl InterfaceLink {
         let handover = Handover {
             passed,
             opens_ports,
+            aim,
             ..Handover::new((endpoint, open), successor, &link.table)
         };
         link.handover = Some(Box::new(handover));
@@ -212,6 +221,7 @@ impl Handover {
         Self {
             endpoint,
             open,
+            aim: Aim::Take,
             successor,
             passed: VecDeque::new(),
             opens_ports: false,
@@ -263,7 +273,7 @@ impl Handover {
     pub(super) fn hand_over(&mut self, received: &Received, frame: &[u8]) -> bool {
         let Some(successor) = &mut self.successor else {
             // Dropped, as on a full link: when it is retransmitted, the process it belongs to may have joined.
-            return self.may_belong_to_others;
+            return self.may_belong_to_others || !self.endpoint.is_settled();
         };
         let note = Note::arrived(received.checksum, received.merged);
         // Without room the frame is dropped, as on a full link.
@@ -283,9 +293,11 @@ impl Handover {
             && self.take_request.is_none()
             && let Some(request) = self.endpoint.request()
         {
+            let is_kept = wanted.is_serving() && self.aim == Aim::Take;
+            let is_given = !is_kept || !self.endpoint.is_later_than(&request);
             match request.request_kind {
-                RequestKind::Take => self.take_request = Some(request),
-                RequestKind::Join => self.on_join(request, table),
+                RequestKind::Take if is_given => self.take_request = Some(request),
+                RequestKind::Take | RequestKind::Join => self.on_join(request, table),
             }
         }
         if let Some(successor) = &mut self.successor {
@@ -306,6 +318,7 @@ impl Handover {
                 on_fault(InterfaceFault::RelayBroken);
             }
             if is_over || is_broken {
+                self.endpoint.note_change();
                 // Frames that it sent before it ended.
                 carry(successor, queues);
                 successor.close(&self.endpoint);
@@ -335,6 +348,10 @@ impl Handover {
 
 impl Handover {
     fn on_join(&mut self, request: Request, table: &Table) {
+        let request = Request {
+            request_kind: RequestKind::Join,
+            ..request
+        };
         match &self.successor {
             Some(successor) => successor.forward(&request),
             // The requester may be gone.

@@ -20,6 +20,9 @@ pub enum Spread {
     /// The worker that a hash of its addresses and ports selects, at whichever queue its frames arrive: the queue of an
     /// outgoing connection's answers is not known in advance.
     ByFlow,
+    /// As `ByQueue`, but each worker is a process, which may take over what another one has (`handover.rs`): as many workers as
+    /// there are queues, up to `count`.
+    ByPartition,
 }
 
 /// Settings of `af_xdp`.

@@ -15,6 +15,8 @@ pub(super) struct Assembler {
     labels: Vec<(String, usize)>,
     /// Jumps whose distance is not known yet: the index of the instruction, and the label.
     jumps: Vec<(usize, String)>,
+    /// What the names of labels begin with.
+    scope: String,
 }
 
 /// R0 holds results, R1 to R5 arguments, which calls clobber; R6 to R9 survive calls; R10 is the upper end of the
@@ -110,9 +112,15 @@ const ATOMIC_DOUBLE: u8 = 0xdb;
 const NETWORK_ORDER: u8 = 0xdc;
 
 impl Assembler {
+    /// Labels that are defined and jumped to from here on are those of this scope.
+    pub(super) fn enter(&mut self, scope: impl Into<String>) {
+        self.scope = scope.into();
+    }
+
     /// Defines a label at the next instruction.
     pub(super) fn label(&mut self, name: impl Into<String>) {
-        self.labels.push((name.into(), self.instructions.len()));
+        let name = self.scope.clone() + &name.into();
+        self.labels.push((name, self.instructions.len()));
     }
 
     pub(super) fn set(&mut self, target: Register, operand: impl Into<Operand>) {
@@ -181,7 +189,7 @@ impl Assembler {
     }
 
     pub(super) fn jump(&mut self, label: impl Into<String>) {
-        self.jumps.push((self.instructions.len(), label.into()));
+        self.note_jump(label);
         self.push(JUMP, 0, 0, 0);
     }
 
@@ -192,8 +200,13 @@ impl Assembler {
         right: impl Into<Operand>,
         label: impl Into<String>,
     ) {
-        self.jumps.push((self.instructions.len(), label.into()));
+        self.note_jump(label);
         self.operate(JUMP | condition as u8, left, right.into());
+    }
+
+    fn note_jump(&mut self, label: impl Into<String>) {
+        let label = self.scope.clone() + &label.into();
+        self.jumps.push((self.instructions.len(), label));
     }
 
     pub(super) fn call(&mut self, helper: Helper) {

@@ -4,6 +4,8 @@
 //! kernel, so that the machine's other services keep working. Every access to the frame follows a comparison with its
 //! end, which the kernel's verifier demands.
 //!
+//! Each partition has tables of its own, and the program is there once for each, so that the tables' addresses are constants.
+//!
 //! ```text
 //! R6  what the kernel gives: struct xdp_md        R4, R5  the target's address, low and high half
 //! R7  the header that is being looked at          R3      scratch, as R0 to R2 are
@@ -31,7 +33,7 @@ use std::os::fd::BorrowedFd;
 /// ICMP errors.
 mod quoted;
 
-/// The maps that the program uses.
+/// The maps that the program uses for a partition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Maps<'maps> {
     pub(super) table: BorrowedFd<'maps>,
@@ -39,20 +41,48 @@ pub(super) struct Maps<'maps> {
     pub(super) sockets: BorrowedFd<'maps>,
 }
 
-/// Assembles the program.
-pub(super) fn assemble(maps: Maps<'_>) -> Result<Vec<Instruction>, AssembleError> {
+/// Assembles the program for partitions, each with its queues; those that none has are of the first one.
+pub(super) fn assemble(
+    partitions: &[(Maps<'_>, &[u32])],
+) -> Result<Vec<Instruction>, AssembleError> {
     let mut to = Assembler::default();
-    ethernet(&mut to);
-    tags(&mut to, maps);
-    ipv4(&mut to);
-    ipv6(&mut to);
-    ports(&mut to, maps);
-    served(&mut to, maps);
-    kernel_flows(&mut to);
-    blocked(&mut to, maps);
-    steer(&mut to, maps);
-    verdicts(&mut to, maps);
+    if partitions.len() > 1 {
+        partition(&mut to, partitions);
+    }
+    for (index, (maps, _)) in partitions.iter().enumerate() {
+        to.enter(scope(index));
+        decide(&mut to, *maps);
+    }
     to.finish()
+}
+
+/// Jumps to what is there for the queue's partition.
+fn partition(to: &mut Assembler, partitions: &[(Maps<'_>, &[u32])]) {
+    to.load(Word, R0, R1, CONTEXT_QUEUE);
+    for (index, (_, queues)) in partitions.iter().enumerate().skip(1) {
+        to.enter(scope(index));
+        for queue in *queues {
+            to.jump_if(R0, Equal, number(*queue), "begin");
+        }
+    }
+}
+
+fn scope(partition: usize) -> String {
+    format!("{partition}: ")
+}
+
+fn decide(to: &mut Assembler, maps: Maps<'_>) {
+    to.label("begin");
+    ethernet(to);
+    tags(to, maps);
+    ipv4(to);
+    ipv6(to);
+    ports(to, maps);
+    served(to, maps);
+    kernel_flows(to);
+    blocked(to, maps);
+    steer(to, maps);
+    verdicts(to, maps);
 }
 
 /// Multicast and broadcast frames pass to the kernel, as do all protocols but IP.

@@ -71,6 +71,12 @@ impl<Q: SendQueue> Host<Q> {
     /// A segment without connection or listener here may belong to another process, which answers then.
     #[cold]
     fn hand_over<L: Link>(&mut self, link: &mut L, packet: &Packet, refused: Refused) {
+        let hash = self.flows.hash(&refused.flow);
+        // Its connection is on the way to another host: no third one may reset it meanwhile. The peer sends it again.
+        if self.moved.has_just_left(hash, self.now.tick()) {
+            self.drop_frame(refused.reason);
+            return;
+        }
         let frame = Received {
             id: packet.frame,
             // Nothing is refused before its checksum was verified.

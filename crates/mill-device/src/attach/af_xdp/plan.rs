@@ -4,7 +4,10 @@
 //! workers, … to itself, and whatever arrives there. With fewer queues each worker has a socket at every queue, and the
 //! steering program chooses among them by a hash of the flow; a flow then belongs to the same worker at whichever queue
 //! it arrives. A worker sends by one queue, so that a flow's frames stay in order.
+//!
+//! With `Spread::ByPartition` no two workers share a queue: there are no more workers than queues that can send.
 
+use crate::partitions::PARTITIONS_MAX;
 use crate::specification::settings::{Spread, Workers};
 
 /// The sockets of an interface.
@@ -28,6 +31,35 @@ pub(super) struct Planned {
     pub(super) receives: Option<u32>,
     /// Whether its worker sends by it.
     pub(super) sends: bool,
+}
+
+/// How many partitions `queues` make, and the queues with those that can send first.
+pub(super) fn partitions(
+    workers: Workers,
+    queues: &[u32],
+    transmit_queues: u32,
+) -> (Workers, Vec<u32>) {
+    let (mut able, others): (Vec<u32>, Vec<u32>) =
+        queues.iter().partition(|queue| **queue < transmit_queues);
+    let sending = u32::try_from(able.len()).unwrap_or(u32::MAX);
+    let most = sending.clamp(1, PARTITIONS_MAX);
+    able.extend(others);
+    let count = workers.count.clamp(1, most);
+    (Workers { count, ..workers }, able)
+}
+
+impl Plan {
+    /// The queues of each partition; one with all queues if workers share a table.
+    pub(super) fn partitions(&self, workers: Workers) -> Vec<Vec<u32>> {
+        if workers.spread != Spread::ByPartition {
+            return vec![Vec::new()];
+        }
+        let of = |worker| {
+            let own = self.sockets.iter().filter(move |it| it.worker == worker);
+            own.map(|planned| planned.queue).collect()
+        };
+        (0..workers.count).map(of).collect()
+    }
 }
 
 /// Plans sockets for `queues`, at least one, of which those with a number below `transmit_queues` can send.
@@ -122,6 +154,7 @@ fn number(sockets: &mut [Planned]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Spread::ByPartition;
 
     /// Each socket as `worker@queue`, with `=n` for what it receives, `>` if it sends and `/sharers`.
     fn check(count: u32, spread: Spread, queues: &[u32], transmit_queues: u32, expected: &str) {
@@ -189,5 +222,35 @@ mod tests {
         );
         // No queue can send: the link is made anyway, so that it reports it.
         check(1, ByQueue, &[1], 1, "0@1=0>/1");
+    }
+
+    #[test]
+    fn a_partition_has_queues_of_its_own_and_one_that_sends() {
+        let check = |wanted: u32, queues: &[u32], transmit_queues: u32, expected: &str| {
+            let workers = Workers {
+                count: wanted,
+                spread: ByPartition,
+            };
+            let (workers, queues) = partitions(workers, queues, transmit_queues);
+            check(
+                workers.count,
+                ByPartition,
+                &queues,
+                transmit_queues,
+                expected,
+            );
+        };
+        check(8, &[0], 1, "0@0=0>/1");
+        check(8, &[0, 1, 2], 3, "0@0=0>/1 1@1=0>/1 2@2=0>/1");
+        check(2, &[0, 1, 2], 3, "0@0=0>/1 1@1=0>/1 0@2=0/1");
+        check(0, &[0, 1], 2, "0@0=0>/1 0@1=0/1");
+        // Queue 5 can't send.
+        check(8, &[5, 1, 0], 2, "1@0=0>/1 0@1=0>/1 0@5=0/1");
+        let sixteen: Vec<u32> = (0..16).collect();
+        let most = Workers {
+            count: 64,
+            spread: ByPartition,
+        };
+        assert_eq!(partitions(most, &sixteen, 16).0.count, PARTITIONS_MAX);
     }
 }

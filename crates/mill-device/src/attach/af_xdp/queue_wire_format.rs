@@ -1,4 +1,4 @@
-//! The description of a queue for the next binary, which accompanies its descriptors.
+//! The description of queues for the next binary or another process, which accompanies their descriptors.
 
 use super::shared_resources::SharedResources;
 use super::{AfXdp, Socket};
@@ -27,19 +27,61 @@ impl AfXdp<OwnedFd> {
             Copying::Always => "always",
             Copying::Never => "never",
         };
-        let (name, mtu, queue) = (&self.network.link.name, self.network.link.mtu, socket.queue);
+        let (name, mtu, queues) = (
+            &self.network.link.name,
+            self.network.link.mtu,
+            self.queues(),
+        );
+        let partition = match self.is_partition {
+            true => self.worker.to_string(),
+            false => String::from(ALONE),
+        };
         Some(format!(
-            "{VERSION} af_xdp {name} mtu {mtu} queue {queue} bytes {frame_bytes} receive {receive_frames} send {transmit_frames} \
-             copying {copying} pieces {in_pieces}"
+            "{VERSION} af_xdp {name} mtu {mtu} partition {partition} queues {queues} bytes {frame_bytes} receive {receive_frames} \
+             send {transmit_frames} copying {copying} pieces {in_pieces}"
         ))
     }
 
-    /// Parses the description that the previous binary has sent.
-    pub(in crate::attach) fn inherit(
+    /// The queues, as text.
+    fn queues(&self) -> String {
+        let queues = self.sockets.iter().map(|socket| socket.queue.to_string());
+        queues.collect::<Vec<_>>().join(",")
+    }
+
+    /// Whether these are all the queues that are wanted.
+    pub(in crate::attach) fn check(
+        attachments: &[&Self],
         interface: &str,
         settings: &AfXdpSettings,
+    ) -> Result<(), AttachError> {
+        let mut there: Vec<u32> = attachments
+            .iter()
+            .flat_map(|attachment| attachment.sockets.iter().map(|socket| socket.queue))
+            .collect();
+        there.sort_unstable();
+        let Some(first) = attachments.first() else {
+            return Err(AttachError(format!(
+                "af_xdp:{interface}: there is no queue"
+            )));
+        };
+        let mut wanted = super::sockets::queues_of(&first.network.link, settings);
+        wanted.sort_unstable();
+        if wanted == there {
+            return Ok(());
+        }
+        let there: Vec<String> = there.iter().map(u32::to_string).collect();
+        Err(AttachError(format!(
+            "af_xdp:{interface}: the device can't be changed together with the binary: the old one has \
+             af_xdp:{interface},queue={}",
+            there.join(",")
+        )))
+    }
+
+    /// Parses the description that the previous binary, or the keeper of a device, has sent.
+    pub(in crate::attach) fn inherit(
+        interface: &str,
         text: &str,
-        descriptors: impl Iterator<Item = OwnedFd>,
+        descriptors: &mut impl Iterator<Item = OwnedFd>,
     ) -> Result<Self, AttachError> {
         let refused = |what: String| AttachError(format!("af_xdp:{interface}: {what}"));
         let unknown = || {
@@ -54,8 +96,10 @@ impl AfXdp<OwnedFd> {
             name,
             "mtu",
             mtu,
-            "queue",
-            queue,
+            "partition",
+            partition,
+            "queues",
+            queues,
             "bytes",
             bytes,
             "receive",
@@ -76,10 +120,9 @@ impl AfXdp<OwnedFd> {
             )));
         }
         let mut network = Network::of(interface).map_err(|error| refused(error.to_string()))?;
-        let wanted = super::sockets::queues_of(&network.link, settings);
-        if *name != interface || wanted.iter().map(u32::to_string).ne([*queue]) {
+        if *name != interface {
             return Err(refused(format!(
-                "the device can't be changed together with the binary: the old one has af_xdp:{name},queue={queue}"
+                "the device can't be changed together with the binary: the old one has af_xdp:{name},queue={queues}"
             )));
         }
         let number = |text: &str| text.parse().map_err(|_| unknown());
@@ -97,21 +140,31 @@ impl AfXdp<OwnedFd> {
             sharers: 1,
         };
         network.link.mtu = mtu.parse().map_err(|_| unknown())?;
-        let descriptors: Vec<OwnedFd> = descriptors.collect();
-        let [socket, memory, served, counters] = descriptors.try_into().map_err(|_| unknown())?;
-        Ok(Self {
-            sockets: vec![Socket {
-                descriptor: socket,
-                memory,
-                queue: wanted.first().copied().unwrap_or_default(),
+        let mut next = || descriptors.next().ok_or_else(unknown);
+        let mut sockets = Vec::new();
+        for queue in queues.split(',') {
+            sockets.push(Socket {
+                descriptor: next()?,
+                memory: next()?,
+                queue: number(queue)?,
                 place: 0,
                 options,
-            }],
-            table: [served, counters],
+            });
+        }
+        Ok(Self {
+            sockets,
+            table: [next()?, next()?],
             shared: Arc::new(SharedResources::new(1, 1)),
             doorbell: None,
-            worker: 0,
+            worker: match *partition {
+                ALONE => 0,
+                some => number(some)?,
+            },
+            is_partition: *partition != ALONE,
             network,
         })
     }
 }
+
+/// In place of a partition's number: there is only one.
+const ALONE: &str = "-";

@@ -6,8 +6,9 @@ use super::shared_resources::SharedResources;
 use super::{AfXdp, Socket};
 use crate::af_xdp::setup;
 use crate::network::{LinkState, Network};
+use crate::partitions::PARTITION_QUEUES_MAX;
 use crate::queues::QUEUES_MAX;
-use crate::specification::settings::{AfXdpSettings, Mode, Workers};
+use crate::specification::settings::{AfXdpSettings, Mode, Spread, Workers};
 use crate::steering::Steering;
 use crate::steering::layout::WORKERS_MAX;
 use mill_sys::eventfd;
@@ -69,25 +70,30 @@ pub(super) fn make_sockets(
 
 /// Gives each worker its sockets.
 pub(super) fn attachments(
-    count: u32,
+    workers: Workers,
     (plan, sockets): (&Plan, Vec<Socket<OwnedFd>>),
     steering: &Steering,
     network: Network,
 ) -> io::Result<Vec<AfXdp<OwnedFd>>> {
-    let shared = Arc::new(SharedResources::new(count, plan.workers_a_queue));
-    let doorbell = match count > 1 && plan.workers_a_queue == 1 {
+    let count = workers.count;
+    let is_partition = workers.spread == Spread::ByPartition;
+    // A partition shares nothing with the others.
+    let sharers = if is_partition { 1 } else { count };
+    let shared = Arc::new(SharedResources::new(sharers, plan.workers_a_queue));
+    let doorbell = match sharers > 1 && plan.workers_a_queue == 1 {
         true => Some(eventfd::create()?),
         false => None,
     };
     let mut attachments = Vec::new();
     for worker in 0..count.max(1) {
-        let [served, counters] = steering.rules().descriptors();
+        let [served, counters] = steering.rules().descriptors(worker as usize);
         attachments.push(AfXdp {
             sockets: Vec::new(),
             table: [served.try_clone_to_owned()?, counters.try_clone_to_owned()?],
             shared: Arc::clone(&shared),
             doorbell: doorbell.as_ref().map(OwnedFd::try_clone).transpose()?,
             worker,
+            is_partition,
             network: network.clone(),
         });
     }
@@ -171,20 +177,30 @@ pub(super) fn check(
         ));
     }
     let queues = queues_of(link, settings);
-    let (workers, found) = (workers.count.max(1), queues.len());
-    if workers > WORKERS_MAX && found < workers as usize {
+    let (workers, spread, found) = (workers.count.max(1), workers.spread, queues.len());
+    if spread != Spread::ByPartition && workers > WORKERS_MAX && found < workers as usize {
         return Err(format!(
             "{workers} workers can't share {found} queues: {WORKERS_MAX} can at most"
         ));
     }
-    if found.div_ceil(workers as usize) > QUEUES_MAX {
+    Ok(queues)
+}
+
+/// Checks that no worker gets more queues than it can have.
+pub(super) fn check_share(workers: Workers, queues: &[u32]) -> Result<(), String> {
+    let (count, found) = (workers.count.max(1), queues.len());
+    let most = match workers.spread == Spread::ByPartition && count > 1 {
+        true => PARTITION_QUEUES_MAX,
+        false => QUEUES_MAX,
+    };
+    if found.div_ceil(count as usize) > most {
         return Err(format!(
-            "{workers} workers can't have {found} queues, {QUEUES_MAX} each at most: \
+            "{count} workers can't have {found} queues, {most} each at most: \
              name fewer (queue=0-{}), or have more workers",
-            QUEUES_MAX - 1
+            most - 1
         ));
     }
-    Ok(queues)
+    Ok(())
 }
 
 /// The fewest receive frames of a queue beside others: what a burst was seen to need.

@@ -51,7 +51,7 @@ impl Bench {
 
     /// Duplicates of the table's descriptors, as another process gets them.
     pub(in crate::steering) fn descriptors(&self) -> [OwnedFd; 2] {
-        let maps = self.rules.descriptors();
+        let maps = self.rules.descriptors(0);
         maps.map(|map| map.try_clone_to_owned().unwrap())
     }
 

@@ -1,0 +1,271 @@
+//! An interface whose queues are in partitions, as one link.
+//!
+//! Each partition has queues, a table of what is served, an owner and a chain of processes of its own (see
+//! [`crate::handover`]). A process takes part in all of them: it owns some, sends by one of these, and is in the chains of the
+//! others, where it gets the frames of its connections that arrive at other processes' queues.
+//!
+//! ```text
+//! partition 0   worker 1 (owner)   worker 2            worker 3
+//! partition 1   worker 2 (owner)   worker 1            worker 3
+//! partition 2   worker 3 (owner)   worker 1            worker 2
+//! ```
+//!
+//! The interface's changes are the same at all of them: those that the first one reports are passed on.
+
+use crate::device_link::DeviceLink;
+use crate::interface::InterfaceLink;
+use crate::standby::StandbyLink;
+use mill_stack::link::{
+    Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, LinkSuccession,
+    Offload, Received, Service,
+};
+use mill_sys::epoll::Watcher;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Two partitions or more.
+#[derive(Debug)]
+pub struct Partitions {
+    parts: Vec<Partition>,
+    /// The partition by which this process sends.
+    sender: usize,
+    /// The partition to poll first in this turn, so that a busy one does not starve the others.
+    turn: usize,
+    /// What partitions behind the first one report.
+    repeated: Vec<LinkChange>,
+}
+
+#[derive(Debug)]
+struct Partition {
+    link: DeviceLink,
+    /// This process has owned it: the process before it in the chain has taken it over from this one.
+    was_owned: bool,
+}
+
+/// How many there can be.
+pub const PARTITIONS_MAX: u32 = 1 << (u32::BITS - PARTITION_SHIFT);
+
+/// How many queues a partition of several can have, by the room that ids of frames have for their number.
+pub(crate) const PARTITION_QUEUES_MAX: usize = 32;
+
+impl Partitions {
+    /// `links` are of all partitions, in their order.
+    pub(crate) fn new(links: Vec<DeviceLink>) -> Self {
+        debug_assert!((2..=PARTITIONS_MAX as usize).contains(&links.len()));
+        let parts = links.into_iter().map(|link| Partition {
+            was_owned: is_owned(&link),
+            link,
+        });
+        let mut partitions = Self {
+            parts: parts.collect(),
+            sender: 0,
+            turn: 0,
+            repeated: Vec::new(),
+        };
+        partitions.choose_sender();
+        partitions
+    }
+
+    /// The partitions that this process owns.
+    pub fn owned(&self) -> impl Iterator<Item = &InterfaceLink> {
+        self.parts.iter().filter_map(|part| match &part.link {
+            DeviceLink::AfXdp(link) => Some(link),
+            _ => None,
+        })
+    }
+
+    /// The partitions that others own.
+    pub fn others(&self) -> impl Iterator<Item = &StandbyLink> {
+        self.parts.iter().filter_map(|part| match &part.link {
+            DeviceLink::Standby(link) => Some(&**link),
+            _ => None,
+        })
+    }
+
+    /// Descriptors that end a wait for anything but frames.
+    pub fn control_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.parts.iter().filter_map(|part| part.link.control_fd())
+    }
+
+    /// Sets the watcher by which frames of the partitions that this process owns end waits.
+    pub fn set_watcher(&mut self, watcher: &Watcher) {
+        for part in &mut self.parts {
+            // Without one, frames are found when something else ends the wait.
+            if let Ok(watcher) = watcher.try_clone() {
+                part.link.set_watcher(watcher);
+            }
+        }
+    }
+
+    /// Partitions change hands between turns: the next turn sends by one that is this process's, else through another process.
+    fn choose_sender(&mut self) {
+        let is_good = |index: usize| {
+            let part = self.parts.get(index);
+            part.is_some_and(|part| is_owned(&part.link))
+        };
+        if is_good(self.sender) {
+            return;
+        }
+        let places = 0..self.parts.len();
+        let owned = places.clone().find(|index| is_good(*index));
+        let through = |index: &usize| {
+            let part = self.parts.get(*index);
+            part.is_some_and(|part| part.link.has_heir())
+        };
+        let sender = owned.or_else(|| places.clone().find(through));
+        self.sender = sender.unwrap_or(self.sender);
+    }
+
+    fn sender(&mut self) -> &mut DeviceLink {
+        &mut self.parts[self.sender].link
+    }
+
+    fn each(&mut self) -> impl Iterator<Item = &mut DeviceLink> {
+        self.parts.iter_mut().map(|part| &mut part.link)
+    }
+
+    /// The partition of a frame, and the frame's id there.
+    #[inline]
+    fn of_frame(&mut self, id: FrameId) -> (&mut DeviceLink, FrameId) {
+        let index = (id.0 >> PARTITION_SHIFT) as usize;
+        let own = FrameId(id.0 & ((1 << PARTITION_SHIFT) - 1));
+        (&mut self.parts[index].link, own)
+    }
+}
+
+fn is_owned(link: &DeviceLink) -> bool {
+    matches!(link, DeviceLink::AfXdp(_))
+}
+
+impl Link for Partitions {
+    fn properties(&self) -> &LinkProperties {
+        self.parts[self.sender].link.properties()
+    }
+
+    fn receive(&mut self, burst: &mut Burst) {
+        let count = self.parts.len();
+        self.turn = (self.turn + 1) % count;
+        for step in 0..count {
+            let index = (self.turn + step) % count;
+            let before = burst.as_slice().len();
+            self.parts[index].link.receive(burst);
+            let new = burst.as_mut_slice().get_mut(before..).unwrap_or_default();
+            for received in new {
+                debug_assert!(received.id.0 >> PARTITION_SHIFT == 0);
+                received.id.0 |= u32::try_from(index).unwrap_or_default() << PARTITION_SHIFT;
+            }
+        }
+    }
+
+    #[inline]
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        let (link, id) = self.of_frame(id);
+        link.frame(id)
+    }
+
+    #[inline]
+    fn release(&mut self, id: FrameId) {
+        let (link, id) = self.of_frame(id);
+        link.release(id);
+    }
+
+    #[inline]
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        self.sender().reserve(len_max)
+    }
+
+    #[inline]
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        self.sender().transmit(len, offload);
+    }
+
+    fn flush(&mut self) -> bool {
+        self.each()
+            .fold(false, |is_full, link| is_full | link.flush())
+    }
+
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        let (link, id) = self.of_frame(frame.id);
+        link.hand_over(&Received { id, ..*frame })
+    }
+}
+
+impl FlowSteering for Partitions {
+    fn serve(&mut self, service: Service, on: bool) {
+        self.each().for_each(|link| link.serve(service, on));
+    }
+
+    fn forget(&mut self, service: Service) {
+        self.each().for_each(|link| link.forget(service));
+    }
+
+    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        self.each().for_each(|link| link.open_ports(ports.clone()));
+    }
+
+    fn set_blocked(&mut self, addresses: &[IpAddr]) {
+        self.each().for_each(|link| link.set_blocked(addresses));
+    }
+
+    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
+        let mut parts = self.parts.iter();
+        parts.all(|part| part.link.brings(remote, local_port))
+    }
+}
+
+impl LinkMonitor for Partitions {
+    fn resolve(&mut self, address: IpAddr) {
+        if let Some(first) = self.each().next() {
+            first.resolve(address);
+        }
+    }
+
+    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        for (index, part) in self.parts.iter_mut().enumerate() {
+            let into = if index == 0 {
+                &mut *into
+            } else {
+                &mut self.repeated
+            };
+            part.link.take_changes(into);
+            part.was_owned |= is_owned(&part.link);
+        }
+        self.repeated.clear();
+        self.choose_sender();
+    }
+}
+
+impl LinkSuccession for Partitions {
+    fn has_heir(&self) -> bool {
+        self.parts.iter().any(|part| part.link.has_heir())
+    }
+
+    /// The process that has taken a partition over from this one serves what this one did; others may not.
+    fn pass_waiting(&mut self, connections: &[u8]) -> bool {
+        let mut in_order = [true, false].into_iter();
+        in_order.any(|was_owned| {
+            let mut parts = self.parts.iter_mut();
+            parts.any(|part| part.was_owned == was_owned && part.link.pass_waiting(connections))
+        })
+    }
+
+    fn take_passed(&mut self) -> Option<Vec<u8>> {
+        self.each().find_map(LinkSuccession::take_passed)
+    }
+
+    fn take_ports_wanted(&mut self) -> bool {
+        self.each()
+            .fold(false, |wanted, link| wanted | link.take_ports_wanted())
+    }
+}
+
+/// What can end a wait for frames is watched ([`Partitions::set_watcher`]); this is one of the queues.
+impl AsFd for Partitions {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.parts[self.sender].link.as_fd()
+    }
+}
+
+/// Where the partition's number stands in a frame's id: above the numbers of 32 queues and of their frames.
+const PARTITION_SHIFT: u32 = 29;
