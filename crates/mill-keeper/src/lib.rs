@@ -10,7 +10,8 @@
 //!  ├─ becomes the program ──│───────────────────────────▶│
 //!  │                        │                            │ (mill-preload) accepts, connects or polls the first time
 //!  │                        │◀─ request.rs: a channel ───┤
-//!  │                        ├─ text, descriptors ───────▶│ its stack runs; the keeper has no part in it
+//!  │                        ├─ text, descriptors ───────▶│ its stack runs, on its share of the interface's queues
+//!  │                        │                            │ (shares.rs); the keeper has no part in it
 //!  │                        │◀─ keep ────────────────────╳ one ends, and leaves connections that wait at its listeners
 //!  │                        ├─ claim ───────────────────▶│ they go to the process that has the device next
 //!  │                        │                            ╳ the last process has ended
@@ -22,6 +23,9 @@
 
 /// What a process asks, and what it gets.
 pub mod request;
+
+/// Which partitions of the interface a process is to own.
+pub mod shares;
 
 /// The process that answers.
 pub mod keeper;

@@ -1,6 +1,7 @@
 //! What a process asks of its keeper, and what it gets: datagrams with descriptors.
 
 use mill_device::attachment::Attachment;
+use mill_device::port_blocks::PortBlocks;
 use mill_device::specification::Specification;
 use mill_sys::passing;
 use std::fs::File;
@@ -23,35 +24,65 @@ pub(crate) const KEEP: &[u8] = b"keep";
 pub(crate) const CLAIM: &[u8] = b"claim";
 
 /// What separates the parts of an answer.
-const SEPARATOR: u8 = b'\n';
+const SEPARATOR: char = '\n';
 
-/// Bytes of an answer: `--stack`, and the description of a device.
+/// Bytes of an answer: `--stack`, the process's number and share, and the description of a device.
 const ANSWER_MAX: usize = 64 * 1024;
 
+/// What a process gets.
+#[derive(Debug)]
+pub struct Admission {
+    pub attachment: Attachment,
+    /// The partitions of the device that the process is to own.
+    pub own: Vec<u32>,
+    /// From which it may open connections.
+    pub ports: PortBlocks,
+    /// Its number among the processes that have the device.
+    pub number: u64,
+    /// To be kept open as long as the process lives.
+    pub membership: OwnedFd,
+}
+
 /// Asks the keeper at the other end of `keeper` for its device. The error is a sentence.
-pub fn attach(keeper: BorrowedFd<'_>) -> Result<Attachment, String> {
-    let exchange = || -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+pub fn attach(keeper: BorrowedFd<'_>) -> Result<Admission, String> {
+    let exchange = || -> io::Result<(OwnedFd, Vec<u8>, Vec<OwnedFd>)> {
         let (near, far) = passing::pair()?;
         passing::send(keeper, ATTACH, &[far.as_fd()])?;
         drop(far);
         let mut answer = vec![0; ANSWER_MAX];
         let (len, descriptors) = passing::receive(near.as_fd(), &mut answer)?;
         answer.truncate(len);
-        Ok((answer, descriptors))
+        Ok((near, answer, descriptors))
     };
-    let (answer, descriptors) =
+    let (membership, answer, descriptors) =
         exchange().map_err(|error| format!("the keeper of \"millstream run\" is gone: {error}"))?;
     let answer = String::from_utf8(answer).unwrap_or_default();
-    let Some((stack, device)) = answer.split_once(char::from(SEPARATOR)) else {
+    let parts: Vec<&str> = answer.splitn(4, SEPARATOR).collect();
+    let [stack, number, own, device] = parts.as_slice() else {
         return Err(match answer.is_empty() {
             true => String::from("the keeper of \"millstream run\" is gone"),
             false => answer,
         });
     };
+    let unknown =
+        || String::from("the keeper's answer is not understood: it is of another version");
+    let number: u64 = number.parse().map_err(|_| unknown())?;
+    let own = own.split_whitespace().map(str::parse);
+    let own = own.collect::<Result<_, _>>().map_err(|_| unknown())?;
+    let mut descriptors = descriptors.into_iter();
+    let memory = File::from(descriptors.next().ok_or_else(unknown)?);
     let specification = Specification::parse(stack).map_err(|error| error.to_string())?;
-    let attached = Attachment::inherit(&specification, device, descriptors);
+    let ports = PortBlocks::open(&memory, number, &specification.af_xdp.ports)
+        .map_err(|error| format!("mmap() of local ports: {error}"))?;
+    let attached = Attachment::inherit(&specification, device, descriptors.collect());
     let (attachment, _) = attached.map_err(|error| error.to_string())?;
-    Ok(attachment)
+    Ok(Admission {
+        attachment,
+        own,
+        ports,
+        number,
+        membership,
+    })
 }
 
 /// Leaves connections that wait with the keeper, for the process that has the device next.
@@ -83,13 +114,32 @@ pub(crate) fn give(channel: BorrowedFd<'_>, kept: &[OwnedFd]) -> io::Result<()> 
     passing::send(channel, &[1], &kept)
 }
 
-/// Answers a request: the text of `--stack`, and the device.
-pub(crate) fn answer(channel: BorrowedFd<'_>, stack: &str, device: &Attachment) -> io::Result<()> {
-    let Some(exported) = device.export() else {
-        let why = device.can_export().err().unwrap_or("it can't be passed on");
-        let what = format!("the device is for one process only: {why}");
-        return passing::send(channel, what.as_bytes(), &[]);
-    };
-    let text = format!("{stack}{}{}", char::from(SEPARATOR), exported.text);
-    passing::send(channel, text.as_bytes(), &exported.descriptors)
+/// The answer to a request.
+pub(crate) struct Answer<'a> {
+    /// As on the command line.
+    pub(crate) stack: &'a str,
+    pub(crate) number: u64,
+    pub(crate) own: Vec<u32>,
+    pub(crate) device: &'a Attachment,
+    /// The memory of [`PortBlocks`].
+    pub(crate) ports: &'a File,
+}
+
+impl Answer<'_> {
+    pub(crate) fn send(&self, channel: BorrowedFd<'_>) -> io::Result<()> {
+        let Some(exported) = self.device.export() else {
+            let why = self.device.can_export().err();
+            let why = why.unwrap_or("it can't be passed on");
+            let what = format!("the device is for one process only: {why}");
+            return passing::send(channel, what.as_bytes(), &[]);
+        };
+        let own: Vec<String> = self.own.iter().map(u32::to_string).collect();
+        let number = self.number.to_string();
+        let parts = [self.stack, &number, &own.join(" "), &exported.text];
+        let descriptors: Vec<BorrowedFd<'_>> = core::iter::once(self.ports.as_fd())
+            .chain(exported.descriptors)
+            .collect();
+        let text = parts.join(&SEPARATOR.to_string());
+        passing::send(channel, text.as_bytes(), &descriptors)
+    }
 }

@@ -9,6 +9,7 @@ use core::sync::atomic::Ordering;
 use mill_device::AnyLink;
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
+use mill_device::standby::StandbyLink;
 use mill_keeper::accelerated::sheet::Sheet;
 use mill_keeper::accelerated::{Accelerated, CONNECTIONS_MAX, Connection, LISTENERS_MAX, Listener};
 use mill_keeper::request::CLUSTER;
@@ -190,16 +191,15 @@ fn figures(stack: &Stack, take: &mut dyn FnMut(String, u64)) {
     }
 }
 
-/// Bytes of frames that came and went by the device, or through the process that has it.
+/// Bytes of frames that came and went by the device, and through processes that have it.
 fn bytes(link: &AnyLink) -> (u64, u64) {
-    if let Some(interface) = link.interface() {
-        let counted = interface.queues().counters();
-        return (counted.received_bytes, counted.transmitted_bytes);
-    }
-    let relayed = link.standby().and_then(|standby| standby.relayed());
-    relayed.map_or((0, 0), |counted| {
-        (counted.received_bytes, counted.transmitted_bytes)
-    })
+    let owned = link.interfaces().map(|it| it.queues().counters());
+    let owned = owned.map(|it| (it.received_bytes, it.transmitted_bytes));
+    let relayed = link.standbys().filter_map(StandbyLink::relayed);
+    let relayed = relayed.map(|it| (it.received_bytes, it.transmitted_bytes));
+    owned
+        .chain(relayed)
+        .fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1))
 }
 
 /// `Segment(OutsideWindow)` is `outside_window`.

@@ -19,7 +19,7 @@ use mill_sys::clock;
 use mill_sys::epoll::{Epoll, Interest, Watcher};
 use mill_tcp::time::{Duration, Instant};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The process's stack, and what waits for it.
@@ -57,6 +57,9 @@ const FAILED: u8 = 3;
 /// The socket to the keeper.
 static KEEPER: AtomicI32 = AtomicI32::new(-1);
 
+/// What tells the keeper that this process lives.
+static MEMBERSHIP: AtomicI32 = AtomicI32::new(-1);
+
 /// Turns that calls of the program have made, for the thread that turns it otherwise (turner.rs).
 pub(crate) static TURNS: AtomicU32 = AtomicU32::new(0);
 
@@ -89,6 +92,11 @@ impl Guard {
     /// Takes the stack away without ending it: it is the parent's.
     pub(crate) fn forget(&mut self) {
         core::mem::forget(self.guard.take());
+        let membership = MEMBERSHIP.swap(-1, Ordering::Relaxed);
+        if membership != -1 {
+            // SAFETY: the descriptor is this library's, and no value owns it.
+            unsafe { originals::close(membership) };
+        }
         if STATUS.load(Ordering::Acquire) != OFF {
             STATUS.store(WANTED, Ordering::Release);
         }
@@ -195,16 +203,16 @@ fn open_descriptors() -> Vec<c_int> {
 impl Stack {
     /// With it the options in force.
     fn new() -> Result<(Self, Specification), String> {
-        let attachment = request::attach(keeper())?;
+        let admission = request::attach(keeper())?;
         let failed = |call: &str, error: io::Error| format!("{call}: {error}");
-        let worker = attachment
-            .worker(0)
-            .map_err(|error| failed("dup()", error))?;
+        let mut attachment = admission.attachment;
         // The interface is steered to this process as long as it lives, also without the keeper.
-        core::mem::forget(attachment);
-        let specification = worker.specification().clone();
-        let linked = worker.link(on_trouble);
+        core::mem::forget(attachment.take_hold());
+        MEMBERSHIP.store(admission.membership.into_raw_fd(), Ordering::Relaxed);
+        let specification = attachment.specification().clone();
+        let linked = attachment.link((admission.number, &admission.own), on_trouble);
         let (mut link, config) = linked.map_err(|error| failed("the link can't be made", error))?;
+        link.set_ports(admission.ports);
         let sources = watch(&mut link).map_err(|error| failed("epoll_create1()", error))?;
         let placeholder = placeholder().map_err(|error| failed("socket()", error))?;
         let now = now();
@@ -338,7 +346,7 @@ fn watch(link: &mut AnyLink) -> io::Result<Epoll> {
     for queue in link.other_queues() {
         sources.add(queue, readable, 0)?;
     }
-    if let Some(control) = link.control_fd() {
+    for control in link.control_fds() {
         sources.add(control, readable, 0)?;
     }
     Ok(sources)

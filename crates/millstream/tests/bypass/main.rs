@@ -96,6 +96,9 @@ mod run;
 /// Their socket calls.
 mod run_calls;
 
+/// Several processes of a program, each with a stack.
+mod run_workers;
+
 /// What goes wrong around them.
 mod run_faults;
 

@@ -55,12 +55,12 @@ impl Accelerated {
         Pid::new(i32::try_from(self.0.id()).unwrap()).unwrap()
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         self.pid().kill(signal.number()).unwrap();
     }
 
     /// Ends the program, after which the interface has to be the kernel's.
-    fn end(mut self, signal: Signal) {
+    pub(crate) fn end(mut self, signal: Signal) {
         self.signal(signal);
         let _ = self.0.wait();
         wait_for(|| !is_steered());
@@ -89,7 +89,16 @@ pub(crate) fn address(port: u16) -> SocketAddr {
 
 /// nginx with a master, once it serves, and a kept connection over which it does so without the kernel.
 fn nginx(topology: &Topology, site: &Site, servers: &str) -> (Accelerated, Client) {
-    let conf = site.configure("worker_processes 1;", servers);
+    workers_of_nginx(topology, site, (1, servers))
+}
+
+/// The same with so many workers.
+pub(crate) fn workers_of_nginx(
+    topology: &Topology,
+    site: &Site,
+    (workers, servers): (u32, &str),
+) -> (Accelerated, Client) {
+    let conf = site.configure(&format!("worker_processes {workers};"), servers);
     let nginx = Accelerated::start(&["nginx", "-c", &conf, "-e", "stderr"]);
     let url = format!("http://{}/", HOSTS[0]);
     wait_for(|| topology.at_client(|| get(&url)).is_some());

@@ -1,0 +1,224 @@
+//! Several processes of one program under `millstream run`, each with a stack and queues of the interface.
+
+use crate::client::Client;
+use crate::namespace::{get, has, text_of};
+use crate::run::{Accelerated, BINARY, address, workers_of_nginx};
+use crate::run_calls::PYTHON;
+use crate::server::{Site, wait_for};
+use crate::topology::{
+    FAR_ADDRESS, HOSTS, STACK, Topology, between_queues, is_steered, kernel_connections,
+};
+use mill_sys::process::Pid;
+use mill_sys::signal::Signal;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+const SERVERS: &str =
+    "server { listen 80; listen [::]:80; location = /worker { return 200 $pid; } }";
+const WITH_REUSEPORT: &str =
+    "server { listen 80 reuseport; location = /worker { return 200 $pid; } }";
+
+/// The worker that answers a new connection.
+fn worker(topology: &Topology) -> Option<String> {
+    let url = format!("http://{}/worker", HOSTS[0]);
+    topology.at_client(|| get(&url))
+}
+
+/// The workers that answer new connections, once there are so many that are not among `former` ones.
+fn workers(topology: &Topology, count: usize, former: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    wait_for(|| {
+        for _ in 0..20 {
+            let answered = worker(topology).expect("each request is answered");
+            if !former.contains(&answered) {
+                found.insert(answered);
+            }
+        }
+        found.len() >= count
+    });
+    found
+}
+
+/// Kept connections to all workers, by their numbers.
+fn kept(topology: &Topology, count: usize) -> Vec<Client> {
+    let mut known = BTreeSet::new();
+    let mut kept = Vec::new();
+    wait_for(|| {
+        let mut client = topology.at_client(|| Client::connect(address(80)).unwrap());
+        let answer = client.get("/worker").unwrap();
+        if known.insert(answer.content) {
+            kept.push(client);
+        }
+        kept.len() == count
+    });
+    kept
+}
+
+#[test]
+fn each_worker_of_nginx_has_connections_and_reloads_lose_none() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    for servers in [SERVERS, WITH_REUSEPORT] {
+        between_queues([3, 3], |topology| {
+            let site = Site::new();
+            let (nginx, first) = workers_of_nginx(topology, &site, (3, servers));
+            drop(first);
+            let large = fs::read(site.path("large.bin")).unwrap();
+            let mut known = workers(topology, 3, &BTreeSet::new());
+            for _ in 0..4 {
+                let mut kept = kept(topology, 3);
+                assert_eq!(kernel_connections(80), "");
+                let begun = kept.iter_mut().map(|client| {
+                    client
+                        .send(b"GET /large.bin HTTP/1.1\r\nHost: test\r\n\r\n")
+                        .unwrap();
+                    let (_, len) = client.head().unwrap();
+                    (len, client.content(100_000).unwrap())
+                });
+                let begun: Vec<(usize, Vec<u8>)> = begun.collect();
+                nginx.signal(Signal::Hangup);
+                let new = workers(topology, 3, &known);
+                known.extend(new);
+                for (client, (len, start)) in kept.iter_mut().zip(begun) {
+                    let rest = client.content(len - start.len()).unwrap();
+                    assert!(large == [start, rest].concat(), "an old worker's answer");
+                }
+            }
+            assert_eq!(kernel_connections(80), "");
+            nginx.end(Signal::Quit);
+        });
+    }
+}
+
+#[test]
+fn queues_of_a_worker_that_is_killed_are_the_others_and_then_its_successors() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    between_queues([2, 2], |topology| {
+        let site = Site::new();
+        let (nginx, first) = workers_of_nginx(topology, &site, (2, SERVERS));
+        drop(first);
+        let mut living = workers(topology, 2, &BTreeSet::new());
+        for _ in 0..3 {
+            let killed = living.pop_first().unwrap();
+            let pid = Pid::new(killed.parse().unwrap()).unwrap();
+            pid.kill(Signal::Kill.number()).unwrap();
+            // nginx starts another one; requests that the killed one had are lost, as on the kernel.
+            wait_for(|| {
+                let answered = worker(topology);
+                answered.is_some_and(|it| it != killed && !living.contains(&it))
+            });
+            let former = BTreeSet::from([killed]);
+            living = workers(topology, 2, &former);
+        }
+        assert_eq!(kernel_connections(80), "");
+        nginx.end(Signal::Terminate);
+    });
+}
+
+/// Processes that open connections at the same time over all queues: each hears what was said to it.
+const OPENERS: &str = "
+import os, socket, sys
+children = []
+for number in range(4):
+    child = os.fork()
+    if child == 0:
+        for turn in range(20):
+            own = []
+            for place in range(10):
+                s = socket.create_connection((sys.argv[1], 7000))
+                said = b'%d %d %d;' % (number, turn, place) * (1 + 400 * (turn % 3))
+                s.sendall(said)
+                own.append((s, said))
+            for s, said in own:
+                heard = b''
+                while len(heard) < len(said): 
+                    part = s.recv(99999)
+                    assert part, 'closed'
+                    heard += part
+                assert heard == said, (heard[:40], said[:40])
+                s.close()
+        os._exit(0)
+    children.append(child)
+print([os.waitpid(child, 0)[1] for child in children])
+";
+
+const ECHO: &str = "
+import asyncio
+async def talk(r, w):
+    while d := await r.read(9999): w.write(d); await w.drain()
+    w.close()
+async def main():
+    await (await asyncio.start_server(talk, '0.0.0.0', 7000, backlog=500)).serve_forever()
+asyncio.run(main())
+";
+
+#[test]
+fn connections_that_several_processes_open_never_mix() {
+    if !Path::new(PYTHON).exists() {
+        println!("not tested: there is no python3");
+        return;
+    }
+    for queues in [1, 3] {
+        between_queues([queues, queues], |topology| {
+            let echo = topology.at_client(|| {
+                let echo = std::process::Command::new(PYTHON)
+                    .args(["-c", ECHO])
+                    .spawn();
+                Ended(echo.unwrap())
+            });
+            let port = format!("{FAR_ADDRESS}:7000").parse().unwrap();
+            wait_for(|| Client::connect(port).is_ok());
+            let words = [
+                "run",
+                "--stack",
+                STACK,
+                "--",
+                PYTHON,
+                "-c",
+                OPENERS,
+                FAR_ADDRESS,
+            ];
+            assert_eq!(
+                text_of(BINARY, &words).trim_end(),
+                "[0, 0, 0, 0]",
+                "{queues} queues"
+            );
+            drop(echo);
+            wait_for(|| !is_steered());
+        });
+    }
+}
+
+/// A process that is ended whatever happens.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A program with several workers on one queue has the newest one's connections on it; none is refused.
+#[test]
+fn with_fewer_queues_than_workers_the_newest_ones_have_the_queues() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    between_queues([1, 1], |topology| {
+        let site = Site::new();
+        let (nginx, first): (Accelerated, _) = workers_of_nginx(topology, &site, (3, SERVERS));
+        drop(first);
+        let answering = workers(topology, 1, &BTreeSet::new());
+        assert!(!answering.is_empty());
+        assert_eq!(kernel_connections(80), "");
+        nginx.end(Signal::Quit);
+    });
+}
