@@ -52,6 +52,12 @@ impl TimeWait {
         }
     }
 
+    /// Whether a segment lies behind the peer's FIN, so that it is not of this connection: the peer uses the same addresses and ports
+    /// for a later one.
+    pub fn is_of_later(&self, segment: &Segment<'_>) -> bool {
+        segment.seq.is_after(self.rcv_nxt)
+    }
+
     pub fn on_segment(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> TimeWaitOutcome {
         if segment.flags.has(Flags::RST) {
             return self.on_reset(segment, env);

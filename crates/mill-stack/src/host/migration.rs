@@ -110,7 +110,12 @@ impl<Q: SendQueue> Host<Q> {
         let Some(listener) = self.listeners.find(flow.local(), hash) else {
             return Err(given);
         };
-        let found = self.flows.find(&self.slots, &flow, hash);
+        let mut found = self.flows.find(&self.slots, &flow, hash);
+        if let Some(Target::TimeWait(number)) = found {
+            // The peer has opened the same flow anew, at the other host, which did not know of the former connection.
+            self.flows.remove_time_wait(number, hash);
+            found = None;
+        }
         self.next_hops.hear(|| MacAddress::UNSPECIFIED);
         match (given.progress, found) {
             (Progress::Handshake(half_open), None) => {

@@ -318,9 +318,25 @@ impl<Q: SendQueue> Host<Q> {
         let entry = self.flows.time_wait_mut(number)?;
         let env = &mut self.tcp_context.env(0, self.now);
         let ends_at = entry.time_wait.ends_at;
+        let is_of_later = entry.time_wait.is_of_later(segment);
         let outcome = entry.time_wait.on_segment(segment, env);
         entry.note_prolonged(ends_at);
         match outcome {
+            // Another process may have the later connection.
+            TimeWaitOutcome::Answer(answer) if is_of_later => {
+                self.refused = Some(Refused {
+                    flow: *flow,
+                    answer: Answer::Acknowledgement(answer),
+                    reason: DropReason::Segment(SegmentDrop::Duplicate),
+                });
+            }
+            TimeWaitOutcome::Dropped(reason) if is_of_later => {
+                self.refused = Some(Refused {
+                    flow: *flow,
+                    answer: Answer::None,
+                    reason: DropReason::Segment(reason),
+                });
+            }
             TimeWaitOutcome::Answer(answer) => self.answer(*flow, answer),
             TimeWaitOutcome::Dropped(reason) => self.drop_frame(DropReason::Segment(reason)),
             TimeWaitOutcome::Reset => self.flows.remove_time_wait(number, hash),
@@ -357,7 +373,7 @@ impl<Q: SendQueue> Host<Q> {
     pub(crate) fn refuse(&mut self, flow: &Flow, segment: &Segment<'_>, reason: DropReason) {
         self.refused = Some(Refused {
             flow: *flow,
-            reset: reset_for(segment),
+            answer: reset_for(segment).map_or(Answer::None, Answer::Reset),
             reason,
         });
     }
@@ -365,10 +381,12 @@ impl<Q: SendQueue> Host<Q> {
     /// Answers with a reset, unless it was one: as far as the limit allows, or as long as the peer may not know that we
     /// have ended its connection.
     fn reject(&mut self, refused: Refused) {
-        self.drop_frame(refused.reason);
-        let Some(reset) = refused.reset else {
-            return;
+        let reset = match refused.answer {
+            Answer::Acknowledgement(answer) => return self.answer(refused.flow, answer),
+            Answer::None => return self.drop_frame(refused.reason),
+            Answer::Reset(reset) => reset,
         };
+        self.drop_frame(refused.reason);
         let hash = self.flows.hash(&refused.flow);
         // It is on its way to the host that has the connection now, which gets the segment when it is sent again.
         if self.moved.has(hash, self.now.tick()) {
@@ -398,8 +416,16 @@ impl<Q: SendQueue> Host<Q> {
 #[derive(Debug)]
 pub(crate) struct Refused {
     flow: Flow,
-    reset: Option<SegmentOut>,
+    answer: Answer,
     reason: DropReason,
+}
+
+#[derive(Debug)]
+enum Answer {
+    None,
+    Reset(SegmentOut),
+    /// Of a connection that waits for the end of its time.
+    Acknowledgement(SegmentOut),
 }
 
 /// What a segment brought.

@@ -1,10 +1,14 @@
 //! What waits at a listener moves to the host that has its address next.
 
-use super::migration::{Waiting, format};
+use super::migration::{Progress, Waiting, format};
 use super::pair::turn_of;
 use super::succession::Succession;
 use super::*;
+use crate::flow::Flow;
 use crate::socket::{ListenerId, SocketId};
+use mill_tcp::time_wait::TimeWait;
+use mill_tcp::timestamps::TimestampState;
+use mill_wire::seq::SeqNumber;
 
 /// What the older host gives, after its way as bytes.
 fn give(world: &mut Succession, listener: ListenerId) -> Vec<Waiting> {
@@ -163,4 +167,66 @@ fn segments_for_a_connection_on_its_way_are_not_answered_with_a_reset() {
     assert_eq!(world.younger().listen(address, &options), Ok(LISTENER));
     take(&mut world, given);
     assert_eq!(accepted(&mut world, client, b"and late"), b"early and late");
+}
+
+/// The younger host waits for the end of a connection of this flow, whose peer's last number was this.
+fn wait_in_younger(world: &mut Succession, flow: &Flow, rcv_nxt: SeqNumber) {
+    let ends_at = world.pair.now.tick().after(Duration::from_secs(60));
+    let host = world.younger();
+    let hash = host.flows.hash(flow);
+    host.flows.insert_connection(hash, UNUSED);
+    let wait = TimeWait {
+        snd_nxt: SeqNumber(1000),
+        rcv_nxt,
+        window: 100,
+        timestamps: false,
+        ts: TimestampState::default(),
+        ends_at,
+    };
+    host.flows.begin_time_wait(flow, UNUSED, wait);
+}
+
+/// A number that no slot has.
+const UNUSED: u32 = 1 << 20;
+
+/// The peer has opened a flow anew whose former connection the other host has had; its SYN came to the first host.
+#[test]
+fn what_moves_ends_the_wait_of_the_flows_former_connection() {
+    let mut world = Succession::new(|_| {});
+    let listener = world.pair.listen(SERVER_V4);
+    let (client, _) = world.connect(SERVER_V4);
+    let given = give(&mut world, listener);
+    world.succeed(true);
+    wait_in_younger(&mut world, &given[0].flow, SeqNumber(7));
+    take(&mut world, given);
+    assert_eq!(accepted(&mut world, client, b"said"), b"said");
+}
+
+/// The same where the connection stays at the first host.
+#[test]
+fn a_segment_behind_the_fin_of_a_flow_that_waits_is_anothers() {
+    let mut world = Succession::new(|_| {});
+    let listener = world.pair.listen(SERVER_V4);
+    world.connect(SERVER_V4);
+    let first = give(&mut world, listener).remove(0);
+    let Progress::Open { migration, .. } = first.progress else {
+        panic!("{first:?}");
+    };
+    let half_open = migration.half_open;
+    for listens in [true, false] {
+        // Worlds are the same up to here, also in their numbers.
+        let mut world = Succession::new(|_| {});
+        let listener = world.pair.listen(SERVER_V4);
+        let (client, _) = world.connect(SERVER_V4);
+        let server = world.pair.server.accept(listener, 5).unwrap();
+        world.succeed(listens);
+        let flow = first.flow;
+        // As if the former connection had ended just before this one's first byte.
+        wait_in_younger(&mut world, &flow, half_open.irs);
+        write(&mut world.pair.client, client, b"said");
+        world.run();
+        let pair = &mut world.pair;
+        let got = read(&mut pair.server, &mut pair.server_link, server);
+        assert_eq!(got, b"said");
+    }
 }
