@@ -24,6 +24,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub struct AnyLink {
     device: DeviceLink,
     recorder: Option<Recorder>,
+    /// How many times this process has become the owner of the device or of a partition of it.
+    takings: u64,
     /// The local ports that this process may open connections from, if others do that on the same device.
     ports: Option<PortBlocks>,
 }
@@ -33,6 +35,7 @@ impl AnyLink {
         Self {
             device,
             recorder,
+            takings: 0,
             ports: None,
         }
     }
@@ -58,6 +61,21 @@ impl AnyLink {
         };
         let owned = partitions.into_iter().flat_map(Partitions::owned);
         whole.into_iter().chain(owned)
+    }
+
+    /// How many times this process has become the owner of the device, or of a partition of it, since the link was made.
+    #[inline]
+    pub fn takings(&self) -> u64 {
+        self.takings
+    }
+
+    /// A bit for each partition that this process owns.
+    #[inline]
+    fn owned(&self) -> u32 {
+        match &self.device {
+            DeviceLink::Partitions(link) => link.owned_places(),
+            device => u32::from(matches!(device, DeviceLink::AfXdp(_))),
+        }
     }
 
     /// The same, for reading counters that need `&mut`.
@@ -235,9 +253,11 @@ impl LinkMonitor for AnyLink {
     }
 
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
-        let was_owner = self.interface().is_some();
+        let before = self.owned();
         self.device.take_changes(into);
-        if self.interface().is_some() != was_owner {
+        let after = self.owned();
+        self.takings += u64::from(after & !before != 0);
+        if after != before {
             // A capture ends when the device changes; what was recorded until then is kept.
             self.recorder = None;
         }

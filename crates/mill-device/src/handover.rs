@@ -17,7 +17,7 @@
 //!  │                              │ unlocks the file         │
 //!  │ locks the file               │                          │     the chain is now N, O, S
 //!  │                              │                          │
-//!  │◀── WAITING + memory file ────┤                          │     "these wait where I do not listen any more"
+//!  │◀── request queue ── WAITING ─┤                          │     "these wait where I do not listen any more" + memory file
 //!  ├─ LEAVING ───────────────────▶│                          │     "I serve no port; a process that does may TAKE"
 //!  ╳ ends: O locks the file       │                          │     or, if another process already has,
 //!                                 ├─ JOIN + end of a channel, on the request queue ─▶ the new owner
@@ -74,6 +74,14 @@ pub(crate) struct PeerProcess {
     channel: OwnedFd,
 }
 
+/// What the owner reads from the queue of requests.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Request(Request),
+    /// Connections that wait at listeners of a former owner: bytes of mill-stack's host/migration/format.rs.
+    Waiting(Vec<u8>),
+}
+
 /// A request as the owner reads it.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -93,7 +101,10 @@ pub(crate) enum Aim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
+    /// The device, or a place in the chain.
     Take,
+    /// The device, of a process in the chain: a second place would close the chain to a ring.
+    TakeAhead,
     Join,
 }
 
@@ -107,8 +118,6 @@ pub(crate) enum Message {
     Join(OwnedFd),
     /// The successor opens connections: frames for their ports have to come.
     OpenPorts,
-    /// Connections that wait at listeners, from the successor: bytes of mill-stack's host/migration/format.rs.
-    Waiting(Vec<u8>),
     /// The peer is gone, or sent something unknown.
     End,
 }
@@ -242,6 +251,7 @@ impl Endpoint {
         }
         let kind = match request_kind {
             RequestKind::Take => TAKE,
+            RequestKind::TakeAhead => TAKE_AHEAD,
             RequestKind::Join => JOIN,
         };
         let to = &self.ownership.request_sender;
@@ -250,8 +260,20 @@ impl Endpoint {
         Ok(near)
     }
 
-    /// The next request that still stands. Only the owner may read them.
-    pub(crate) fn request(&self) -> Option<Request> {
+    /// Passes connections that wait to the owner, or to the next one, if this one ends before it has read them; `false` if the
+    /// queue is full.
+    pub(crate) fn send_waiting(&self, connections: &[u8]) -> bool {
+        let sent = || -> io::Result<()> {
+            let mut file = passing::memory_file(c"millstream-waiting")?;
+            file.write_all(connections)?;
+            let to = &self.ownership.request_sender;
+            send_message(to, WAITING, &[file.as_fd()])
+        };
+        sent().is_ok()
+    }
+
+    /// The next request that still stands, or what is passed on. Only the owner may read them.
+    pub(crate) fn request(&self) -> Option<Asked> {
         loop {
             let from = &self.ownership.request_receiver;
             let (kind, number, descriptors) = receive_numbered(from).ok()??;
@@ -260,7 +282,12 @@ impl Endpoint {
             };
             let request_kind = match kind {
                 TAKE => RequestKind::Take,
+                TAKE_AHEAD => RequestKind::TakeAhead,
                 JOIN => RequestKind::Join,
+                WAITING => match connections_in(channel.into()) {
+                    Ok(connections) => return Some(Asked::Waiting(connections)),
+                    Err(_) => continue,
+                },
                 // An unknown request: dropping its channel is the answer.
                 _ => continue,
             };
@@ -270,7 +297,7 @@ impl Endpoint {
                 channel,
             };
             if !request.is_over() {
-                return Some(request);
+                return Some(Asked::Request(request));
             }
         }
     }
@@ -362,7 +389,7 @@ impl PeerProcess {
             number: _,
         } = request;
         let kind = match request_kind {
-            RequestKind::Take => GIVEN,
+            RequestKind::Take | RequestKind::TakeAhead => GIVEN,
             RequestKind::Join => WELCOME,
         };
         let [ours, theirs] = &far.doorbells;
@@ -393,16 +420,6 @@ impl PeerProcess {
     pub(crate) fn send_open_ports(&self) {
         // As in `send_leaving`.
         let _ = send_message(&self.channel, OPEN_PORTS, &[]);
-    }
-
-    /// Passes connections that wait to the predecessor; `false` if it does not get them.
-    pub(crate) fn send_waiting(&self, connections: &[u8]) -> bool {
-        let sent = || -> io::Result<()> {
-            let mut file = passing::memory_file(c"millstream-waiting")?;
-            file.write_all(connections)?;
-            send_message(&self.channel, WAITING, &[file.as_fd()])
-        };
-        sent().is_ok()
     }
 
     /// Forwards a request to join down the chain.
@@ -439,11 +456,6 @@ pub(crate) fn next_message(channel: &OwnedFd) -> Option<Message> {
         LEAVING => Some(Message::Leaving),
         OPEN_PORTS => Some(Message::OpenPorts),
         JOIN => descriptors.into_iter().next().map(Message::Join),
-        WAITING => descriptors
-            .into_iter()
-            .next()
-            .and_then(|memory| connections_in(memory.into()).ok())
-            .map(Message::Waiting),
         _ => None,
     };
     Some(message.unwrap_or(Message::End))
@@ -522,6 +534,7 @@ const WELCOME: u8 = 4;
 const LEAVING: u8 = 5;
 const WAITING: u8 = 6;
 const OPEN_PORTS: u8 = 7;
+const TAKE_AHEAD: u8 = 8;
 
 /// Bytes of connections that are taken from one message.
 const WAITING_BYTES_MAX: u64 = 256 << 20;

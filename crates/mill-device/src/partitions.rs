@@ -27,20 +27,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// Two partitions or more.
 #[derive(Debug)]
 pub struct Partitions {
-    parts: Vec<Partition>,
+    parts: Vec<DeviceLink>,
     /// The partition by which this process sends.
     sender: usize,
     /// The partition to poll first in this turn, so that a busy one does not starve the others.
     turn: usize,
     /// What partitions behind the first one report.
     repeated: Vec<LinkChange>,
-}
-
-#[derive(Debug)]
-struct Partition {
-    link: DeviceLink,
-    /// This process has owned it: the process before it in the chain has taken it over from this one.
-    was_owned: bool,
 }
 
 /// How many there can be.
@@ -53,12 +46,8 @@ impl Partitions {
     /// `links` are of all partitions, in their order.
     pub(crate) fn new(links: Vec<DeviceLink>) -> Self {
         debug_assert!((2..=PARTITIONS_MAX as usize).contains(&links.len()));
-        let parts = links.into_iter().map(|link| Partition {
-            was_owned: is_owned(&link),
-            link,
-        });
         let mut partitions = Self {
-            parts: parts.collect(),
+            parts: links,
             sender: 0,
             turn: 0,
             repeated: Vec::new(),
@@ -69,15 +58,22 @@ impl Partitions {
 
     /// The partitions that this process owns.
     pub fn owned(&self) -> impl Iterator<Item = &InterfaceLink> {
-        self.parts.iter().filter_map(|part| match &part.link {
+        self.parts.iter().filter_map(|part| match part {
             DeviceLink::AfXdp(link) => Some(link),
             _ => None,
         })
     }
 
+    /// The same as bits.
+    pub(crate) fn owned_places(&self) -> u32 {
+        let places = self.parts.iter().enumerate();
+        let owned = places.filter(|(_, part)| is_owned(part));
+        owned.fold(0, |bits, (place, _)| bits | 1 << place)
+    }
+
     /// The partitions that others own.
     pub fn others(&self) -> impl Iterator<Item = &StandbyLink> {
-        self.parts.iter().filter_map(|part| match &part.link {
+        self.parts.iter().filter_map(|part| match part {
             DeviceLink::Standby(link) => Some(&**link),
             _ => None,
         })
@@ -85,7 +81,7 @@ impl Partitions {
 
     /// Descriptors that end a wait for anything but frames.
     pub fn control_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.parts.iter().filter_map(|part| part.link.control_fd())
+        self.parts.iter().filter_map(DeviceLink::control_fd)
     }
 
     /// Sets the watcher by which frames of the partitions that this process owns end waits.
@@ -93,7 +89,7 @@ impl Partitions {
         for part in &mut self.parts {
             // Without one, frames are found when something else ends the wait.
             if let Ok(watcher) = watcher.try_clone() {
-                part.link.set_watcher(watcher);
+                part.set_watcher(watcher);
             }
         }
     }
@@ -102,7 +98,7 @@ impl Partitions {
     fn choose_sender(&mut self) {
         let is_good = |index: usize| {
             let part = self.parts.get(index);
-            part.is_some_and(|part| is_owned(&part.link))
+            part.is_some_and(is_owned)
         };
         if is_good(self.sender) {
             return;
@@ -111,18 +107,18 @@ impl Partitions {
         let owned = places.clone().find(|index| is_good(*index));
         let through = |index: &usize| {
             let part = self.parts.get(*index);
-            part.is_some_and(|part| part.link.has_heir())
+            part.is_some_and(LinkSuccession::has_heir)
         };
         let sender = owned.or_else(|| places.clone().find(through));
         self.sender = sender.unwrap_or(self.sender);
     }
 
     fn sender(&mut self) -> &mut DeviceLink {
-        &mut self.parts[self.sender].link
+        &mut self.parts[self.sender]
     }
 
     fn each(&mut self) -> impl Iterator<Item = &mut DeviceLink> {
-        self.parts.iter_mut().map(|part| &mut part.link)
+        self.parts.iter_mut()
     }
 
     /// The partition of a frame, and the frame's id there.
@@ -130,7 +126,7 @@ impl Partitions {
     fn of_frame(&mut self, id: FrameId) -> (&mut DeviceLink, FrameId) {
         let index = (id.0 >> PARTITION_SHIFT) as usize;
         let own = FrameId(id.0 & ((1 << PARTITION_SHIFT) - 1));
-        (&mut self.parts[index].link, own)
+        (&mut self.parts[index], own)
     }
 }
 
@@ -140,7 +136,7 @@ fn is_owned(link: &DeviceLink) -> bool {
 
 impl Link for Partitions {
     fn properties(&self) -> &LinkProperties {
-        self.parts[self.sender].link.properties()
+        self.parts[self.sender].properties()
     }
 
     fn receive(&mut self, burst: &mut Burst) {
@@ -149,7 +145,7 @@ impl Link for Partitions {
         for step in 0..count {
             let index = (self.turn + step) % count;
             let before = burst.as_slice().len();
-            self.parts[index].link.receive(burst);
+            self.parts[index].receive(burst);
             let new = burst.as_mut_slice().get_mut(before..).unwrap_or_default();
             for received in new {
                 debug_assert!(received.id.0 >> PARTITION_SHIFT == 0);
@@ -210,7 +206,7 @@ impl FlowSteering for Partitions {
 
     fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
         let mut parts = self.parts.iter();
-        parts.all(|part| part.link.brings(remote, local_port))
+        parts.all(|part| part.brings(remote, local_port))
     }
 }
 
@@ -228,26 +224,23 @@ impl LinkMonitor for Partitions {
             } else {
                 &mut self.repeated
             };
-            part.link.take_changes(into);
-            part.was_owned |= is_owned(&part.link);
+            part.take_changes(into);
         }
         self.repeated.clear();
         self.choose_sender();
     }
 }
 
+/// What waits at listeners goes to the owner of one partition, the first: so it never goes round. If the owner leaves, it keeps that
+/// until a process that serves has taken the partition over.
 impl LinkSuccession for Partitions {
     fn has_heir(&self) -> bool {
-        self.parts.iter().any(|part| part.link.has_heir())
+        self.parts.first().is_some_and(LinkSuccession::has_heir)
     }
 
-    /// The process that has taken a partition over from this one serves what this one did; others may not.
     fn pass_waiting(&mut self, connections: &[u8]) -> bool {
-        let mut in_order = [true, false].into_iter();
-        in_order.any(|was_owned| {
-            let mut parts = self.parts.iter_mut();
-            parts.any(|part| part.was_owned == was_owned && part.link.pass_waiting(connections))
-        })
+        let first = self.parts.first_mut();
+        first.is_some_and(|first| first.pass_waiting(connections))
     }
 
     fn take_passed(&mut self) -> Option<Vec<u8>> {
@@ -263,7 +256,7 @@ impl LinkSuccession for Partitions {
 /// What can end a wait for frames is watched ([`Partitions::set_watcher`]); this is one of the queues.
 impl AsFd for Partitions {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.parts[self.sender].link.as_fd()
+        self.parts[self.sender].as_fd()
     }
 }
 

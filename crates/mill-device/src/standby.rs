@@ -57,7 +57,7 @@ pub(crate) struct Parts {
     pub(crate) on_fault: FaultCallback,
     pub(crate) wanted: Wanted,
     pub(crate) successor: Option<PeerProcess>,
-    /// Connections that the successor has passed on, each message as it came.
+    /// Connections that others have passed on to this process while it owned the device, each message as it came.
     pub(crate) passed: VecDeque<Vec<u8>>,
     /// A process further down the chain opens connections.
     pub(crate) opens_ports: bool,
@@ -224,9 +224,10 @@ impl StandbyLink {
         // A process that only opens connections has them behind the owner.
         let is_to_join = self.parts.aim == Aim::Join || self.parts.opens_ports();
         let has_to_join = self.is_orphan || (!may_take && is_to_join);
-        let request_kind = match has_to_join {
-            true => RequestKind::Join,
-            false => RequestKind::Take,
+        let request_kind = match (has_to_join, &self.predecessor) {
+            (true, _) => RequestKind::Join,
+            (false, None) => RequestKind::Take,
+            (false, Some(_)) => RequestKind::TakeAhead,
         };
         let is_wanted = has_to_join || may_take;
         if self.pending_request.is_none() && is_wanted {
@@ -263,7 +264,8 @@ impl StandbyLink {
                     self.is_orphan = false;
                 }
             }
-            _ => {}
+            // Refused: another process that serves has the device now.
+            _ => self.predecessor_leaves = false,
         }
     }
 
@@ -288,7 +290,10 @@ impl StandbyLink {
             && let Some(message) = predecessor.next_message()
         {
             match message {
-                Message::Leaving => self.predecessor_leaves = true,
+                Message::Leaving => {
+                    self.predecessor_leaves = true;
+                    self.has_passed_leaving = false;
+                }
                 Message::Join(channel) => {
                     let request = Request {
                         request_kind: RequestKind::Join,
@@ -346,7 +351,6 @@ impl StandbyLink {
             && let Some(message) = successor.next_message()
         {
             match message {
-                Message::Waiting(connections) => self.parts.passed.push_back(connections),
                 Message::OpenPorts => self.parts.ask_for_ports(self.predecessor.as_ref()),
                 Message::End => {
                     // Frames that it sent before it ended.
@@ -479,8 +483,7 @@ impl StandbyLink {
     }
 
     pub(crate) fn pass_waiting(&self, connections: &[u8]) -> bool {
-        let predecessor = self.predecessor.as_ref();
-        predecessor.is_some_and(|predecessor| predecessor.send_waiting(connections))
+        self.has_heir() && self.parts.endpoint.send_waiting(connections)
     }
 
     pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {

@@ -73,6 +73,14 @@ fn ownership_moves_when_the_owner_unlocks_or_ends() {
     wait_for(|| one.order(Endpoint::lock));
 }
 
+/// The next request.
+fn request(owner: &Endpoint) -> Option<Request> {
+    match owner.request()? {
+        Asked::Request(request) => Some(request),
+        Asked::Waiting(connections) => panic!("connections: {connections:?}"),
+    }
+}
+
 /// Shuts a channel down, which also works while a process that another test is starting holds a duplicate.
 fn end(channel: OwnedFd) {
     UnixStream::from(channel).shutdown(Shutdown::Both).unwrap();
@@ -92,7 +100,7 @@ fn requests_wait_until_the_owner_reads_them() {
     owner.unlock();
     assert!(!owner.poll().at(EventSource::Requests));
     assert!(owner.lock() && owner.poll().at(EventSource::Requests));
-    let take = owner.request().unwrap();
+    let take = request(&owner).unwrap();
     assert_eq!(take.request_kind, RequestKind::Take);
     assert!(next_message(&first).is_none());
     let mut successor = PeerProcess::admit(take).unwrap();
@@ -107,7 +115,7 @@ fn requests_wait_until_the_owner_reads_them() {
     );
     successor.relay.publish();
     assert_eq!(predecessor.relay.waiting(), Some(5));
-    let join = owner.request().unwrap();
+    let join = request(&owner).unwrap();
     assert_eq!(join.request_kind, RequestKind::Join);
     predecessor.forward(&join);
     assert!(matches!(successor.next_message(), Some(Message::Join(_))));
@@ -135,7 +143,7 @@ fn a_request_whose_sender_is_gone_is_dropped() {
     }
     let standing = other.send_request(RequestKind::Take).unwrap();
     end(other.send_request(RequestKind::Take).unwrap());
-    let request = owner.request().unwrap();
+    let request = request(&owner).unwrap();
     assert!(!request.is_over());
     assert!(owner.request().is_none());
     end(standing);
@@ -143,13 +151,75 @@ fn a_request_whose_sender_is_gone_is_dropped() {
 }
 
 #[test]
+fn connections_that_wait_are_the_next_owners_if_this_one_ends() {
+    let ownership = OwnershipLock::new().unwrap();
+    let [one, two] = [Process::at(&ownership), Process::at(&ownership)];
+    let (owner, other) = match one.order(Endpoint::lock) {
+        true => (one, two),
+        false => (two, one),
+    };
+    assert!(other.order(|other| other.send_waiting(b"first") && other.send_waiting(b"")));
+    owner.end();
+    wait_for(|| other.order(Endpoint::lock));
+    let read = other.order(|owner| [owner.request(), owner.request(), owner.request()]);
+    let [
+        Some(Asked::Waiting(first)),
+        Some(Asked::Waiting(second)),
+        None,
+    ] = read
+    else {
+        panic!("{read:?}");
+    };
+    assert_eq!((&*first, &*second), (&b"first"[..], &b""[..]));
+}
+
+#[test]
+fn a_request_says_which_process_it_is_from() {
+    let ownership = OwnershipLock::new().unwrap();
+    let endpoint = |number| {
+        let copy = ownership.try_map(OwnedFd::try_clone).unwrap();
+        let (mut endpoint, _) = Endpoint::new(copy).unwrap();
+        endpoint.set_number(number);
+        endpoint
+    };
+    let owner = endpoint(5);
+    for (number, is_later) in [(4, true), (5, false), (6, false), (0, true)] {
+        let channel = endpoint(number).send_request(RequestKind::TakeAhead);
+        let request = request(&owner).unwrap();
+        assert_eq!(request.request_kind, RequestKind::TakeAhead);
+        assert_eq!(owner.is_later_than(&request), is_later, "{number}");
+        drop(channel);
+    }
+}
+
+#[test]
+fn a_chain_that_has_changed_is_settled_only_later() {
+    let ownership = OwnershipLock::new().unwrap();
+    let endpoint = || {
+        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap())
+            .unwrap()
+            .0
+    };
+    let [one, other] = [endpoint(), endpoint()];
+    assert!(one.is_settled());
+    other.note_change();
+    assert!(!one.is_settled() && !other.is_settled());
+}
+
+/// A datagram of the length of all messages.
+fn padded(start: &[u8]) -> Vec<u8> {
+    [start, &[0; 8]].concat()
+}
+
+#[test]
 fn messages_of_another_version_end_the_channel() {
     let (near, far) = passing::pair().unwrap();
     for datagram in [
-        &[VERSION + 1, GIVEN][..],
-        &[VERSION, 77],
+        &*padded(&[VERSION + 1, GIVEN]),
+        &padded(&[VERSION, 77]),
         &[VERSION],
         &[VERSION, GIVEN],
+        &padded(&[VERSION, GIVEN]),
     ] {
         passing::send(far.as_fd(), datagram, &[]).unwrap();
         assert!(
@@ -161,7 +231,12 @@ fn messages_of_another_version_end_the_channel() {
     let (endpoint, is_ours) =
         Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap()).unwrap();
     assert!(is_ours);
-    for datagram in [&[VERSION, TAKE][..], &[VERSION, 77]] {
+    for datagram in [
+        &[VERSION, TAKE][..],
+        &padded(&[VERSION, TAKE]),
+        &padded(&[VERSION, WAITING]),
+        &padded(&[VERSION, 77]),
+    ] {
         passing::send(ownership.request_sender.as_fd(), datagram, &[]).unwrap();
         assert!(endpoint.request().is_none());
     }

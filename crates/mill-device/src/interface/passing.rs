@@ -1,7 +1,9 @@
 //! Handover of the interface to another process while both serve: the owner's side (see [`crate::handover`]).
 
 use super::{FaultCallback, InterfaceFault, InterfaceLink, Passage, PreexistingKernelFlows};
-use crate::handover::{Aim, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
+use crate::handover::{
+    Aim, Asked, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind,
+};
 use crate::network::LinkState;
 use crate::queues::Queues;
 use crate::relay::{Note, Relay, RelayCounters};
@@ -22,7 +24,7 @@ pub(super) struct Handover {
     /// What this process wanted: it gives away at once what it owns only because no other process did.
     aim: Aim,
     successor: Option<PeerProcess>,
-    /// Connections that the successor has passed on, each message as it came.
+    /// Connections that former owners have passed on, each message as it came.
     passed: VecDeque<Vec<u8>>,
     /// A process further down the chain opens connections.
     opens_ports: bool,
@@ -260,7 +262,7 @@ impl Handover {
         self.expects_joins && !wanted.is_serving()
     }
 
-    /// Connections that the successor has passed on.
+    /// Connections that former owners have passed on.
     pub(super) fn take_passed(&mut self) -> Option<Vec<u8>> {
         self.passed.pop_front()
     }
@@ -291,13 +293,24 @@ impl Handover {
         let ready = self.endpoint.poll();
         while ready.at(EventSource::Requests)
             && self.take_request.is_none()
-            && let Some(request) = self.endpoint.request()
+            && let Some(asked) = self.endpoint.request()
         {
+            let request = match asked {
+                Asked::Request(request) => request,
+                Asked::Waiting(connections) => {
+                    self.passed.push_back(connections);
+                    continue;
+                }
+            };
             let is_kept = wanted.is_serving() && self.aim == Aim::Take;
             let is_given = !is_kept || !self.endpoint.is_later_than(&request);
             match request.request_kind {
-                RequestKind::Take if is_given => self.take_request = Some(request),
+                RequestKind::Take | RequestKind::TakeAhead if is_given => {
+                    self.take_request = Some(request);
+                }
                 RequestKind::Take | RequestKind::Join => self.on_join(request, table),
+                // Dropping its channel is the answer.
+                RequestKind::TakeAhead => {}
             }
         }
         if let Some(successor) = &mut self.successor {
@@ -307,7 +320,6 @@ impl Handover {
                 && let Some(message) = successor.next_message()
             {
                 match message {
-                    Message::Waiting(connections) => self.passed.push_back(connections),
                     Message::OpenPorts => self.opens_ports = true,
                     Message::End => is_over = true,
                     _ => {}
