@@ -32,3 +32,6 @@ mod polling;
 
 /// epoll(7).
 mod watching;
+
+/// execve(2).
+mod executing;

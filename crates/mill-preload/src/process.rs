@@ -3,7 +3,7 @@
 use crate::calls::numbers::close_ours;
 use crate::descriptors::{self, Entry};
 use crate::stack::{self, Guard, now};
-use crate::{originals, showing, turner};
+use crate::{environment, originals, showing, turner};
 use core::cell::RefCell;
 use core::ffi::c_int;
 use mill_keeper::request::VARIABLE;
@@ -22,6 +22,7 @@ extern "C" fn begin() {
         return;
     };
     showing::begin();
+    environment::begin();
     stack::offer(keeper);
     // SAFETY: the functions live as long as the process; this library is never unloaded.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };

@@ -146,8 +146,10 @@ fn without_bytes(state: &str, flow: Flow) -> Connection {
 fn figures(stack: &Stack, take: &mut dyn FnMut(String, u64)) {
     let host = stack.sockets.host();
     let (own, tcp, usage) = (host.counters(), host.tcp_counters(), host.usage());
-    let (received, transmitted) = bytes(stack.sockets.link());
+    let link = stack.sockets.link();
+    let (received, transmitted) = bytes(link);
     let each = [
+        ("partitions_owned", link.interfaces().count() as u64),
         ("connections", usage.connections as u64),
         ("half_open", usage.half_open as u64),
         ("time_wait", usage.time_wait as u64),

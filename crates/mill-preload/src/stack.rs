@@ -37,8 +37,8 @@ pub(crate) struct Stack {
     pub(crate) worked_at: Instant,
     /// When listeners were looked for last that the program has closed and whose sockets no process has any more.
     looked_at: Instant,
-    /// Whether this process has the device.
-    has_device: bool,
+    /// How many times this process has become the owner of queues, when that was looked at last.
+    takings: u64,
     /// Doorbells of threads that sleep.
     pub(crate) sleepers: Vec<c_int>,
     /// What the descriptors of streams are duplicates of: a socket that does nothing.
@@ -224,7 +224,7 @@ impl Stack {
             flushed_at: now,
             worked_at: now,
             looked_at: now,
-            has_device: false,
+            takings: u64::MAX,
             sleepers: Vec::new(),
             placeholder,
         };
@@ -276,11 +276,11 @@ impl Stack {
         }
     }
 
-    /// When the device has come to this process: what ended processes have left for it.
+    /// When queues have come to this process: what ended processes have left for it.
     #[inline]
     fn claim(&mut self) {
-        let has_device = self.sockets.link().interface().is_some();
-        if core::mem::replace(&mut self.has_device, has_device) == has_device || !has_device {
+        let takings = self.sockets.link().takings();
+        if core::mem::replace(&mut self.takings, takings) == takings {
             return;
         }
         // Without a keeper nothing was left.

@@ -91,18 +91,19 @@ impl<L: SocketLink> Sockets<L> {
         }
     }
 
-    /// Takes what a former owner of the device has passed.
-    pub(super) fn take_passed(&mut self) {
+    /// Takes what a former owner of the device has passed; whether listeners got anything.
+    pub(super) fn take_passed(&mut self) -> bool {
         while let Some(passed) = self.link.take_passed() {
             self.bring_waiting(&passed);
         }
         if self.succession.arriving.is_empty() {
-            return;
+            return false;
         }
         let arriving = core::mem::take(&mut self.succession.arriving);
+        let mut has_taken = false;
         for (waiting, deadline) in arriving {
             match self.host.take_waiting(&mut self.link, waiting) {
-                Ok(()) => {}
+                Ok(()) => has_taken = true,
                 // The program listens at one socket after the other.
                 Err(waiting) if self.now < deadline => {
                     self.succession.arriving.push((waiting, deadline));
@@ -110,6 +111,7 @@ impl<L: SocketLink> Sockets<L> {
                 Err(waiting) => self.host.refuse_waiting(&waiting),
             }
         }
+        has_taken
     }
 }
 

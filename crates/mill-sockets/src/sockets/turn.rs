@@ -16,17 +16,18 @@ impl<L: SocketLink> Sockets<L> {
     /// program has written what it has to say to them, and the acknowledgement leaves with it.
     pub fn turn(&mut self, now: Instant) -> bool {
         self.now = now;
+        self.flush();
+        // The link may give its device away now: all frames have been given back.
         self.hear_of_changes();
-        self.take_passed();
+        let has_taken = self.take_passed();
         if self.link.take_ports_wanted() {
             self.open_ports();
         }
-        self.flush();
         self.pass_waiting();
         let is_due = self.host.next_expiry().is_some_and(|at| at <= now);
         let has_come = self.receive();
         self.host.expire(now);
-        self.has_answers = has_come | is_due;
+        self.has_answers = has_come | has_taken | is_due;
         self.note_changes();
         self.forget_closed();
         has_come

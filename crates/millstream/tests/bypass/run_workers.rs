@@ -8,6 +8,7 @@ use crate::server::{Site, wait_for};
 use crate::topology::{
     FAR_ADDRESS, HOSTS, STACK, Topology, between_queues, is_steered, kernel_connections,
 };
+use crate::upgrade::{children, is_running};
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use std::collections::BTreeSet;
@@ -118,6 +119,97 @@ fn queues_of_a_worker_that_is_killed_are_the_others_and_then_its_successors() {
         }
         assert_eq!(kernel_connections(80), "");
         nginx.end(Signal::Terminate);
+    });
+}
+
+/// A master of nginx that is no child of this process, ended whatever happens.
+struct Daemon(Option<Pid>);
+
+impl Daemon {
+    fn signal(&self, signal: Signal) {
+        self.0.unwrap().kill(signal.number()).unwrap();
+    }
+
+    /// Ends it, and waits for that.
+    fn quit(mut self) {
+        self.signal(Signal::Quit);
+        let pid = self.0.take().unwrap();
+        wait_for(|| !is_running(pid));
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0 {
+            let _ = pid.kill(Signal::Terminate.number());
+        }
+    }
+}
+
+/// nginx as it is started on servers: in the background, with a new binary (`USR2`) and the way back.
+#[test]
+fn nginx_changes_its_binary_and_goes_back_and_no_request_is_lost() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    between_queues([2, 2], |topology| {
+        let site = Site::new();
+        let conf = site.configure("worker_processes 2;", SERVERS);
+        let text = fs::read_to_string(&conf).unwrap();
+        fs::write(&conf, text.replace("daemon off;", "daemon on;")).unwrap();
+        // It starts its new binary by the name that it was started with.
+        let program = text_of("sh", &["-c", "command -v nginx"]);
+        let log = site.path("error.log");
+        let words = [
+            "run",
+            "--stack",
+            STACK,
+            "--",
+            program.trim_end(),
+            "-c",
+            &conf,
+        ];
+        // Not text_of: what it says would end with the last process that has its output.
+        let started = std::process::Command::new(BINARY)
+            .args([&words[..], &["-e", log.to_str().unwrap()]].concat())
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .status();
+        assert!(started.unwrap().success());
+        let master = || {
+            let pid = fs::read_to_string(site.path("pid")).unwrap_or_default();
+            pid.trim_end().parse().ok().and_then(Pid::new)
+        };
+        wait_for(|| master().is_some() && worker(topology).is_some());
+        let old = Daemon(master());
+        let first = workers(topology, 2, &BTreeSet::new());
+        let mut held = kept(topology, 2);
+
+        old.signal(Signal::User2);
+        wait_for(|| master().is_some_and(|now| Some(now) != old.0));
+        let new = Daemon(master());
+        let second = workers(topology, 2, &first);
+        for client in &mut held {
+            let answer = client.get("/worker").unwrap().content;
+            assert!(
+                first.contains(&String::from_utf8(answer).unwrap()),
+                "an old worker's"
+            );
+        }
+        // The old master ends its workers, and starts others when the new one is not wanted.
+        old.signal(Signal::WindowChange);
+        wait_for(|| children(old.0.unwrap()).is_empty());
+        assert!(second.contains(&worker(topology).unwrap()));
+        old.signal(Signal::Hangup);
+        let former: BTreeSet<String> = first.union(&second).cloned().collect();
+        workers(topology, 2, &former);
+        new.quit();
+        assert!(!former.contains(&worker(topology).unwrap()));
+        assert_eq!(kernel_connections(80), "");
+        old.quit();
+        wait_for(|| !is_steered());
     });
 }
 

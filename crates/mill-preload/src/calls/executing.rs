@@ -1,0 +1,107 @@
+//! execve(2) and its kin: programs that this one starts have the library as well.
+//!
+//! execl(3) and execle(3) take lists of arguments, which no function of ours can: what they start has the environment that the
+//! program gives it.
+
+use crate::{environment, originals};
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use libc::pid_t;
+
+type Strings = *const *const c_char;
+
+unsafe extern "C" {
+    /// The process's environment, as the program has it (environ(7)).
+    #[link_name = "environ"]
+    static ENVIRONMENT: AtomicPtr<*const c_char>;
+}
+
+fn present() -> Strings {
+    // SAFETY: the C library's variable is a pointer, which lies where one of ours would.
+    let environment = unsafe { &ENVIRONMENT };
+    environment.load(Ordering::Relaxed)
+}
+
+/// # Safety
+/// As execve(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execve(path: *const c_char, arguments: Strings, strings: Strings) -> c_int {
+    // SAFETY: the caller's promise.
+    let run = |strings| unsafe { originals::execve(path, arguments, strings) };
+    // SAFETY: the caller's promise.
+    unsafe { environment::with_ours(strings, run) }
+}
+
+/// # Safety
+/// As execv(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -> c_int {
+    // SAFETY: the caller's promise; the environment is the process's.
+    unsafe { execve(path, arguments, present()) }
+}
+
+/// # Safety
+/// As execvpe(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execvpe(file: *const c_char, arguments: Strings, strings: Strings) -> c_int {
+    // SAFETY: the caller's promise.
+    let run = |strings| unsafe { originals::execvpe(file, arguments, strings) };
+    // SAFETY: the caller's promise.
+    unsafe { environment::with_ours(strings, run) }
+}
+
+/// # Safety
+/// As execvp(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execvp(file: *const c_char, arguments: Strings) -> c_int {
+    // SAFETY: the caller's promise; the environment is the process's.
+    unsafe { execvpe(file, arguments, present()) }
+}
+
+/// # Safety
+/// As fexecve(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fexecve(fd: c_int, arguments: Strings, strings: Strings) -> c_int {
+    // SAFETY: the caller's promise.
+    let run = |strings| unsafe { originals::fexecve(fd, arguments, strings) };
+    // SAFETY: the caller's promise.
+    unsafe { environment::with_ours(strings, run) }
+}
+
+/// # Safety
+/// As posix_spawn(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawn(
+    process: *mut pid_t,
+    path: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: Strings,
+    strings: Strings,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let run = |strings| unsafe {
+        originals::posix_spawn(process, path, actions, attributes, arguments, strings)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { environment::with_ours(strings, run) }
+}
+
+/// # Safety
+/// As posix_spawnp(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawnp(
+    process: *mut pid_t,
+    file: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: Strings,
+    strings: Strings,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let run = |strings| unsafe {
+        originals::posix_spawnp(process, file, actions, attributes, arguments, strings)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { environment::with_ours(strings, run) }
+}
