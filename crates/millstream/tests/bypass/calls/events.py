@@ -122,6 +122,27 @@ def epoll_of_a_listener(flags):
         c.close()
 
 
+@scene(alone=True)
+def threads_that_watch_a_listener_at_once():
+    results = set()
+    for _ in range(30):
+        s = listening(0)
+        s.setblocking(False)
+        sets = [select.epoll(), select.epoll()]
+        both = threading.Barrier(2)
+        threads = [threading.Thread(target=lambda p: (both.wait(), p.register(s, IN)), args=(p,)) for p in sets]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        ask(f"{NEAR[4]} {s.getsockname()[1]} w300 c")
+        told_of = [len(events(p, 3)) for p in sets]
+        c = s.accept()[0]
+        results.add((*told_of, *(len(events(p, 0)) for p in sets)))
+        c.close()
+    yield results
+
+
 @scene()
 def epoll_mixed_with_a_pipe():
     s = opened("w50 s5 w50 c", blocking=False)
