@@ -32,3 +32,6 @@ mod polling;
 
 /// epoll(7).
 mod watching;
+
+/// syscall(2).
+mod by_number;
