@@ -35,3 +35,6 @@ mod watching;
 
 /// execve(2).
 mod executing;
+
+/// syscall(2).
+mod by_number;

@@ -37,14 +37,16 @@ fn begin(descriptor: c_int) -> Option<Number> {
         if !stack.sockets.has(address.ip()) {
             return Ok(None);
         }
-        stack.sockets.listen(address, options).map(Some)
+        // Another thread may have been first.
+        if let Entry::Listener(number) = descriptors::find(descriptor) {
+            return Ok(Some(number));
+        }
+        let number = stack.sockets.listen(address, options)?;
+        descriptors::set(descriptor, Entry::Listener(number));
+        Ok(Some(number))
     });
     match listening {
-        Ok(number) => {
-            let number = number?;
-            descriptors::set(descriptor, Entry::Listener(number));
-            Some(number)
-        }
+        Ok(number) => number,
         Err(why) => {
             let error = std::io::Error::from_raw_os_error(why.0);
             crate::say::say(&format!(

@@ -3,6 +3,7 @@
 use crate::errno::Errno;
 use crate::noted::Noted;
 use crate::slab::Number;
+use core::cell::Cell;
 use mill_stack::socket::{ListenOptions, ListenerId, SocketId};
 use mill_tcp::config::Keepalive;
 use mill_tcp::time::Duration;
@@ -93,8 +94,8 @@ pub(crate) struct Socket {
     /// What was known of it when it changed last: unread bytes, and whether it was connected and has ended or failed.
     pub(crate) known_unread: usize,
     pub(crate) known_state: [bool; 3],
-    /// A writer found no room, and is told when there is some.
-    pub(crate) lacks_space: bool,
+    /// There was no room when the program wrote or looked, and it is told when there is some (`SOCK_NOSPACE`).
+    pub(crate) lacks_space: Cell<bool>,
     /// What was written last waits for more (`MSG_MORE`).
     pub(crate) is_held: bool,
     /// The entries of epoll sets that watch it.
@@ -125,7 +126,7 @@ impl Socket {
             is_held: false,
             known_unread: 0,
             known_state: [false; 3],
-            lacks_space: false,
+            lacks_space: Cell::new(false),
             watches: Vec::new(),
         }
     }

@@ -11,7 +11,7 @@ use mill_sockets::slab::Number;
 /// # Safety
 /// As bind(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+pub(super) unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     match descriptors::find(fd) {
         // Once a connection is over its socket has no port any more.
         Entry::Stream(number) if !is_idle(number) => done(stack::on(|stack| {
@@ -26,7 +26,7 @@ unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -
 /// # Safety
 /// As listen(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+pub(super) unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
     match descriptors::find(fd) {
         Entry::Stream(_) => done(Err(Errno::INVALID)),
         Entry::Listener(number) => {

@@ -19,7 +19,7 @@ use mill_sockets::sockets::closing::Half;
 /// # Safety
 /// As accept4(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn accept4(
+pub(super) unsafe extern "C" fn accept4(
     fd: c_int,
     into: *mut sockaddr,
     len: *mut socklen_t,
@@ -56,7 +56,11 @@ unsafe extern "C" fn accept4(
 /// # Safety
 /// As accept(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn accept(fd: c_int, into: *mut sockaddr, len: *mut socklen_t) -> c_int {
+pub(super) unsafe extern "C" fn accept(
+    fd: c_int,
+    into: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { accept4(fd, into, len, 0) }
 }
@@ -141,7 +145,11 @@ fn accept_as(
 /// # Safety
 /// As connect(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn connect(fd: c_int, target: *const sockaddr, len: socklen_t) -> c_int {
+pub(super) unsafe extern "C" fn connect(
+    fd: c_int,
+    target: *const sockaddr,
+    len: socklen_t,
+) -> c_int {
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.
@@ -250,7 +258,7 @@ fn wait_for_handshake(number: Number, late: Errno) -> Result<c_int, Errno> {
 /// # Safety
 /// As shutdown(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+pub(super) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     let half = match how {
         libc::SHUT_RD => Some(Half::Reading),
         libc::SHUT_WR => Some(Half::Writing),
@@ -285,7 +293,11 @@ unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
 /// # Safety
 /// As getsockname(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn getsockname(fd: c_int, into: *mut sockaddr, len: *mut socklen_t) -> c_int {
+pub(super) unsafe extern "C" fn getsockname(
+    fd: c_int,
+    into: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
     let Entry::Stream(number) = descriptors::find(fd) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::getsockname(fd, into, len) };
@@ -307,7 +319,11 @@ unsafe extern "C" fn getsockname(fd: c_int, into: *mut sockaddr, len: *mut sockl
 /// # Safety
 /// As getpeername(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn getpeername(fd: c_int, into: *mut sockaddr, len: *mut socklen_t) -> c_int {
+pub(super) unsafe extern "C" fn getpeername(
+    fd: c_int,
+    into: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
     let Entry::Stream(number) = descriptors::find(fd) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::getpeername(fd, into, len) };

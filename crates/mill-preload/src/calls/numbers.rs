@@ -52,7 +52,7 @@ fn forget(fd: c_int, entry: Entry) {
 /// # Safety
 /// As close_range(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+pub(super) unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     // What the kernel refuses closes nothing, and neither does a flag to be set.
     let is_refused = first > last || flags & !CLOSE_RANGE_UNSHARE != 0;
     if is_refused {
@@ -87,7 +87,7 @@ const CLOSE_RANGE_UNSHARE: c_int = 2;
 /// # Safety
 /// As dup(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn dup(fd: c_int) -> c_int {
+pub(super) unsafe extern "C" fn dup(fd: c_int) -> c_int {
     // SAFETY: the call takes no pointer.
     also(fd, || unsafe { originals::dup(fd) })
 }
@@ -95,7 +95,7 @@ unsafe extern "C" fn dup(fd: c_int) -> c_int {
 /// # Safety
 /// As dup2(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+pub(super) unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
     if fd == to {
         // SAFETY: the call takes no pointer.
         return unsafe { originals::dup2(fd, to) };
@@ -107,7 +107,7 @@ unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
 /// # Safety
 /// As dup3(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+pub(super) unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     if fd == to {
         return done(Err(Errno::INVALID));
     }
@@ -157,7 +157,7 @@ fn also(fd: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
 /// # Safety
 /// As fcntl(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub(super) unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     let entry = descriptors::find(fd);
     // SAFETY: the caller's promise.
     let original = || unsafe { originals::fcntl(fd, command, argument) };
@@ -191,7 +191,7 @@ fn set_waits(number: Number, waits: bool) -> Result<c_int, Errno> {
 /// # Safety
 /// As ioctl(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+pub(super) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
     let Entry::Stream(number) = descriptors::find(fd) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::ioctl(fd, request, argument) };

@@ -11,7 +11,7 @@ use mill_sockets::slab::Number;
 /// # Safety
 /// As setsockopt(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn setsockopt(
+pub(super) unsafe extern "C" fn setsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -59,7 +59,7 @@ fn set(number: Number, level: c_int, name: c_int, value: &[u8]) -> Result<c_int,
 /// # Safety
 /// As getsockopt(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn getsockopt(
+pub(super) unsafe extern "C" fn getsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,

@@ -16,7 +16,11 @@ use mill_tcp::time::Duration;
 /// # Safety
 /// As poll(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn poll(descriptors: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int {
+pub(super) unsafe extern "C" fn poll(
+    descriptors: *mut pollfd,
+    count: nfds_t,
+    timeout_ms: c_int,
+) -> c_int {
     // SAFETY: the caller's promise.
     let polled = unsafe { places(descriptors, usize::try_from(count).unwrap_or(0)) };
     let Some(ours) = ours(polled) else {
@@ -29,7 +33,7 @@ unsafe extern "C" fn poll(descriptors: *mut pollfd, count: nfds_t, timeout_ms: c
 /// # Safety
 /// As ppoll(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ppoll(
+pub(super) unsafe extern "C" fn ppoll(
     descriptors: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,

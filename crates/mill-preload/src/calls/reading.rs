@@ -14,7 +14,7 @@ use mill_sockets::errno::Errno;
 /// # Safety
 /// As read(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn read(fd: c_int, into: *mut c_void, len: size_t) -> ssize_t {
+pub(super) unsafe extern "C" fn read(fd: c_int, into: *mut c_void, len: size_t) -> ssize_t {
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.
@@ -75,7 +75,7 @@ unsafe extern "C" fn __recv_chk(
 /// # Safety
 /// As recvfrom(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn recvfrom(
+pub(super) unsafe extern "C" fn recvfrom(
     fd: c_int,
     into: *mut c_void,
     len: size_t,
@@ -118,7 +118,7 @@ unsafe extern "C" fn __recvfrom_chk(
 /// # Safety
 /// As readv(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
+pub(super) unsafe extern "C" fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             let count = pieces_count(count);
@@ -138,7 +138,7 @@ unsafe extern "C" fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> ssi
 /// # Safety
 /// As recvmsg(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+pub(super) unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.
@@ -168,7 +168,7 @@ unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> s
 /// # Safety
 /// As recvmmsg(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn recvmmsg(
+pub(super) unsafe extern "C" fn recvmmsg(
     fd: c_int,
     messages: *mut mmsghdr,
     count: c_uint,

@@ -173,16 +173,24 @@ pub(super) fn send_file(
             }
         }
         stack.sockets.write(number, false, |queue, room| {
-            let wanted = (count - sent).min(room).min(FILE_BYTES);
-            let read = queue.push_with(wanted, |room| {
-                let count = file.read(room)?;
-                file.advance(count);
-                Ok(count)
-            });
-            read.unwrap_or_else(|errno| {
-                failed = Some(errno);
-                0
-            })
+            let wanted = (count - sent).min(room);
+            let mut sent = 0;
+            while sent < wanted {
+                let part = (wanted - sent).min(FILE_BYTES);
+                let read = queue.push_with(part, |room| {
+                    let count = file.read(room)?;
+                    file.advance(count);
+                    Ok(count)
+                });
+                sent += read.unwrap_or_else(|errno| {
+                    failed = Some(errno);
+                    0
+                });
+                if read != Ok(part) {
+                    break;
+                }
+            }
+            sent
         })
     });
     file.store(offset);
@@ -242,5 +250,5 @@ impl Source {
     }
 }
 
-/// Bytes of a file that are read at once.
+/// Bytes of a file that are read at once: room for all of them is made before it is known how many there are.
 const FILE_BYTES: usize = 256 * 1024;

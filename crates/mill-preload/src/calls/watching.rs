@@ -17,7 +17,7 @@ use mill_tcp::time::{Duration, Instant};
 /// # Safety
 /// As epoll_ctl(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn epoll_ctl(
+pub(super) unsafe extern "C" fn epoll_ctl(
     set: c_int,
     operation: c_int,
     fd: c_int,
@@ -200,7 +200,7 @@ fn ours(set: c_int) -> Option<Number> {
 /// # Safety
 /// As epoll_wait(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn epoll_wait(
+pub(super) unsafe extern "C" fn epoll_wait(
     set: c_int,
     events: *mut epoll_event,
     count: c_int,

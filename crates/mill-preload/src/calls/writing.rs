@@ -11,7 +11,7 @@ use mill_sockets::errno::Errno;
 /// # Safety
 /// As write(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, len: size_t) -> ssize_t {
+pub(super) unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, len: size_t) -> ssize_t {
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.
@@ -41,7 +41,7 @@ unsafe extern "C" fn send(fd: c_int, bytes: *const c_void, len: size_t, flags: c
 /// # Safety
 /// As sendto(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn sendto(
+pub(super) unsafe extern "C" fn sendto(
     fd: c_int,
     bytes: *const c_void,
     len: size_t,
@@ -61,7 +61,7 @@ unsafe extern "C" fn sendto(
 /// # Safety
 /// As writev(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
+pub(super) unsafe extern "C" fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             let count = pieces_count(count);
@@ -81,7 +81,11 @@ unsafe extern "C" fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> ss
 /// # Safety
 /// As sendmsg(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+pub(super) unsafe extern "C" fn sendmsg(
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+) -> ssize_t {
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.
@@ -102,7 +106,7 @@ unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) ->
 /// # Safety
 /// As sendmmsg(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn sendmmsg(
+pub(super) unsafe extern "C" fn sendmmsg(
     fd: c_int,
     messages: *mut mmsghdr,
     count: c_uint,
@@ -133,7 +137,7 @@ unsafe extern "C" fn sendmmsg(
 /// # Safety
 /// As sendfile(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn sendfile(
+pub(super) unsafe extern "C" fn sendfile(
     to: c_int,
     from: c_int,
     offset: *mut off_t,

@@ -7,8 +7,19 @@ use mill_stack::queue::SendQueue;
 use mill_stack::socket::SocketId;
 
 impl<L: SocketLink> Sockets<L> {
-    /// What poll(2) says of a socket, whether it is asked for or not.
+    /// What poll(2) says of a socket, whether it is asked for or not. As in Linux, a look that finds no room makes room be told.
     pub fn readiness(&self, number: SocketNumber) -> Readiness {
+        let found = self.found(number);
+        if !found.has_any(Readiness::OUT)
+            && let Some(socket) = self.sockets.get(number)
+        {
+            socket.lacks_space.set(true);
+        }
+        found
+    }
+
+    /// What is ready, for the stack's own use.
+    pub(super) fn found(&self, number: SocketNumber) -> Readiness {
         match self.sockets.get(number) {
             None => Readiness::NONE,
             Some(socket) => match socket.kind {

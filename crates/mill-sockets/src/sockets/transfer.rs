@@ -69,7 +69,7 @@ impl<L: SocketLink> Sockets<L> {
         Ok(bytes + u64::from(is_finishing) + u64::from(has_failed))
     }
 
-    /// Has `fill` append to what is sent, at most as many bytes as it is told, and returns how many these were: send(2).
+    /// Has `fill` append to what is sent, as many bytes as it is told if it has them, and returns how many these were: send(2).
     /// `has_more` is `MSG_MORE`. `None` while there is no room. A broken connection is `EPIPE`.
     pub fn write(
         &mut self,
@@ -94,7 +94,7 @@ impl<L: SocketLink> Sockets<L> {
         }
         let room = self.room(number)?;
         if room == 0 {
-            self.socket_mut(number)?.lacks_space = true;
+            self.socket(number)?.lacks_space.set(true);
             return Ok(None);
         }
         let queue = self.host.queue(id).ok_or(Errno::BROKEN_PIPE)?;
@@ -104,7 +104,12 @@ impl<L: SocketLink> Sockets<L> {
         } else if self.is_held(number) {
             self.host.set_cork(id, false);
         }
-        self.socket_mut(number)?.is_held = has_more;
+        let socket = self.socket_mut(number)?;
+        socket.is_held = has_more;
+        if count == room {
+            // There may have been more.
+            socket.lacks_space.set(true);
+        }
         self.host.wrote(id);
         Ok(Some(count))
     }
@@ -122,7 +127,7 @@ impl<L: SocketLink> Sockets<L> {
 
     /// Whether an error is to be told.
     pub fn has_error(&self, number: SocketNumber) -> bool {
-        self.readiness(number).has_any(Readiness::ERR)
+        self.found(number).has_any(Readiness::ERR)
     }
 
     /// Keeps an error for the next call.

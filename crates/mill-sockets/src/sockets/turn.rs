@@ -128,7 +128,7 @@ impl<L: SocketLink> Sockets<L> {
             found.finished,
             found.error.is_some(),
         ];
-        let has_room = socket.lacks_space && self.has_write_space(socket, id);
+        let has_room = socket.lacks_space.get() && self.has_write_space(socket, id);
         let Some(socket) = self.sockets.get_mut(number) else {
             return Readiness::NONE;
         };
@@ -139,7 +139,9 @@ impl<L: SocketLink> Sockets<L> {
         }
         let is_new = state != socket.known_state;
         (socket.known_unread, socket.known_state) = (found.unread, state);
-        socket.lacks_space &= !has_room;
+        if has_room {
+            socket.lacks_space.set(false);
+        }
         Readiness::ALL.when(is_new) | Readiness::IN.when(has_come) | Readiness::OUT.when(has_room)
     }
 

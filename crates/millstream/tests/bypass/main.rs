@@ -102,6 +102,9 @@ mod run_workers;
 /// What goes wrong around them.
 mod run_faults;
 
+/// Common ones, as they are installed.
+mod run_programs;
+
 /// Looking at them.
 mod run_stackdump;
 

@@ -13,7 +13,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
@@ -59,24 +59,32 @@ impl Accelerated {
         self.pid().kill(signal.number()).unwrap();
     }
 
+    /// Its children, oldest first.
+    pub(crate) fn children(&self) -> Vec<Pid> {
+        let own = self.0.id().to_string();
+        let children = output_of("pgrep", &["-P", &own]);
+        let children = String::from_utf8_lossy(&children.stdout).into_owned();
+        let numbers = children.lines().filter_map(|line| line.parse().ok());
+        numbers.filter_map(Pid::new).collect()
+    }
+
     /// Ends the program, after which the interface has to be the kernel's.
-    pub(crate) fn end(mut self, signal: Signal) {
+    pub(crate) fn end(mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);
-        let _ = self.0.wait();
+        let mut ended = None;
+        wait_for(|| {
+            ended = self.0.try_wait().unwrap();
+            ended.is_some()
+        });
         wait_for(|| !is_steered());
+        ended.unwrap()
     }
 }
 
 impl Drop for Accelerated {
     fn drop(&mut self) {
-        let own = self.0.id().to_string();
-        let workers = output_of("pgrep", &["-P", &own]);
-        let workers = String::from_utf8_lossy(&workers.stdout).into_owned();
-        for worker in workers
-            .lines()
-            .filter_map(|line| Pid::new(line.parse().ok()?))
-        {
-            let _ = worker.kill(Signal::Kill.number());
+        for child in self.children() {
+            let _ = child.kill(Signal::Kill.number());
         }
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -246,7 +254,7 @@ while True:
 }
 
 /// The output of a program on the stack.
-fn on_stack(program: &[&str]) -> String {
+pub(crate) fn on_stack(program: &[&str]) -> String {
     text_of(
         BINARY,
         &[&["run", "--stack", STACK, "--"], program].concat(),
@@ -320,7 +328,7 @@ fn the_command_line_of_onload_starts_programs() {
 }
 
 /// Sends bytes to an echo server and reads them, then its end.
-fn echo(port: u16, said: &[u8]) {
+pub(crate) fn echo(port: u16, said: &[u8]) {
     let mut stream = std::net::TcpStream::connect(address(port)).unwrap();
     let mut half = stream.try_clone().unwrap();
     std::thread::scope(|scope| {

@@ -4,6 +4,7 @@ use super::{World, interest, read, waiting, write};
 use crate::epoll_set::{Event, Interest, SetNumber};
 use crate::errno::Errno;
 use crate::readiness::Readiness;
+use crate::socket::SocketNumber;
 use crate::sockets::Sockets;
 use mill_stack::memory_link::MemoryLink;
 use mill_tcp::time::Duration;
@@ -131,4 +132,36 @@ fn an_edge_of_a_writer_is_room_that_it_lacked_and_no_acknowledgement() {
     }
     assert_eq!(wait(&mut world.client, set), room);
     assert_eq!(wait(&mut world.client, set), []);
+}
+
+/// Writes as much as there is room for, in one call, and as long as there is a third of the buffer.
+const FILLED: [fn(&mut World, SocketNumber); 2] = [
+    |world, near| {
+        let large = vec![0; 5_000_000];
+        let written = write(&mut world.client, near, &large).unwrap();
+        assert!(written.unwrap() < large.len());
+    },
+    |world, near| {
+        while world.client.readiness(near).has_any(Readiness::OUT) {
+            write(&mut world.client, near, &[0; 1000]).unwrap();
+        }
+    },
+];
+
+#[test]
+fn room_is_told_after_a_write_of_a_part_and_after_a_look_that_found_none() {
+    for fill in FILLED {
+        let mut world = World::new();
+        let (near, far) = world.connection();
+        let set = world.client.add_set();
+        let watched = interest(Readiness::OUT, 0, 1);
+        world.client.watch(set, near, 5, watched).unwrap();
+        fill(&mut world, near);
+        assert_eq!(wait(&mut world.client, set), []);
+        for _ in 0..1000 {
+            read(&mut world.server, far).unwrap();
+            world.pass(Duration::from_millis(10));
+        }
+        assert_eq!(wait(&mut world.client, set), [(1, Readiness::OUT)]);
+    }
 }

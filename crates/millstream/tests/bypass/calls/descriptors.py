@@ -1,5 +1,6 @@
 """Descriptors: dup(2), fcntl(2), close_range(2), and what is told of them."""
 import stat
+import tempfile
 
 from scene import *
 
@@ -180,3 +181,34 @@ def sendfile_from_a_device():
     s = opened("o")
     with open("/dev/zero", "rb", buffering=0) as f:
         yield c("sendfile", s.fileno(), f.fileno(), None, ctypes.c_size_t(100)), told(s.recv(100, socket.MSG_WAITALL))
+
+
+READ, WRITE, CLOSE, POLL, FCNTL, SENDTO, RECVFROM, ACCEPT4, EPOLL_WAIT, EPOLL_CTL, DUP = 0, 1, 3, 7, 72, 44, 45, 288, 232, 233, 32
+
+
+@scene()
+def calls_by_number():
+    """Through syscall(2) of the C library."""
+    s = opened("o w100 c")
+    fd, room = s.fileno(), ctypes.create_string_buffer(100)
+    yield c("syscall", WRITE, fd, b"abc", 3), c("syscall", SENDTO, fd, b"defg", 4, 0, None, 0)
+    yield told(s.recv(7, socket.MSG_WAITALL | socket.MSG_PEEK)), c("syscall", READ, fd, room, 3), room.value
+    yield c("syscall", RECVFROM, fd, room, 100, socket.MSG_DONTWAIT, None, None), c("syscall", RECVFROM, fd, room, 9, socket.MSG_DONTWAIT, None, None)
+    p = select.epoll()
+    event = struct.pack("=IQ", IN, 5)
+    yield c("syscall", EPOLL_CTL, p.fileno(), 1, fd, event), c("syscall", EPOLL_CTL, p.fileno(), 1, fd, event)
+    s.send(b"x")
+    yield c("syscall", EPOLL_WAIT, p.fileno(), room, 5, 3000), struct.unpack("=IQ", room.raw[:12])
+    asked = ctypes.create_string_buffer(struct.pack("ihh", fd, IN, 0))
+    yield c("syscall", POLL, asked, 1, 3000), struct.unpack("ihh", asked.raw[:8])[1:]
+    copy = c("syscall", DUP, fd)
+    yield c("syscall", FCNTL, copy, 4, os.O_NONBLOCK), fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK == os.O_NONBLOCK
+    yield c("syscall", CLOSE, copy), call(os.write, copy, b"x"), c("syscall", 9999)
+
+
+@scene(alone=True)
+def numbers_that_are_closed_by_number_are_free():
+    file = tempfile.TemporaryFile()
+    fd = opened("e c").detach()
+    yield c("syscall", CLOSE, fd), c("syscall", CLOSE, fd), fcntl.fcntl(file, fcntl.F_DUPFD, fd) == fd
+    yield call(os.write, fd, b"abc"), call(os.lseek, fd, 0, 0), call(os.read, fd, 9), call(os.close, fd)

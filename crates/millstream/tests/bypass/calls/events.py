@@ -1,4 +1,6 @@
 """Waiting: epoll(7), poll(2), select(2)."""
+import tempfile
+
 from scene import *
 
 
@@ -17,6 +19,61 @@ def epoll_of_a_life(flags):
     for _ in range(5):
         yield events(p, 0 if quiet else 0.25)
     yield call(s.recv, 3), events(p, 0), call(s.recv, 30), events(p, 0)
+
+
+LARGE = 16_000_000
+
+
+def one_part(s):
+    return 0 < s.send(bytes(LARGE)) < LARGE
+
+
+def one_part_of_a_file(s):
+    with tempfile.TemporaryFile() as file:
+        file.truncate(LARGE)
+        return 0 < os.sendfile(s.fileno(), file.fileno(), 0, LARGE) < LARGE
+
+
+def as_long_as_poll_says_so(s):
+    while wait(s, select.POLLOUT, 0):
+        s.send(bytes(1000))
+
+
+def as_long_as_epoll_says_so(s):
+    p = select.epoll()
+    p.register(s, OUT)
+    while p.poll(0):
+        s.send(bytes(1000))
+
+
+def until_there_is_no_room(s):
+    try:
+        while s.send(bytes(1000)):
+            pass
+    except BlockingIOError:
+        return "EAGAIN"
+
+
+@scene(*[
+    (fill, flags, when)
+    for fill in (one_part, one_part_of_a_file, as_long_as_poll_says_so, as_long_as_epoll_says_so, until_there_is_no_room)
+    for flags in (OUT, OUT | ET, OUT | ONE, IN | OUT | ET)
+    for when in ("before", "after", "modified")
+])
+def epoll_for_room(fill, flags, when):
+    """All ways to find that there is no room make room be told, the one that just does not write more among them."""
+    s = opened("w150 e c", blocking=False)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100_000)
+    p = select.epoll()
+    if when != "after":
+        p.register(s, flags if when == "before" else IN)
+        yield events(p, 0)
+    yield fill(s)
+    if when == "after":
+        p.register(s, flags)
+    elif when == "modified":
+        p.modify(s, flags)
+    yield events(p, 0), events(p, 3)
 
 
 @scene((IN,), (IN | ET,), (IN | ONE,))
@@ -63,6 +120,27 @@ def epoll_of_a_listener(flags):
         c = s.accept()[0]
         yield events(p, 0)
         c.close()
+
+
+@scene(alone=True)
+def threads_that_watch_a_listener_at_once():
+    results = set()
+    for _ in range(30):
+        s = listening(0)
+        s.setblocking(False)
+        sets = [select.epoll(), select.epoll()]
+        both = threading.Barrier(2)
+        threads = [threading.Thread(target=lambda p: (both.wait(), p.register(s, IN)), args=(p,)) for p in sets]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        ask(f"{NEAR[4]} {s.getsockname()[1]} w300 c")
+        told_of = [len(events(p, 3)) for p in sets]
+        c = s.accept()[0]
+        results.add((*told_of, *(len(events(p, 0)) for p in sets)))
+        c.close()
+    yield results
 
 
 @scene()

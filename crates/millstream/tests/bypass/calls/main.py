@@ -21,7 +21,7 @@ SECONDS_MAX = 40
 
 
 def name_of(run, arguments):
-    return (run.__name__ + "".join(f"-{a}" for a in arguments)).replace(" ", "_")
+    return (run.__name__ + "".join(f"-{getattr(a, '__name__', a)}" for a in arguments)).replace(" ", "_")
 
 
 def line_of(run, arguments):

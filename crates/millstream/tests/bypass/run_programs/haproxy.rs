@@ -1,0 +1,59 @@
+//! HAProxy, with both sides on the stack.
+
+use super::{Peer, check_site, have};
+use crate::client::Client;
+use crate::namespace::text_of;
+use crate::nginx::Nginx;
+use crate::run::{Accelerated, echo};
+use crate::run_calls::PYTHON;
+use crate::server::{Site, wait_for};
+use crate::topology::{FAR_ADDRESS, between, kernel_connections};
+use mill_sys::signal::Signal;
+use std::fs;
+
+/// Echoes each connection.
+const ECHO: &str = "
+import socket, threading
+s = socket.create_server(('0.0.0.0', 7000), backlog=50)
+def talk(c):
+    while d := c.recv(99999): c.sendall(d)
+    c.close()
+while True: threading.Thread(target=talk, args=(s.accept()[0],), daemon=True).start()
+";
+
+#[test]
+fn haproxy_passes_requests_and_bytes_on_with_two_threads_over_the_stack_at_both_sides() {
+    if !have(&["haproxy", "nginx", PYTHON, "ab", "h2load"]) {
+        return;
+    }
+    between(1500, |topology| {
+        let (site, front) = (Site::new(), Site::new());
+        let servers = "server { listen 80; keepalive_requests 1000000; }";
+        let _nginx = topology.at_client(|| Nginx::start(&site, servers));
+        let _echo = Peer::start(topology, &[PYTHON, "-c", ECHO]);
+        let far = format!("{FAR_ADDRESS}:7000").parse().unwrap();
+        topology.at_client(|| wait_for(|| Client::connect(far).is_ok()));
+        let conf = front.path("haproxy.cfg");
+        let text = format!(
+            "global\n    nbthread 2\n    maxconn 500\n    user www-data\n\
+             defaults\n    timeout connect 20s\n    timeout client 60s\n    timeout server 60s\n\
+             listen web\n    mode http\n    bind :8080\n    server far {FAR_ADDRESS}:80 check inter 1s\n\
+             listen echo\n    mode tcp\n    bind :7000\n    server far {FAR_ADDRESS}:7000\n"
+        );
+        fs::write(&conf, text).unwrap();
+        let haproxy = Accelerated::start(&["haproxy", "-db", "-f", conf.to_str().unwrap()]);
+        check_site(topology, &site, 8080);
+        let said: Vec<u8> = (0..500_000_u32).flat_map(u32::to_le_bytes).collect();
+        topology.at_client(|| {
+            std::thread::scope(|scope| {
+                for _ in 0..6 {
+                    scope.spawn(|| echo(7000, &said));
+                }
+            });
+        });
+        let to_origin = text_of("ss", &["-Htan", "dst = 10.50.0.2"]);
+        assert_eq!(to_origin, "");
+        assert_eq!(kernel_connections(8080), "");
+        assert!(haproxy.end(Signal::User1).success());
+    });
+}
