@@ -61,6 +61,9 @@ mod showing;
 /// The beginning and the end of the process, and fork(2).
 mod process;
 
+/// Preloaded without a keeper.
+mod alone;
+
 /// What is said on standard error.
 mod say;
 

@@ -96,6 +96,9 @@ mod run;
 /// Their socket calls.
 mod run_calls;
 
+/// The scripts of Onload's cookbook.
+mod run_cookbook;
+
 /// What goes wrong around them.
 mod run_faults;
 
