@@ -253,7 +253,13 @@ fn program(system: &System, names: &Names, host: &Host) -> Result<Vec<String>, S
                 .start
                 .as_ref()
                 .ok_or("a command needs [system.….start]")?;
-            start.argv.iter().map(|word| names.fill(word)).collect()
+            let mut argv: Vec<String> = start.argv.iter().map(|word| names.fill(word)).collect();
+            if let Some(first) = argv.first_mut().filter(|first| *first == OWN_NAME)
+                && needs::program(OWN_NAME).is_none()
+            {
+                *first = millstream(None, host)?;
+            }
+            argv
         }
     };
     if system.kind != SystemKind::Command {
@@ -276,6 +282,9 @@ fn program(system: &System, names: &Names, host: &Host) -> Result<Vec<String>, S
     }
     Ok(argv)
 }
+
+/// A command of this name is the running program where PATH has none.
+const OWN_NAME: &str = "millstream";
 
 /// The value of `--stack`; empty for the kernel's.
 fn stack_of(system: &System, site: Site<'_>) -> String {
