@@ -9,9 +9,13 @@ mod profile;
 /// The variables `EF_…`.
 mod variables;
 
+use crate::accelerated::search::{self, Found};
+use crate::executable;
 use crate::launch::Launch;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// The variable of the environment that has the text of `--stack`.
 pub const STACK: &str = "MILLSTREAM_STACK";
@@ -19,12 +23,15 @@ pub const STACK: &str = "MILLSTREAM_STACK";
 /// The name by which `onload_stackdump` shows the program's processes.
 const CLUSTER_NAME: &str = "EF_CLUSTER_NAME";
 
+/// The variable with which a program without a stack does not run: as 0.
+const NO_FAIL: &str = "EF_NO_FAIL";
+
 /// What a command line asks for.
 #[derive(Debug)]
 pub enum Asked {
     Help,
-    /// A program, and what is to be said before it starts.
-    Launch(Launch, Vec<String>),
+    /// A program, what is to be said before it starts, and whether it is not to run without a stack.
+    Launch(Launch, Vec<String>, bool),
 }
 
 /// What profiles and the environment set.
@@ -88,6 +95,10 @@ pub fn parse(
         .filter_map(|(name, value)| variable(name, value));
     settings.variables.extend(of_user);
     let cluster = settings.variables.remove(CLUSTER_NAME);
+    let or_fail = settings
+        .variables
+        .remove(NO_FAIL)
+        .is_some_and(|value| value == "0");
     let (options, without) = variables::options(&settings.variables)?;
     if !without.is_empty() {
         let names = without.join(", ");
@@ -120,7 +131,34 @@ pub fn parse(
         library: None,
         cluster,
     };
-    Ok(Asked::Launch(launch, notices))
+    Ok(Asked::Launch(launch, notices, or_fail))
+}
+
+/// Becomes the program on the kernel's stack, if another program that we run has the interface; returns only what went wrong.
+/// So `onload nginx -s reload`, which needs no stack, reaches an nginx that has it.
+pub fn run_beside(launch: &Launch, why: String, say: impl Fn(&str)) -> String {
+    let device = launch.stack.split(',').next().unwrap_or_default();
+    let interface = device.strip_prefix("af_xdp:").unwrap_or_default();
+    let network = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
+    let own = network("self");
+    let has_it = |found: &Found| {
+        found.shown.interface == interface && network(&found.process.to_string()) == own
+    };
+    let others = search::all();
+    let Some(other) = others.iter().find(|found| has_it(found)) else {
+        return why;
+    };
+    let (name, program) = (launch.program.display(), &other.shown.program);
+    let Some(path) = executable::find(&launch.program) else {
+        return why;
+    };
+    say(&format!(
+        "\"{name}\" runs on the kernel's network stack: {program} (process {}) has {interface}",
+        other.process
+    ));
+    let mut command = Command::new(path);
+    let error = command.arg0(&launch.program).args(&launch.arguments).exec();
+    format!("\"{name}\" can't be started: {error}")
 }
 
 /// What options in force mean as variables of Onload.
@@ -143,7 +181,7 @@ mod tests {
             .iter()
             .map(|(name, value)| (name.into(), value.into()));
         match parse(&words, environment)? {
-            Asked::Launch(launch, notices) => Ok((launch, notices)),
+            Asked::Launch(launch, notices, _) => Ok((launch, notices)),
             Asked::Help => Err(String::from("help")),
         }
     }

@@ -62,9 +62,13 @@ pub fn start(
             names.set("client_host", address);
         }
         let mut line = Line::new(wrapper.iter().copied());
+        let stack = names.fill(&load.stack);
+        if load.is_run() {
+            let words = own_stack::run_words(load.runner.as_deref(), &stack, host)?;
+            line.argv.extend(words);
+        }
         line.argv.extend(program(load, host)?);
-        if !load.stack.is_empty() {
-            let stack = names.fill(&load.stack);
+        if load.tool.is_ours() && !stack.is_empty() {
             line.argv.extend([String::from("--stack"), stack]);
         }
         line.argv.extend(shell::words(&names.fill(args))?);
@@ -155,6 +159,10 @@ pub fn unmet(load: &Load, host: Option<&Host>) -> Option<String> {
         .map(|name| format!("not on this machine: needs {name}"))
         .or_else(|| needs::unmet(&load.needs))
         .or_else(|| own_stack::unmet(&load.stack, host?))
+        .or_else(|| match load.is_run() {
+            true => own_stack::unmet_runner(load.runner.as_deref(), host?),
+            false => None,
+        })
 }
 
 /// The first words of the command line.

@@ -5,6 +5,7 @@
 /// The stack's own counters.
 pub(crate) mod counted;
 
+use crate::client;
 use crate::host::Host;
 use crate::journal::errand;
 use crate::monitor::tcp::Tcp;
@@ -50,6 +51,41 @@ pub(crate) fn unmet(stack: &str, host: &Host) -> Option<String> {
         _ => None,
     }
 }
+
+/// What stands before the command line of a program that is not changed, to put it on a stack.
+pub(crate) fn run_words(
+    runner: Option<&str>,
+    stack: &str,
+    host: &Host,
+) -> Result<Vec<String>, String> {
+    let binary = client::millstream(runner, host)?;
+    Ok([binary.as_str(), "run", "--stack", stack, "--"]
+        .map(String::from)
+        .to_vec())
+}
+
+/// Why `millstream run` can't start programs on this host, as the text of a report's cell; none if it can, or if only the host
+/// itself can tell.
+pub(crate) fn unmet_runner(runner: Option<&str>, host: &Host) -> Option<String> {
+    if matches!(host, Host::Remote(_)) {
+        return None;
+    }
+    let binary = match client::millstream(runner, host) {
+        Ok(binary) => needs::program(&binary),
+        Err(problem) => return Some(problem),
+    };
+    let Some(binary) = binary.and_then(|path| path.canonicalize().ok()) else {
+        let name = runner.unwrap_or("millstream");
+        return Some(format!("not on this machine: needs {name}"));
+    };
+    let folder = binary.parent().unwrap_or(Path::new("/"));
+    let has_library = |folder: &Path| folder.join(LIBRARY).is_file();
+    let is_there = has_library(folder) || has_library(&folder.join("../lib"));
+    (!is_there).then(|| format!("not on this machine: needs {LIBRARY} beside millstream"))
+}
+
+/// What `millstream run` loads into programs.
+const LIBRARY: &str = "libmillstream.so";
 
 /// Whether the device is ready, so that no connection begins on the kernel's stack.
 pub(crate) fn is_there(stack: &str, host: &Host) -> bool {

@@ -67,7 +67,11 @@ pub fn start(
         let missing = needs::unmet(&system.needs)
             .or_else(|| out_of_reach(system, site.testbed))
             .or_else(|| nginx(system, host).err())
-            .or_else(|| own_stack::unmet(&stack_of(system, site), host));
+            .or_else(|| own_stack::unmet(&stack_of(system, site), host))
+            .or_else(|| match system.is_run() {
+                true => own_stack::unmet_runner(system.runner.as_deref(), host),
+                false => None,
+            });
         if let Some(reason) = missing {
             return Err(Trouble::Absent(reason));
         }
@@ -222,10 +226,26 @@ fn nginx(system: &System, host: &Host) -> Result<String, String> {
 
 /// The command, before taskset and other wrappers.
 fn argv(system: &System, names: &Names, site: Site<'_>) -> Result<Vec<String>, String> {
+    let host = site.testbed.host(system.side);
+    let stack = names.fill(&system.stack);
+    let mut argv = match system.is_run() {
+        true => own_stack::run_words(system.runner.as_deref(), &stack, host)?,
+        false => Vec::new(),
+    };
+    argv.extend(program(system, names, host)?);
+    argv.extend(system.args.iter().map(|word| names.fill(word)));
+    if system.kind == SystemKind::Millstream && !stack.is_empty() {
+        argv.extend([String::from("--stack"), stack]);
+    }
+    Ok(argv)
+}
+
+/// The program with the words that every one of its kind has.
+fn program(system: &System, names: &Names, host: &Host) -> Result<Vec<String>, String> {
     let mut argv = match system.kind {
-        SystemKind::Nginx => vec![nginx(system, site.testbed.host(system.side))?],
+        SystemKind::Nginx => vec![nginx(system, host)?],
         SystemKind::Millstream => {
-            let binary = millstream(system.binary.as_deref(), site.testbed.host(system.side))?;
+            let binary = millstream(system.binary.as_deref(), host)?;
             vec![binary, String::from("serve")]
         }
         SystemKind::Command => {
@@ -233,7 +253,13 @@ fn argv(system: &System, names: &Names, site: Site<'_>) -> Result<Vec<String>, S
                 .start
                 .as_ref()
                 .ok_or("a command needs [system.….start]")?;
-            start.argv.iter().map(|word| names.fill(word)).collect()
+            let mut argv: Vec<String> = start.argv.iter().map(|word| names.fill(word)).collect();
+            if let Some(first) = argv.first_mut().filter(|first| *first == OWN_NAME)
+                && needs::program(OWN_NAME).is_none()
+            {
+                *first = millstream(None, host)?;
+            }
+            argv
         }
     };
     if system.kind != SystemKind::Command {
@@ -254,12 +280,11 @@ fn argv(system: &System, names: &Names, site: Site<'_>) -> Result<Vec<String>, S
             argv.extend(["-g", "daemon off;"].map(String::from));
         }
     }
-    argv.extend(system.args.iter().map(|word| names.fill(word)));
-    if !system.stack.is_empty() {
-        argv.extend([String::from("--stack"), names.fill(&system.stack)]);
-    }
     Ok(argv)
 }
+
+/// A command of this name is the running program where PATH has none.
+const OWN_NAME: &str = "millstream";
 
 /// The value of `--stack`; empty for the kernel's.
 fn stack_of(system: &System, site: Site<'_>) -> String {

@@ -64,6 +64,9 @@ mod process;
 /// The environment of programs that this one starts.
 mod environment;
 
+/// Preloaded without a keeper.
+mod alone;
+
 /// What is said on standard error.
 mod say;
 

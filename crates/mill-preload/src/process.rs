@@ -3,7 +3,7 @@
 use crate::calls::numbers::close_ours;
 use crate::descriptors::{self, Entry};
 use crate::stack::{self, Guard, now};
-use crate::{environment, originals, showing, turner};
+use crate::{alone, environment, originals, showing, turner};
 use core::cell::RefCell;
 use core::ffi::c_int;
 use mill_keeper::request::VARIABLE;
@@ -19,7 +19,7 @@ extern "C" fn begin() {
     originals::resolve_all();
     let keeper = std::env::var(VARIABLE).ok();
     let Some(keeper) = keeper.and_then(|number| number.parse::<c_int>().ok()) else {
-        return;
+        return alone::begin();
     };
     showing::begin();
     environment::begin();

@@ -36,10 +36,15 @@ pub(crate) fn onload(words: &[Vec<u8>]) -> ExitCode {
             help::print(ONLOAD_HELP);
             ExitCode::SUCCESS
         }
-        Ok(mill_keeper::onload::Asked::Launch(launch, notices)) => {
+        Ok(mill_keeper::onload::Asked::Launch(launch, notices, or_fail)) => {
             let say = |notice: &str| help::complain(&format!("onload: {notice}\n"));
             notices.iter().for_each(|notice| say(notice));
-            help::complain(&format!("onload: {}\n", launch.run(say)));
+            let what = launch.run(say);
+            let what = match or_fail {
+                true => what,
+                false => mill_keeper::onload::run_beside(&launch, what, say),
+            };
+            help::complain(&format!("onload: {what}\n"));
             ExitCode::FAILURE
         }
         Err(what) => {
@@ -126,7 +131,7 @@ kernel's stack; all others, loopback too, are the kernel's as ever.
   --force             a program whose calls cannot be seen (static, Go) runs on the kernel's stack, with a notice
 
 A program that was started otherwise takes part with LD_PRELOAD=libmillstream.so and MILLSTREAM_KEEPER, which name the library
-and the descriptor of the keeper.
+and the descriptor of the keeper; or with MILLSTREAM_STACK=af_xdp:INTERFACE, by which it starts anew as \"onload\" starts it.
 ";
 
 const ONLOAD_HELP: &str = "\

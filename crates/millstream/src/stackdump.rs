@@ -21,7 +21,7 @@ pub(crate) fn run(words: &[Vec<u8>]) -> ExitCode {
             return ExitCode::from(USAGE_CODE);
         }
     };
-    let found = search::all();
+    let found = search::all_begun();
     let missing = dump.missing(&found);
     for process in &missing {
         help::complain(&format!(

@@ -25,9 +25,13 @@ const NAMES: &[(&str, &str)] = &[
     ("safe", "safe"),
 ];
 
-/// Runs a file with functions that write what it sets; fields are separated by tabs.
+/// Runs a file with functions that write what it sets; fields are separated by tabs. What the user has set stays, as in the end.
 const SCRIPT: &str = r#"
-onload_set() { printf 'set\t%s\t%s\n' "$1" "$2" >&3; eval "$1=\$2"; }
+of_user=" ${!EF_*} "
+onload_set() {
+  printf 'set\t%s\t%s\n' "$1" "$2" >&3
+  [[ "$of_user" == *" $1 "* ]] || printf -v "$1" '%s' "$2"
+}
 onload_set_default() { onload_set "$@"; }
 onload_stackdump() { "$MILLSTREAM_BINARY" stackdump "$@"; }
 onload_import() { printf 'import\t%s\n' "$1" >&3; }

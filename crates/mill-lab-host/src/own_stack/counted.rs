@@ -3,6 +3,7 @@
 use crate::client;
 use crate::host::Host;
 use crate::journal::errand;
+use crate::monitor::process::{descendants, parents};
 use crate::patience::pause;
 use mill_lab::recipe::System;
 use mill_lab::record::{Figures, TrialRecord};
@@ -23,17 +24,18 @@ pub(crate) fn count(
         return;
     }
     record.figures.retain(|name, _| !name.starts_with(KERNEL));
+    let way = Way::of(system);
     let asked = process
         .ok_or_else(|| String::from("it has ended"))
-        .and_then(|process| ask_patiently(|| ask(system, host, process)));
+        .and_then(|process| ask_patiently(|| way.ask(system, host, process)));
     let kept = asked.and_then(|(text, counts)| {
-        std::fs::write(folder.join(FILE), text).map_err(|error| error.to_string())?;
+        std::fs::write(folder.join(way.file()), text).map_err(|error| error.to_string())?;
         Ok(counts)
     });
     match kept {
         Ok(counts) => {
             record.figures.extend(figures(&counts));
-            record.artefacts.push(String::from(FILE));
+            record.artefacts.push(String::from(way.file()));
         }
         Err(problem) => {
             let reason = format!(
@@ -47,21 +49,81 @@ pub(crate) fn count(
 }
 
 const KERNEL: &str = "tcp.server.";
-const FILE: &str = "status.json";
+
+/// How the counters are had.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// From a server of our own.
+    Status,
+    /// From the processes of a program that is not changed.
+    Stackdump,
+}
+
+impl Way {
+    fn of(system: &System) -> Self {
+        match system.is_run() {
+            true => Self::Stackdump,
+            false => Self::Status,
+        }
+    }
+
+    const fn file(self) -> &'static str {
+        match self {
+            Self::Status => "status.json",
+            Self::Stackdump => "stackdump.txt",
+        }
+    }
+
+    /// The output and its counters.
+    fn ask(
+        self,
+        system: &System,
+        host: &Host,
+        process: u32,
+    ) -> Result<(String, BTreeMap<String, u64>), String> {
+        if matches!(host, Host::Remote(_)) {
+            return Err(String::from("its process is on another machine"));
+        }
+        let first = process.to_string();
+        let (binary, words): (_, &[&str]) = match self {
+            Self::Status => (&system.binary, &["status", &first, "--json"]),
+            // Of all programs that there are: the first process has no stack, but its workers.
+            Self::Stackdump => (&system.runner, &["stackdump", "stats"]),
+        };
+        let binary = client::millstream(binary.as_deref(), host)?;
+        let argv = [&[binary.as_str()], words].concat();
+        if let Self::Stackdump = self {
+            // Programs show their counters ten times a second, and with many connections once.
+            pause(SHOWN_EVERY);
+        }
+        let text = errand::run_to(&Host::Local, &argv, None, &[0, HANGS_CODE]);
+        let text = text.map_err(|error| error.to_string())?;
+        let counts = match self {
+            Self::Status => counts(&text)?,
+            Self::Stackdump => {
+                let its = descendants(&[process], &parents());
+                dumped(&text, |process| its.contains(&process))?
+            }
+        };
+        Ok((text, counts))
+    }
+}
+
+/// What mill-preload promises, and a little more.
+const SHOWN_EVERY: Duration = Duration::from_millis(1100);
 
 /// Repeats the request until there are counters, up to a limit: on a busy machine a server may not reply at once.
 /// Returns the output and its counters.
 fn ask_patiently(
-    mut ask: impl FnMut() -> Result<String, String>,
+    mut ask: impl FnMut() -> Result<(String, BTreeMap<String, u64>), String>,
 ) -> Result<(String, BTreeMap<String, u64>), String> {
     let mut problem = None;
     for attempt in 0..ATTEMPTS {
         if attempt > 0 {
             pause(BETWEEN_ATTEMPTS);
         }
-        let heard = ask().and_then(|text| Ok((counts(&text)?, text)));
-        match heard {
-            Ok((counts, text)) => return Ok((text, counts)),
+        match ask() {
+            Ok(heard) => return Ok(heard),
             Err(what) => problem = Some(what),
         }
     }
@@ -71,16 +133,6 @@ fn ask_patiently(
 /// `millstream status` itself waits 2 s for the server, and 2 s more for its workers.
 const ATTEMPTS: u32 = 3;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(200);
-
-fn ask(system: &System, host: &Host, process: u32) -> Result<String, String> {
-    if matches!(host, Host::Remote(_)) {
-        return Err(String::from("its process is on another machine"));
-    }
-    let binary = client::millstream(system.binary.as_deref(), host)?;
-    let process = process.to_string();
-    let argv = [binary.as_str(), "status", &process, "--json"];
-    errand::run_to(&Host::Local, &argv, None, &[0, HANGS_CODE]).map_err(|error| error.to_string())
-}
 
 /// Exit status of `millstream status` if a worker has not replied in time: its counters are included nevertheless.
 const HANGS_CODE: i32 = 3;
@@ -92,6 +144,25 @@ fn counts(text: &str) -> Result<BTreeMap<String, u64>, String> {
         .total
         .stack
         .ok_or_else(|| String::from("it has no stack of its own"))
+}
+
+/// Sums of `stats` of `millstream stackdump` over processes: a line with `stack NUMBER` begins each, `NAME: COUNT` follow.
+fn dumped(text: &str, is_its: impl Fn(u32) -> bool) -> Result<BTreeMap<String, u64>, String> {
+    let mut sums = BTreeMap::new();
+    let mut counts = false;
+    for line in text.lines() {
+        if let Some((_, rest)) = line.split_once(" stack ") {
+            let number = rest.split(' ').next().and_then(|word| word.parse().ok());
+            counts = number.is_some_and(&is_its);
+        } else if let Some((name, count)) = line.split_once(": ").filter(|_| counts) {
+            let count: u64 = count.trim().parse().unwrap_or(0);
+            *sums.entry(String::from(name)).or_insert(0) += count;
+        }
+    }
+    match sums.is_empty() {
+        true => Err(String::from("no process of it has a stack of its own")),
+        false => Ok(sums),
+    }
 }
 
 /// The part of the document that is read.
@@ -175,7 +246,7 @@ mod tests {
                 if asked <= silent {
                     return Err(String::from("silent"));
                 }
-                Ok(String::from(counted))
+                Ok((String::from(counted), counts(counted)?))
             });
             let found = found.map(|(text, counts)| {
                 assert_eq!(text, counted);
@@ -187,6 +258,17 @@ mod tests {
         check(0, Ok(2));
         check(ATTEMPTS - 1, Ok(2));
         check(ATTEMPTS, Err("silent"));
+    }
+
+    #[test]
+    fn counters_of_a_programs_own_processes_are_summed() {
+        let text = "---- stack 7 nginx-c0 (nginx, ms0) ----\nsegments_sent: 200\ntimeouts: 0\n\
+             ---- stack 8 nginx-c1 (nginx, ms0) ----\nsegments_sent: 20\n\
+             ---- stack 9 wrk-c0 (wrk, ms0) ----\nsegments_sent: 1000\n";
+        let sums = dumped(text, |process| process < 9).unwrap();
+        assert_eq!(sums.get("segments_sent"), Some(&220));
+        assert_eq!(sums.get("timeouts"), Some(&0));
+        assert!(dumped(text, |process| process > 9).is_err());
     }
 
     #[test]

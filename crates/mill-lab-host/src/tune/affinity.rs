@@ -3,9 +3,10 @@
 use super::interface::guarded;
 use super::{Tuner, problem_of, sides};
 use crate::host::Host;
-use crate::journal::setting;
+use crate::journal::{errand, setting};
 use crate::topology::{Testbed, parse_cpus};
 use mill_lab::recipe::Affinity;
+use std::collections::BTreeMap;
 
 pub(super) fn apply(tuner: &mut Tuner<'_>, wanted: &Affinity, testbed: &Testbed) {
     if *wanted == Affinity::default() {
@@ -23,7 +24,8 @@ pub(super) fn apply(tuner: &mut Tuner<'_>, wanted: &Affinity, testbed: &Testbed)
         (&wanted.rps, "rx", "rps_cpus"),
         (&wanted.xps, "tx", "xps_cpus"),
     ] {
-        for (queue, cpus) in queues {
+        for (queue, cpus) in each_queue(tuner, queues, prefix, testbed) {
+            let cpus = cpus.as_str();
             let name = format!("{prefix}-{queue}/{file}");
             let key = format!("{name} ({interface} server)");
             match list_of(cpus, testbed) {
@@ -35,6 +37,34 @@ pub(super) fn apply(tuner: &mut Tuner<'_>, wanted: &Affinity, testbed: &Testbed)
             }
         }
     }
+}
+
+/// The queues of one direction by number, `all` in place of which are those that there are.
+fn each_queue(
+    tuner: &Tuner<'_>,
+    wanted: &BTreeMap<String, String>,
+    prefix: &str,
+    testbed: &Testbed,
+) -> BTreeMap<String, String> {
+    let mut queues = wanted.clone();
+    let Some(cpus) = queues.remove("all") else {
+        return queues;
+    };
+    let interface = &testbed.server_interface;
+    let folder = tuner.path(
+        &testbed.server,
+        &format!("/sys/class/net/{interface}/queues"),
+    );
+    let names = errand::run(&testbed.server, &["ls", &folder], None).unwrap_or_default();
+    for name in names.split_whitespace() {
+        let number = name.split_once('-').filter(|(kind, _)| *kind == prefix);
+        if let Some((_, number)) = number {
+            queues
+                .entry(String::from(number))
+                .or_insert_with(|| cpus.clone());
+        }
+    }
+    queues
 }
 
 /// One CPU for each interrupt in turn: the seeds' two interrupts on CPUs 0 and 16, their one interrupt on CPU 2.
@@ -83,7 +113,7 @@ fn list_of(cpus: &str, testbed: &Testbed) -> Result<Vec<u32>, String> {
 fn device(tuner: &Tuner<'_>, machine: &Host, interface: &str) -> String {
     let path = format!("/sys/class/net/{interface}/device");
     let target = match machine {
-        Host::Remote(_) => crate::journal::errand::run(machine, &["readlink", &path], None).ok(),
+        Host::Remote(_) => errand::run(machine, &["readlink", &path], None).ok(),
         _ => std::fs::read_link(tuner.path(machine, &path))
             .ok()
             .map(|target| target.display().to_string()),

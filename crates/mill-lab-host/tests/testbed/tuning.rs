@@ -124,7 +124,7 @@ fn settings_of_the_link_are_made_on_both_ends_and_undone() {
     check(
         TopologyKind::Veth,
         "[interface]\ninitcwnd = 4\nrings = { rx = 4096 }\noffloads = { tso = false, lro = true }\n\
-         files = { gro_flush_timeout = 20000, nothing = 1 }\n[affinity]\nirq = '0'\nrps = { 0 = '0' }",
+         files = { gro_flush_timeout = 20000, nothing = 1 }\n[affinity]\nirq = '0'\nrps = { all = '0' }",
         |testbed, keys| {
             let (server, client) = (&testbed.server, &testbed.clients[0]);
             assert!(route(server) && !route(client));

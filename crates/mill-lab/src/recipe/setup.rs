@@ -124,9 +124,9 @@ pub struct Interface {
 pub struct Affinity {
     /// Of the interface's interrupts.
     pub irq: Option<String>,
-    /// rps_cpus, by queue number.
+    /// rps_cpus, by queue number, or `all`.
     pub rps: BTreeMap<String, String>,
-    /// xps_cpus, by queue number.
+    /// xps_cpus, by queue number, or `all`.
     pub xps: BTreeMap<String, String>,
 }
 
@@ -164,9 +164,13 @@ pub struct System {
     /// Further arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// millstream: the network stack that it serves over, as `--stack` takes it; empty is the kernel's.
+    /// The network stack that it serves over, as `--stack` takes it; empty is the kernel's. Others than millstream are on it by
+    /// `millstream run`.
     #[serde(default)]
     pub stack: String,
+    /// nginx, command: the millstream whose `run` puts it on the stack; none is the running one. An empty name is none.
+    #[serde(default, deserialize_with = "unless_empty")]
+    pub runner: Option<String>,
     /// The address at which clients reach it, if it is another than the topology's: of a TAP device, of a memif.
     pub host: Option<String>,
     /// command: how it is started and stopped.
@@ -211,6 +215,11 @@ impl System {
     pub fn polls(&self) -> bool {
         let sleeps = |option: &str| matches!(option, "polling=interrupt" | "profile=safe");
         !self.stack.is_empty() && !self.stack.split(',').any(sleeps)
+    }
+
+    /// Whether it is a program that is not changed, on our stack by `millstream run`.
+    pub fn is_run(&self) -> bool {
+        !self.stack.is_empty() && self.kind != SystemKind::Millstream
     }
 }
 
@@ -264,9 +273,13 @@ pub struct Load {
     /// How many run at once, summed up: the cookbook's 32. Process i runs on client host i modulo hosts, and on client CPU i modulo CPUs.
     #[serde(default = "one")]
     pub processes: u32,
-    /// millstream wrk, wrk2, ab, load: the network stack of each process, as `--stack` takes it; empty is the kernel's.
+    /// The network stack of each process, as `--stack` takes it; empty is the kernel's. Other tools than millstream's are on it by
+    /// `millstream run`.
     #[serde(default)]
     pub stack: String,
+    /// wrk, wrk2, ab, h2load: the millstream whose `run` puts them on the stack; none is the running one. An empty name is none.
+    #[serde(default, deserialize_with = "unless_empty")]
+    pub runner: Option<String>,
     /// The binary, if not the one in PATH; of ours, if not the running one. An empty name is none.
     #[serde(default, deserialize_with = "unless_empty")]
     pub binary: Option<String>,
@@ -310,6 +323,13 @@ fn one() -> u32 {
 }
 fn half_second() -> f64 {
     0.5
+}
+
+impl Load {
+    /// Whether it is a program that is not changed, on our stack by `millstream run`.
+    pub fn is_run(&self) -> bool {
+        !self.stack.is_empty() && !self.tool.is_ours()
+    }
 }
 
 /// Whose command line and whose output.
@@ -458,6 +478,11 @@ pub enum Where {
 }
 
 impl Tool {
+    /// Whether it is one of Millstream's own, which takes `--stack` itself.
+    pub fn is_ours(self) -> bool {
+        self.name().starts_with("millstream ")
+    }
+
     /// As a recipe spells it.
     pub fn name(self) -> &'static str {
         match self {

@@ -274,6 +274,9 @@ fn commands(text: &mut String, trial: &Trial) {
         };
         let tool = load.binary.as_deref().unwrap_or(load.tool.name());
         let tool = match on_stack(&load.stack) {
+            Some(stack) if load.is_run() => {
+                format!("{} {tool}", by_run(load.runner.as_deref(), &stack))
+            }
             Some(stack) => format!("{tool} {stack}"),
             None => String::from(tool),
         };
@@ -322,8 +325,18 @@ fn server_command(setup: &Setup) -> String {
         words.extend(["-c", "${run}/nginx.conf"].map(String::from));
     }
     words.extend(system.args.iter().cloned());
-    words.extend(on_stack(&system.stack));
+    match on_stack(&system.stack) {
+        Some(stack) if system.is_run() => {
+            words.insert(0, by_run(system.runner.as_deref(), &stack));
+        }
+        stack => words.extend(stack),
+    }
     words.join(" ")
+}
+
+/// The words before those of a program that is not changed.
+fn by_run(runner: Option<&str>, stack: &str) -> String {
+    format!("{} run {stack} --", runner.unwrap_or("millstream"))
 }
 
 fn on_stack(stack: &str) -> Option<String> {

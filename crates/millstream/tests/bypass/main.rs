@@ -99,6 +99,9 @@ mod run_calls;
 /// Several processes of a program, each with a stack.
 mod run_workers;
 
+/// The scripts of Onload's cookbook.
+mod run_cookbook;
+
 /// What goes wrong around them.
 mod run_faults;
 

@@ -151,15 +151,17 @@ impl Check<'_> {
         }
     }
 
-    /// Only our own programs have a stack of our own, and only over the devices that there are.
+    /// Only over the devices that there are, and programs of others over an interface.
     fn stacks(&mut self, setup: &Setup) {
         let Setup { system, load, .. } = setup;
-        let is_ours = system.kind == SystemKind::Millstream;
         let key = ["system", system.name.as_str(), "stack"];
-        self.stack(&key, &system.stack, is_ours, "`kind = \"millstream\"`");
-        let is_ours = load.tool.name().starts_with("millstream ");
-        let tools = "`millstream wrk`, `wrk2`, `ab` and `load`";
-        self.stack(&["load", "stack"], &load.stack, is_ours, tools);
+        self.stack(&key, &system.stack, system.is_run());
+        self.stack(&["load", "stack"], &load.stack, load.is_run());
+        let has_none = matches!(load.tool, Tool::DpdkHttperf | Tool::None);
+        if has_none && !load.stack.is_empty() {
+            let problem = "there is nothing to run on a stack of our own";
+            self.fail(&["load", "stack"], problem);
+        }
         let is_memif = |stack: &str| stack.starts_with("memif:");
         if load.tool != Tool::None && is_memif(&system.stack) != is_memif(&load.stack) {
             let problem = "a memif has two ends: either both sides are on it, or none; leave such points out with `[[skip]]`";
@@ -176,18 +178,16 @@ impl Check<'_> {
         }
     }
 
-    fn stack(&mut self, key: &[&str], stack: &str, is_ours: bool, whose: &str) {
+    fn stack(&mut self, key: &[&str], stack: &str, is_run: bool) {
         if stack.is_empty() {
             return;
         }
         let device = stack.split_once(':').map_or(stack, |(device, _)| device);
         if !DEVICES.contains(&device) {
             self.fail(key, unknown("device", device, &DEVICES));
-        } else if !is_ours {
-            self.fail(
-                key,
-                format!("only {whose} can be run on a stack of our own"),
-            );
+        } else if is_run && device != "af_xdp" {
+            let problem = "`millstream run`, which puts programs of others on our stack, takes `af_xdp:` only";
+            self.fail(key, problem);
         }
     }
 

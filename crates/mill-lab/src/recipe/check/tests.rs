@@ -299,9 +299,9 @@ fn all_mistakes_of_a_file_are_found_at_once_in_its_order() {
 }
 
 #[test]
-fn a_stack_of_our_own_is_for_our_own_programs_and_devices() {
-    let only = "only `kind = \"millstream\"` can be run on a stack of our own";
-    let tools = "only `millstream wrk`, `wrk2`, `ab` and `load` can be run on a stack of our own";
+fn a_stack_of_our_own_is_over_devices_that_there_are_and_of_others_programs_over_interfaces() {
+    let run = "`millstream run`, which puts programs of others on our stack, takes `af_xdp:` only";
+    let nothing = "there is nothing to run on a stack of our own";
     let ends = "a memif has two ends: either both sides are on it, or none; leave such points out with `[[skip]]`";
     let loopback =
         "AF_XDP takes an interface of its own, and loopback is none; `tap:` and `memif:` need none";
@@ -314,10 +314,13 @@ fn a_stack_of_our_own_is_for_our_own_programs_and_devices() {
         found,
         ["there is no device `af-xdp`; did you mean `af_xdp`?"]
     );
-    let nginx = "kind = \"nginx\" => kind = \"nginx\"\nstack = \"tap:ms0\"";
-    expect(nginx, &[only]);
+    let nginx =
+        |device: &str| format!("kind = \"nginx\" => kind = \"nginx\"\nstack = \"{device}:ms0\"");
+    expect(&nginx("tap"), &[run]);
+    expect(&nginx("af_xdp"), &[loopback]);
     let load = |tool: &str| format!("tool = \"wrk\" => tool = \"{tool}\"\nstack = \"tap:ms1\"");
-    expect(&load("wrk"), &[tools]);
+    expect(&load("wrk"), &[run]);
+    expect(&load("dpdk-httperf"), &[run, nothing]);
     expect(&load("millstream wrk"), &[]);
 }
 
