@@ -59,8 +59,17 @@ pub(crate) struct Endpoint {
     timer: Timer,
     watcher: Option<Watcher>,
     number: ProcessNumber,
-    /// When the chain changed last, by the monotonic clock, in milliseconds: a word that all processes write.
+    shared: SharedWords,
+}
+
+/// Words of the file that is locked, which all processes write. Times are of the monotonic clock, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+struct SharedWords {
+    /// When the chain changed last.
     changed_at: &'static AtomicU64,
+    /// The process that the last owner has given the device to, and until when no other one may lock it.
+    heir: &'static AtomicU64,
+    reserved_until: &'static AtomicU64,
 }
 
 /// The number of a process among those that may own the device: later ones have greater ones, so that of several that want it at
@@ -182,13 +191,10 @@ impl Endpoint {
     /// Joins the contest for the device; the second value is whether this process owns it now.
     pub(crate) fn new(ownership: OwnershipLock) -> io::Result<(Self, bool)> {
         // Before the file is locked: closing any descriptor of it would release the lock (fcntl(2)).
-        let words = words::map(&File::from(ownership.lock.try_clone()?), WORDS)?;
-        let [changed_at] = words else {
-            return Err(io::Error::from(io::ErrorKind::InvalidData));
-        };
+        let shared = SharedWords::map(File::from(ownership.lock.try_clone()?))?;
         let mut endpoint = Self {
             ownership,
-            changed_at,
+            shared,
             sources: Epoll::new()?,
             timer: Timer::new()?,
             watcher: None,
@@ -208,13 +214,13 @@ impl Endpoint {
 
     /// The chain changes: processes may have no place in it for a moment, and then do not get frames of their connections.
     pub(crate) fn note_change(&self) {
-        self.changed_at.store(now_ms(), Ordering::Relaxed);
+        self.shared.changed_at.store(now_ms(), Ordering::Relaxed);
     }
 
     /// Whether each process has had time to find its place in the chain. Until then a segment without connection may be of a
     /// process without place, so it is not answered: its peer sends it again.
     pub(crate) fn is_settled(&self) -> bool {
-        let changed_at = self.changed_at.load(Ordering::Relaxed);
+        let changed_at = self.shared.changed_at.load(Ordering::Relaxed);
         changed_at == 0 || now_ms().wrapping_sub(changed_at) >= SETTLED_MS
     }
 
@@ -225,7 +231,7 @@ impl Endpoint {
 
     /// Locks the file if it is free. The owner then receives the requests.
     pub(crate) fn lock(&mut self) -> bool {
-        let is_ours = lock::lock_for_table(&self.ownership.lock).is_ok();
+        let is_ours = !self.is_reserved() && lock::lock_for_table(&self.ownership.lock).is_ok();
         if is_ours {
             // The source is registered already if this process owned the device before.
             let request_receiver = self.ownership.request_receiver.as_fd();
@@ -234,6 +240,21 @@ impl Endpoint {
                 .add(request_receiver, LEVEL, EventSource::Requests as u64);
         }
         is_ours
+    }
+
+    /// Whether the last owner has given the device to another process, which had no time to lock it yet.
+    fn is_reserved(&self) -> bool {
+        let heir = self.shared.heir.load(Ordering::Acquire);
+        let until = self.shared.reserved_until.load(Ordering::Acquire);
+        heir != 0 && heir != self.number && now_ms() < until
+    }
+
+    /// Gives ownership up to a process that has asked for it, before any other one.
+    pub(crate) fn unlock_for(&mut self, heir: ProcessNumber) {
+        let until = now_ms().saturating_add(RESERVED_MS);
+        self.shared.reserved_until.store(until, Ordering::Release);
+        self.shared.heir.store(heir, Ordering::Release);
+        self.unlock();
     }
 
     /// Gives ownership up: the device must not be touched from here on.
@@ -362,6 +383,19 @@ impl Endpoint {
 impl AsFd for Endpoint {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.sources.as_fd()
+    }
+}
+
+impl SharedWords {
+    fn map(file: File) -> io::Result<Self> {
+        match words::map(&file, WORDS)? {
+            [changed_at, heir, reserved_until] => Ok(Self {
+                changed_at,
+                heir,
+                reserved_until,
+            }),
+            _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        }
     }
 }
 
@@ -521,8 +555,10 @@ fn now_ms() -> u64 {
     u64::try_from(clock::monotonic().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The words of the file that is locked.
-const WORDS: usize = 1;
+const WORDS: usize = 3;
+
+/// How long a process that was given the device may take to lock it: it looks every few milliseconds.
+const RESERVED_MS: u64 = 200;
 
 /// A process looks for its place every few milliseconds, if it is not stopped.
 const SETTLED_MS: u64 = 1000;

@@ -7,16 +7,24 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) services: Vec<Service>,
+    has_served: bool,
     pub(crate) ports: Option<RangeInclusive<u16>>,
 }
 
 impl Wanted {
     pub(crate) fn serve(&mut self, service: Service, on: bool) {
         if on {
+            self.has_served = true;
             self.services.push(service);
         } else if let Some(place) = self.services.iter().position(|other| *other == service) {
             self.services.swap_remove(place);
         }
+    }
+
+    /// Whether no port is served any more, or none will be, as this process opens connections. One that has just started may begin
+    /// to serve in a moment.
+    pub(crate) fn is_leaving(&self) -> bool {
+        !self.is_serving() && (self.has_served || self.ports.is_some())
     }
 
     /// Whether any port is served.

@@ -1,5 +1,7 @@
 //! The process that answers.
 
+use crate::farewell::{Farewell, Word};
+use crate::ledger::{self, Entry};
 use crate::request::{ATTACH, Answer, CLAIM, KEEP, give};
 use crate::shares::Shares;
 use mill_device::attachment::Attachment;
@@ -8,10 +10,11 @@ use mill_device::port_blocks::PortBlocks;
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
 use mill_device::specification::settings::{Spread, Workers};
-use mill_sys::{descriptor, passing};
+use mill_sys::{clock, descriptor, passing};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// A device, and the socket over which processes ask for it.
 #[derive(Debug)]
@@ -26,6 +29,9 @@ pub struct Keeper {
     members: Vec<Member>,
     /// The number of the last process that has got the device.
     last: u64,
+    farewell: Farewell,
+    /// Connections of ended processes whose peers are to be asked once more, and when.
+    asked_again: Vec<(Duration, Vec<Entry>)>,
 }
 
 /// A process that has the device.
@@ -34,6 +40,8 @@ struct Member {
     number: u64,
     /// Its other end is open as long as the process lives.
     channel: OwnedFd,
+    /// Its connections, if it has the memory for that.
+    ledger: Option<File>,
 }
 
 impl Keeper {
@@ -70,37 +78,75 @@ impl Keeper {
             requests,
             members: Vec::new(),
             last: NONE,
+            farewell: Farewell::new(),
+            asked_again: Vec::new(),
         };
         Ok((keeper, program, notices))
     }
 
     /// Answers until the last process has ended that could ask.
     pub fn run(mut self) -> io::Result<()> {
-        let mut buffer = [0; 64];
         // Connections that ended processes have left.
         let mut kept = Vec::new();
         loop {
-            let (len, descriptors) = passing::receive(self.requests.as_fd(), &mut buffer)?;
-            match (buffer.get(..len), descriptors.first()) {
-                (Some(b""), None) => return Ok(()),
-                (Some(ATTACH), Some(_)) => descriptors.into_iter().for_each(|it| self.admit(it)),
-                (Some(CLAIM), Some(channel)) => {
-                    let _ = give(channel.as_fd(), &kept);
-                    kept.clear();
-                }
-                (Some(KEEP), Some(_)) => {
-                    kept.extend(descriptors);
-                    let surplus = kept.len().saturating_sub(passing::DESCRIPTORS_MAX);
-                    kept.drain(..surplus);
-                }
-                _ => {}
+            let is_asked = self.wait()?;
+            self.forget_ended(Member::has_ended);
+            self.ask_again();
+            if is_asked && !self.answer(&mut kept)? {
+                break;
             }
         }
+        // All have: the kernel releases the descriptors of a process one by one.
+        self.forget_ended(|_| true);
+        // From here on the interface is the kernel's, which resets what is unknown to it.
+        drop(self.device);
+        for (_, entries) in &self.asked_again {
+            self.farewell.send(entries, Word::Probe);
+        }
+        Ok(())
+    }
+
+    /// Waits for a request, the end of a process, or the time to ask its peers again; whether there is a request.
+    fn wait(&self) -> io::Result<bool> {
+        let channels = self.members.iter().map(|member| member.channel.as_fd());
+        let sources: Vec<BorrowedFd<'_>> = core::iter::once(self.requests.as_fd())
+            .chain(channels)
+            .collect();
+        let next = self.asked_again.iter().map(|(at, _)| *at).min();
+        let timeout = next.map(|at| at.saturating_sub(clock::monotonic()));
+        let ready = descriptor::wait_readable(&sources, timeout)?;
+        Ok(ready.first() == Some(&true))
+    }
+
+    /// Answers a request; whether others can follow.
+    fn answer(&mut self, kept: &mut Vec<OwnedFd>) -> io::Result<bool> {
+        let mut buffer = [0; 64];
+        let (len, descriptors) = passing::receive(self.requests.as_fd(), &mut buffer)?;
+        match (buffer.get(..len), descriptors.first()) {
+            (Some(b""), None) => return Ok(false),
+            (Some(ATTACH), Some(_)) => self.admit(descriptors),
+            (Some(CLAIM), Some(channel)) => {
+                // A process that is gone meanwhile needs no answer.
+                let _ = give(channel.as_fd(), kept);
+                kept.clear();
+            }
+            (Some(KEEP), Some(_)) => {
+                kept.extend(descriptors);
+                let surplus = kept.len().saturating_sub(passing::DESCRIPTORS_MAX);
+                kept.drain(..surplus);
+            }
+            _ => {}
+        }
+        Ok(true)
     }
 
     /// Gives a process the device, and a share of its partitions.
-    fn admit(&mut self, channel: OwnedFd) {
-        self.forget_ended();
+    fn admit(&mut self, descriptors: Vec<OwnedFd>) {
+        let mut descriptors = descriptors.into_iter();
+        let Some(channel) = descriptors.next() else {
+            return;
+        };
+        let ledger = descriptors.next().map(File::from);
         self.last += 1;
         let number = self.last;
         let living: Vec<u64> = self.members.iter().map(|member| member.number).collect();
@@ -113,31 +159,57 @@ impl Keeper {
         };
         // A process that is gone meanwhile needs no answer.
         if answer.send(channel.as_fd()).is_ok() {
-            self.members.push(Member { number, channel });
+            self.members.push(Member {
+                number,
+                channel,
+                ledger,
+            });
         }
     }
 
-    fn forget_ended(&mut self) {
-        let ports = &self.ports.0;
-        self.members.retain(|member| {
-            let lives = member.lives();
-            if !lives {
-                ports.release(member.number);
+    /// Frees what ended processes have had, and tells the peers of their connections.
+    fn forget_ended(&mut self, has_ended: impl Fn(&Member) -> bool) {
+        let ended = self.members.extract_if(.., |member| has_ended(member));
+        let ended: Vec<Member> = ended.collect();
+        // A peer answers one such probe in half a second (tcp_invalid_ratelimit): where no process is left whose stack would reset
+        // its answer, it is sent when the interface is another's.
+        let is_answered = !self.members.is_empty();
+        for ended in ended {
+            self.ports.0.release(ended.number);
+            let entries = ended.ledger.as_ref().map(ledger::read);
+            let entries = entries.and_then(Result::ok).unwrap_or_default();
+            if entries.is_empty() {
+                continue;
             }
-            lives
-        });
+            self.farewell.send(&entries, Word::Reset);
+            if is_answered {
+                self.farewell.send(&entries, Word::Probe);
+            }
+            let at = clock::monotonic() + ASKED_AGAIN_AFTER;
+            self.asked_again.push((at, entries));
+        }
+    }
+
+    fn ask_again(&mut self) {
+        let now = clock::monotonic();
+        for (_, entries) in self.asked_again.extract_if(.., |(at, _)| *at <= now) {
+            self.farewell.send(&entries, Word::Probe);
+        }
     }
 }
 
 impl Member {
-    fn lives(&self) -> bool {
+    fn has_ended(&self) -> bool {
         let channel = self.channel.as_fd();
         let received = descriptor::set_nonblocking(channel, true)
             .and_then(|()| passing::receive(channel, &mut [0; 1]));
         // It says nothing: only the end can be received.
-        received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        !received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 }
+
+/// Answers of peers are not reset for a second after a process has ended (mill-device `handover.rs`): they may be another one's.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(1200);
 
 /// The number of no process.
 const NONE: u64 = 0;

@@ -14,6 +14,8 @@
 //!  │                        │                            │ (shares.rs); the keeper has no part in it
 //!  │                        │◀─ keep ────────────────────╳ one ends, and leaves connections that wait at its listeners
 //!  │                        ├─ claim ───────────────────▶│ they go to the process that has the device next
+//!  │                        │                            ╳ one is killed: farewell.rs tells the peers of its connections,
+//!  │                        │                            │ which are in ledger.rs
 //!  │                        │                            ╳ the last process has ended
 //!  │                        ╳ end of the socket: the interface is the kernel's again
 //! ```
@@ -26,6 +28,12 @@ pub mod request;
 
 /// Which partitions of the interface a process is to own.
 pub mod shares;
+
+/// The connections of a process, for its keeper.
+pub mod ledger;
+
+/// What peers of a killed process are told.
+mod farewell;
 
 /// The process that answers.
 pub mod keeper;

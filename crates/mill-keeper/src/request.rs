@@ -14,7 +14,7 @@ pub const VARIABLE: &str = "MILLSTREAM_KEEPER";
 /// The variable of the environment that has the name of a `millstream run`, where its user gave one.
 pub const CLUSTER: &str = "MILLSTREAM_CLUSTER";
 
-/// The request: its datagram carries the end of a channel for the answer.
+/// The request: its datagram carries the end of a channel for the answer, and the process's ledger if it has one.
 pub(crate) const ATTACH: &[u8] = b"attach";
 
 /// The request to keep connections that wait for another process: its datagram carries them as a memory file.
@@ -43,11 +43,14 @@ pub struct Admission {
     pub membership: OwnedFd,
 }
 
-/// Asks the keeper at the other end of `keeper` for its device. The error is a sentence.
-pub fn attach(keeper: BorrowedFd<'_>) -> Result<Admission, String> {
+/// Asks the keeper at the other end of `keeper` for its device; `ledger` is the file of the process's connections. The error is a
+/// sentence.
+pub fn attach(keeper: BorrowedFd<'_>, ledger: Option<&File>) -> Result<Admission, String> {
     let exchange = || -> io::Result<(OwnedFd, Vec<u8>, Vec<OwnedFd>)> {
         let (near, far) = passing::pair()?;
-        passing::send(keeper, ATTACH, &[far.as_fd()])?;
+        let mut passed = vec![far.as_fd()];
+        passed.extend(ledger.map(AsFd::as_fd));
+        passing::send(keeper, ATTACH, &passed)?;
         drop(far);
         let mut answer = vec![0; ANSWER_MAX];
         let (len, descriptors) = passing::receive(near.as_fd(), &mut answer)?;

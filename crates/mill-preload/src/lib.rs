@@ -58,6 +58,9 @@ mod turner;
 /// What other processes may know of the stack.
 mod showing;
 
+/// What the keeper may know of its connections.
+mod noting;
+
 /// The beginning and the end of the process, and fork(2).
 mod process;
 

@@ -2,6 +2,7 @@
 
 use crate::calls::numbers::close_ours;
 use crate::descriptors::{self, Entry};
+use crate::noting::Noting;
 use crate::stack::{self, Guard, now};
 use crate::{alone, environment, originals, showing, turner};
 use core::cell::RefCell;
@@ -95,6 +96,8 @@ extern "C" fn end() {
             _ => {}
         }
     }
+    // What its peers have to know they hear from the connections themselves.
+    stack::with(|stack| stack.noting.take().map(Noting::clear));
     let deadline = now() + PATIENCE;
     while now() < deadline {
         let goes_on = stack::with(|stack| {

@@ -1,6 +1,7 @@
 //! The stack of this process, behind its lock.
 
 use crate::descriptors::{self, Entry};
+use crate::noting::Noting;
 use crate::say::say;
 use crate::showing::Showing;
 use crate::{listening, originals, turner};
@@ -37,6 +38,8 @@ pub(crate) struct Stack {
     pub(crate) worked_at: Instant,
     /// When listeners were looked for last that the program has closed and whose sockets no process has any more.
     looked_at: Instant,
+    /// What tells the peers if this process is killed.
+    pub(crate) noting: Option<Noting>,
     /// How many times this process has become the owner of queues, when that was looked at last.
     takings: u64,
     /// Doorbells of threads that sleep.
@@ -203,7 +206,9 @@ fn open_descriptors() -> Vec<c_int> {
 impl Stack {
     /// With it the options in force.
     fn new() -> Result<(Self, Specification), String> {
-        let admission = request::attach(keeper())?;
+        let noted = Noting::new();
+        let ledger = noted.as_ref().map(|(_, file)| file);
+        let admission = request::attach(keeper(), ledger)?;
         let failed = |call: &str, error: io::Error| format!("{call}: {error}");
         let mut attachment = admission.attachment;
         // The interface is steered to this process as long as it lives, also without the keeper.
@@ -224,6 +229,7 @@ impl Stack {
             flushed_at: now,
             worked_at: now,
             looked_at: now,
+            noting: noted.map(|(noting, _)| noting),
             takings: u64::MAX,
             sleepers: Vec::new(),
             placeholder,

@@ -1,8 +1,9 @@
 //! Turns of the stack while its program computes: a thread that looks every few milliseconds whether anything else has
 //! turned it, so that peers get their acknowledgements and timers go off.
 
+use crate::noting;
 use crate::showing::Showing;
-use crate::stack::{TURNS, now, try_lock};
+use crate::stack::{TURNS, lock, now, try_lock};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering;
 use std::thread;
@@ -38,8 +39,14 @@ fn block_signals() -> libc::sigset_t {
 
 fn run(mut showing: Option<Showing>) {
     let mut known = TURNS.load(Ordering::Relaxed);
+    let mut noted = known;
+    let mut rounds = 0_u32;
     loop {
         thread::park_timeout(INTERVAL);
+        rounds += 1;
+        if rounds >= NOTED_ROUNDS && note(&mut noted, rounds >= 2 * NOTED_ROUNDS) {
+            rounds = 0;
+        }
         if let Some(showing) = &mut showing {
             showing.now_and_then();
         }
@@ -60,6 +67,25 @@ fn run(mut showing: Option<Showing>) {
         }
     }
 }
+
+/// Has the connections noted if there was a turn since; `false` if another thread has the stack, and this one is not to wait.
+fn note(noted: &mut u32, waits: bool) -> bool {
+    let turns = TURNS.load(Ordering::Relaxed);
+    if turns == *noted {
+        return true;
+    }
+    let Some(mut guard) = try_lock().or_else(|| waits.then(lock)) else {
+        return false;
+    };
+    if let Some(stack) = guard.stack() {
+        noting::go_on(stack);
+        *noted = turns;
+    }
+    true
+}
+
+/// How often connections are noted: ten times a second.
+const NOTED_ROUNDS: u32 = 25;
 
 /// Shorter than the delay of a peer's acknowledgements, and than its patience with one that is missing (RFC 6298).
 const INTERVAL: Duration = Duration::from_millis(4);

@@ -69,6 +69,9 @@ pub mod descriptor;
 /// Users and groups, and giving up privileges.
 pub mod account;
 
+/// Whole IP packets.
+pub mod raw_ip;
+
 /// Limits of a process.
 pub mod rlimit;
 

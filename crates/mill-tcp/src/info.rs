@@ -5,6 +5,7 @@ use crate::connection::{Connection, ConnectionFlags};
 use crate::recovery::Phase;
 use crate::state::State;
 use crate::time::Duration;
+use mill_wire::seq::SeqNumber;
 
 /// A connection's figures as of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +77,11 @@ struct Flight {
 }
 
 impl Connection {
+    /// SND.NXT and RCV.NXT (RFC 9293 3.3.1).
+    pub fn next_numbers(&self) -> (SeqNumber, SeqNumber) {
+        (self.snd.nxt(), self.rcv.nxt())
+    }
+
     /// The figures; `rto` is without backoff.
     pub fn info(&self, config: &Config) -> Info {
         let flight = self.flight();

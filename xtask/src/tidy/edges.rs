@@ -50,7 +50,7 @@ mill-load-host: mill-sys mill-device mill-engine mill-runtime mill-load
 mill-lab: mill-metrics mill-config
 mill-lab-host: mill-sys mill-metrics mill-lab
 # A process with rights makes devices for those without.
-mill-keeper: mill-sys mill-device
+mill-keeper: mill-sys mill-device mill-wire
 # The C library's functions over sockets of the stack; its links and descriptors are those of mill-device and mill-sys.
 mill-preload: mill-sockets mill-keeper mill-device mill-stack mill-tcp mill-sys
 # The interface of another program to the stack: packetdrill's plug-in.

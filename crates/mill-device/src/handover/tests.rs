@@ -193,6 +193,29 @@ fn a_request_says_which_process_it_is_from() {
 }
 
 #[test]
+fn the_device_is_reserved_for_the_process_that_it_was_given_to() {
+    let ownership = OwnershipLock::new().unwrap();
+    let [one, two, three] = [(); 3].map(|()| Process::at(&ownership));
+    let processes = [(1, &one), (2, &two), (3, &three)];
+    for (number, process) in processes {
+        process.order(move |it| it.set_number(number));
+    }
+    let found = processes
+        .into_iter()
+        .find(|(_, it)| it.order(Endpoint::lock));
+    let (number, owner) = found.unwrap();
+    let heir = number % 3 + 1;
+    owner.order(move |owner| owner.unlock_for(heir));
+    for (number, process) in processes {
+        if number != heir {
+            assert!(!process.order(Endpoint::lock), "{number}");
+        }
+    }
+    let heir = processes.into_iter().find(|(number, _)| *number == heir);
+    assert!(heir.unwrap().1.order(Endpoint::lock));
+}
+
+#[test]
 fn a_chain_that_has_changed_is_settled_only_later() {
     let ownership = OwnershipLock::new().unwrap();
     let endpoint = || {

@@ -112,8 +112,9 @@ impl InterfaceLink {
         drop((queues, table));
         // Nothing of this process touches the rings any more. GIVEN goes out before the lock is released: a process
         // that found the file unlocked without it would conclude that this one is gone.
+        let heir = request.number;
         let predecessor = PeerProcess::admit_over(request, relay, far);
-        handover.endpoint.unlock();
+        handover.endpoint.unlock_for(heir);
         let Handover {
             endpoint,
             open,
@@ -348,7 +349,7 @@ impl Handover {
             }
         }
         if let Some(successor) = &self.successor
-            && wanted.is_serving() == self.has_announced_leaving
+            && wanted.is_leaving() != self.has_announced_leaving
         {
             self.has_announced_leaving = !self.has_announced_leaving;
             if self.has_announced_leaving {

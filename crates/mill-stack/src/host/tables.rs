@@ -7,8 +7,10 @@ use crate::host::status::ConnectionStatus;
 use crate::neighbor::NeighborStatus;
 use crate::queue::SendQueue;
 use crate::route::RouteStatus;
+use crate::slot::SlotFlags;
 use core::net::SocketAddr;
 use mill_tcp::time::Instant;
+use mill_wire::seq::SeqNumber;
 
 /// A listener, as `ss -l` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,14 @@ pub struct ListenerStatus {
     pub half_open_max: u32,
     /// A cookie was sent so recently that it may come back.
     pub sends_cookies: bool,
+}
+
+/// The next numbers of a connection (RFC 9293 3.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextNumbers {
+    pub flow: Flow,
+    pub snd_nxt: SeqNumber,
+    pub rcv_nxt: SeqNumber,
 }
 
 /// A kind of timer: how many are armed, and when the first expires.
@@ -43,6 +53,35 @@ impl<Q: SendQueue> Host<Q> {
         let places = self.slots.places();
         let to = from.saturating_add(look_max).min(places);
         let found = (from..to).filter_map(|index| self.connection_at(index));
+        (found, (to < places).then_some(to))
+    }
+
+    /// What a reset of each connection would need: its slot, its flow, SND.NXT and RCV.NXT; in slices as above. Slots without
+    /// connection are there, too.
+    pub fn next_numbers_from(
+        &self,
+        from: u32,
+        look_max: u32,
+    ) -> (
+        impl Iterator<Item = (u32, Option<NextNumbers>)>,
+        Option<u32>,
+    ) {
+        let places = self.slots.places();
+        let to = from.saturating_add(look_max).min(places);
+        let found = (from..to).map(|index| {
+            let slot = self.slots.at(index);
+            let open = slot.filter(|slot| slot.flags.has(SlotFlags::IN_USE));
+            let open = open.filter(|slot| !slot.flags.has(SlotFlags::ENDED));
+            let numbers = open.map(|slot| {
+                let (snd_nxt, rcv_nxt) = slot.connection.next_numbers();
+                NextNumbers {
+                    flow: slot.flow,
+                    snd_nxt,
+                    rcv_nxt,
+                }
+            });
+            (index, numbers)
+        });
         (found, (to < places).then_some(to))
     }
 

@@ -7,10 +7,12 @@ use crate::server::wait_for;
 use crate::topology::{HOSTS, STACK, Topology, between, ip, is_steered, kernel_connections};
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
+use mill_sys::{clock, descriptor};
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
@@ -95,6 +97,61 @@ fn echoing(word: &[u8]) -> Client {
 fn exchange(client: &mut Client, word: &[u8]) {
     client.send(word).unwrap();
     assert_eq!(client.content(word.len()).unwrap(), word);
+}
+
+/// Longer than between two times that the library notes connections for the keeper.
+pub(crate) const NOTED: Duration = Duration::from_millis(400);
+
+/// What a killed process' peers see of their connections: a reset at once, although they say nothing.
+fn hear_resets(idle: Vec<Client>) {
+    let since = clock::monotonic();
+    for mut client in idle {
+        let heard = client.content(1).unwrap_err();
+        assert_eq!(heard.kind(), ErrorKind::ConnectionReset);
+    }
+    let took = clock::monotonic() - since;
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+#[test]
+fn peers_of_a_killed_program_hear_of_it_though_they_say_nothing() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let server = Running::echo();
+        wait_until_served(topology);
+        let idle = topology.at_client(|| (0..20).map(|_| echoing(b"before")).collect());
+        descriptor::wait_readable(&[], Some(NOTED)).unwrap();
+        server.end();
+        topology.at_client(|| hear_resets(idle));
+        wait_for(|| !is_steered());
+    });
+}
+
+/// The ledger knows their numbers of a moment ago only: what they answer to the keeper's probe is reset.
+#[test]
+fn peers_that_have_just_said_something_hear_of_it_too() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let server = Running::echo();
+        wait_until_served(topology);
+        let mut talking: Vec<Client> =
+            topology.at_client(|| (0..20).map(|_| echoing(b"before")).collect());
+        descriptor::wait_readable(&[], Some(NOTED)).unwrap();
+        topology.at_client(|| {
+            for client in &mut talking {
+                exchange(client, b"after");
+            }
+        });
+        server.end();
+        topology.at_client(|| hear_resets(talking));
+        wait_for(|| !is_steered());
+    });
 }
 
 #[test]

@@ -4,11 +4,13 @@ use crate::client::Client;
 use crate::namespace::{get, has, text_of};
 use crate::run::{Accelerated, BINARY, address, workers_of_nginx};
 use crate::run_calls::PYTHON;
+use crate::run_faults::NOTED;
 use crate::server::{Site, wait_for};
 use crate::topology::{
     FAR_ADDRESS, HOSTS, STACK, Topology, between_queues, is_steered, kernel_connections,
 };
 use crate::upgrade::{children, is_running};
+use mill_sys::descriptor;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use std::collections::BTreeSet;
@@ -108,7 +110,14 @@ fn queues_of_a_worker_that_is_killed_are_the_others_and_then_its_successors() {
         for _ in 0..3 {
             let killed = living.pop_first().unwrap();
             let pid = Pid::new(killed.parse().unwrap()).unwrap();
+            let idle = kept(topology, 2);
+            descriptor::wait_readable(&[], Some(NOTED)).unwrap();
             pid.kill(Signal::Kill.number()).unwrap();
+            // Its own connection is reset, the other one goes on.
+            let heard = idle
+                .into_iter()
+                .map(|mut client| client.get("/worker").is_err());
+            assert_eq!(heard.filter(|is_reset| *is_reset).count(), 1);
             // nginx starts another one; requests that the killed one had are lost, as on the kernel.
             wait_for(|| {
                 let answered = worker(topology);
