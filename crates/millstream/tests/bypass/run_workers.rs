@@ -9,7 +9,7 @@ use crate::server::{Site, wait_for};
 use crate::topology::{
     FAR_ADDRESS, HOSTS, STACK, Topology, between_queues, is_steered, kernel_connections,
 };
-use crate::upgrade::{children, is_running};
+use crate::upgrade::is_running;
 use mill_sys::descriptor;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
@@ -41,6 +41,10 @@ fn workers(topology: &Topology, count: usize, former: &BTreeSet<String>) -> BTre
         found.len() >= count
     });
     found
+}
+
+fn pid(worker: &str) -> Pid {
+    Pid::new(worker.parse().unwrap()).unwrap()
 }
 
 /// Kept connections to all workers, by their numbers.
@@ -109,7 +113,7 @@ fn queues_of_a_worker_that_is_killed_are_the_others_and_then_its_successors() {
         let mut living = workers(topology, 2, &BTreeSet::new());
         for _ in 0..3 {
             let killed = living.pop_first().unwrap();
-            let pid = Pid::new(killed.parse().unwrap()).unwrap();
+            let pid = pid(&killed);
             let idle = kept(topology, 2);
             descriptor::wait_readable(&[], Some(NOTED)).unwrap();
             pid.kill(Signal::Kill.number()).unwrap();
@@ -209,7 +213,7 @@ fn nginx_changes_its_binary_and_goes_back_and_no_request_is_lost() {
         }
         // The old master ends its workers, and starts others when the new one is not wanted.
         old.signal(Signal::WindowChange);
-        wait_for(|| children(old.0.unwrap()).is_empty());
+        wait_for(|| !first.iter().any(|worker| is_running(pid(worker))));
         assert!(second.contains(&worker(topology).unwrap()));
         old.signal(Signal::Hangup);
         let former: BTreeSet<String> = first.union(&second).cloned().collect();
