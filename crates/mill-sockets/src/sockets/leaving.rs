@@ -57,6 +57,8 @@ impl<L: SocketLink> Sockets<L> {
 
     /// Takes all that waits at listeners that this program has closed away, as bytes for another process.
     pub fn give_waiting(&mut self) -> Vec<u8> {
+        // Text that is still in frames can't move.
+        self.flush();
         self.collect_waiting();
         core::mem::take(&mut self.succession.passing)
     }
