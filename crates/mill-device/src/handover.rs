@@ -32,15 +32,26 @@
 //! partition if its owner leaves or ends.
 
 use crate::relay::{FarEnd, Relay};
+use message::{
+    GIVEN, JOIN, LEAVING, OPEN_PORTS, TAKE, TAKE_AHEAD, WAITING, WELCOME, connections_in,
+    receive_message, receive_numbered, send_message, send_numbered,
+};
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
-use mill_sys::memory::words;
 use mill_sys::timerfd::Timer;
-use mill_sys::{clock, descriptor, lock, passing};
+use mill_sys::{descriptor, lock, passing};
+use shared_words::SharedWords;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+/// Messages between processes.
+mod message;
+
+/// What all processes know.
+mod shared_words;
+
+pub(crate) use message::{Message, VERSION, next_message};
 
 /// The lock of a device, as each process that may own the device holds it.
 #[derive(Clone, Debug)]
@@ -60,16 +71,6 @@ pub(crate) struct Endpoint {
     watcher: Option<Watcher>,
     number: ProcessNumber,
     shared: SharedWords,
-}
-
-/// Words of the file that is locked, which all processes write. Times are of the monotonic clock, in milliseconds.
-#[derive(Clone, Copy, Debug)]
-struct SharedWords {
-    /// When the chain changed last.
-    changed_at: &'static AtomicU64,
-    /// The process that the last owner has given the device to, and until when no other one may lock it.
-    heir: &'static AtomicU64,
-    reserved_until: &'static AtomicU64,
 }
 
 /// The number of a process among those that may own the device: later ones have greater ones, so that of several that want it at
@@ -117,20 +118,6 @@ pub(crate) enum RequestKind {
     Join,
 }
 
-/// What arrives in a channel.
-#[derive(Debug)]
-pub(crate) enum Message {
-    Given(FarEnd),
-    Welcome(FarEnd),
-    Leaving,
-    /// A request of a process further down the chain, forwarded.
-    Join(OwnedFd),
-    /// The successor opens connections: frames for their ports have to come.
-    OpenPorts,
-    /// The peer is gone, or sent something unknown.
-    End,
-}
-
 /// What a descriptor in the endpoint's epoll set stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
@@ -154,7 +141,7 @@ impl OwnershipLock {
         for end in [&request_sender, &request_receiver] {
             descriptor::set_nonblocking(end.as_fd(), true)?;
         }
-        let lock = words::create("millstream-handover", WORDS)?;
+        let lock = SharedWords::create()?;
         Ok(Self {
             lock: lock.into(),
             request_sender,
@@ -214,14 +201,13 @@ impl Endpoint {
 
     /// The chain changes: processes may have no place in it for a moment, and then do not get frames of their connections.
     pub(crate) fn note_change(&self) {
-        self.shared.changed_at.store(now_ms(), Ordering::Relaxed);
+        self.shared.note_change();
     }
 
     /// Whether each process has had time to find its place in the chain. Until then a segment without connection may be of a
     /// process without place, so it is not answered: its peer sends it again.
     pub(crate) fn is_settled(&self) -> bool {
-        let changed_at = self.shared.changed_at.load(Ordering::Relaxed);
-        changed_at == 0 || now_ms().wrapping_sub(changed_at) >= SETTLED_MS
+        self.shared.is_settled()
     }
 
     /// Whether a request comes from a process before this one.
@@ -231,7 +217,8 @@ impl Endpoint {
 
     /// Locks the file if it is free. The owner then receives the requests.
     pub(crate) fn lock(&mut self) -> bool {
-        let is_ours = !self.is_reserved() && lock::lock_for_table(&self.ownership.lock).is_ok();
+        let is_free = !self.shared.is_reserved_from(self.number);
+        let is_ours = is_free && lock::lock_for_table(&self.ownership.lock).is_ok();
         if is_ours {
             // The source is registered already if this process owned the device before.
             let request_receiver = self.ownership.request_receiver.as_fd();
@@ -242,18 +229,9 @@ impl Endpoint {
         is_ours
     }
 
-    /// Whether the last owner has given the device to another process, which had no time to lock it yet.
-    fn is_reserved(&self) -> bool {
-        let heir = self.shared.heir.load(Ordering::Acquire);
-        let until = self.shared.reserved_until.load(Ordering::Acquire);
-        heir != 0 && heir != self.number && now_ms() < until
-    }
-
     /// Gives ownership up to a process that has asked for it, before any other one.
     pub(crate) fn unlock_for(&mut self, heir: ProcessNumber) {
-        let until = now_ms().saturating_add(RESERVED_MS);
-        self.shared.reserved_until.store(until, Ordering::Release);
-        self.shared.heir.store(heir, Ordering::Release);
+        self.shared.reserve_for(heir);
         self.unlock();
     }
 
@@ -386,19 +364,6 @@ impl AsFd for Endpoint {
     }
 }
 
-impl SharedWords {
-    fn map(file: File) -> io::Result<Self> {
-        match words::map(&file, WORDS)? {
-            [changed_at, heir, reserved_until] => Ok(Self {
-                changed_at,
-                heir,
-                reserved_until,
-            }),
-            _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
-        }
-    }
-}
-
 impl Request {
     /// Whether the requester is gone or was already served, perhaps by this process: another owner may have answered
     /// and released the device since.
@@ -472,108 +437,11 @@ impl PeerProcess {
     }
 }
 
-/// The next message of a channel; `None` if there is none yet.
-pub(crate) fn next_message(channel: &OwnedFd) -> Option<Message> {
-    let (kind, descriptors) = match receive_message(channel) {
-        Ok(Some(received)) => received,
-        Ok(None) => return None,
-        Err(_) => return Some(Message::End),
-    };
-    let far_end = |descriptors: Vec<OwnedFd>| {
-        let [memory, first, second] = <[OwnedFd; 3]>::try_from(descriptors).ok()?;
-        let doorbells = [first, second];
-        Some(FarEnd { memory, doorbells })
-    };
-    let message = match kind {
-        GIVEN => far_end(descriptors).map(Message::Given),
-        WELCOME => far_end(descriptors).map(Message::Welcome),
-        LEAVING => Some(Message::Leaving),
-        OPEN_PORTS => Some(Message::OpenPorts),
-        JOIN => descriptors.into_iter().next().map(Message::Join),
-        _ => None,
-    };
-    Some(message.unwrap_or(Message::End))
-}
-
-/// The content of a memory file, whose sender left its offset at the end.
-fn connections_in(mut memory: File) -> io::Result<Vec<u8>> {
-    memory.rewind()?;
-    let mut connections = Vec::new();
-    memory
-        .take(WAITING_BYTES_MAX)
-        .read_to_end(&mut connections)?;
-    Ok(connections)
-}
-
 impl ReadySources {
     pub(crate) const fn at(self, source: EventSource) -> bool {
         self.0 & (1 << source as u32) != 0
     }
 }
-
-fn send_message(to: &OwnedFd, kind: u8, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    send_numbered(to, (kind, 0), descriptors)
-}
-
-fn send_numbered(
-    to: &OwnedFd,
-    (kind, number): (u8, ProcessNumber),
-    descriptors: &[BorrowedFd<'_>],
-) -> io::Result<()> {
-    let mut bytes = [VERSION, kind, 0, 0, 0, 0, 0, 0, 0, 0];
-    if let Some((_, room)) = bytes.split_last_chunk_mut() {
-        *room = number.to_ne_bytes();
-    }
-    passing::send(to.as_fd(), &bytes, descriptors)
-}
-
-/// `None` if nothing has arrived; an error at the end of the channel, and for what is no message of this version.
-fn receive_message(from: &OwnedFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
-    let received = receive_numbered(from)?;
-    Ok(received.map(|(kind, _, descriptors)| (kind, descriptors)))
-}
-
-/// The same with the number of the process that has sent it, if it has said that.
-fn receive_numbered(from: &OwnedFd) -> io::Result<Option<(u8, ProcessNumber, Vec<OwnedFd>)>> {
-    let mut bytes = [0; 10];
-    match passing::receive(from.as_fd(), &mut bytes) {
-        Ok((10, descriptors)) if bytes[0] == VERSION => {
-            let number = bytes.last_chunk().copied().unwrap_or_default();
-            let number = ProcessNumber::from_ne_bytes(number);
-            Ok(Some((bytes[1], number, descriptors)))
-        }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        Ok(_) => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
-        Err(error) => Err(error),
-    }
-}
-
-/// Version of the messages and of the relay's format. A process of another version cannot take part.
-pub(crate) const VERSION: u8 = 3;
-
-fn now_ms() -> u64 {
-    u64::try_from(clock::monotonic().as_millis()).unwrap_or(u64::MAX)
-}
-
-const WORDS: usize = 3;
-
-/// How long a process that was given the device may take to lock it: it looks every few milliseconds.
-const RESERVED_MS: u64 = 200;
-
-/// A process looks for its place every few milliseconds, if it is not stopped.
-const SETTLED_MS: u64 = 1000;
-
-const TAKE: u8 = 1;
-const JOIN: u8 = 2;
-const GIVEN: u8 = 3;
-const WELCOME: u8 = 4;
-const LEAVING: u8 = 5;
-const WAITING: u8 = 6;
-const OPEN_PORTS: u8 = 7;
-const TAKE_AHEAD: u8 = 8;
-
-/// Bytes of connections that are taken from one message.
-const WAITING_BYTES_MAX: u64 = 256 << 20;
 
 const LEVEL: Interest = Interest {
     readable: true,

@@ -113,8 +113,8 @@ fn hear_resets(idle: Vec<Client>) {
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
-#[test]
-fn peers_of_a_killed_program_hear_of_it_though_they_say_nothing() {
+/// Kills a server with connections that are idle, or that have said something since the library has noted them.
+fn check_killed(is_talking: bool) {
     if !has(PYTHON) {
         println!("not tested: there is no python3");
         return;
@@ -122,36 +122,31 @@ fn peers_of_a_killed_program_hear_of_it_though_they_say_nothing() {
     between(1500, |topology| {
         let server = Running::echo();
         wait_until_served(topology);
-        let idle = topology.at_client(|| (0..20).map(|_| echoing(b"before")).collect());
+        let mut clients: Vec<Client> =
+            topology.at_client(|| (0..20).map(|_| echoing(b"before")).collect());
         descriptor::wait_readable(&[], Some(NOTED)).unwrap();
+        if is_talking {
+            topology.at_client(|| {
+                for client in &mut clients {
+                    exchange(client, b"after");
+                }
+            });
+        }
         server.end();
-        topology.at_client(|| hear_resets(idle));
+        topology.at_client(|| hear_resets(clients));
         wait_for(|| !is_steered());
     });
+}
+
+#[test]
+fn peers_of_a_killed_program_hear_of_it_though_they_say_nothing() {
+    check_killed(false);
 }
 
 /// The ledger knows their numbers of a moment ago only: what they answer to the keeper's probe is reset.
 #[test]
 fn peers_that_have_just_said_something_hear_of_it_too() {
-    if !has(PYTHON) {
-        println!("not tested: there is no python3");
-        return;
-    }
-    between(1500, |topology| {
-        let server = Running::echo();
-        wait_until_served(topology);
-        let mut talking: Vec<Client> =
-            topology.at_client(|| (0..20).map(|_| echoing(b"before")).collect());
-        descriptor::wait_readable(&[], Some(NOTED)).unwrap();
-        topology.at_client(|| {
-            for client in &mut talking {
-                exchange(client, b"after");
-            }
-        });
-        server.end();
-        topology.at_client(|| hear_resets(talking));
-        wait_for(|| !is_steered());
-    });
+    check_killed(true);
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! Words of the file that is locked, which all processes write.
+
+use super::ProcessNumber;
+use mill_sys::clock;
+use mill_sys::memory::words;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Times are of the monotonic clock, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SharedWords {
+    /// When the chain changed last.
+    changed_at: &'static AtomicU64,
+    /// The process that the last owner has given the device to, and until when no other one may lock it.
+    heir: &'static AtomicU64,
+    reserved_until: &'static AtomicU64,
+}
+
+impl SharedWords {
+    /// Makes the file.
+    pub(super) fn create() -> io::Result<File> {
+        words::create("millstream-handover", WORDS)
+    }
+
+    /// Closes `file`, which releases a lock that the caller's descriptor table has on it (fcntl(2)).
+    pub(super) fn map(file: File) -> io::Result<Self> {
+        match words::map(&file, WORDS)? {
+            [changed_at, heir, reserved_until] => Ok(Self {
+                changed_at,
+                heir,
+                reserved_until,
+            }),
+            _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        }
+    }
+
+    pub(super) fn note_change(&self) {
+        self.changed_at.store(now_ms(), Ordering::Relaxed);
+    }
+
+    /// Whether no change was noted for so long that each process has its place.
+    pub(super) fn is_settled(&self) -> bool {
+        let changed_at = self.changed_at.load(Ordering::Relaxed);
+        changed_at == 0 || now_ms().wrapping_sub(changed_at) >= SETTLED_MS
+    }
+
+    pub(super) fn reserve_for(&self, heir: ProcessNumber) {
+        let until = now_ms().saturating_add(RESERVED_MS);
+        self.reserved_until.store(until, Ordering::Release);
+        self.heir.store(heir, Ordering::Release);
+    }
+
+    /// Whether the device is reserved, and not for this process.
+    pub(super) fn is_reserved_from(&self, process: ProcessNumber) -> bool {
+        let heir = self.heir.load(Ordering::Acquire);
+        let until = self.reserved_until.load(Ordering::Acquire);
+        heir != 0 && heir != process && now_ms() < until
+    }
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(clock::monotonic().as_millis()).unwrap_or(u64::MAX)
+}
+
+const WORDS: usize = 3;
+
+/// How long a process that was given the device may take to lock it: it looks every few milliseconds.
+const RESERVED_MS: u64 = 200;
+
+/// A process looks for its place every few milliseconds, if it is not stopped.
+const SETTLED_MS: u64 = 1000;
