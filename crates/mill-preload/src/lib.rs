@@ -34,6 +34,9 @@ mod memory;
 /// Socket addresses as C has them.
 mod address;
 
+/// The process that has the device.
+mod keeper;
+
 /// The stack of this process.
 mod stack;
 

@@ -4,10 +4,10 @@ use crate::descriptors::{self, Entry};
 use crate::noting::Noting;
 use crate::say::say;
 use crate::showing::Showing;
-use crate::{listening, originals, turner};
+use crate::{keeper, listening, originals, turner};
 use core::cell::Cell;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use mill_device::AnyLink;
 use mill_device::attach::Trouble;
 use mill_device::specification::Specification;
@@ -20,7 +20,7 @@ use mill_sys::clock;
 use mill_sys::epoll::{Epoll, Interest, Watcher};
 use mill_tcp::time::{Duration, Instant};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The process's stack, and what waits for it.
@@ -57,12 +57,6 @@ const WANTED: u8 = 1;
 const MADE: u8 = 2;
 const FAILED: u8 = 3;
 
-/// The socket to the keeper.
-static KEEPER: AtomicI32 = AtomicI32::new(-1);
-
-/// What tells the keeper that this process lives.
-static MEMBERSHIP: AtomicI32 = AtomicI32::new(-1);
-
 /// Turns that calls of the program have made, for the thread that turns it otherwise (turner.rs).
 pub(crate) static TURNS: AtomicU32 = AtomicU32::new(0);
 
@@ -71,10 +65,8 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The process may have a stack from the keeper at this descriptor.
-pub(crate) fn offer(keeper: c_int) {
-    KEEPER.store(keeper, Ordering::Relaxed);
-    descriptors::set(keeper, Entry::Private);
+/// The process may have a stack from its keeper.
+pub(crate) fn offer() {
     STATUS.store(WANTED, Ordering::Release);
 }
 
@@ -95,11 +87,7 @@ impl Guard {
     /// Takes the stack away without ending it: it is the parent's.
     pub(crate) fn forget(&mut self) {
         core::mem::forget(self.guard.take());
-        let membership = MEMBERSHIP.swap(-1, Ordering::Relaxed);
-        if membership != -1 {
-            // SAFETY: the descriptor is this library's, and no value owns it.
-            unsafe { originals::close(membership) };
-        }
+        keeper::leave();
         if STATUS.load(Ordering::Acquire) != OFF {
             STATUS.store(WANTED, Ordering::Release);
         }
@@ -168,7 +156,8 @@ fn make() -> bool {
         return is_made();
     }
     let before = open_descriptors();
-    let made = Stack::new().map(|(stack, options)| (stack, Showing::new(keeper(), &options)));
+    let made =
+        Stack::new().map(|(stack, options)| (stack, Showing::new(keeper::socket(), &options)));
     let own = open_descriptors();
     for descriptor in own.iter().filter(|number| !before.contains(number)) {
         descriptors::set(*descriptor, Entry::Private);
@@ -208,12 +197,12 @@ impl Stack {
     fn new() -> Result<(Self, Specification), String> {
         let noted = Noting::new();
         let ledger = noted.as_ref().map(|(_, file)| file);
-        let admission = request::attach(keeper(), ledger)?;
+        let admission = request::attach(keeper::socket(), ledger)?;
         let failed = |call: &str, error: io::Error| format!("{call}: {error}");
         let mut attachment = admission.attachment;
         // The interface is steered to this process as long as it lives, also without the keeper.
         core::mem::forget(attachment.take_hold());
-        MEMBERSHIP.store(admission.membership.into_raw_fd(), Ordering::Relaxed);
+        keeper::join(admission.membership);
         let specification = attachment.specification().clone();
         let linked = attachment.link((admission.number, &admission.own), on_trouble);
         let (mut link, config) = linked.map_err(|error| failed("the link can't be made", error))?;
@@ -290,7 +279,7 @@ impl Stack {
             return;
         }
         // Without a keeper nothing was left.
-        for connections in request::claim(keeper()).unwrap_or_default() {
+        for connections in request::claim(keeper::socket()).unwrap_or_default() {
             self.sockets.bring_waiting(&connections);
         }
     }
@@ -304,7 +293,7 @@ impl Stack {
         let connections = self.sockets.give_waiting();
         if !connections.is_empty() {
             // Without a keeper nothing takes them.
-            let _ = request::keep(keeper(), &connections);
+            let _ = request::keep(keeper::socket(), &connections);
         }
     }
 
@@ -327,13 +316,6 @@ impl Stack {
         let descriptor = unsafe { originals::fcntl(self.placeholder.as_raw_fd(), command, 0) };
         crate::memory::returned(descriptor)
     }
-}
-
-/// The socket to the keeper.
-fn keeper() -> BorrowedFd<'static> {
-    let keeper = KEEPER.load(Ordering::Relaxed);
-    // SAFETY: the descriptor is open: programs cannot close it, and this library does not.
-    unsafe { BorrowedFd::borrow_raw(keeper) }
 }
 
 /// All that can end a wait for the link.
