@@ -18,6 +18,9 @@ mod receiving;
 /// Writing.
 mod writing;
 
+/// splice(2).
+mod splicing;
+
 /// What writing does on a stream of the stack.
 mod sending;
 

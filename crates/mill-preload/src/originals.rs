@@ -5,8 +5,8 @@
 use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{
-    epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, pid_t, pollfd, sigaction as Action,
-    sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
+    epoll_event, fd_set, iovec, loff_t, mmsghdr, msghdr, nfds_t, off_t, pid_t, pollfd,
+    sigaction as Action, sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
 /// One function.
@@ -108,6 +108,7 @@ originals! {
     fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
     fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int;
     fn sendfile(to: c_int, from: c_int, offset: *mut off_t, count: size_t) -> ssize_t;
+    fn splice(from: c_int, from_offset: *mut loff_t, to: c_int, to_offset: *mut loff_t, len: size_t, flags: c_uint) -> ssize_t;
     fn pread(fd: c_int, into: *mut c_void, len: size_t, offset: off_t) -> ssize_t;
     fn close(fd: c_int) -> c_int;
     fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;

@@ -44,7 +44,12 @@ unsafe extern "C" fn __read_chk(
 /// # Safety
 /// As recv(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn recv(fd: c_int, into: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+pub(super) unsafe extern "C" fn recv(
+    fd: c_int,
+    into: *mut c_void,
+    len: size_t,
+    flags: c_int,
+) -> ssize_t {
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.

@@ -26,7 +26,12 @@ pub(super) unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, len: size
 /// # Safety
 /// As send(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn send(fd: c_int, bytes: *const c_void, len: size_t, flags: c_int) -> ssize_t {
+pub(super) unsafe extern "C" fn send(
+    fd: c_int,
+    bytes: *const c_void,
+    len: size_t,
+    flags: c_int,
+) -> ssize_t {
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, TimeoutError
 
 from scene import SCENES
 
-SUBJECTS = ["opening", "reading", "writing", "ends", "listeners", "settings", "states", "events", "descriptors", "pointers", "processes"]
+SUBJECTS = ["opening", "reading", "writing", "splicing", "ends", "listeners", "settings", "states", "events", "descriptors", "pointers", "processes"]
 THREADS = 6
 SECONDS_MAX = 40
 
