@@ -18,6 +18,9 @@ mod receiving;
 /// Writing.
 mod writing;
 
+/// Descriptors in messages.
+mod rights;
+
 /// splice(2).
 mod splicing;
 

@@ -1,5 +1,6 @@
 //! Writing.
 
+use super::rights;
 use super::sending::{Pieces, send_all, send_file};
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, message_pieces, pieces_count, places, several, transferred, values};
@@ -103,6 +104,10 @@ pub(super) unsafe extern "C" fn sendmsg(
             transferred(pieces.and_then(|pieces| send_all(number, &pieces, flags)))
         }
         Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
+        // SAFETY: the caller's promise.
+        _ if unsafe { rights::has_connections(message) } => {
+            transferred(Err(Errno(libc::EOPNOTSUPP)))
+        }
         // SAFETY: the caller's promise.
         _ => unsafe { originals::sendmsg(fd, message, flags) },
     }

@@ -1,0 +1,62 @@
+//! Descriptors in messages (unix(7), SCM_RIGHTS): those of connections of the stack would arrive as sockets without connection.
+
+use crate::descriptors::{self, Entry};
+use crate::memory::values;
+use crate::say::say;
+use core::ffi::c_int;
+use libc::{cmsghdr, msghdr};
+use std::sync::Once;
+
+/// Whether a message passes a connection of the stack on; said once.
+///
+/// # Safety
+/// `message` is null or as sendmsg(2) says.
+pub(super) unsafe fn has_connections(message: *const msghdr) -> bool {
+    // SAFETY: the caller's promise.
+    let Some(message) = (unsafe { values(message, 1) }).first() else {
+        return false;
+    };
+    if message.msg_controllen == 0 {
+        return false;
+    }
+    // SAFETY: the message is as sendmsg(2) says.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
+    while !next.is_null() {
+        // SAFETY: not null, so it is a header inside of the message's control bytes.
+        if unsafe { passes_connections(next) } {
+            SAID.call_once(|| {
+                say(
+                    "a connection of the stack can't be passed to another process (SCM_RIGHTS): sendmsg() fails with EOPNOTSUPP",
+                );
+            });
+            return true;
+        }
+        // SAFETY: as above.
+        next = unsafe { libc::CMSG_NXTHDR(message, next) };
+    }
+    false
+}
+
+static SAID: Once = Once::new();
+
+/// # Safety
+/// The header and its data are inside of a message's control bytes.
+unsafe fn passes_connections(header: *const cmsghdr) -> bool {
+    // SAFETY: the caller's promise; headers may lie at any address.
+    let head = unsafe { header.read_unaligned() };
+    if head.cmsg_level != libc::SOL_SOCKET || head.cmsg_type != libc::SCM_RIGHTS {
+        return false;
+    }
+    // SAFETY: the function computes a size.
+    let before = unsafe { libc::CMSG_LEN(0) } as usize;
+    let count = head.cmsg_len.saturating_sub(before) / size_of::<c_int>();
+    // SAFETY: the data follow the header.
+    let data = unsafe { libc::CMSG_DATA(header) }.cast::<c_int>();
+    (0..count).any(|place| {
+        // SAFETY: `count` numbers are there.
+        let place = unsafe { data.add(place) };
+        // SAFETY: as above; they may lie at any address.
+        let number = unsafe { place.read_unaligned() };
+        matches!(descriptors::find(number), Entry::Stream(_))
+    })
+}
