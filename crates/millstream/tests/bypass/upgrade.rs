@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::namespace::{get, has, text_of};
 use crate::server::{Server, Site, wait_for};
-use crate::topology::{HOSTS, STACK, Topology, between, is_steered, kernel_connections};
+use crate::topology::{HOSTS, STACK, Topology, between_queues, is_steered, kernel_connections};
 use mill_sys::descriptor::wait_readable;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
@@ -33,7 +33,17 @@ pub(crate) fn upgrading_with(
     before: impl FnOnce() + Send,
     test: impl FnOnce(World<'_>) + Send,
 ) {
-    between(1500, |topology| {
+    upgrading_on(1, http, before, test);
+}
+
+/// The same on an interface with several queues.
+fn upgrading_on(
+    queues: u32,
+    http: &str,
+    before: impl FnOnce() + Send,
+    test: impl FnOnce(World<'_>) + Send,
+) {
+    between_queues([queues, queues], |topology| {
         let site = Site::new();
         let conf = site.configure(MAIN, http);
         before();
@@ -157,33 +167,37 @@ impl Download {
 
 #[test]
 fn old_connections_finish_in_the_old_process_and_new_ones_land_in_the_new() {
-    upgrading(|world| {
-        let old_worker = world.old.worker();
-        let mut kept: Vec<Client> = (0..20).map(|_| world.connect()).collect();
-        for client in &mut kept {
-            assert_eq!(client.get("/pid").unwrap().content, pid_line(old_worker));
-        }
-        let download = Download::begin(&world);
-        let (master, worker) = world.upgrade();
-        for client in &mut kept {
-            assert_eq!(client.get("/pid").unwrap().content, pid_line(old_worker));
-        }
-        let mut new = world.connect();
-        assert_eq!(new.get("/pid").unwrap().content, pid_line(worker));
-        world.old.signal(Signal::Quit);
-        download.finish_alone();
-        assert_eq!(new.get("/pid").unwrap().content, pid_line(worker));
-        drop(kept);
-        wait_for(|| !is_running(world.old.pid()));
-        assert_eq!(new.get("/pid").unwrap().content, pid_line(worker));
-        assert_eq!(world.served_by(), Some(worker));
-        assert_eq!(kernel_connections(80), "");
-        assert!(is_steered());
-        send(master, Signal::Quit);
-        drop(new);
-        wait_for(|| !is_running(master));
-        assert!(!is_steered());
-    });
+    for queues in [1, 3] {
+        upgrading_on(queues, LISTEN, || {}, check_upgrade);
+    }
+}
+
+fn check_upgrade(world: World<'_>) {
+    let old_worker = world.old.worker();
+    let mut kept: Vec<Client> = (0..20).map(|_| world.connect()).collect();
+    for client in &mut kept {
+        assert_eq!(client.get("/pid").unwrap().content, pid_line(old_worker));
+    }
+    let download = Download::begin(&world);
+    let (master, worker) = world.upgrade();
+    for client in &mut kept {
+        assert_eq!(client.get("/pid").unwrap().content, pid_line(old_worker));
+    }
+    let mut new = world.connect();
+    assert_eq!(new.get("/pid").unwrap().content, pid_line(worker));
+    world.old.signal(Signal::Quit);
+    download.finish_alone();
+    assert_eq!(new.get("/pid").unwrap().content, pid_line(worker));
+    drop(kept);
+    wait_for(|| !is_running(world.old.pid()));
+    assert_eq!(new.get("/pid").unwrap().content, pid_line(worker));
+    assert_eq!(world.served_by(), Some(worker));
+    assert_eq!(kernel_connections(80), "");
+    assert!(is_steered());
+    send(master, Signal::Quit);
+    drop(new);
+    wait_for(|| !is_running(master));
+    assert!(!is_steered());
 }
 
 pub(crate) fn pid_line(process: Pid) -> Vec<u8> {
