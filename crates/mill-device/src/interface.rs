@@ -163,7 +163,7 @@ impl InterfaceLink {
         self.forwarding.as_ref()
     }
 
-    /// Descriptors of further queues, beside the link's own descriptor, unless [`Self::set_watcher`] watches all of them.
+    /// Descriptors of further queues, beside the link's own descriptor, unless `set_watcher` watches all of them.
     pub fn other_queues(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let is_watched = self.handover.is_some();
         self.queues.other_descriptors().filter(move |_| !is_watched)
