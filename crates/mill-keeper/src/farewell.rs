@@ -117,8 +117,8 @@ fn ip_header_len(address: IpAddr) -> usize {
     }
 }
 
-/// How far before what was sent last the number of a probe lies: more than a peer's window can be behind since the ledger was
-/// written would be inside of it.
+/// How far before what was sent last the number of a probe lies: outside of any window, however much was sent since the ledger was
+/// written.
 const PROBE_BEFORE: u32 = 1 << 30;
 
 const TTL: u8 = 64;

@@ -20,6 +20,7 @@ pub(crate) enum Message {
     /// The peer is gone, or sent something unknown.
     End,
 }
+
 /// The next message of a channel; `None` if there is none yet.
 pub(crate) fn next_message(channel: &OwnedFd) -> Option<Message> {
     let (kind, descriptors) = match receive_message(channel) {
