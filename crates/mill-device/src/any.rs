@@ -74,8 +74,16 @@ impl AnyLink {
     fn owned(&self) -> u32 {
         match &self.device {
             DeviceLink::Partitions(link) => link.owned_places(),
-            device => u32::from(matches!(device, DeviceLink::AfXdp(_))),
+            device => u32::from(matches!(
+                device,
+                DeviceLink::AfXdp(_) | DeviceLink::Movable(_)
+            )),
         }
+    }
+
+    /// How many partitions of the device this process owns; the device itself is one.
+    pub fn owned_count(&self) -> u32 {
+        self.owned().count_ones()
     }
 
     /// The same, for reading counters that need `&mut`.
@@ -104,16 +112,17 @@ impl AnyLink {
         self.standby().into_iter().chain(others)
     }
 
-    /// The memif, if it is one.
+    /// The memif, if it is one and this process owns it.
     pub fn memif(&self) -> Option<&MemifLink> {
-        match &self.device {
+        match self.device.inner() {
             DeviceLink::Memif(link) => Some(link),
             _ => None,
         }
     }
 
-    fn tap(&self) -> Option<&TapLink> {
-        match &self.device {
+    /// The TAP device, if it is one and this process owns it.
+    pub fn tap(&self) -> Option<&TapLink> {
+        match self.device.inner() {
             DeviceLink::Tap(link) => Some(link),
             DeviceLink::Impaired(link) => Some(link.inner()),
             _ => None,
@@ -122,12 +131,7 @@ impl AnyLink {
 
     /// The device's kind, as in a specification.
     pub fn kind(&self) -> &'static str {
-        match &self.device {
-            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => "tap",
-            DeviceLink::Memif(_) => "memif",
-            DeviceLink::AfXdp(_) | DeviceLink::Standby(_) | DeviceLink::Partitions(_) => "af_xdp",
-            DeviceLink::Moving(_) => "none",
-        }
+        self.device.kind()
     }
 
     /// Starts to pass frames to a queue. False if they are captured already, or if another process owns the interface.

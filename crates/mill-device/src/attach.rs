@@ -9,13 +9,15 @@ pub(crate) mod memif;
 /// A queue of an interface.
 mod af_xdp;
 
+/// A device that goes from process to process.
+mod movable;
+
 /// Passing a device from one binary to its successor (USR2).
 pub mod inherited_device;
 
 use crate::any::AnyLink;
 use crate::device_link::DeviceLink;
 use crate::handover::{Aim, OwnershipLock, ProcessNumber};
-use crate::impair::ImpairedLink;
 use crate::network::{ENODEV, ENXIO};
 use crate::pcap::Recorder;
 use crate::specification::Specification;
@@ -25,6 +27,7 @@ use af_xdp::{AfXdp, Placed};
 use memif::Memif;
 use mill_stack::config::HostConfig;
 use mill_sys::descriptor;
+use movable::trouble_of;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -136,17 +139,9 @@ impl Attached {
         let pcap = specification.pcap.as_deref().map(create).transpose()?;
         let is_alone = wires.len() == 1;
         let attachments = wires.into_iter().map(|wire| {
-            let ownership = match &wire {
-                // A capture has one writer, and queues move between processes, which a capture file does not.
-                Wire::AfXdp(attachment)
-                    if pcap.is_none()
-                        && (is_alone || attachment.is_partition())
-                        && attachment.is_movable() =>
-                {
-                    Some(OwnershipLock::new()?)
-                }
-                _ => None,
-            };
+            // A capture has one writer, and devices move between processes, which a capture file does not.
+            let is_movable = pcap.is_none() && wire.is_movable(is_alone, specification);
+            let ownership = is_movable.then(OwnershipLock::new).transpose()?;
             // All workers append whole frames through one file offset.
             let pcap = pcap.as_ref().map(File::try_clone).transpose()?;
             let pcap = pcap.map(OwnedFd::from);
@@ -226,22 +221,30 @@ impl Attached {
         aim: (Aim, ProcessNumber),
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
     ) -> io::Result<DeviceLink> {
-        Ok(match self.wire {
-            Wire::Tap(tap) => {
-                let tap = tap.link(specification, move || on_trouble(Trouble::DeviceGone))?;
-                let impairment = specification.impairment;
-                if impairment.is_none() {
-                    DeviceLink::Tap(tap)
-                } else {
-                    DeviceLink::Impaired(ImpairedLink::new(tap, impairment))
-                }
+        let movable = match self.wire {
+            Wire::AfXdp(queue) => {
+                return Ok(match queue.link(self.ownership, aim, on_trouble)? {
+                    Placed::Owner(link) => DeviceLink::AfXdp(*link),
+                    Placed::Standby(link) => DeviceLink::Standby(link),
+                });
             }
-            Wire::AfXdp(queue) => match queue.link(self.ownership, aim, on_trouble)? {
-                Placed::Owner(link) => DeviceLink::AfXdp(*link),
-                Placed::Standby(link) => DeviceLink::Standby(link),
-            },
-            Wire::Memif(memif) => DeviceLink::Memif(memif.link(specification, on_trouble)?),
-        })
+            Wire::Tap(tap) => tap.movable(specification, on_trouble.clone()),
+            Wire::Memif(memif) => memif.movable(specification, on_trouble.clone()),
+        };
+        let on_fault = Box::new(move |fault| on_trouble(trouble_of(fault)));
+        movable.link(self.ownership, aim, on_fault)
+    }
+}
+
+impl Wire<OwnedFd> {
+    /// Whether it can go from process to process: nothing of it is shared by the workers of one.
+    fn is_movable(&self, is_alone: bool, specification: &Specification) -> bool {
+        match self {
+            Self::AfXdp(queues) => (is_alone || queues.is_partition()) && queues.is_movable(),
+            // What is on an impaired wire is lost with the process.
+            Self::Tap(_) => is_alone && specification.impairment.is_none(),
+            Self::Memif(_) => true,
+        }
     }
 }
 

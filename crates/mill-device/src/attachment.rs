@@ -70,7 +70,7 @@ impl Attachment {
 
     /// The argument of the new binary's [`Self::inherit`].
     pub fn export(&self) -> Option<InheritedDevice<'_>> {
-        Attached::export(&self.workers, &self.hold)
+        Attached::export(&self.workers, &self.hold, &self.specification)
     }
 
     /// A copy for another process, with descriptors of its own.

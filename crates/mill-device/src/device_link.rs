@@ -3,9 +3,10 @@
 use crate::impair::ImpairedLink;
 use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
+use crate::movable::MovableLink;
 use crate::nowhere::Nowhere;
 use crate::partitions::Partitions;
-use crate::standby::StandbyLink;
+use crate::standby::{Origin, StandbyLink};
 use crate::tap::TapLink;
 use mill_stack::link::{
     Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, LinkSuccession,
@@ -27,7 +28,9 @@ pub enum DeviceLink {
     Impaired(ImpairedLink),
     Memif(MemifLink),
     AfXdp(InterfaceLink),
-    /// Another process owns the interface.
+    /// A TAP device or a memif that other processes may take over.
+    Movable(Box<MovableLink>),
+    /// Another process owns the device.
     Standby(Box<StandbyLink>),
     /// Several processes have queues of the interface.
     Partitions(Partitions),
@@ -40,6 +43,7 @@ impl DeviceLink {
     pub(crate) fn control_fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::AfXdp(link) => Some(link.control_fd()),
+            Self::Movable(link) => Some(link.control_fd()),
             Self::Standby(link) => Some(link.control_fd()),
             _ => None,
         }
@@ -50,6 +54,7 @@ impl DeviceLink {
     pub(crate) fn set_watcher(&mut self, watcher: Watcher) -> Option<Watcher> {
         match self {
             Self::AfXdp(link) => return link.set_watcher(watcher),
+            Self::Movable(link) => link.set_watcher(watcher),
             Self::Standby(link) => link.set_watcher(watcher),
             Self::Partitions(link) => link.set_watcher(&watcher),
             _ => return Some(watcher),
@@ -65,12 +70,43 @@ impl DeviceLink {
                 Ok(standby) => Self::Standby(standby),
                 Err(link) => Self::AfXdp(*link),
             },
-            Self::Standby(link) => match InterfaceLink::take(link.into_parts()) {
-                Ok(link) => Self::AfXdp(*link),
-                Err(standby) => Self::Standby(standby),
+            Self::Movable(link) => match link.give() {
+                Ok(standby) => Self::Standby(standby),
+                Err(link) => Self::Movable(link),
             },
+            Self::Standby(link) => Self::taken(*link),
             other => other,
         };
+    }
+
+    /// The link of the owner that a process has become.
+    fn taken(link: StandbyLink) -> Self {
+        let parts = link.into_parts();
+        let taken = match &parts.origin {
+            Origin::Interface { .. } => InterfaceLink::take(parts).map(|link| Self::AfXdp(*link)),
+            Origin::Device { .. } => MovableLink::take(parts).map(Self::Movable),
+        };
+        taken.unwrap_or_else(Self::Standby)
+    }
+
+    /// The device's kind, as in a specification.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Tap(_) | Self::Impaired(_) => "tap",
+            Self::Memif(_) => "memif",
+            Self::AfXdp(_) | Self::Partitions(_) => "af_xdp",
+            Self::Movable(link) => link.device().kind(),
+            Self::Standby(link) => link.kind(),
+            Self::Moving(_) => "none",
+        }
+    }
+
+    /// The link of the device itself, where other processes may take it over.
+    pub(crate) fn inner(&self) -> &Self {
+        match self {
+            Self::Movable(link) => link.device(),
+            other => other,
+        }
     }
 }
 
@@ -82,6 +118,7 @@ macro_rules! each {
             DeviceLink::Impaired($link) => $expression,
             DeviceLink::Memif($link) => $expression,
             DeviceLink::AfXdp($link) => $expression,
+            DeviceLink::Movable($link) => $expression,
             DeviceLink::Standby($link) => $expression,
             DeviceLink::Partitions($link) => $expression,
             DeviceLink::Moving($link) => $expression,
@@ -134,6 +171,7 @@ impl FlowSteering for DeviceLink {
     fn serve(&mut self, service: Service, on: bool) {
         match self {
             Self::AfXdp(link) => link.serve(service, on),
+            Self::Movable(link) => link.serve(service, on),
             Self::Standby(link) => link.serve(service, on),
             Self::Partitions(link) => link.serve(service, on),
             Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
@@ -144,8 +182,8 @@ impl FlowSteering for DeviceLink {
         match self {
             Self::AfXdp(link) => link.forget(service),
             Self::Partitions(link) => link.forget(service),
-            // The process that has the interface steers its frames.
-            Self::Standby(_) => {}
+            // The process that has the interface steers its frames, and others are not steered.
+            Self::Standby(_) | Self::Movable(_) => {}
             Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
         }
     }
@@ -153,6 +191,7 @@ impl FlowSteering for DeviceLink {
     fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         match self {
             Self::AfXdp(link) => link.open_ports(ports),
+            Self::Movable(link) => link.open_ports(ports),
             Self::Standby(link) => link.open_ports(ports),
             Self::Partitions(link) => link.open_ports(ports),
             Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
@@ -163,8 +202,8 @@ impl FlowSteering for DeviceLink {
         match self {
             Self::AfXdp(link) => link.set_blocked(addresses),
             Self::Partitions(link) => link.set_blocked(addresses),
-            // The process that has the interface steers its frames.
-            Self::Standby(_) => {}
+            // The process that has the interface steers its frames, and others are not steered.
+            Self::Standby(_) | Self::Movable(_) => {}
             Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
         }
     }
@@ -175,7 +214,7 @@ impl FlowSteering for DeviceLink {
             Self::Partitions(link) => link.brings(remote, local_port),
             Self::Tap(link) => link.brings(local_port),
             Self::Impaired(link) => link.inner().brings(local_port),
-            Self::Memif(_) | Self::Standby(_) | Self::Moving(_) => true,
+            Self::Memif(_) | Self::Movable(_) | Self::Standby(_) | Self::Moving(_) => true,
         }
     }
 }
@@ -187,13 +226,21 @@ impl LinkMonitor for DeviceLink {
             Self::AfXdp(link) => link.resolve(address),
             Self::Standby(link) => link.resolve(address),
             Self::Partitions(link) => link.resolve(address),
-            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
+            Self::Movable(_)
+            | Self::Tap(_)
+            | Self::Impaired(_)
+            | Self::Memif(_)
+            | Self::Moving(_) => {}
         }
     }
 
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         let is_due = match self {
             Self::AfXdp(link) => {
+                link.take_changes(into);
+                link.has_take_request()
+            }
+            Self::Movable(link) => {
                 link.take_changes(into);
                 link.has_take_request()
             }
@@ -217,7 +264,7 @@ impl LinkMonitor for DeviceLink {
     }
 }
 
-/// Only an interface goes from process to process.
+/// A device goes from process to process.
 impl LinkSuccession for DeviceLink {
     fn has_heir(&self) -> bool {
         match self {
@@ -239,6 +286,7 @@ impl LinkSuccession for DeviceLink {
     fn take_passed(&mut self) -> Option<Vec<u8>> {
         match self {
             Self::AfXdp(link) => link.take_passed(),
+            Self::Movable(link) => link.take_passed(),
             Self::Standby(link) => link.take_passed(),
             Self::Partitions(link) => link.take_passed(),
             _ => None,
@@ -249,6 +297,7 @@ impl LinkSuccession for DeviceLink {
     fn take_ports_wanted(&mut self) -> bool {
         match self {
             Self::AfXdp(link) => link.take_ports_wanted(),
+            Self::Movable(link) => link.take_ports_wanted(),
             Self::Standby(link) => link.take_ports_wanted(),
             Self::Partitions(link) => link.take_ports_wanted(),
             _ => false,

@@ -51,6 +51,12 @@ mod message;
 /// What all processes know.
 mod shared_words;
 
+/// What a process has of the chain.
+pub(crate) mod member;
+
+/// The owner's side.
+pub(crate) mod owner;
+
 pub(crate) use message::{Message, VERSION, next_message};
 
 /// The lock of a device, as each process that may own the device holds it.

@@ -5,6 +5,7 @@
 //! neighbours and the MTU are the kernel's, and the `NetlinkMonitor` reports their changes.
 
 use crate::forwarding::{WorkerForwarding, is_handed};
+use crate::handover::owner::Owner;
 use crate::network::LinkState;
 use crate::network::monitor::{Change, NetlinkMonitor};
 use crate::queues::Queues;
@@ -30,7 +31,6 @@ mod kernel_flows;
 
 /// Handover of the interface to another process.
 mod passing;
-use passing::Handover;
 pub(crate) use passing::OpenQueue;
 
 /// The link of an interface.
@@ -54,7 +54,7 @@ pub struct InterfaceLink {
     on_fault: FaultCallback,
     wanted: Wanted,
     /// The handover, if other processes may own the interface.
-    handover: Option<Box<Handover>>,
+    handover: Option<Box<Owner<OpenQueue>>>,
 }
 
 /// Whether frames pass an interface.
@@ -275,7 +275,8 @@ impl Link for InterfaceLink {
     #[inline]
     fn flush(&mut self) -> bool {
         if let Some(handover) = &mut self.handover {
-            handover.carry(&mut self.queues);
+            let len_max = self.queues.frame_len_max();
+            handover.carry(&mut self.queues, len_max);
         }
         let handover = self.handover.as_ref();
         self.queues.flush() || handover.is_some_and(|handover| handover.has_backlog())
@@ -362,8 +363,9 @@ impl InterfaceLink {
         let addresses = &self.monitor.network().addresses;
         self.kernel_flows.look(&self.table, addresses);
         if let Some(handover) = &mut self.handover {
-            let around = (&self.table, &self.wanted);
-            handover.poll(&mut self.queues, around, &mut self.on_fault);
+            let len_max = self.queues.frame_len_max();
+            let around = (Some(&self.table), &self.wanted);
+            handover.poll((&mut self.queues, len_max), around, &mut self.on_fault);
         }
         let mut changes = std::mem::take(&mut self.changes);
         if let Err(error) = self.monitor.changes(&mut changes) {

@@ -34,7 +34,9 @@
 //! attach/inherited_device.rs  what the old master exports, and what the new one makes of it
 //! handover.rs                 which process owns the device: a file lock that the kernel releases, requests, messages
 //! standby.rs                  the link of a process that waits for the device, or works through another process
-//! interface/passing.rs        the link of the owner: gives the device away between two turns, takes it (xsk/recovery.rs)
+//! handover/owner.rs           the owner's side: frames of the others, requests for the device
+//! interface/passing.rs        an interface goes from one to the other between two turns (xsk/recovery.rs)
+//! movable.rs                  a TAP device or a memif does
 //! relay.rs                    frames between two processes, both ways, in shared memory
 //! partitions.rs               all of this several times, where each process is to have queues of its own
 //! steering/table.rs           what the other process serves stays served until it has ended (`Table::inherit`)
@@ -81,6 +83,9 @@ mod wanted;
 
 /// The link of a process while another one owns the device.
 pub mod standby;
+
+/// A TAP device or a memif that goes from process to process.
+pub mod movable;
 
 /// An interface whose queues several processes have.
 pub mod partitions;

@@ -131,17 +131,7 @@ impl MemifLink {
         let control = Control::new(side, options.terms(), options.buffer_bytes)?;
         Ok(Self {
             control,
-            properties: LinkProperties {
-                address: options.address,
-                mtu: options.mtu,
-                completes_checksums: options.offload,
-                segment_bytes_max: if options.offload {
-                    SEGMENT_BYTES_MAX
-                } else {
-                    u32::from(options.mtu)
-                },
-                frames_per_turn: connection::SHARE,
-            },
+            properties: Self::properties_of(options),
             offload: options.offload,
             connection: None,
             is_leaving: false,
@@ -158,6 +148,21 @@ impl MemifLink {
             peer_change: None,
             counters: MemifCounters::default(),
         })
+    }
+
+    /// The properties of a link with these options.
+    pub(crate) fn properties_of(options: &MemifOptions) -> LinkProperties {
+        LinkProperties {
+            address: options.address,
+            mtu: options.mtu,
+            completes_checksums: options.offload,
+            segment_bytes_max: if options.offload {
+                SEGMENT_BYTES_MAX
+            } else {
+                u32::from(options.mtu)
+            },
+            frames_per_turn: connection::SHARE,
+        }
     }
 
     pub fn counters(&self) -> MemifCounters {

@@ -178,11 +178,16 @@ impl Specification {
             .collect();
         config.tcp = self.tcp.clone();
         config.limits = self.limits.clone();
-        config.ephemeral_ports = match &self.device {
-            Device::AfXdp { .. } => self.af_xdp.ports.clone(),
-            Device::Tap { .. } | Device::Memif { .. } => self.ports.clone(),
-        };
+        config.ephemeral_ports = self.local_ports().clone();
         config
+    }
+
+    /// The ports that connections are opened from.
+    pub fn local_ports(&self) -> &RangeInclusive<u16> {
+        match &self.device {
+            Device::AfXdp { .. } => &self.af_xdp.ports,
+            Device::Tap { .. } | Device::Memif { .. } => &self.ports,
+        }
     }
 
     /// The number of workers that the device can have attachments for.

@@ -1,19 +1,15 @@
-//! The link of a process that does not own the interface: it sends and receives through its predecessor in the chain
-//! (see [`crate::handover`]), or waits until it owns the interface.
+//! The link of a process that does not own the device: it sends and receives through its predecessor in the chain
+//! (see [`crate::handover`]), or waits until it owns the device.
 
 use crate::frames::Frames;
-use crate::handover::{
-    self, Aim, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind,
-};
-use crate::interface::{FaultCallback, InterfaceFault, OpenQueue};
-use crate::network::monitor::{Change, NetlinkMonitor};
+use crate::handover::{self, Aim, EventSource, Message, PeerProcess, Request, RequestKind};
+use crate::interface::InterfaceFault;
+use crate::network::monitor::Change;
 use crate::relay::{Note, Relay, RelayCounters};
-use crate::wanted::Wanted;
 use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
 };
 use mill_sys::epoll::Watcher;
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -21,7 +17,11 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// The link of an interface that another process owns.
+/// What a process keeps of the device.
+mod origin;
+pub(crate) use origin::{OpenDevice, Origin, Parts};
+
+/// The link of a device that another process owns.
 pub struct StandbyLink {
     parts: Parts,
     properties: LinkProperties,
@@ -49,35 +49,16 @@ pub struct StandbyLink {
     turns_left: u32,
 }
 
-/// What a link keeps whether or not its process owns the device.
-pub(crate) struct Parts {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) open: OpenQueue,
-    pub(crate) monitor: NetlinkMonitor,
-    pub(crate) on_fault: FaultCallback,
-    pub(crate) wanted: Wanted,
-    pub(crate) successor: Option<PeerProcess>,
-    /// Connections that others have passed on to this process while it owned the device, each message as it came.
-    pub(crate) passed: VecDeque<Vec<u8>>,
-    /// A process further down the chain opens connections.
-    pub(crate) opens_ports: bool,
-    /// Buffer for what the monitor reports.
-    pub(crate) changes: Vec<Change>,
-    pub(crate) aim: Aim,
-    /// This process owned the device but could not open it, and leaves it to others.
-    pub(crate) has_failed: bool,
-}
-
 impl Parts {
     /// Whether connections are opened here or further down the chain.
     fn opens_ports(&self) -> bool {
-        self.opens_ports || self.wanted.ports.is_some()
+        self.member.opens_ports || self.wanted.ports.is_some()
     }
 
     fn ask_for_ports(&mut self, predecessor: Option<&PeerProcess>) {
         match predecessor {
             Some(predecessor) => predecessor.send_open_ports(),
-            None => self.opens_ports = true,
+            None => self.member.opens_ports = true,
         }
     }
 }
@@ -85,49 +66,48 @@ impl Parts {
 impl StandbyLink {
     /// The first link of a process that starts while another one owns the device.
     pub(crate) fn waiting(mut parts: Parts) -> Self {
-        let monitor = &parts.monitor;
-        parts.endpoint.open(EventSource::Network, monitor.as_fd());
-        let network = monitor.network().clone();
-        parts.changes.push(Change::Routes {
-            routes: network.routes,
-            elsewhere: network.elsewhere,
-        });
-        let known = network.neighbors.into_iter();
-        let known = known.map(|(address, mac)| Change::Neighbor {
-            address,
-            mac: Some(mac),
-        });
-        parts.changes.extend(known);
+        parts.origin.begin(&parts.member);
         let mut link = Self::new(parts, None);
         link.is_orphan = false;
         link
     }
 
+    /// The link of a process that owned the device, and could not open it.
+    pub(crate) fn without_device(parts: Parts, error: &io::Error) -> Box<Self> {
+        let mut parts = parts;
+        (parts.on_fault)(InterfaceFault::NotTaken(error.to_string()));
+        if let Some(successor) = parts.member.successor.take() {
+            successor.close(&parts.member.endpoint);
+        }
+        parts.member.endpoint.unlock();
+        parts.has_failed = true;
+        Box::new(Self::new(parts, None))
+    }
+
+    /// The device's kind, as in a specification.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.parts.origin.kind()
+    }
+
     /// Sets what lets the device's frames end waits once this process owns it.
     pub(crate) fn set_watcher(&mut self, watcher: Watcher) {
-        self.parts.endpoint.set_watcher(watcher);
+        self.parts.member.endpoint.set_watcher(watcher);
     }
 
     /// A link behind `predecessor`, or one that has to find a predecessor.
     pub(crate) fn new(parts: Parts, predecessor: Option<PeerProcess>) -> Self {
-        let state = &parts.monitor.network().link;
+        let properties = parts.origin.properties();
         match &predecessor {
             Some(predecessor) => predecessor.open(
-                &parts.endpoint,
+                &parts.member.endpoint,
                 [EventSource::Predecessor, EventSource::PredecessorDoorbell],
             ),
-            None => parts.endpoint.set_timer(Some(LOCK_INTERVAL)),
+            None => parts.member.endpoint.set_timer(Some(LOCK_INTERVAL)),
         }
         Self {
-            frames: Frames::new(FRAMES, frame_len_max(state.mtu)),
-            room: vec![0; frame_len_max(state.mtu)],
-            properties: LinkProperties {
-                address: state.mac.0,
-                mtu: state.mtu,
-                completes_checksums: false,
-                segment_bytes_max: u32::from(state.mtu),
-                frames_per_turn: usize::MAX,
-            },
+            frames: Frames::new(FRAMES, frame_len_max(properties.segment_bytes_max)),
+            room: vec![0; frame_len_max(properties.segment_bytes_max)],
+            properties,
             is_orphan: predecessor.is_none(),
             predecessor,
             pending_request: None,
@@ -151,12 +131,12 @@ impl StandbyLink {
     /// What the link over the device itself is made of.
     pub(crate) fn into_parts(self) -> Parts {
         if let Some(predecessor) = &self.predecessor {
-            predecessor.close(&self.parts.endpoint);
+            predecessor.close(&self.parts.member.endpoint);
         }
         if let Some(pending_request) = &self.pending_request {
-            self.parts.endpoint.close(pending_request.as_fd());
+            self.parts.member.endpoint.close(pending_request.as_fd());
         }
-        self.parts.endpoint.set_timer(None);
+        self.parts.member.endpoint.set_timer(None);
         self.parts
     }
 
@@ -168,12 +148,12 @@ impl StandbyLink {
 
     /// The descriptor that ends a wait.
     pub fn control_fd(&self) -> BorrowedFd<'_> {
-        self.parts.endpoint.as_fd()
+        self.parts.member.endpoint.as_fd()
     }
 
     /// Polls the sources and handles what is ready.
     fn poll(&mut self) {
-        let ready = self.parts.endpoint.poll();
+        let ready = self.parts.member.endpoint.poll();
         if ready.at(EventSource::Predecessor) {
             self.read_answer();
             self.read_predecessor();
@@ -194,16 +174,16 @@ impl StandbyLink {
         if self.predecessor.is_none() || (self.predecessor_leaves && self.parts.wanted.is_serving())
         {
             self.seek_device();
-            self.parts.endpoint.set_timer(Some(LOCK_INTERVAL));
+            self.parts.member.endpoint.set_timer(Some(LOCK_INTERVAL));
         } else if ready.at(EventSource::Timer) {
-            self.parts.endpoint.set_timer(None);
+            self.parts.member.endpoint.set_timer(None);
         }
     }
 
     /// Tries to become the owner, or else asks the owner for the device or for a place in the chain.
     fn seek_device(&mut self) {
         if self.lock_attempts_left > 0 {
-            self.is_owner = self.parts.endpoint.lock();
+            self.is_owner = self.parts.member.endpoint.lock();
             self.lock_attempts_left = if self.is_owner {
                 0
             } else {
@@ -212,17 +192,17 @@ impl StandbyLink {
             return;
         }
         let may_have = self.predecessor.is_none() && !self.parts.has_failed;
-        if may_have && self.parts.endpoint.lock() {
+        if may_have && self.parts.member.endpoint.lock() {
             // The former owner may have sent GIVEN and unlocked just now; it is the successor then.
             self.read_answer();
             self.lock_attempts_left = 0;
             self.is_owner = true;
             return;
         }
-        let is_to_take = self.parts.aim == Aim::Take || self.predecessor_leaves;
+        let is_to_take = self.parts.member.aim == Aim::Take || self.predecessor_leaves;
         let may_take = self.parts.wanted.is_serving() && !self.parts.has_failed && is_to_take;
         // A process that only opens connections has them behind the owner.
-        let is_to_join = self.parts.aim == Aim::Join || self.parts.opens_ports();
+        let is_to_join = self.parts.member.aim == Aim::Join || self.parts.opens_ports();
         let has_to_join = self.is_orphan || (!may_take && is_to_join);
         let request_kind = match (has_to_join, &self.predecessor) {
             (true, _) => RequestKind::Join,
@@ -232,7 +212,7 @@ impl StandbyLink {
         let is_wanted = has_to_join || may_take;
         if self.pending_request.is_none() && is_wanted {
             // If sending fails, the next timer tries again.
-            self.pending_request = self.parts.endpoint.send_request(request_kind).ok();
+            self.pending_request = self.parts.member.endpoint.send_request(request_kind).ok();
         }
     }
 
@@ -245,7 +225,7 @@ impl StandbyLink {
             self.pending_request = Some(pending_request);
             return;
         };
-        self.parts.endpoint.close(pending_request.as_fd());
+        self.parts.member.endpoint.close(pending_request.as_fd());
         match message {
             Message::Given(far) => {
                 self.set_successor(PeerProcess::joined(pending_request, far));
@@ -254,7 +234,7 @@ impl StandbyLink {
             Message::Welcome(far) => {
                 if let Ok(predecessor) = PeerProcess::joined(pending_request, far) {
                     predecessor.open(
-                        &self.parts.endpoint,
+                        &self.parts.member.endpoint,
                         [EventSource::Predecessor, EventSource::PredecessorDoorbell],
                     );
                     if self.parts.opens_ports() {
@@ -269,20 +249,12 @@ impl StandbyLink {
         }
     }
 
-    /// Installs a successor. A former one loses its channel and joins further down the chain.
+    /// Installs a successor, if its relay could be had.
     fn set_successor(&mut self, successor: io::Result<PeerProcess>) {
-        let Ok(successor) = successor else {
-            return;
-        };
-        self.parts.endpoint.note_change();
-        successor.open(
-            &self.parts.endpoint,
-            [EventSource::Successor, EventSource::SuccessorDoorbell],
-        );
-        if let Some(former) = self.parts.successor.replace(successor) {
-            former.close(&self.parts.endpoint);
+        if let Ok(successor) = successor {
+            self.parts.member.set_successor(successor);
+            self.has_passed_leaving = false;
         }
-        self.has_passed_leaving = false;
     }
 
     fn read_predecessor(&mut self) {
@@ -300,7 +272,7 @@ impl StandbyLink {
                         number: 0,
                         channel,
                     };
-                    match &self.parts.successor {
+                    match &self.parts.member.successor {
                         Some(successor) => successor.forward(&request),
                         None => self.set_successor(PeerProcess::admit(request)),
                     }
@@ -313,7 +285,7 @@ impl StandbyLink {
     /// The device's owner serves no port, nor does this process: one further down the chain may.
     fn pass_leaving(&mut self) {
         let is_due = self.predecessor_leaves && !self.parts.wanted.is_serving();
-        if let Some(successor) = &self.parts.successor
+        if let Some(successor) = &self.parts.member.successor
             && is_due
             && !self.has_passed_leaving
         {
@@ -323,9 +295,9 @@ impl StandbyLink {
     }
 
     fn drop_predecessor(&mut self) {
-        self.parts.endpoint.note_change();
+        self.parts.member.endpoint.note_change();
         if let Some(predecessor) = self.predecessor.take() {
-            predecessor.close(&self.parts.endpoint);
+            predecessor.close(&self.parts.member.endpoint);
         }
         self.is_orphan = true;
         self.predecessor_leaves = false;
@@ -339,15 +311,15 @@ impl StandbyLink {
             (self.parts.on_fault)(InterfaceFault::RelayBroken);
             self.drop_predecessor();
         }
-        if let Some(successor) = self.parts.successor.take_if(is_broken) {
+        let successor = self.parts.member.successor.as_mut();
+        if successor.is_some_and(is_broken) {
             (self.parts.on_fault)(InterfaceFault::RelayBroken);
-            self.parts.endpoint.note_change();
-            successor.close(&self.parts.endpoint);
+            self.parts.member.drop_successor();
         }
     }
 
     fn read_successor(&mut self) {
-        while let Some(successor) = &self.parts.successor
+        while let Some(successor) = &self.parts.member.successor
             && let Some(message) = successor.next_message()
         {
             match message {
@@ -355,10 +327,7 @@ impl StandbyLink {
                 Message::End => {
                     // Frames that it sent before it ended.
                     self.carry();
-                    self.parts.endpoint.note_change();
-                    if let Some(successor) = self.parts.successor.take() {
-                        successor.close(&self.parts.endpoint);
-                    }
+                    self.parts.member.drop_successor();
                 }
                 _ => {}
             }
@@ -369,7 +338,7 @@ impl StandbyLink {
     fn carry(&mut self) {
         self.has_backlog = false;
         let (Some(predecessor), Some(successor)) =
-            (&mut self.predecessor, &mut self.parts.successor)
+            (&mut self.predecessor, &mut self.parts.member.successor)
         else {
             return;
         };
@@ -389,7 +358,7 @@ impl StandbyLink {
         match change {
             Change::Link(state) => {
                 into.push(LinkChange::OwnMac(state.mac.0));
-                if frame_len_max(state.mtu) <= self.room.len() {
+                if frame_len_max(u32::from(state.mtu)) <= self.room.len() {
                     self.properties.mtu = state.mtu;
                     self.properties.segment_bytes_max = u32::from(state.mtu);
                     into.push(LinkChange::Mtu(state.mtu));
@@ -457,7 +426,7 @@ impl Link for StandbyLink {
 
     fn flush(&mut self) -> bool {
         self.carry();
-        let peers = [&mut self.predecessor, &mut self.parts.successor];
+        let peers = [&mut self.predecessor, &mut self.parts.member.successor];
         for peer in peers.into_iter().flatten() {
             peer.relay.publish();
         }
@@ -465,8 +434,8 @@ impl Link for StandbyLink {
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        let Some(successor) = &mut self.parts.successor else {
-            return !self.parts.endpoint.is_settled();
+        let Some(successor) = &mut self.parts.member.successor else {
+            return !self.parts.member.endpoint.is_settled();
         };
         let note = Note::arrived(frame.checksum, frame.merged);
         // Without room the frame is dropped, as on a full link.
@@ -483,11 +452,11 @@ impl StandbyLink {
     }
 
     pub(crate) fn pass_waiting(&self, connections: &[u8]) -> bool {
-        self.has_heir() && self.parts.endpoint.send_waiting(connections)
+        self.has_heir() && self.parts.member.endpoint.send_waiting(connections)
     }
 
     pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {
-        self.parts.passed.pop_front()
+        self.parts.member.passed.pop_front()
     }
 
     pub(crate) fn serve(&mut self, service: Service, on: bool) {
@@ -502,12 +471,11 @@ impl StandbyLink {
 
     /// Whether a process further down the chain opens connections, asked once.
     pub(crate) fn take_ports_wanted(&mut self) -> bool {
-        std::mem::take(&mut self.parts.opens_ports)
+        std::mem::take(&mut self.parts.member.opens_ports)
     }
 
     pub(crate) fn resolve(&mut self, address: IpAddr) {
-        // A connection that waits for the address asks again, and times out in the end.
-        let _ = self.parts.monitor.ask(address);
+        self.parts.origin.resolve(address);
         self.turns_left = 0;
     }
 
@@ -518,14 +486,25 @@ impl StandbyLink {
         }
         self.turns_left = TURNS_BETWEEN;
         self.poll();
-        let mut changes = std::mem::take(&mut self.parts.changes);
-        if let Err(error) = self.parts.monitor.changes(&mut changes) {
+        let Origin::Interface {
+            monitor, changes, ..
+        } = &mut self.parts.origin
+        else {
+            return;
+        };
+        if let Err(error) = monitor.changes(changes) {
             (self.parts.on_fault)(InterfaceFault::NetlinkLost(error.to_string()));
         }
+        let mut changes = std::mem::take(changes);
         for change in changes.drain(..) {
             self.on_change(change, into);
         }
-        self.parts.changes = changes;
+        if let Origin::Interface {
+            changes: buffer, ..
+        } = &mut self.parts.origin
+        {
+            *buffer = changes;
+        }
     }
 }
 
@@ -577,8 +556,8 @@ impl fmt::Debug for StandbyLink {
 }
 
 /// Length of the longest frame: an Ethernet header with two VLAN tags, and a packet.
-fn frame_len_max(mtu: u16) -> usize {
-    22 + usize::from(mtu)
+pub(crate) const fn frame_len_max(packet_bytes_max: u32) -> usize {
+    22 + packet_bytes_max as usize
 }
 
 /// Frames received and not released yet: those that a host holds, and a few bursts.

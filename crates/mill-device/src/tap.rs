@@ -26,6 +26,8 @@ pub struct TapLink {
     counters: TapCounters,
     /// Forwarding to other workers, where the device has a queue for each.
     forwarding: Option<WorkerForwarding>,
+    /// The interface was deleted.
+    is_gone: bool,
     /// Called once, when the interface is deleted.
     on_gone: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -49,24 +51,30 @@ impl TapLink {
     pub fn new(device: OwnedFd, address: [u8; 6], mtu: u16, segments: bool) -> Self {
         Self {
             device,
-            properties: LinkProperties {
-                address,
-                mtu,
-                completes_checksums: segments,
-                segment_bytes_max: if segments {
-                    SEGMENT_BYTES_MAX
-                } else {
-                    u32::from(mtu)
-                },
-                frames_per_turn: usize::MAX,
-            },
+            properties: Self::properties_of(address, mtu, segments),
             frames: Frames::new(FRAMES, PLACE_BYTES),
             room: vec![0; PLACE_BYTES].into_boxed_slice(),
             waiting: VecDeque::new(),
             spare: Vec::new(),
             counters: TapCounters::default(),
             forwarding: None,
+            is_gone: false,
             on_gone: None,
+        }
+    }
+
+    /// The properties of such a link.
+    pub(crate) fn properties_of(address: [u8; 6], mtu: u16, segments: bool) -> LinkProperties {
+        LinkProperties {
+            address,
+            mtu,
+            completes_checksums: segments,
+            segment_bytes_max: if segments {
+                SEGMENT_BYTES_MAX
+            } else {
+                u32::from(mtu)
+            },
+            frames_per_turn: usize::MAX,
         }
     }
 
@@ -96,6 +104,11 @@ impl TapLink {
             on_gone: Some(Box::new(on_gone)),
             ..self
         }
+    }
+
+    /// Whether the interface was deleted: the descriptor is readable from then on, and no frames come.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     pub fn counters(&self) -> TapCounters {
@@ -175,6 +188,7 @@ impl Link for TapLink {
             let id = match filled {
                 Some(Ok(id)) => id,
                 Some(Err(NoFrame::Gone)) => {
+                    self.is_gone = true;
                     if let Some(on_gone) = self.on_gone.take() {
                         on_gone();
                     }

@@ -13,6 +13,7 @@ use mill_device::specification::settings::{Spread, Workers};
 use mill_sys::{clock, descriptor, passing};
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use std::time::Duration;
 pub struct Keeper {
     /// As on the command line.
     stack: String,
+    /// Those that the stack has and the kernel does not.
+    addresses: Vec<IpAddr>,
     device: Attachment,
     requests: OwnedFd,
     shares: Shares,
@@ -49,29 +52,31 @@ impl Keeper {
     /// about features that could not be had as requested; the error is a sentence.
     pub fn new(stack: &str) -> Result<(Self, OwnedFd, Vec<String>), String> {
         let mut specification = Specification::parse(stack).map_err(|error| error.to_string())?;
-        if !matches!(specification.device, Device::AfXdp { .. }) {
-            let kind = specification.device.kind();
-            return Err(format!(
-                "\"millstream run\" works over af_xdp, as in \"--stack af_xdp:eth0\"; {kind} cannot go from process to process"
-            ));
+        // How many stacks there will be is not known: as many as there are queues can have some of their own. Of other devices
+        // there is one queue.
+        if matches!(specification.device, Device::AfXdp { .. }) {
+            specification.workers = Workers {
+                count: PARTITIONS_MAX,
+                spread: Spread::ByPartition,
+            };
         }
-        // How many stacks there will be is not known: as many as there are queues can have some of their own.
-        specification.workers = Workers {
-            count: PARTITIONS_MAX,
-            spread: Spread::ByPartition,
-        };
         let made = Attachment::make(&specification).map_err(|error| error.to_string())?;
         let (device, notices) = made;
         device
             .can_export()
             .map_err(|why| format!("the device can't go from process to process: {why}"))?;
+        let addresses = match &specification.device {
+            Device::AfXdp { .. } => Vec::new(),
+            Device::Tap { .. } | Device::Memif { .. } => specification.addresses.clone(),
+        };
         let no_ports = |error: io::Error| format!("there is no memory for local ports: {error}");
         let memory = PortBlocks::create().map_err(no_ports)?;
-        let ports = PortBlocks::open(&memory, NONE, &specification.af_xdp.ports);
+        let ports = PortBlocks::open(&memory, NONE, specification.local_ports());
         let pair = passing::pair().map_err(|error| format!("socketpair() failed: {error}"))?;
         let (requests, program) = pair;
         let keeper = Self {
             stack: String::from(stack),
+            addresses: addresses.iter().map(|prefix| prefix.address).collect(),
             shares: Shares::new(device.worker_count()),
             ports: (ports.map_err(no_ports)?, memory),
             device,
@@ -82,6 +87,11 @@ impl Keeper {
             asked_again: Vec::new(),
         };
         Ok((keeper, program, notices))
+    }
+
+    /// The addresses that the stack has and the kernel does not.
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
     }
 
     /// Answers until the last process has ended that could ask.

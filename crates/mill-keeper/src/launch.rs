@@ -2,12 +2,13 @@
 
 use crate::executable;
 use crate::keeper::Keeper;
-use crate::request::{CLUSTER, VARIABLE};
+use crate::request::{ADDRESSES, CLUSTER, VARIABLE};
 use mill_sys::descriptor::{self, Stream};
 use mill_sys::process::{self, Fork};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,7 @@ impl Launch {
         let (keeper, program, notices) = Keeper::new(&self.stack)?;
         notices.iter().for_each(|notice| say(notice));
         let failed = |call: &str, error: io::Error| format!("{call} failed: {error}");
+        let addresses: Vec<String> = keeper.addresses().iter().map(IpAddr::to_string).collect();
         // A child of a child, so that the program never waits for a process that it does not know.
         match process::fork().map_err(|error| failed("fork()", error))? {
             Fork::Child => {
@@ -90,6 +92,10 @@ impl Launch {
         }
         command.env(PRELOAD, preload);
         command.env(VARIABLE, inherited.to_string());
+        match addresses.is_empty() {
+            true => command.env_remove(ADDRESSES),
+            false => command.env(ADDRESSES, addresses.join(" ")),
+        };
         if let Some(cluster) = &self.cluster {
             command.env(CLUSTER, cluster);
         }

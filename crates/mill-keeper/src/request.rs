@@ -14,6 +14,9 @@ pub const VARIABLE: &str = "MILLSTREAM_KEEPER";
 /// The variable of the environment that has the name of a `millstream run`, where its user gave one.
 pub const CLUSTER: &str = "MILLSTREAM_CLUSTER";
 
+/// The variable of the environment that has the addresses that the stack has and the kernel does not, separated by spaces.
+pub const ADDRESSES: &str = "MILLSTREAM_ADDRESSES";
+
 /// The request: its datagram carries the end of a channel for the answer, and the process's ledger if it has one.
 pub(crate) const ATTACH: &[u8] = b"attach";
 
@@ -75,7 +78,7 @@ pub fn attach(keeper: BorrowedFd<'_>, ledger: Option<&File>) -> Result<Admission
     let mut descriptors = descriptors.into_iter();
     let memory = File::from(descriptors.next().ok_or_else(unknown)?);
     let specification = Specification::parse(stack).map_err(|error| error.to_string())?;
-    let ports = PortBlocks::open(&memory, number, &specification.af_xdp.ports)
+    let ports = PortBlocks::open(&memory, number, specification.local_ports())
         .map_err(|error| format!("mmap() of local ports: {error}"))?;
     let attached = Attachment::inherit(&specification, device, descriptors.collect());
     let (attachment, _) = attached.map_err(|error| error.to_string())?;

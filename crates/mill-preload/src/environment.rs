@@ -3,7 +3,7 @@
 
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
-use mill_keeper::request::{CLUSTER, VARIABLE};
+use mill_keeper::request::{ADDRESSES, CLUSTER, VARIABLE};
 use std::ffi::CString;
 use std::sync::OnceLock;
 
@@ -12,10 +12,12 @@ static OURS: OnceLock<Vec<CString>> = OnceLock::new();
 
 /// Remembers them: the program may empty its environment later.
 pub(crate) fn begin() {
-    let found = [PRELOAD, VARIABLE, CLUSTER].into_iter().filter_map(|name| {
-        let value = std::env::var(name).ok()?;
-        CString::new(format!("{name}={value}")).ok()
-    });
+    let found = [PRELOAD, VARIABLE, ADDRESSES, CLUSTER]
+        .into_iter()
+        .filter_map(|name| {
+            let value = std::env::var(name).ok()?;
+            CString::new(format!("{name}={value}")).ok()
+        });
     let found = found.collect();
     OURS.get_or_init(|| found);
 }

@@ -35,6 +35,8 @@ pub(crate) fn join(membership: OwnedFd) {
 pub(crate) fn leave() {
     let membership = MEMBERSHIP.swap(NONE, Ordering::Relaxed);
     if membership != NONE {
+        // The program's next descriptor may have this number.
+        descriptors::set(membership, Entry::Kernel);
         // SAFETY: the descriptor is this library's, and no value owns it.
         unsafe { originals::close(membership) };
     }

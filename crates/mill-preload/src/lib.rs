@@ -34,6 +34,9 @@ mod memory;
 /// Socket addresses as C has them.
 mod address;
 
+/// Addresses that the kernel does not have.
+mod own_addresses;
+
 /// The process that has the device.
 mod keeper;
 

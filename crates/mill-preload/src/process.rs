@@ -4,7 +4,7 @@ use crate::calls::numbers::close_ours;
 use crate::descriptors::{self, Entry};
 use crate::noting::Noting;
 use crate::stack::{self, Guard, now};
-use crate::{alone, environment, keeper, originals, showing, turner};
+use crate::{alone, environment, keeper, originals, own_addresses, showing, turner};
 use core::cell::RefCell;
 use core::ffi::c_int;
 use mill_keeper::request::VARIABLE;
@@ -24,6 +24,7 @@ extern "C" fn begin() {
     };
     showing::begin();
     environment::begin();
+    own_addresses::begin();
     keeper::begin(keeper);
     stack::offer();
     // SAFETY: the functions live as long as the process; this library is never unloaded.

@@ -46,7 +46,8 @@ impl Showing {
         let program = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
         let interface = match &specification.device {
             Device::AfXdp { interface } => interface.clone(),
-            other => other.kind().to_owned(),
+            Device::Tap { name } => name.clone(),
+            Device::Memif { socket } => socket.display().to_string(),
         };
         let options = specification.in_force().into_iter();
         let options = options.map(|option| (option.name.to_owned(), option.value));
@@ -149,7 +150,7 @@ fn figures(stack: &Stack, take: &mut dyn FnMut(String, u64)) {
     let link = stack.sockets.link();
     let (received, transmitted) = bytes(link);
     let each = [
-        ("partitions_owned", link.interfaces().count() as u64),
+        ("partitions_owned", u64::from(link.owned_count())),
         ("connections", usage.connections as u64),
         ("half_open", usage.half_open as u64),
         ("time_wait", usage.time_wait as u64),
@@ -197,9 +198,15 @@ fn figures(stack: &Stack, take: &mut dyn FnMut(String, u64)) {
 fn bytes(link: &AnyLink) -> (u64, u64) {
     let owned = link.interfaces().map(|it| it.queues().counters());
     let owned = owned.map(|it| (it.received_bytes, it.transmitted_bytes));
+    let tap = link.tap().map(|tap| tap.counters());
+    let tap = tap.map(|it| (it.received_bytes, it.transmitted_bytes));
+    let memif = link.memif().map(|memif| memif.counters());
+    let memif = memif.map(|it| (it.received_bytes, it.transmitted_bytes));
     let relayed = link.standbys().filter_map(StandbyLink::relayed);
     let relayed = relayed.map(|it| (it.received_bytes, it.transmitted_bytes));
     owned
+        .chain(tap)
+        .chain(memif)
         .chain(relayed)
         .fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1))
 }

@@ -15,16 +15,18 @@ mod queue_wire_format;
 /// Errors and notices as sentences.
 mod sentences;
 
+use super::movable::trouble_of;
 use super::{AttachError, Hold, Trouble};
 use crate::af_xdp::{XdpLink, XdpLinkOptions, XdpTrouble};
 use crate::forwarding::WorkerForwarding;
+use crate::handover::member::Member;
 use crate::handover::{Aim, Endpoint, OwnershipLock, ProcessNumber};
 use crate::interface::{InterfaceFault, InterfaceLink};
 use crate::network::monitor::NetlinkMonitor;
 use crate::network::{ENODEV, LinkState, Network};
 use crate::queues::Queues;
 use crate::specification::settings::{AfXdpSettings, Mode, Spread, Workers};
-use crate::standby::{Parts, StandbyLink};
+use crate::standby::{Origin, Parts, StandbyLink};
 use crate::steering::{Steering, SteeringError, Table, WantedMode};
 use crate::wanted::Wanted;
 use mill_stack::config::{HostConfig, Neighboring};
@@ -33,10 +35,9 @@ use mill_sys::interface;
 use mill_sys::memory::SharedMemory;
 use mill_sys::xsk::{Xsk, XskOptions};
 use plan::{partitions, plan};
-use sentences::{interface_trouble, loses_merged_notice, not_read, queue_trouble};
+use sentences::{loses_merged_notice, not_read, queue_trouble};
 use shared_resources::SharedResources;
 use sockets::{attachments, check, check_share, loses_merged, make_sockets};
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -183,7 +184,7 @@ impl AfXdp<OwnedFd> {
         let is_first = self.worker == 0;
         let on_fault = Box::new(move |trouble| {
             if is_first {
-                on_trouble(interface_trouble(trouble));
+                on_trouble(trouble_of(trouble));
             }
         });
         let state = &monitor.network().link;
@@ -220,16 +221,16 @@ impl AfXdp<OwnedFd> {
             )));
         }
         let link = StandbyLink::waiting(Parts {
-            endpoint,
-            open: Box::new(move |state: &LinkState| self.open(state, Table::inherit, tell.clone())),
-            monitor,
+            member: Member::new(endpoint, aim),
+            origin: Origin::Interface {
+                open: Box::new(move |state: &LinkState| {
+                    self.open(state, Table::inherit, tell.clone())
+                }),
+                monitor,
+                changes: Vec::new(),
+            },
             on_fault,
             wanted: Wanted::default(),
-            successor: None,
-            passed: VecDeque::new(),
-            opens_ports: false,
-            changes: Vec::new(),
-            aim,
             has_failed: false,
         });
         Ok(Placed::Standby(Box::new(link)))
@@ -273,7 +274,7 @@ impl AfXdp<OwnedFd> {
         let first = links.remove(0);
         let mut queues = Queues::new(first, links);
         if !queues.set_mtu(state.mtu) && is_first {
-            tell(interface_trouble(InterfaceFault::MtuTooLarge(state.mtu)));
+            tell(trouble_of(InterfaceFault::MtuTooLarge(state.mtu)));
         }
         Ok((queues, table))
     }

@@ -1,8 +1,10 @@
 //! Passing a device from one binary to the next: what the old one describes, and how the new one checks it.
 
 use super::af_xdp::AfXdp;
-use super::{AttachError, Attached, Hold, Made, Wire};
-use crate::handover::OwnershipLock;
+use super::memif::Memif;
+use super::tap::Tap;
+use super::{AttachError, Attached, Held, Hold, Made, Wire};
+use crate::handover::{OwnershipLock, VERSION};
 use crate::specification::Specification;
 use crate::specification::device::Device;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,12 +22,9 @@ impl Attached {
     pub(crate) fn can_export(&self) -> Result<(), &'static str> {
         match (&self.wire, &self.ownership) {
             (_, Some(_)) => Ok(()),
-            (Wire::Tap(_), None) => Err("a TAP device can't be handed over"),
-            (Wire::Memif(_), None) => Err("the other end of a memif would have to connect again"),
-            (Wire::AfXdp(attachment), None) if !attachment.is_movable() => {
-                Err("several workers share it")
-            }
-            (Wire::AfXdp(_), None) => Err("its frames are being written to a file (--pcap)"),
+            _ if self.pcap.is_some() => Err("its frames are being written to a file (--pcap)"),
+            (Wire::Tap(tap), None) if !tap.is_shared() => Err("its wire is impaired"),
+            _ => Err("several workers share it"),
         }
     }
 
@@ -33,20 +32,31 @@ impl Attached {
     pub(crate) fn export<'a>(
         attachments: &'a [Self],
         hold: &'a Hold,
+        specification: &Specification,
     ) -> Option<InheritedDevice<'a>> {
-        let Hold(Some(held)) = hold else {
-            return None;
-        };
-        let mut descriptors: Vec<BorrowedFd<'a>> = vec![held.link()];
+        let mut descriptors: Vec<BorrowedFd<'a>> = Vec::new();
         let mut texts = Vec::new();
+        // An interface is steered as long as a process has this; other devices have none.
+        descriptors.extend(hold.0.as_ref().map(Held::link));
         for attachment in attachments {
-            let (Wire::AfXdp(queues), Some(ownership)) = (&attachment.wire, &attachment.ownership)
-            else {
-                return None;
-            };
+            let ownership = attachment.ownership.as_ref()?;
             descriptors.extend(ownership.descriptors().map(AsFd::as_fd));
-            descriptors.extend(queues.descriptors().map(AsFd::as_fd));
-            texts.push(queues.describe()?);
+            let text = match &attachment.wire {
+                Wire::AfXdp(queues) => {
+                    hold.0.as_ref()?;
+                    descriptors.extend(queues.descriptors().map(AsFd::as_fd));
+                    queues.describe()?
+                }
+                Wire::Tap(tap) => {
+                    descriptors.extend(tap.descriptors().map(AsFd::as_fd));
+                    tap.describe(specification)
+                }
+                Wire::Memif(memif) => {
+                    descriptors.extend(memif.descriptor().map(AsFd::as_fd));
+                    Memif::describe(specification)
+                }
+            };
+            texts.push(text);
         }
         Some(InheritedDevice {
             text: texts.join(BETWEEN),
@@ -60,31 +70,41 @@ impl Attached {
         text: &str,
         descriptors: Vec<OwnedFd>,
     ) -> Result<Made, AttachError> {
-        let unknown = || {
-            AttachError(format!(
-                "the old binary has a device that this one does not know ({text})"
-            ))
-        };
-        let Device::AfXdp { interface } = &specification.device else {
-            return Err(AttachError(format!(
-                "the device can't be changed together with the binary: the old one has {}",
-                text.split_whitespace()
-                    .skip(1)
-                    .take(2)
-                    .collect::<Vec<_>>()
-                    .join(":")
-            )));
-        };
         if specification.pcap.is_some() {
             let what = "--pcap begins with a start, not when the binary is changed";
             return Err(AttachError(String::from(what)));
         }
+        let has = |kind: &str| text.split_whitespace().nth(1) == Some(kind);
+        if !has(specification.device.kind()) {
+            let theirs: Vec<&str> = text.split_whitespace().skip(1).take(2).collect();
+            return Err(AttachError(format!(
+                "the device can't be changed together with the binary: the old one has {}",
+                theirs.join(":")
+            )));
+        }
+        let unknown = || unknown(text);
         let mut descriptors = descriptors.into_iter();
+        let lock = |descriptors: &mut std::vec::IntoIter<OwnedFd>| {
+            let mut next = || descriptors.next().ok_or_else(unknown);
+            Ok::<_, AttachError>(OwnershipLock::of([next()?, next()?, next()?]))
+        };
+        let interface = match &specification.device {
+            Device::AfXdp { interface } => interface,
+            Device::Tap { .. } => {
+                let ownership = lock(&mut descriptors)?;
+                let tap = Tap::inherit(specification, text, &mut descriptors)?;
+                return Ok(Made::inherited(Wire::Tap(tap), ownership));
+            }
+            Device::Memif { .. } => {
+                let ownership = lock(&mut descriptors)?;
+                let memif = Memif::inherit(specification, text, &mut descriptors)?;
+                return Ok(Made::inherited(Wire::Memif(memif), ownership));
+            }
+        };
         let link = descriptors.next().ok_or_else(unknown)?;
         let mut attachments = Vec::new();
         for text in text.split(BETWEEN) {
-            let mut next = || descriptors.next().ok_or_else(unknown);
-            let ownership = OwnershipLock::of([next()?, next()?, next()?]);
+            let ownership = lock(&mut descriptors)?;
             let queues = AfXdp::inherit(interface, text, &mut descriptors)?;
             attachments.push(Self {
                 wire: Wire::AfXdp(queues),
@@ -107,6 +127,44 @@ impl Attached {
             Wire::Tap(_) | Wire::Memif(_) => None,
         }
     }
+}
+
+impl Made {
+    /// A device that nothing steers.
+    fn inherited(wire: Wire<OwnedFd>, ownership: OwnershipLock) -> Self {
+        Self {
+            attachments: vec![Attached {
+                wire,
+                ownership: Some(ownership),
+                pcap: None,
+            }],
+            hold: Hold::default(),
+            notices: Vec::new(),
+        }
+    }
+}
+
+/// What a description says beside what both processes have to agree on, `terms`; the error says what differs.
+pub(super) fn same_terms<'a>(text: &'a str, terms: &str) -> Result<&'a str, AttachError> {
+    let (version, theirs) = text.split_once(' ').ok_or_else(|| unknown(text))?;
+    if version != VERSION.to_string() {
+        return Err(AttachError(format!(
+            "the old binary speaks of its device in version {version}, and this one in {VERSION}: stop it and start the new one"
+        )));
+    }
+    let rest = theirs.strip_prefix(terms);
+    let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    rest.map(str::trim_start).ok_or_else(|| {
+        AttachError(format!(
+            "the device can't be changed together with the binary: the old one has {theirs}, and this one {terms}"
+        ))
+    })
+}
+
+pub(super) fn unknown(text: &str) -> AttachError {
+    AttachError(format!(
+        "the old binary has a device that this one does not know ({text})"
+    ))
 }
 
 /// Between the descriptions of several attachments.

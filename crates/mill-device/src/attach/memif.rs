@@ -1,8 +1,13 @@
 //! One end of a memif.
 
+use super::inherited_device::{same_terms, unknown};
+use super::movable::Movable;
 use super::{AttachError, Trouble};
+use crate::device_link::DeviceLink;
+use crate::handover::VERSION;
 use crate::memif::{self, MemifChange, MemifLink, MemifOptions};
 use crate::specification::Specification;
+use crate::specification::device::Device;
 use crate::specification::settings::Role;
 use std::io;
 use std::net::IpAddr;
@@ -33,20 +38,67 @@ impl Memif<OwnedFd> {
         })
     }
 
-    /// `on_trouble` gets what happens to the peer.
-    pub(super) fn link(
+    /// What another process has to know besides the descriptor.
+    pub(super) fn describe(specification: &Specification) -> String {
+        format!("{VERSION} {}", terms(specification))
+    }
+
+    /// Parses the description that the previous binary, or the keeper of a device, has sent.
+    pub(super) fn inherit(
+        specification: &Specification,
+        text: &str,
+        descriptors: &mut impl Iterator<Item = OwnedFd>,
+    ) -> Result<Self, AttachError> {
+        same_terms(text, &terms(specification))?;
+        let Device::Memif { socket } = &specification.device else {
+            return Err(unknown(text));
+        };
+        Ok(match specification.memif.role {
+            Some(Role::Master) => Self::Master {
+                listener: descriptors.next().ok_or_else(|| unknown(text))?,
+            },
+            Some(Role::Slave) | None => Self::Slave {
+                socket: socket.clone(),
+            },
+        })
+    }
+
+    /// How it is opened, by one process after the other. `on_trouble` gets what happens to the peer.
+    pub(super) fn movable(
         self,
         specification: &Specification,
-        on_trouble: impl Fn(Trouble) + Send + 'static,
-    ) -> io::Result<MemifLink> {
+        on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
+    ) -> Movable {
         let options = options(specification);
-        let mut link = match self {
-            Self::Master { listener } => MemifLink::serve(listener, &options),
-            Self::Slave { socket } => MemifLink::connect(&socket, &options),
-        }?;
-        link.on_change(move |change| on_trouble(trouble_of(change)));
-        Ok(link)
+        Movable {
+            properties: MemifLink::properties_of(&options),
+            kind: "memif",
+            open: Box::new(move || {
+                let mut link = match self.try_map(OwnedFd::try_clone)? {
+                    Self::Master { listener } => MemifLink::serve(listener, &options),
+                    Self::Slave { socket } => MemifLink::connect(&socket, &options),
+                }?;
+                let on_trouble = on_trouble.clone();
+                link.on_change(move |change| on_trouble(trouble_of(change)));
+                Ok(DeviceLink::Memif(link))
+            }),
+        }
     }
+}
+
+/// What both processes have to agree on.
+fn terms(specification: &Specification) -> String {
+    let Device::Memif { socket } = &specification.device else {
+        return String::new();
+    };
+    let settings = &specification.memif;
+    let role = match settings.role {
+        Some(Role::Master) => "master",
+        Some(Role::Slave) | None => "slave",
+    };
+    let (path, id) = (socket.display(), settings.id);
+    let (mtu, offload) = (specification.mtu(), specification.offload);
+    format!("memif {path} role {role} id {id} mtu {mtu} offload {offload}")
 }
 
 /// The link's options as the specification gives them.

@@ -1,7 +1,13 @@
 //! A TAP device, made and set up.
 
-use super::AttachError;
+use super::inherited_device::{same_terms, unknown};
+use super::movable::Movable;
+use super::{AttachError, Trouble};
+use crate::device_link::DeviceLink;
 use crate::forwarding::{self, FrameQueue, WorkerForwarding};
+use crate::handover::VERSION;
+use crate::impair::ImpairedLink;
+use crate::specification::device::Device;
 use crate::specification::{Specification, holds};
 use crate::tap::TapLink;
 use mill_stack::config::Prefix;
@@ -78,6 +84,34 @@ impl Tap<OwnedFd> {
             .map_err(|error| failed("giving workers a doorbell for", &error))
     }
 
+    /// What another process has to know besides the descriptors.
+    pub(super) fn describe(&self, specification: &Specification) -> String {
+        let address = self.address.map(|byte| format!("{byte:02x}")).join(":");
+        format!("{VERSION} {} address {address}", terms(specification))
+    }
+
+    /// Parses the description that the previous binary, or the keeper of a device, has sent.
+    pub(super) fn inherit(
+        specification: &Specification,
+        text: &str,
+        descriptors: &mut impl Iterator<Item = OwnedFd>,
+    ) -> Result<Self, AttachError> {
+        let terms = terms(specification);
+        let address = same_terms(text, &terms)?.strip_prefix("address ");
+        let bytes = address.into_iter().flat_map(|address| address.split(':'));
+        let bytes = bytes.map(|byte| u8::from_str_radix(byte, 16).ok());
+        let bytes: Option<Vec<u8>> = bytes.collect();
+        let address = bytes.and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
+        match (address, descriptors.next()) {
+            (Some(address), Some(device)) => Ok(Self {
+                device,
+                address,
+                siblings: None,
+            }),
+            _ => Err(unknown(text)),
+        }
+    }
+
     /// Sets up what the workers of this process share.
     pub(super) fn prepare(attachments: &[&Self]) {
         let siblings = attachments
@@ -88,7 +122,31 @@ impl Tap<OwnedFd> {
         }
     }
 
-    pub(super) fn link(
+    /// How it is opened, by one process after the other.
+    pub(super) fn movable(
+        self,
+        specification: &Specification,
+        on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
+    ) -> Movable {
+        let specification = specification.clone();
+        let (mtu, offload) = (specification.mtu(), specification.offload);
+        Movable {
+            properties: TapLink::properties_of(self.address, mtu, offload),
+            kind: "tap",
+            open: Box::new(move || {
+                let on_trouble = on_trouble.clone();
+                let tap = self.try_map(OwnedFd::try_clone)?;
+                let link = tap.link(&specification, move || on_trouble(Trouble::DeviceGone))?;
+                let impairment = specification.impairment;
+                Ok(match impairment.is_none() {
+                    true => DeviceLink::Tap(link),
+                    false => DeviceLink::Impaired(ImpairedLink::new(link, impairment)),
+                })
+            }),
+        }
+    }
+
+    fn link(
         self,
         specification: &Specification,
         on_gone: impl FnOnce() + Send + 'static,
@@ -113,10 +171,24 @@ impl Tap<OwnedFd> {
         )))
     }
 
+    /// Whether several workers have a queue each.
+    pub(super) fn is_shared(&self) -> bool {
+        self.siblings.is_some()
+    }
+
     pub(super) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
         let doorbell = self.siblings.as_ref().map(|siblings| &siblings.doorbell);
         std::iter::once(&self.device).chain(doorbell)
     }
+}
+
+/// What both processes have to agree on.
+fn terms(specification: &Specification) -> String {
+    let Device::Tap { name } = &specification.device else {
+        return String::new();
+    };
+    let (mtu, offload) = (specification.mtu(), specification.offload);
+    format!("tap {name} mtu {mtu} offload {offload}")
 }
 
 /// An attachment for each of the queues.

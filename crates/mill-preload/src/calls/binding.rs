@@ -1,8 +1,8 @@
 //! bind(2) and listen(2), which streams of the stack refuse, and otherwise are the kernel's.
 
 use crate::descriptors::{self, Entry};
-use crate::memory::done;
-use crate::{kernel_options, originals, stack};
+use crate::memory::{done, errno};
+use crate::{address, kernel_options, originals, own_addresses, stack};
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
 use mill_sockets::errno::Errno;
@@ -19,7 +19,24 @@ pub(super) unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: s
             is_over.then_some(0).ok_or(Errno::INVALID)
         })),
         // SAFETY: the caller's promise.
-        _ => unsafe { originals::bind(fd, address, len) },
+        _ => unsafe { bind_in_kernel(fd, address, len) },
+    }
+}
+
+/// # Safety
+/// As bind(2).
+unsafe fn bind_in_kernel(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: the caller's promise.
+    let result = unsafe { originals::bind(fd, address, len) };
+    if result == 0 || errno() != Errno::ADDRESS_NOT_AVAILABLE {
+        return result;
+    }
+    // SAFETY: the caller's promise; the kernel has read the address.
+    let wanted = unsafe { address::parse(address, len) };
+    match wanted.is_some_and(|wanted| own_addresses::allow(fd, wanted.ip())) {
+        // SAFETY: the caller's promise.
+        true => unsafe { originals::bind(fd, address, len) },
+        false => done(Err(Errno::ADDRESS_NOT_AVAILABLE)),
     }
 }
 

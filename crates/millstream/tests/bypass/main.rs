@@ -93,6 +93,9 @@ mod load;
 /// Programs that are not changed.
 mod run;
 
+/// Programs on TAP devices and memifs.
+mod run_devices;
+
 /// Their socket calls.
 mod run_calls;
 

@@ -2,8 +2,11 @@
 
 use crate::namespace::{in_namespace, output_of, text_of};
 use crate::server::{Server, Site, wait_for};
+use crate::upgrade::is_running;
+use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use std::process::Output;
+use std::{fs, thread};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
@@ -58,7 +61,7 @@ fn requests_are_answered_with_and_without_keep_alive() {
 #[test]
 fn large_answers_come_whole() {
     with_server(&MTUS, |site, _, stack| {
-        let len = std::fs::metadata(site.path("large.bin")).unwrap().len();
+        let len = fs::metadata(site.path("large.bin")).unwrap().len();
         for target in TARGETS {
             let target = format!("{target}large.bin");
             // One after the other: ab counts an answer of another length than the first as failed.
@@ -67,6 +70,29 @@ fn large_answers_come_whole() {
             let transferred = format!("HTML transferred:       {} bytes", 4 * len);
             assert!(text.contains(&transferred), "{text}");
         }
+    });
+}
+
+/// The peer connects anew, to the new process, and none of its connections is lost.
+#[test]
+fn the_binary_is_changed_and_no_request_fails() {
+    with_server(&MTUS[..1], |site, server, stack| {
+        let load = thread::scope(|scope| {
+            let load = scope.spawn(|| ab(stack, &["-n", "20000", "-c", "20", TARGETS[0]]));
+            let master = || fs::read_to_string(site.path("pid")).unwrap_or_default();
+            let old = master();
+            server.signal(Signal::User2);
+            wait_for(|| !master().is_empty() && master() != old);
+            wait_for(|| site.error_log().matches("is in force").count() == 2);
+            // The old binary's turn comes again when the new one ends.
+            let new: i32 = master().trim().parse().unwrap();
+            let new = Pid::new(new).unwrap();
+            new.kill(Signal::Quit.number()).unwrap();
+            wait_for(|| !is_running(new));
+            load.join().unwrap()
+        });
+        assert!(load.contains("Complete requests:      20000"), "{load}");
+        assert!(load.contains("Failed requests:        0"), "{load}");
     });
 }
 

@@ -22,19 +22,24 @@ pub(crate) struct Accelerated(Child);
 
 impl Accelerated {
     pub(crate) fn start(program: &[&str]) -> Self {
-        Self::with_input(program, Stdio::null())
+        Self::on(STACK, program)
+    }
+
+    /// The same on another stack.
+    pub(crate) fn on(stack: &str, program: &[&str]) -> Self {
+        Self::with_input(stack, program, Stdio::null())
     }
 
     /// A program that reads what [`Self::say`] says.
     fn piped(program: &[&str]) -> Self {
-        Self::with_input(program, Stdio::piped())
+        Self::with_input(STACK, program, Stdio::piped())
     }
 
     fn say(&mut self, words: &[u8]) {
         self.0.stdin.as_mut().unwrap().write_all(words).unwrap();
     }
 
-    fn with_input(program: &[&str], input: Stdio) -> Self {
+    fn with_input(stack: &str, program: &[&str], input: Stdio) -> Self {
         let library = Path::new(BINARY).with_file_name("libmillstream.so");
         assert!(
             library.exists(),
@@ -42,7 +47,7 @@ impl Accelerated {
             library.display()
         );
         let child = Command::new(BINARY)
-            .args(["run", "--stack", STACK, "--"])
+            .args(["run", "--stack", stack, "--"])
             .args(program)
             .stdin(input)
             .stdout(Stdio::null())
@@ -69,14 +74,20 @@ impl Accelerated {
     }
 
     /// Ends the program, after which the interface has to be the kernel's.
-    pub(crate) fn end(mut self, signal: Signal) -> ExitStatus {
+    pub(crate) fn end(self, signal: Signal) -> ExitStatus {
+        let ended = self.end_alone(signal);
+        wait_for(|| !is_steered());
+        ended
+    }
+
+    /// Ends a program that has no interface.
+    pub(crate) fn end_alone(mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);
         let mut ended = None;
         wait_for(|| {
             ended = self.0.try_wait().unwrap();
             ended.is_some()
         });
-        wait_for(|| !is_steered());
         ended.unwrap()
     }
 }

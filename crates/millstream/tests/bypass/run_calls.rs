@@ -1,7 +1,7 @@
 //! Socket calls under `millstream run` give what the kernel gives: small scenes, and random sequences.
 
 use crate::namespace::has;
-use crate::topology::{STACK, Topology, between};
+use crate::topology::{BRIDGED, JOIN_BRIDGE, STACK, Topology, between};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
@@ -27,15 +27,70 @@ fn small_scenes_of_calls_give_what_the_kernel_gives() {
     }
     between(1500, |topology| {
         let _far = started(topology, FAR);
-        let suspects = differing(&[CALLS], 1000);
-        if suspects.is_empty() {
-            return;
-        }
-        // On a loaded machine several at a time may be late: once more, one after the other.
-        let words = [&[CALLS], &first_words(&suspects)[..]].concat();
-        let differing = differing(&words, 1);
-        assert!(differing.is_empty(), "kernel, stack: {differing:#?}");
+        let scenes = [PYTHON, CALLS];
+        let of_kernel = lines(&scenes);
+        assert!(of_kernel.len() >= 1000, "{of_kernel:?}");
+        let words = [&["run", "--stack", STACK, "--"], &scenes[..]].concat();
+        check_same(&of_kernel, |more| run_lines(&[&words[..], more].concat()));
+        // The device is there once the program runs, which joins it to the bridge.
+        topology.bridge();
+        let of_kernel: Vec<String> = of_kernel
+            .into_iter()
+            .filter(|line| !ONLY_BESIDE_THE_KERNEL.contains(&name(line)))
+            .collect();
+        let left_out = ONLY_BESIDE_THE_KERNEL.map(|name| format!("-{name}"));
+        check_same(&of_kernel, |more| {
+            let words: Vec<String> = match more {
+                [] => left_out.to_vec(),
+                more => more.iter().map(|name| format!("'{name}'")).collect(),
+            };
+            let joined = format!("{JOIN_BRIDGE}; exec {PYTHON} {CALLS} {}", words.join(" "));
+            run_lines(&["run", "--stack", BRIDGED, "--", "sh", "-c", &joined])
+        });
     });
+}
+
+/// Scenes in which the kernel has the stack's addresses, too.
+const ONLY_BESIDE_THE_KERNEL: [&str; 3] = [
+    "connect_to_the_own_address-4",
+    "connect_to_the_own_address-6",
+    "epoll_beside-udp",
+];
+
+/// The scenes have to say on a stack what they say on the kernel; `on_stack` has those of these names said, or all.
+fn check_same(of_kernel: &[String], on_stack: impl Fn(&[&str]) -> Vec<String>) {
+    let of_stack = on_stack(&[]);
+    assert_eq!(of_kernel.len(), of_stack.len(), "{of_stack:?}");
+    let differs = |of_stack: &[String]| -> Vec<String> {
+        let missing = of_kernel.iter().filter(|line| !of_stack.contains(line));
+        missing.cloned().collect()
+    };
+    let suspects = differs(&of_stack);
+    if suspects.is_empty() {
+        return;
+    }
+    // On a loaded machine several at a time may be late: once more, one after the other.
+    let names: Vec<&str> = suspects.iter().map(|line| name(line)).collect();
+    let again = on_stack(&names);
+    let differing: Vec<[&String; 2]> = suspects
+        .iter()
+        .filter_map(|kernel| {
+            let stack = again.iter().find(|stack| name(stack) == name(kernel))?;
+            (stack != kernel).then_some([kernel, stack])
+        })
+        .collect();
+    assert_eq!(again.len(), suspects.len(), "{suspects:#?}, {again:#?}");
+    assert!(differing.is_empty(), "kernel, stack: {differing:#?}");
+}
+
+/// The name of a scene.
+fn name(line: &str) -> &str {
+    line.split(' ').next().unwrap_or_default()
+}
+
+/// What `millstream` prints.
+fn run_lines(words: &[&str]) -> Vec<String> {
+    lines(&[&[BINARY], words].concat())
 }
 
 /// How many sequences there are: 300, or `MILLSTREAM_SEQUENCES=20000`, and their first seed behind a comma.
@@ -94,7 +149,7 @@ fn differing(words: &[&str], count_min: usize) -> Vec<[String; 2]> {
         .collect()
 }
 
-/// What a program prints within half an hour.
+/// The lines that a program prints within half an hour, but empty ones.
 fn lines(words: &[&str]) -> Vec<String> {
     let mut command = Command::new("timeout");
     let output = command
@@ -106,7 +161,8 @@ fn lines(words: &[&str]) -> Vec<String> {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words:?}: {errors}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().map(String::from).collect()
+    let said = text.lines().filter(|line| !line.is_empty());
+    said.map(String::from).collect()
 }
 
 /// A script at the clients' side, once it is ready.

@@ -10,6 +10,10 @@ use std::process::{Command, Stdio};
 pub(crate) const INTERFACE: &str = "mill0";
 pub(crate) const STACK: &str = "af_xdp:mill0";
 
+/// A stack on a TAP device with the same addresses ([`Topology::bridge`]), and what joins the device to the bridge.
+pub(crate) const BRIDGED: &str = "tap:mill2,address=10.50.0.1/24,address=fd50::1/64";
+pub(crate) const JOIN_BRIDGE: &str = "ip link set mill2 master br0";
+
 /// The client's end.
 pub(crate) const FAR: &str = "mill1";
 
@@ -83,6 +87,15 @@ impl Topology {
             ip("address add fd50::2/64 dev mill1 nodad");
             ip("link set mill1 up");
         });
+    }
+
+    /// Makes the server's interface a port of a bridge, to which [`BRIDGED`] is joined by [`JOIN_BRIDGE`] once it is there. The
+    /// server's addresses are that stack's alone.
+    pub(crate) fn bridge(&self) {
+        ip("address flush dev mill0");
+        ip("link add br0 type bridge forward_delay 0 mcast_snooping 0");
+        ip("link set br0 up");
+        ip("link set mill0 master br0");
     }
 
     /// A third, empty namespace.

@@ -3,7 +3,9 @@
 use crate::client::Client;
 use crate::namespace::{get, has, text_of};
 use crate::server::{Server, Site, wait_for};
-use crate::topology::{HOSTS, STACK, Topology, between_queues, is_steered, kernel_connections};
+use crate::topology::{
+    BRIDGED, HOSTS, JOIN_BRIDGE, STACK, Topology, between_queues, is_steered, kernel_connections,
+};
 use mill_sys::descriptor::wait_readable;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
@@ -172,7 +174,24 @@ fn old_connections_finish_in_the_old_process_and_new_ones_land_in_the_new() {
     }
 }
 
+#[test]
+fn over_a_tap_device_the_binary_is_changed_without_loss_too() {
+    between_queues([1, 1], |topology| {
+        topology.bridge();
+        let site = Site::new();
+        let conf = site.configure(MAIN, LISTEN);
+        let old = Server::configured(&site, &conf, &["--stack", BRIDGED]);
+        text_of("sh", &["-c", JOIN_BRIDGE]);
+        check_upgrade(World {
+            topology,
+            site,
+            old,
+        });
+    });
+}
+
 fn check_upgrade(world: World<'_>) {
+    let was_steered = is_steered();
     let old_worker = world.old.worker();
     let mut kept: Vec<Client> = (0..20).map(|_| world.connect()).collect();
     for client in &mut kept {
@@ -193,7 +212,7 @@ fn check_upgrade(world: World<'_>) {
     assert_eq!(new.get("/pid").unwrap().content, pid_line(worker));
     assert_eq!(world.served_by(), Some(worker));
     assert_eq!(kernel_connections(80), "");
-    assert!(is_steered());
+    assert_eq!(is_steered(), was_steered);
     send(master, Signal::Quit);
     drop(new);
     wait_for(|| !is_running(master));

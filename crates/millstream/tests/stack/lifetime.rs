@@ -59,17 +59,19 @@ fn a_worker_process_that_is_killed_is_replaced_on_the_same_device() {
 }
 
 #[test]
-fn the_binary_is_not_changed_under_a_stack() {
+fn the_binary_is_not_changed_while_frames_are_captured() {
     in_namespace(|| {
         let site = Site::new();
         let conf = site.configure("worker_processes 1;", SERVER);
-        let server = Server::configured(&site, &conf, &["--stack", STACK]);
+        let capture = site.path("frames.pcap");
+        let capture = capture.to_str().unwrap();
+        let server = Server::configured(&site, &conf, &["--stack", STACK, "--pcap", capture]);
         server.signal(Signal::User2);
         wait_for(|| site.error_log().contains("[crit]"));
         let log = site.error_log();
         assert!(
             log.contains(
-                "the binary is not changed: the network stack can't be handed over, since"
+                "the binary is not changed: the network stack can't be handed over, since its frames are being written to a file"
             ),
             "{log}"
         );

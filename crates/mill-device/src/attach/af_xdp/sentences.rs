@@ -2,7 +2,6 @@
 
 use crate::af_xdp::XdpTrouble;
 use crate::attach::Trouble;
-use crate::interface::{InterfaceFault, Passage};
 use crate::network::NetworkError;
 use crate::rights::{Right, Rights};
 use crate::specification::nearest::nearest;
@@ -68,40 +67,4 @@ pub(super) fn queue_trouble(trouble: XdpTrouble) -> Trouble {
              choose a lower queue=, or give it as many (ethtool -L)",
         )),
     }
-}
-
-pub(super) fn interface_trouble(trouble: InterfaceFault) -> Trouble {
-    Trouble::Problem(match trouble {
-        InterfaceFault::Gone => return Trouble::DeviceGone,
-        InterfaceFault::Passage(Passage::Down) => {
-            String::from("the interface is down: connections wait until it is up again")
-        }
-        InterfaceFault::Passage(Passage::NoCarrier) => {
-            String::from("the interface has no carrier: connections wait until the link is up")
-        }
-        InterfaceFault::Passage(Passage::Open) => {
-            String::from("the interface is up again: connections go on")
-        }
-        InterfaceFault::AddressesLeftOut(count) => {
-            format!("{count} addresses of the interface are one too many: the kernel serves them")
-        }
-        InterfaceFault::MtuTooLarge(mtu) => format!(
-            "packets of {mtu} bytes do not fit into packet memory, which was made for less: \
-             longer ones are dropped until a restart"
-        ),
-        InterfaceFault::NotGiven => String::from(
-            "another process has the interface and does not give it up, though it was asked to: \
-             is the old worker process stopped? New connections are its own until then",
-        ),
-        InterfaceFault::NotTaken(why) => {
-            format!("the interface can't be taken over from another process: {why}")
-        }
-        InterfaceFault::RelayBroken => String::from(
-            "the other process of an upgrade passes on invalid data: frames under way between the two are lost, \
-             and they connect again",
-        ),
-        InterfaceFault::NetlinkLost(why) => {
-            format!("changes of the interface are not followed: {why}")
-        }
-    })
 }

@@ -1,6 +1,7 @@
 """Small scenes of socket calls against far.py, one line of results each: the kernel and the stack have to say the same.
 
-All of them, several at a time; or those whose names are arguments, one after the other.
+All of them, several at a time, but those whose names are arguments behind a minus; or those whose names are arguments, one after
+the other.
 """
 import sys
 
@@ -53,10 +54,10 @@ def print_all_of(run, variants):
         signal.signal(signal.SIGUSR1, before)
 
 
-def chosen(names):
-    """All, or those of these names."""
+def chosen(names, left_out):
+    """All but those left out, or those of these names."""
     for run, variants, alone, together in SCENES:
-        variants = [arguments for arguments in variants if not names or name_of(run, arguments) in names]
+        variants = [a for a in variants if name_of(run, a) not in left_out and (not names or name_of(run, a) in names)]
         for part in [variants] if together else [[arguments] for arguments in variants]:
             yield run, part, alone
 
@@ -64,8 +65,9 @@ def chosen(names):
 def main():
     for subject in SUBJECTS:
         importlib.import_module(subject)
-    names = set(sys.argv[1:])
-    scenes = list(chosen(names))
+    names = {word for word in sys.argv[1:] if not word.startswith("-")}
+    left_out = {word[1:] for word in sys.argv[1:] if word.startswith("-")}
+    scenes = list(chosen(names, left_out))
     deadline = time.monotonic() + SECONDS_MAX
     threads = ThreadPoolExecutor(1 if names else THREADS)
     waiting = [(run, variants, threads.submit(lines_of, run, variants)) for run, variants, alone in scenes if not alone]

@@ -1,0 +1,226 @@
+//! A TAP device or a memif that goes from process to process (see [`crate::handover`]): the link of the process that owns it.
+//!
+//! All frames come to the owner, which nothing steers. It opens the device when it becomes the owner, and closes it before it gives
+//! the device away: a TAP device keeps its frames meanwhile, and the peer of a memif connects anew.
+
+use crate::device_link::DeviceLink;
+use crate::handover::member::Member;
+use crate::handover::owner::Owner;
+use crate::interface::FaultCallback;
+use crate::relay::RelayCounters;
+use crate::standby::{OpenDevice, Origin, Parts, StandbyLink, frame_len_max};
+use crate::wanted::Wanted;
+use mill_stack::link::{
+    Burst, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, Offload, Received, Service,
+};
+use mill_sys::epoll::Watcher;
+use std::fmt;
+use std::io;
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// The owner's link.
+pub struct MovableLink {
+    device: DeviceLink,
+    wanted: Wanted,
+    on_fault: FaultCallback,
+    handover: Box<Owner<OpenDevice>>,
+    /// Turns until other processes are looked at again.
+    turns_left: u32,
+}
+
+impl MovableLink {
+    /// The link of a process that owns the device from the start.
+    pub(crate) fn new(
+        member: Member,
+        open: OpenDevice,
+        on_fault: FaultCallback,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            device: open()?,
+            wanted: Wanted::default(),
+            on_fault,
+            handover: Owner::new(member, open, None),
+            turns_left: 0,
+        })
+    }
+
+    /// Opens the device, which this process owns now.
+    pub(crate) fn take(parts: Parts) -> Result<Box<Self>, Box<StandbyLink>> {
+        let Origin::Device {
+            open,
+            properties,
+            kind,
+        } = parts.origin
+        else {
+            return Err(Box::new(StandbyLink::new(parts, None)));
+        };
+        let device = match open() {
+            Ok(device) => device,
+            Err(error) => {
+                let origin = Origin::Device {
+                    open,
+                    properties,
+                    kind,
+                };
+                let parts = Parts { origin, ..parts };
+                return Err(StandbyLink::without_device(parts, &error));
+            }
+        };
+        let (member, wanted, on_fault) = (parts.member, parts.wanted, parts.on_fault);
+        member.endpoint.note_change();
+        member.endpoint.watch(core::iter::once(device.as_fd()));
+        Ok(Box::new(Self {
+            device,
+            wanted,
+            on_fault,
+            handover: Owner::new(member, open, None),
+            turns_left: 0,
+        }))
+    }
+
+    /// Gives the device to the process that has sent TAKE, and returns the link that continues as its successor. No frame may be
+    /// held or being written.
+    pub(crate) fn give(mut self: Box<Self>) -> Result<Box<StandbyLink>, Box<Self>> {
+        let Some(heir) = self.handover.accept_heir() else {
+            return Err(self);
+        };
+        let Self {
+            device,
+            wanted,
+            on_fault,
+            handover,
+            ..
+        } = *self;
+        let endpoint = handover.endpoint();
+        endpoint.unwatch(core::iter::once(device.as_fd()));
+        let properties = *device.properties();
+        let kind = device.kind();
+        drop(device);
+        Ok(
+            handover.stand_by(heir, (wanted, on_fault), |open| Origin::Device {
+                open,
+                properties,
+                kind,
+            }),
+        )
+    }
+
+    /// The device itself.
+    pub(crate) fn device(&self) -> &DeviceLink {
+        &self.device
+    }
+
+    /// What has passed between this process and its successor; `None` without one.
+    pub fn relayed(&self) -> Option<RelayCounters> {
+        self.handover.relayed()
+    }
+
+    pub(crate) fn has_take_request(&self) -> bool {
+        self.handover.has_take_request()
+    }
+
+    /// The descriptor that ends a wait for anything but frames.
+    pub(crate) fn control_fd(&self) -> BorrowedFd<'_> {
+        self.handover.as_fd()
+    }
+
+    /// Sets the watcher by which frames of the device end waits while this process owns it.
+    pub(crate) fn set_watcher(&mut self, watcher: Watcher) {
+        self.handover.set_watcher(watcher);
+        let device = core::iter::once(self.device.as_fd());
+        self.handover.endpoint().watch(device);
+    }
+}
+
+impl Link for MovableLink {
+    fn properties(&self) -> &LinkProperties {
+        self.device.properties()
+    }
+
+    fn receive(&mut self, burst: &mut Burst) {
+        self.device.receive(burst);
+    }
+
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        self.device.frame(id)
+    }
+
+    fn release(&mut self, id: FrameId) {
+        self.device.release(id);
+    }
+
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        self.device.reserve(len_max)
+    }
+
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        self.device.transmit(len, offload);
+    }
+
+    fn flush(&mut self) -> bool {
+        let len_max = frame_len_max(self.device.properties().segment_bytes_max);
+        self.handover.carry(&mut self.device, len_max);
+        self.device.flush() || self.handover.has_backlog()
+    }
+
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        let bytes = self.device.frame(frame.id);
+        self.handover.hand_over(frame, bytes)
+    }
+}
+
+/// What [`mill_stack::link::FlowSteering`], [`LinkMonitor`] and [`mill_stack::link::LinkSuccession`] ask of a device.
+impl MovableLink {
+    pub(crate) fn serve(&mut self, service: Service, on: bool) {
+        self.wanted.serve(service, on);
+    }
+
+    pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        self.wanted.ports = Some(ports);
+    }
+
+    pub(crate) fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        self.device.take_changes(into);
+        if let Some(left) = self.turns_left.checked_sub(1) {
+            self.turns_left = left;
+            return;
+        }
+        self.turns_left = TURNS_BETWEEN;
+        if matches!(&self.device, DeviceLink::Tap(tap) if tap.is_gone()) {
+            let device = core::iter::once(self.device.as_fd());
+            self.handover.endpoint().unwatch(device);
+        }
+        let len_max = frame_len_max(self.device.properties().segment_bytes_max);
+        let device = (&mut self.device, len_max);
+        let around = (None, &self.wanted);
+        self.handover.poll(device, around, &mut self.on_fault);
+    }
+
+    pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {
+        self.handover.take_passed()
+    }
+
+    pub(crate) fn take_ports_wanted(&mut self) -> bool {
+        self.handover.take_ports_wanted()
+    }
+}
+
+/// Readable when frames wait.
+impl AsFd for MovableLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+impl fmt::Debug for MovableLink {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("MovableLink")
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
+
+/// As for an interface ([`crate::interface`]).
+const TURNS_BETWEEN: u32 = 63;

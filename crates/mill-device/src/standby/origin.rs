@@ -1,0 +1,100 @@
+//! What a process keeps of a device that it does not own.
+
+use crate::device_link::DeviceLink;
+use crate::handover::EventSource;
+use crate::handover::member::Member;
+use crate::interface::{FaultCallback, OpenQueue};
+use crate::network::monitor::{Change, NetlinkMonitor};
+use crate::wanted::Wanted;
+use mill_stack::link::LinkProperties;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+
+/// What a link keeps whether or not its process owns the device.
+pub(crate) struct Parts {
+    pub(crate) member: Member,
+    pub(crate) origin: Origin,
+    pub(crate) on_fault: FaultCallback,
+    pub(crate) wanted: Wanted,
+    /// This process owned the device but could not open it, and leaves it to others.
+    pub(crate) has_failed: bool,
+}
+
+/// What opens the device, and says what it is like meanwhile.
+#[expect(clippy::large_enum_variant, reason = "a link has one")]
+pub(crate) enum Origin {
+    /// The kernel's interface, which it changes at any time.
+    Interface {
+        open: OpenQueue,
+        monitor: NetlinkMonitor,
+        /// Buffer for what the monitor reports.
+        changes: Vec<Change>,
+    },
+    /// One that stays as it was made.
+    Device {
+        open: OpenDevice,
+        properties: LinkProperties,
+        /// Its kind, as in a specification.
+        kind: &'static str,
+    },
+}
+
+/// Opens a device that no other process uses now.
+pub(crate) type OpenDevice = Box<dyn Fn() -> io::Result<DeviceLink> + Send>;
+
+impl Origin {
+    pub(super) fn properties(&self) -> LinkProperties {
+        match self {
+            Self::Interface { monitor, .. } => {
+                let state = &monitor.network().link;
+                LinkProperties {
+                    address: state.mac.0,
+                    mtu: state.mtu,
+                    completes_checksums: false,
+                    segment_bytes_max: u32::from(state.mtu),
+                    frames_per_turn: usize::MAX,
+                }
+            }
+            Self::Device { properties, .. } => LinkProperties {
+                frames_per_turn: usize::MAX,
+                ..*properties
+            },
+        }
+    }
+
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Interface { .. } => "af_xdp",
+            Self::Device { kind, .. } => kind,
+        }
+    }
+
+    /// A process that begins with this link has to be told what the interface knows.
+    pub(super) fn begin(&mut self, member: &Member) {
+        let Self::Interface {
+            monitor, changes, ..
+        } = self
+        else {
+            return;
+        };
+        member.endpoint.open(EventSource::Network, monitor.as_fd());
+        let network = monitor.network().clone();
+        changes.push(Change::Routes {
+            routes: network.routes,
+            elsewhere: network.elsewhere,
+        });
+        let known = network.neighbors.into_iter();
+        changes.extend(known.map(|(address, mac)| Change::Neighbor {
+            address,
+            mac: Some(mac),
+        }));
+    }
+
+    pub(super) fn resolve(&mut self, address: IpAddr) {
+        if let Self::Interface { monitor, .. } = self {
+            // A connection that waits for the address asks again, and times out in the end.
+            let _ = monitor.ask(address);
+        }
+    }
+}
