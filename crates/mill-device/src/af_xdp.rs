@@ -79,6 +79,7 @@ impl XdpLink {
                 mtu: options.mtu,
                 completes_checksums: false,
                 segment_bytes_max: u32::from(options.mtu),
+                cut_bytes_min: 0,
                 frames_per_turn: usize::MAX,
             },
             checksum: if options.peer_may_be_local {
@@ -144,6 +145,12 @@ impl XdpLink {
     /// Whether frames wait for the kernel; then the descriptor should also be watched for writability.
     pub fn is_full(&self) -> bool {
         self.is_waiting || self.slots.is_empty()
+    }
+
+    /// Whether frames wait for the next flush.
+    #[inline]
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.unpublished > 0 || self.is_waiting
     }
 
     /// Changes the MTU. `false`, without effect, if the slots are too small for it.

@@ -129,7 +129,8 @@ impl Attached {
             Device::Memif { socket } => vec![Wire::Memif(Memif::new(socket, specification)?)],
             Device::AfXdp { interface } => {
                 let workers = specification.workers;
-                let made = AfXdp::make(interface, &specification.af_xdp, workers)?;
+                let settings = (&specification.af_xdp, specification.offload);
+                let made = AfXdp::make(interface, settings, workers)?;
                 hold = made.hold;
                 notices = made.notices;
                 made.attachments.into_iter().map(Wire::AfXdp).collect()

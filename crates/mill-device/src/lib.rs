@@ -63,6 +63,9 @@ pub mod memif;
 /// A queue of an interface by AF_XDP.
 pub mod af_xdp;
 
+/// The way out for segments that the device cuts.
+pub mod outlet;
+
 /// The queues of an interface that one worker has.
 pub mod queues;
 

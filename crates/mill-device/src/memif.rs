@@ -161,6 +161,7 @@ impl MemifLink {
             } else {
                 u32::from(options.mtu)
             },
+            cut_bytes_min: 0,
             frames_per_turn: connection::SHARE,
         }
     }

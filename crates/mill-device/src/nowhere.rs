@@ -12,6 +12,7 @@ static NOTHING: LinkProperties = LinkProperties {
     mtu: 0,
     completes_checksums: false,
     segment_bytes_max: 0,
+    cut_bytes_min: 0,
     frames_per_turn: usize::MAX,
 };
 

@@ -1,9 +1,11 @@
 //! The queues of an interface that one worker has, as one link.
 //!
-//! Frames are received from all of them and sent by the first. Most workers have one, and pay one comparison for the
-//! others.
+//! Frames are received from all of them and sent by the first, but for long segments, which leave whole by an outlet where there is one.
+//! Most workers have one queue, and pay one comparison for the others.
 
 use crate::af_xdp::{XdpCounters, XdpLink};
+use crate::outlet::{self, Outlet, OutletCounters};
+use crate::standby::frame_len_max;
 use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
 use mill_sys::xsk::XskStatistics;
 use std::io;
@@ -14,6 +16,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub struct Queues {
     first: XdpLink,
     others: Vec<XdpLink>,
+    outlet: Option<Outlet>,
+    properties: LinkProperties,
     /// The queue to poll first in this turn, so that a busy one does not starve the others.
     turn: usize,
 }
@@ -26,10 +30,39 @@ impl Queues {
     pub fn new(first: XdpLink, others: Vec<XdpLink>) -> Self {
         debug_assert!(others.len() < QUEUES_MAX);
         Self {
+            properties: *first.properties(),
             first,
             others,
+            outlet: None,
             turn: 0,
         }
+    }
+
+    /// The same, with another way out for long segments.
+    #[must_use]
+    pub(crate) fn with_outlet(self, outlet: Option<Outlet>) -> Self {
+        let mut queues = Self { outlet, ..self };
+        queues.set_properties();
+        queues
+    }
+
+    fn set_properties(&mut self) {
+        self.properties = *self.first.properties();
+        if self.outlet.is_some() {
+            self.properties.segment_bytes_max = outlet::SEGMENT_BYTES_MAX;
+            self.properties.cut_bytes_min = outlet::CUT_BYTES_MIN;
+        }
+    }
+
+    /// Whether long segments leave whole.
+    pub fn has_outlet(&self) -> bool {
+        self.outlet.is_some()
+    }
+
+    /// The counters of long segments that left whole.
+    pub fn outlet_counters(&self) -> OutletCounters {
+        let outlet = self.outlet.as_ref();
+        outlet.map(Outlet::counters).unwrap_or_default()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &XdpLink> {
@@ -50,6 +83,7 @@ impl Queues {
     pub fn set_mtu(&mut self, mtu: u16) -> bool {
         // They were made alike: what is possible for one is possible for all.
         let is_possible = self.first.set_mtu(mtu);
+        self.set_properties();
         is_possible && self.others.iter_mut().all(|link| link.set_mtu(mtu))
     }
 
@@ -83,13 +117,16 @@ impl Queues {
         (waiting, unsent, places)
     }
 
-    /// As [`XdpLink::frame_len_max`].
+    /// Length of the longest frame that can be sent.
     pub fn frame_len_max(&self) -> usize {
-        self.first.frame_len_max()
+        frame_len_max(self.properties.segment_bytes_max)
     }
 
     /// As [`XdpLink::leave`].
     pub fn leave(&mut self) {
+        if let Some(outlet) = &mut self.outlet {
+            outlet.flush();
+        }
         self.first.leave();
         self.others.iter_mut().for_each(XdpLink::leave);
     }
@@ -134,7 +171,7 @@ impl Queues {
 
 impl Link for Queues {
     fn properties(&self) -> &LinkProperties {
-        self.first.properties()
+        &self.properties
     }
 
     #[inline]
@@ -160,17 +197,43 @@ impl Link for Queues {
 
     #[inline]
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
-        self.first.reserve(len_max)
+        match &mut self.outlet {
+            Some(outlet) if outlet.is_waiting() || len_max > self.first.frame_len_max() => {
+                outlet.flush();
+                match outlet.is_waiting() {
+                    true => None,
+                    false if len_max > self.first.frame_len_max() => outlet.reserve(len_max),
+                    false => self.first.reserve(len_max),
+                }
+            }
+            _ => self.first.reserve(len_max),
+        }
     }
 
     #[inline]
     fn transmit(&mut self, len: usize, offload: Offload) {
-        self.first.transmit(len, offload);
+        match &mut self.outlet {
+            Some(outlet) if offload.segmentation.is_some() => {
+                // Frames that were sent before leave before.
+                if self.first.has_unsent() {
+                    self.first.flush();
+                }
+                outlet.transmit(len, offload);
+            }
+            _ => self.first.transmit(len, offload),
+        }
     }
 
     #[inline]
     fn flush(&mut self) -> bool {
-        self.first.flush()
+        let is_left = self.first.flush();
+        match &mut self.outlet {
+            Some(outlet) if outlet.is_waiting() => {
+                outlet.flush();
+                outlet.is_waiting() || is_left
+            }
+            _ => is_left,
+        }
     }
 
     fn hand_over(&mut self, _frame: &Received) -> bool {

@@ -359,8 +359,10 @@ impl StandbyLink {
             Change::Link(state) => {
                 into.push(LinkChange::OwnMac(state.mac.0));
                 if frame_len_max(u32::from(state.mtu)) <= self.room.len() {
+                    if self.properties.segment_bytes_max == u32::from(self.properties.mtu) {
+                        self.properties.segment_bytes_max = u32::from(state.mtu);
+                    }
                     self.properties.mtu = state.mtu;
-                    self.properties.segment_bytes_max = u32::from(state.mtu);
                     into.push(LinkChange::Mtu(state.mtu));
                 } else {
                     (self.parts.on_fault)(InterfaceFault::MtuTooLarge(state.mtu));

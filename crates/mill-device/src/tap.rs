@@ -74,6 +74,7 @@ impl TapLink {
             } else {
                 u32::from(mtu)
             },
+            cut_bytes_min: 0,
             frames_per_turn: usize::MAX,
         }
     }

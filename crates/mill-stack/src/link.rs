@@ -64,10 +64,13 @@ pub struct LinkProperties {
     pub address: [u8; 6],
     /// Bytes of IP packet in a frame on the wire.
     pub mtu: u16,
-    /// The device completes checksums of TCP and UDP whose field holds the pseudo header's sum.
+    /// The device completes checksums of TCP and UDP whose field holds the pseudo header's sum. Those of packets that it cuts
+    /// it completes in any case.
     pub completes_checksums: bool,
     /// Bytes of the largest IP packet that the device takes and cuts into segments itself; `mtu` if it does not.
     pub segment_bytes_max: u32,
+    /// Bytes of payload from which on that is cheaper than to send each segment by itself.
+    pub cut_bytes_min: u32,
     /// Frames that a turn takes at most; a call of `receive` that gave so many has perhaps left some. `usize::MAX` unless
     /// the other end works on what a turn has answered while the next turn goes on.
     pub frames_per_turn: usize,

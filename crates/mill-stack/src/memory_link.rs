@@ -58,6 +58,7 @@ impl MemoryLink {
             mtu: 1500,
             completes_checksums: false,
             segment_bytes_max: 1500,
+            cut_bytes_min: 0,
             frames_per_turn: usize::MAX,
         })
     }

@@ -9,14 +9,14 @@ use crate::neighbor::outgoing;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::SocketError;
-use emit::{Ends, emit, frame_len_max};
+use emit::{Ends, emit, wire_frame_len_max};
 use mill_tcp::segment::SegmentOut;
 use mill_wire::ethernet::MacAddress;
 
 /// A segment's bytes.
 mod emit;
 
-/// A segment longer than what the device takes, of which some frames are left to be sent.
+/// A segment that leaves as several frames, or as one that the device cuts, of which something is left to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     index: u32,
@@ -192,7 +192,7 @@ impl<Q: SendQueue> Host<Q> {
                     continue;
                 }
             };
-            let Some(room) = link.reserve(frame_len_max(&self.link)) else {
+            let Some(room) = link.reserve(wire_frame_len_max(&self.link)) else {
                 self.answers.put_back(answer);
                 return false;
             };
@@ -235,7 +235,7 @@ impl<Q: SendQueue> Host<Q> {
             self.arm(index);
             return self.stop_sending(index);
         };
-        let Some(room) = link.reserve(frame_len_max(&self.link)) else {
+        let Some(room) = link.reserve(wire_frame_len_max(&self.link)) else {
             self.arm(index);
             return Turn::Full { has_sent: false };
         };
@@ -251,7 +251,7 @@ impl<Q: SendQueue> Host<Q> {
             return self.stop_sending(index);
         };
         let ends = Ends::new(&self.link, mac, &slot.flow);
-        if ends.has_to_be_cut(segment) {
+        if segment.len > u32::from(segment.mss) {
             let cut = Cut {
                 index,
                 flow: slot.flow,
@@ -303,7 +303,7 @@ impl<Q: SendQueue> Host<Q> {
         Turn::Done
     }
 
-    /// Sends what is left of a segment that has to be cut; says whether the link had room for all of it.
+    /// Sends what is left of a long segment, in frames that the device takes; says whether the link had room for all of it.
     fn transmit_cut<L: Link>(&mut self, link: &mut L) -> bool {
         let Some(mut cut) = self.cut.take() else {
             return true;
@@ -319,14 +319,15 @@ impl<Q: SendQueue> Host<Q> {
                 return true;
             };
             debug_assert!(slot.flow == cut.flow && !slot.flags.has(SlotFlags::ENDED));
-            emit::cut(&mut piece, &cut.segment, cut.sent);
+            let payload = ends.payload_of_next(cut.segment.len - cut.sent, piece.mss);
+            emit::cut(&mut piece, &cut.segment, cut.sent, payload);
             // Bytes that were acknowledged meanwhile are no longer in the queue, and need not be sent.
             let moved = slot.acked - cut.acked;
             let Some(offset) = u64::from(piece.offset).checked_sub(moved) else {
                 cut.sent += piece.len;
                 continue;
             };
-            let Some(room) = link.reserve(frame_len_max(&self.link)) else {
+            let Some(room) = link.reserve(ends.frame_len_max_of(payload, piece.mss)) else {
                 self.cut = Some(cut);
                 return false;
             };

@@ -80,6 +80,7 @@ impl Side {
             mtu: 1500,
             completes_checksums: true,
             segment_bytes_max: 65_535,
+            cut_bytes_min: 0,
             frames_per_turn: usize::MAX,
         });
         let address = Prefix {

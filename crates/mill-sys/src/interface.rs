@@ -10,9 +10,9 @@ use std::os::fd::AsRawFd;
 mod binding;
 pub use binding::bind_to;
 
-/// The number of queues.
+/// The number of queues, and segmentation.
 mod channels;
-pub use channels::{Channels, channels};
+pub use channels::{Channels, channels, has_segmentation};
 
 /// One address of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -57,6 +57,9 @@ pub mod seqpacket;
 /// Descriptors that are readable after a signal.
 pub mod eventfd;
 
+/// Frames by an interface, segmented by its device.
+pub mod packet;
+
 /// Timers that are descriptors.
 pub mod timerfd;
 

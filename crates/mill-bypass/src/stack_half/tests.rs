@@ -95,6 +95,7 @@ fn stack_half() -> StackHalf<RecordingLink, NoFile> {
     host.routes = vec![Route::on_link(prefix)];
     let link = RecordingLink {
         link: MemoryLink::new(LinkProperties {
+            cut_bytes_min: 0,
             frames_per_turn: 16,
             ..*MemoryLink::ethernet(1).properties()
         }),

@@ -24,6 +24,7 @@ use crate::handover::{Aim, Endpoint, OwnershipLock, ProcessNumber};
 use crate::interface::{InterfaceFault, InterfaceLink};
 use crate::network::monitor::NetlinkMonitor;
 use crate::network::{ENODEV, LinkState, Network};
+use crate::outlet::Outlet;
 use crate::queues::Queues;
 use crate::specification::settings::{AfXdpSettings, Mode, Spread, Workers};
 use crate::standby::{Origin, Parts, StandbyLink};
@@ -31,7 +32,7 @@ use crate::steering::{Steering, SteeringError, Table, WantedMode};
 use crate::wanted::Wanted;
 use mill_stack::config::{HostConfig, Neighboring};
 use mill_sys::bpf::link;
-use mill_sys::interface;
+use mill_sys::{interface, packet};
 use mill_sys::memory::SharedMemory;
 use mill_sys::xsk::{Xsk, XskOptions};
 use plan::{partitions, plan};
@@ -47,6 +48,8 @@ use std::sync::Arc;
 pub(super) struct AfXdp<D> {
     /// The first is the one that sends.
     sockets: Vec<Socket<D>>,
+    /// The packet socket by which long segments leave whole, if the device cuts any.
+    outlet: Option<D>,
     /// Descriptors of the steering table and its counters, shared by the workers.
     table: [D; 2],
     shared: Arc<SharedResources>,
@@ -79,7 +82,7 @@ pub(super) struct Made {
 impl AfXdp<OwnedFd> {
     pub(super) fn make(
         interface: &str,
-        settings: &AfXdpSettings,
+        (settings, offload): (&AfXdpSettings, bool),
         workers: Workers,
     ) -> Result<Made, AttachError> {
         let refused = |what: String| AttachError(format!("af_xdp:{interface}: {what}"));
@@ -129,8 +132,11 @@ impl AfXdp<OwnedFd> {
                  \"sysctl vm.nr_hugepages=64\" makes some"
             ));
         }
-        let attachments = attachments(workers, (&plan, sockets), &steering, network)
+        let mut attachments = attachments(workers, (&plan, sockets), &steering, network)
             .map_err(|error| refused(format!("dup() failed: {error}")))?;
+        for attachment in attachments.iter_mut().filter(|_| offload) {
+            attachment.outlet = outlet(&attachment.network.link);
+        }
         Ok(Made {
             attachments,
             hold: Hold::made(steering),
@@ -220,6 +226,7 @@ impl AfXdp<OwnedFd> {
                 link.with_handover(endpoint, open, aim),
             )));
         }
+        let has_outlet = self.outlet.is_some();
         let link = StandbyLink::waiting(Parts {
             member: Member::new(endpoint, aim),
             origin: Origin::Interface {
@@ -228,6 +235,7 @@ impl AfXdp<OwnedFd> {
                 }),
                 monitor,
                 changes: Vec::new(),
+                has_outlet,
             },
             on_fault,
             wanted: Wanted::default(),
@@ -272,7 +280,9 @@ impl AfXdp<OwnedFd> {
             links.push(link);
         }
         let first = links.remove(0);
-        let mut queues = Queues::new(first, links);
+        let outlet = self.outlet.as_ref().map(OwnedFd::try_clone).transpose()?;
+        let outlet = outlet.map(Outlet::new);
+        let mut queues = Queues::new(first, links).with_outlet(outlet);
         if !queues.set_mtu(state.mtu) && is_first {
             tell(trouble_of(InterfaceFault::MtuTooLarge(state.mtu)));
         }
@@ -308,6 +318,7 @@ impl<D> AfXdp<D> {
         });
         Ok(AfXdp {
             sockets: sockets.collect::<io::Result<_>>()?,
+            outlet: self.outlet.as_ref().map(&copy).transpose()?,
             table: [copy(served)?, copy(counters)?],
             shared: Arc::clone(&self.shared),
             doorbell: self.doorbell.as_ref().map(&copy).transpose()?,
@@ -322,8 +333,15 @@ impl<D> AfXdp<D> {
         sockets
             .flat_map(|socket| [&socket.descriptor, &socket.memory])
             .chain(&self.table)
+            .chain(&self.outlet)
             .chain(&self.doorbell)
     }
+}
+
+/// A way out for long segments, if the device cuts them. Without the socket all leaves as frames.
+fn outlet(link: &LinkState) -> Option<OwnedFd> {
+    let cuts = interface::has_segmentation(&link.name).unwrap_or(false);
+    cuts.then(|| packet::create(link.index).ok()).flatten()
 }
 
 /// The rings of a socket whose interface was deleted, or moved to another namespace for a time, cannot be mapped

@@ -8,7 +8,7 @@ use crate::relay::{FarEnd, Note, Relay, RelayCounters};
 use crate::standby::{Origin, Parts, StandbyLink};
 use crate::steering::Table;
 use crate::wanted::Wanted;
-use mill_stack::link::{Link, Offload, Received};
+use mill_stack::link::{Link, LinkProperties, Offload, Received};
 use mill_sys::epoll::Watcher;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -290,14 +290,23 @@ fn carry(successor: &mut PeerProcess, device: &mut impl Link, len_max: usize) ->
             return false;
         };
         let note = relay.take(room.get_mut(..len).unwrap_or_default());
-        // A frame whose checksum or segmentation is left to a device that offloads none is dropped.
-        let can_send =
-            |offload| offload == Offload::default() || device.properties().completes_checksums;
-        if let Some(offload) = note.map(|note| note.offload).filter(|it| can_send(*it)) {
-            device.transmit(len, offload);
+        if let Some(note) = note
+            && can_send(note.offload, device.properties())
+        {
+            device.transmit(len, note.offload);
         }
         true
     })
+}
+
+/// Whether the device does what a frame leaves to it; the frame of a process that expects another device is dropped.
+fn can_send(offload: Offload, device: &LinkProperties) -> bool {
+    let cuts = device.segment_bytes_max > u32::from(device.mtu);
+    match (offload.segmentation, offload.checksum) {
+        (Some(_), _) => cuts,
+        (None, Some(_)) => device.completes_checksums,
+        (None, None) => true,
+    }
 }
 
 impl<O> AsFd for Owner<O> {

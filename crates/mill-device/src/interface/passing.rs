@@ -73,6 +73,7 @@ impl InterfaceLink {
             wanted,
             ..
         } = self;
+        let has_outlet = queues.has_outlet();
         queues.leave();
         // From here on this process is a successor of the requester.
         table.set_has_successor(true);
@@ -83,6 +84,7 @@ impl InterfaceLink {
                 open,
                 monitor,
                 changes,
+                has_outlet,
             }),
         )
     }
@@ -93,6 +95,7 @@ impl InterfaceLink {
             open,
             monitor,
             changes,
+            has_outlet,
         } = parts.origin
         else {
             return Err(Box::new(StandbyLink::new(parts, None)));
@@ -105,6 +108,7 @@ impl InterfaceLink {
                     open,
                     monitor,
                     changes,
+                    has_outlet,
                 };
                 let parts = Parts { origin, ..parts };
                 return Err(StandbyLink::without_device(parts, &error));

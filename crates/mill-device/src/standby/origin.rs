@@ -5,6 +5,7 @@ use crate::handover::EventSource;
 use crate::handover::member::Member;
 use crate::interface::{FaultCallback, OpenQueue};
 use crate::network::monitor::{Change, NetlinkMonitor};
+use crate::outlet;
 use crate::wanted::Wanted;
 use mill_stack::link::LinkProperties;
 use std::io;
@@ -30,6 +31,8 @@ pub(crate) enum Origin {
         monitor: NetlinkMonitor,
         /// Buffer for what the monitor reports.
         changes: Vec<Change>,
+        /// Long segments leave whole ([`crate::outlet`]).
+        has_outlet: bool,
     },
     /// One that stays as it was made.
     Device {
@@ -46,13 +49,22 @@ pub(crate) type OpenDevice = Box<dyn Fn() -> io::Result<DeviceLink> + Send>;
 impl Origin {
     pub(super) fn properties(&self) -> LinkProperties {
         match self {
-            Self::Interface { monitor, .. } => {
+            Self::Interface {
+                monitor,
+                has_outlet,
+                ..
+            } => {
                 let state = &monitor.network().link;
                 LinkProperties {
                     address: state.mac.0,
                     mtu: state.mtu,
                     completes_checksums: false,
-                    segment_bytes_max: u32::from(state.mtu),
+                    segment_bytes_max: match has_outlet {
+                        true => outlet::SEGMENT_BYTES_MAX,
+                        false => u32::from(state.mtu),
+                    },
+                    // A segment in one piece is passed on at once.
+                    cut_bytes_min: 0,
                     frames_per_turn: usize::MAX,
                 }
             }

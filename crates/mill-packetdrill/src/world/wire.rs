@@ -27,6 +27,7 @@ impl Wire {
                 mtu,
                 completes_checksums: false,
                 segment_bytes_max: mtu as u32,
+                cut_bytes_min: 0,
                 frames_per_turn: usize::MAX,
             },
             arriving: VecDeque::new(),

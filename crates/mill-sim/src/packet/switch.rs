@@ -71,6 +71,7 @@ impl Packets {
             mtu: options.mtu,
             completes_checksums: options.completes_checksums,
             segment_bytes_max: options.segment_bytes_max.max(u32::from(options.mtu)),
+            cut_bytes_min: 0,
             frames_per_turn: usize::MAX,
         };
         self.stations.push(Station {

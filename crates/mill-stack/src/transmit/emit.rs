@@ -35,9 +35,21 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// Whether the device can't take the segment as it is.
-    pub(super) const fn has_to_be_cut(&self, segment: &SegmentOut) -> bool {
-        segment.len > segment.mss as u32 && !self.device_cuts()
+    /// Bytes of payload that the next frame takes of a segment of which so many are left.
+    pub(super) fn payload_of_next(&self, left: u32, mss: u16) -> u32 {
+        let mss = u32::from(mss);
+        match self.device_cuts() && left >= self.link.cut_bytes_min {
+            true => left,
+            false => left.min(mss),
+        }
+    }
+
+    /// Bytes of the longest frame with so much payload.
+    pub(super) fn frame_len_max_of(&self, payload: u32, mss: u16) -> usize {
+        match payload > u32::from(mss) {
+            true => frame_len_max(self.link),
+            false => wire_frame_len_max(self.link),
+        }
     }
 
     /// Where the payload lies in the frame.
@@ -50,6 +62,11 @@ impl<'a> Ends<'a> {
     const fn device_cuts(&self) -> bool {
         self.link.segment_bytes_max > self.link.mtu as u32
     }
+}
+
+/// Bytes of the longest frame on the wire.
+pub(super) fn wire_frame_len_max(link: &LinkProperties) -> usize {
+    ethernet::HEADER_BYTES + usize::from(link.mtu)
 }
 
 /// Bytes of the longest frame that the device takes.
@@ -77,7 +94,8 @@ pub(super) fn emit(room: &mut [u8], ends: &Ends<'_>, segment: &SegmentOut) -> (u
         .expect("a segment fits into the room that was reserved for the longest");
     let header_len = header.emit(&segment.options, bytes);
     let mut offload = Offload::default();
-    if ends.link.completes_checksums {
+    let is_cut = segment.len > u32::from(segment.mss);
+    if ends.link.completes_checksums || is_cut {
         fill_partial(pseudo_header, bytes, CHECKSUM_OFFSET);
         offload.checksum = Some(PartialChecksum {
             start: short(ends.tcp_at),
@@ -86,7 +104,7 @@ pub(super) fn emit(room: &mut [u8], ends: &Ends<'_>, segment: &SegmentOut) -> (u
     } else {
         fill(pseudo_header, bytes, CHECKSUM_OFFSET);
     }
-    if segment.len > u32::from(segment.mss) {
+    if is_cut {
         offload.segmentation = Some(Segmentation {
             mss: segment.mss,
             header_len: short(ends.tcp_at + header_len),
@@ -142,10 +160,9 @@ fn emit_ip(room: &mut [u8], ends: &Ends<'_>, segment: &SegmentOut, tcp_len: usiz
     sum
 }
 
-/// Makes of `piece`, which is a copy of a longer segment, the frame that begins `sent` bytes into its payload.
+/// Makes of `piece`, which is a copy of a longer segment, the frame with the `len` bytes that begin `sent` bytes into its payload.
 #[inline]
-pub(super) fn cut(piece: &mut SegmentOut, segment: &SegmentOut, sent: u32) {
-    let len = (segment.len - sent).min(u32::from(segment.mss));
+pub(super) fn cut(piece: &mut SegmentOut, segment: &SegmentOut, sent: u32, len: u32) {
     let mut flags = segment.flags;
     if sent + len < segment.len {
         flags = flags & !(Flags::FIN | Flags::PSH);
@@ -192,7 +209,7 @@ mod tests {
         let (mut sent, mut piece) = (0, whole);
         let mut flags = alloc::vec::Vec::new();
         while sent < whole.len {
-            cut(&mut piece, &whole, sent);
+            cut(&mut piece, &whole, sent, (whole.len - sent).min(1000));
             assert_eq!(
                 (piece.seq, piece.offset),
                 (whole.seq + sent, whole.offset + sent)

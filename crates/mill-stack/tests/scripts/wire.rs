@@ -31,6 +31,7 @@ impl Wire {
                 mtu,
                 completes_checksums: false,
                 segment_bytes_max: u32::from(mtu),
+                cut_bytes_min: 0,
                 frames_per_turn: usize::MAX,
             },
             ends,

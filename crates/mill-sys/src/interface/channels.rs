@@ -1,4 +1,4 @@
-//! The number of an interface's queues (ethtool -l).
+//! The number of an interface's queues (ethtool -l), and what its device does with segments (ethtool -k).
 
 use super::{control, request};
 use std::io;
@@ -40,8 +40,28 @@ struct EthtoolChannels {
     combined: u32,
 }
 
-/// linux/ethtool.h: the command that reads the numbers of channels.
+/// Whether the interface takes segments of TCP that are longer than its MTU (ethtool -k, tcp-segmentation-offload).
+pub fn has_segmentation(name: &str) -> io::Result<bool> {
+    let mut answer = EthtoolValue {
+        command: ETHTOOL_GTSO,
+        value: 0,
+    };
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut answer).cast();
+    control(SIOCETHTOOL, &mut request)?;
+    Ok(answer.value != 0)
+}
+
+/// struct ethtool_value of the kernel's linux/ethtool.h.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    value: u32,
+}
+
+// linux/ethtool.h: the commands that read the numbers of channels, and whether TCP is segmented.
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
+const ETHTOOL_GTSO: u32 = 0x1e;
 
 /// linux/sockios.h: an ethtool request, whose structure `ifr_data` points to.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
@@ -54,5 +74,10 @@ mod tests {
     fn the_loopback_has_no_channels() {
         let refused = channels("lo").unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::EOPNOTSUPP));
+    }
+
+    #[test]
+    fn the_loopback_takes_long_segments() {
+        assert!(has_segmentation("lo").unwrap());
     }
 }

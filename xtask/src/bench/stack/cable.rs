@@ -32,6 +32,7 @@ impl Port {
                 mtu: 1500,
                 completes_checksums: offload,
                 segment_bytes_max: 1500,
+                cut_bytes_min: 0,
                 frames_per_turn: usize::MAX,
             },
             inbox: VecDeque::new(),

@@ -36,9 +36,10 @@ impl AfXdp<OwnedFd> {
             true => self.worker.to_string(),
             false => String::from(ALONE),
         };
+        let outlet = self.outlet.is_some();
         Some(format!(
             "{VERSION} af_xdp {name} mtu {mtu} partition {partition} queues {queues} bytes {frame_bytes} receive {receive_frames} \
-             send {transmit_frames} copying {copying} pieces {in_pieces}"
+             send {transmit_frames} copying {copying} pieces {in_pieces} outlet {outlet}"
         ))
     }
 
@@ -110,6 +111,8 @@ impl AfXdp<OwnedFd> {
             copying,
             "pieces",
             pieces,
+            "outlet",
+            outlet,
         ] = words.as_slice()
         else {
             return Err(unknown());
@@ -154,6 +157,10 @@ impl AfXdp<OwnedFd> {
         Ok(Self {
             sockets,
             table: [next()?, next()?],
+            outlet: match *outlet {
+                "true" => Some(next()?),
+                _ => None,
+            },
             shared: Arc::new(SharedResources::new(1, 1)),
             doorbell: None,
             worker: match *partition {

@@ -89,6 +89,7 @@ pub(super) fn attachments(
         let [served, counters] = steering.rules().descriptors(worker as usize);
         attachments.push(AfXdp {
             sockets: Vec::new(),
+            outlet: None,
             table: [served.try_clone_to_owned()?, counters.try_clone_to_owned()?],
             shared: Arc::clone(&shared),
             doorbell: doorbell.as_ref().map(OwnedFd::try_clone).transpose()?,

@@ -138,12 +138,11 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "2k",
         "size of a slave's buffers; a longer frame takes several",
     ),
-    option_of(
-        Devices::OWN_ADDRESSES,
+    option(
         "offload",
         Value::Switch(|to| &mut to.offload),
         "on",
-        "leave checksums and the cutting of segments to the device",
+        "leave checksums (tap, memif) and the cutting of long segments to the device",
     ),
     option(
         "pcap",

@@ -1,0 +1,120 @@
+//! The second way out of an interface: segments that its device cuts.
+//!
+//! AF_XDP takes frames of the MTU. A packet socket takes segments of TCP of 64 KiB with a header that leaves cutting and checksum to the
+//! device, which a card does itself, and which between two interfaces of one machine (veth) nothing does: the receiver takes them whole.
+//! So what is longer than some frames leaves by this way. Frames that were sent before leave before: [`crate::queues`] sees to that.
+
+use crate::vnet::VnetHeader;
+use mill_stack::link::Offload;
+use mill_sys::packet::{self, VNET_HEADER_LEN};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A packet socket, and the segment that is being written.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    socket: OwnedFd,
+    room: Box<[u8]>,
+    header: [u8; VNET_HEADER_LEN],
+    /// Bytes of the segment in `room` for which the device had no room.
+    waiting: Option<usize>,
+    counters: OutletCounters,
+}
+
+/// Counters of segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutletCounters {
+    pub transmitted: u64,
+    pub transmitted_bytes: u64,
+    /// Times that a segment had to wait for room.
+    pub waited: u64,
+    /// Segments that the kernel refused, as the interface is down.
+    pub refused: u64,
+}
+
+impl Outlet {
+    /// Over a socket of [`packet::create`].
+    pub(crate) fn new(socket: OwnedFd) -> Self {
+        Self {
+            socket,
+            room: vec![0; FRAME_BYTES_MAX].into_boxed_slice(),
+            header: [0; VNET_HEADER_LEN],
+            waiting: None,
+            counters: OutletCounters::default(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> OutletCounters {
+        self.counters
+    }
+
+    /// Whether a segment waits for room; nothing may be sent before it.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Room for a segment. None may wait.
+    pub(crate) fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        debug_assert!(!self.is_waiting());
+        let room = self.room.get_mut(..len_max);
+        debug_assert!(room.is_some(), "no frame is {len_max} bytes long");
+        room
+    }
+
+    /// Sends the first `len` bytes of the room.
+    pub(crate) fn transmit(&mut self, len: usize, offload: Offload) {
+        let frame = self.room.get(..len).unwrap_or_default();
+        self.header = VnetHeader::of_transmitted(frame, offload).emit();
+        if !self.send(len) {
+            self.counters.waited += 1;
+            self.waiting = Some(len);
+        }
+    }
+
+    /// Sends the segment that waits, if there is one.
+    pub(crate) fn flush(&mut self) {
+        if let Some(len) = self.waiting
+            && self.send(len)
+        {
+            self.waiting = None;
+        }
+    }
+
+    /// Whether it has left, or was refused for good.
+    fn send(&mut self, len: usize) -> bool {
+        let frame = self.room.get(..len).unwrap_or_default();
+        let pieces = [IoSlice::new(&self.header), IoSlice::new(frame)];
+        loop {
+            let error = match packet::send(self.socket.as_fd(), &pieces) {
+                Ok(()) => {
+                    self.counters.transmitted += 1;
+                    self.counters.transmitted_bytes += len as u64;
+                    return true;
+                }
+                Err(error) => error,
+            };
+            match error.kind() {
+                io::ErrorKind::Interrupted => {}
+                io::ErrorKind::WouldBlock => return false,
+                _ if error.raw_os_error() == Some(ENOBUFS) => return false,
+                _ => {
+                    self.counters.refused += 1;
+                    return true;
+                }
+            }
+        }
+    }
+}
+
+/// Bytes of the longest IP packet that leaves by this way.
+pub(crate) const SEGMENT_BYTES_MAX: u32 = 65535;
+
+/// Bytes of payload from which on a segment leaves by this way: fewer are cheaper as frames.
+pub(crate) const CUT_BYTES_MIN: u32 = 4 * 1448;
+
+/// An Ethernet header with two VLAN tags, and the packet.
+const FRAME_BYTES_MAX: usize = 22 + SEGMENT_BYTES_MAX as usize;
+
+/// "No buffer space available" (asm-generic/errno.h): the device's queue is full.
+const ENOBUFS: i32 = 105;
