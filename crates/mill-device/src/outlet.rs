@@ -4,6 +4,7 @@
 //! device, which a card does itself, and which between two interfaces of one machine (veth) nothing does: the receiver takes them whole.
 //! So what is longer than some frames leaves by this way. Frames that were sent before leave before: [`crate::queues`] sees to that.
 
+use crate::af_xdp::XdpCounters;
 use crate::vnet::VnetHeader;
 use mill_stack::link::Offload;
 use mill_sys::packet::{self, VNET_HEADER_LEN};
@@ -18,18 +19,7 @@ pub(crate) struct Outlet {
     header: [u8; VNET_HEADER_LEN],
     /// Bytes of the segment in `room` for which the device had no room.
     waiting: Option<usize>,
-    counters: OutletCounters,
-}
-
-/// Counters of segments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OutletCounters {
-    pub transmitted: u64,
-    pub transmitted_bytes: u64,
-    /// Times that a segment had to wait for room.
-    pub waited: u64,
-    /// Segments that the kernel refused, as the interface is down.
-    pub refused: u64,
+    counters: XdpCounters,
 }
 
 impl Outlet {
@@ -40,11 +30,12 @@ impl Outlet {
             room: vec![0; FRAME_BYTES_MAX].into_boxed_slice(),
             header: [0; VNET_HEADER_LEN],
             waiting: None,
-            counters: OutletCounters::default(),
+            counters: XdpCounters::default(),
         }
     }
 
-    pub(crate) fn counters(&self) -> OutletCounters {
+    /// What it has sent, as frames of the link.
+    pub(crate) fn counters(&self) -> XdpCounters {
         self.counters
     }
 
@@ -89,6 +80,7 @@ impl Outlet {
             let error = match packet::send(self.socket.as_fd(), &pieces) {
                 Ok(()) => {
                     self.counters.transmitted += 1;
+                    self.counters.segments += 1;
                     self.counters.transmitted_bytes += len as u64;
                     return true;
                 }
@@ -111,7 +103,7 @@ impl Outlet {
 pub(crate) const SEGMENT_BYTES_MAX: u32 = 65535;
 
 /// Bytes of payload from which on a segment leaves by this way: fewer are cheaper as frames.
-pub(crate) const CUT_BYTES_MIN: u32 = 4 * 1448;
+pub(crate) const CUT_BYTES_MIN: u32 = 2 * 1448 + 1;
 
 /// An Ethernet header with two VLAN tags, and the packet.
 const FRAME_BYTES_MAX: usize = 22 + SEGMENT_BYTES_MAX as usize;

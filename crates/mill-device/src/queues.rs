@@ -4,7 +4,7 @@
 //! Most workers have one queue, and pay one comparison for the others.
 
 use crate::af_xdp::{XdpCounters, XdpLink};
-use crate::outlet::{self, Outlet, OutletCounters};
+use crate::outlet::{self, Outlet};
 use crate::standby::frame_len_max;
 use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
 use mill_sys::xsk::XskStatistics;
@@ -59,12 +59,6 @@ impl Queues {
         self.outlet.is_some()
     }
 
-    /// The counters of long segments that left whole.
-    pub fn outlet_counters(&self) -> OutletCounters {
-        let outlet = self.outlet.as_ref();
-        outlet.map(Outlet::counters).unwrap_or_default()
-    }
-
     pub fn iter(&self) -> impl Iterator<Item = &XdpLink> {
         std::iter::once(&self.first).chain(&self.others)
     }
@@ -87,10 +81,12 @@ impl Queues {
         is_possible && self.others.iter_mut().all(|link| link.set_mtu(mtu))
     }
 
-    /// The counters of all queues together.
+    /// The counters of all queues and of the outlet together.
     pub fn counters(&self) -> XdpCounters {
-        self.iter()
-            .fold(XdpCounters::default(), |sum, link| sum + link.counters())
+        let outlet = self.outlet.as_ref().map(Outlet::counters);
+        self.iter().fold(outlet.unwrap_or_default(), |sum, link| {
+            sum + link.counters()
+        })
     }
 
     /// The kernel's counters; a system call for each queue.

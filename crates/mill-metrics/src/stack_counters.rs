@@ -198,6 +198,8 @@ counters! {
         link_transmitted: Counter of Frames,
         /// … their bytes.
         link_transmitted_bytes: Counter of Bytes,
+        /// The link: long segments among the frames sent, which the device cuts.
+        link_segments: Counter of Frames,
         /// The link: received frames that were dropped: too long, or malformed by the peer.
         link_dropped: Counter of Frames,
         /// The link: frames to be sent for which there was no peer, or no room, at the other end.

@@ -9,6 +9,8 @@ pub struct XdpCounters {
     pub received_bytes: u64,
     pub transmitted: u64,
     pub transmitted_bytes: u64,
+    /// Long segments that left whole; they are among the frames transmitted.
+    pub segments: u64,
     /// Frames that came in several pieces.
     pub gathered: u64,
     /// Received frames that were dropped: longer than the MTU, or more frames of several pieces at once than there is
@@ -33,6 +35,7 @@ impl Add for XdpCounters {
             received_bytes: self.received_bytes + other.received_bytes,
             transmitted: self.transmitted + other.transmitted,
             transmitted_bytes: self.transmitted_bytes + other.transmitted_bytes,
+            segments: self.segments + other.segments,
             gathered: self.gathered + other.gathered,
             dropped: self.dropped + other.dropped,
             kicks: self.kicks + other.kicks,

@@ -231,6 +231,7 @@ fn count_link(link: &AnyLink, into: &mut StackCounters) {
         into.link_received_bytes = counted.received_bytes;
         into.link_transmitted = counted.transmitted;
         into.link_transmitted_bytes = counted.transmitted_bytes;
+        into.link_segments = counted.segments;
         into.link_dropped = counted.dropped;
         into.link_lost = counted.lost;
         into.link_kicks = counted.kicks;

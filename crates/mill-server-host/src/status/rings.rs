@@ -20,6 +20,11 @@ pub(super) fn rings(link: &mut AnyLink) -> Vec<Fact> {
             Err(_) => "unknown",
         };
         facts.push(fact("copies", copying));
+        let long = match xdp.has_outlet() {
+            true => "left to the device, by a packet socket",
+            false => "cut into frames here",
+        };
+        facts.push(fact("long_segments", long));
         let (waiting, unsent, senders) = xdp.ring_depths();
         facts.push(fact("received_waiting", waiting));
         facts.push(fact("transmit_waiting", unsent));
@@ -32,6 +37,7 @@ pub(super) fn rings(link: &mut AnyLink) -> Vec<Fact> {
             ("received_dropped", counted.dropped),
             ("transmitted", counted.transmitted),
             ("transmitted_bytes", counted.transmitted_bytes),
+            ("transmitted_whole", counted.segments),
             ("transmit_kicks", counted.kicks),
             ("transmit_waits", counted.waited),
             ("transmit_lost", counted.lost),

@@ -34,6 +34,9 @@ mod tools;
 /// Other traffic on the same interface.
 mod others;
 
+/// Long segments that leave whole.
+mod long_segments;
+
 /// Paths with a smaller MTU than the interface.
 mod path_mtu;
 

@@ -1,0 +1,71 @@
+//! Long segments leave whole where the device cuts them, in order with the frames before them and behind them.
+
+use crate::client::Client;
+use crate::namespace::text_of;
+use crate::run::{BINARY, address};
+use crate::server::{Server, Site, wait_for};
+use crate::topology::{STACK, Topology, between, configure, serve_on};
+use std::fs;
+
+/// A counter of the server; those that are 0 are not shown.
+fn counter(server: &Server, name: &str) -> u64 {
+    let pid = server.pid().number().to_string();
+    let text = text_of(BINARY, &["status", "--counters", &pid]);
+    let lines = text.lines().map(|line| line.split_whitespace());
+    let value = lines.filter_map(|mut words| (words.next()? == name).then(|| words.next()));
+    value
+        .flatten()
+        .next()
+        .map_or(0, |value| value.parse().unwrap())
+}
+
+/// How many segments came to the clients' kernel behind later ones.
+fn out_of_order(topology: &Topology) -> u64 {
+    let text = topology.at_client(|| fs::read_to_string("/proc/thread-self/net/netstat").unwrap());
+    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let names = lines.next().unwrap().split_whitespace();
+    let mut values = lines.next().unwrap().split_whitespace();
+    let place = names
+        .into_iter()
+        .position(|name| name == "TCPOFOQueue")
+        .unwrap();
+    values.nth(place).unwrap().parse().unwrap()
+}
+
+/// Small answers and large ones in turn, over several connections; each byte of them is compared.
+fn exchange(topology: &Topology, site: &Site) {
+    let large = fs::read(site.path("large.bin")).unwrap();
+    let clients = (0..4).map(|_| topology.at_client(|| Client::connect(address(80)).unwrap()));
+    for mut client in clients.collect::<Vec<_>>() {
+        for _ in 0..3 {
+            assert_eq!(client.get("/").unwrap().content, b"hello\n");
+            assert!(client.get("/large.bin").unwrap().content == large);
+        }
+    }
+}
+
+#[test]
+fn they_leave_whole_and_nothing_overtakes_them() {
+    for mtu in [1500, 9000] {
+        between(mtu, |topology| {
+            let site = Site::new();
+            let server = serve_on(&site, STACK);
+            exchange(topology, &site);
+            assert_eq!(out_of_order(topology), 0);
+            wait_for(|| counter(&server, "stack.link_segments") > 12 * 180);
+        });
+    }
+}
+
+#[test]
+fn where_the_device_is_not_to_cut_they_leave_as_frames() {
+    between(1500, |topology| {
+        let site = Site::new();
+        let conf = configure(&site);
+        let stack = format!("{STACK},offload=off");
+        let server = Server::configured(&site, &conf, &["--stack", &stack]);
+        exchange(topology, &site);
+        wait_for(|| counter(&server, "stack.link_transmitted") > 12 * 8000);
+        assert_eq!(counter(&server, "stack.link_segments"), 0);
+    });
+}
