@@ -68,6 +68,7 @@ impl<L> StackOptions<L> {
 /// As the host's configuration says.
 const OPENED: SocketOptions = SocketOptions {
     mss_max: None,
+    congestion: None,
     user_timeout: None,
     keepalive: None,
     receive_buffer_bytes: None,

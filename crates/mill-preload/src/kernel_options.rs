@@ -35,6 +35,9 @@ pub(crate) fn of_stream(descriptor: c_int) -> Options {
             copy(descriptor, *level, *name, &mut options);
         }
     }
+    if CONGESTION_SET.load(Ordering::Relaxed) {
+        copy(descriptor, IPPROTO_TCP, libc::TCP_CONGESTION, &mut options);
+    }
     if number(descriptor, SOL_SOCKET, libc::SO_KEEPALIVE) == Some(1) {
         copy(descriptor, SOL_SOCKET, libc::SO_KEEPALIVE, &mut options);
     }
@@ -100,8 +103,14 @@ const RARE: &[(c_int, c_int)] = &[
 
 static RARE_SET: AtomicBool = AtomicBool::new(false);
 
+/// The program chooses algorithms of congestion control; else a socket has the kernel's, which says nothing of the stack's.
+static CONGESTION_SET: AtomicBool = AtomicBool::new(false);
+
 /// The program has set this option of a socket of the kernel.
 pub(crate) fn on_set(level: c_int, name: c_int) {
+    if (level, name) == (IPPROTO_TCP, libc::TCP_CONGESTION) {
+        CONGESTION_SET.store(true, Ordering::Relaxed);
+    }
     if RARE.contains(&(level, name)) {
         RARE_SET.store(true, Ordering::Relaxed);
     }

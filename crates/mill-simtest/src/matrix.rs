@@ -35,7 +35,7 @@ pub struct Cell {
 /// The whole matrix as text.
 pub fn text() -> String {
     let mut text = String::from(HEAD);
-    for algorithm in [Algorithm::Cubic, Algorithm::Reno] {
+    for algorithm in [Algorithm::Cubic, Algorithm::Reno, Algorithm::Bbr] {
         for rtt_ms in RTTS_MS {
             let rtt = Duration::from_millis(rtt_ms);
             let _ = writeln!(text, "\n{algorithm:?}, round trip {rtt_ms} ms");
@@ -190,6 +190,7 @@ Each transfer lasts 20 s or 200 round trips, whichever is longer; its first quar
 
 In parentheses what theory gives an ideal sender: the wire's payload rate, or what loss lets grow, if that is less.
   Reno   sqrt(3 / 2p) segments in a round trip (Mathis and others, 1997)
+  Bbr    the wire's payload rate, less what is lost
   Cubic  the larger of that and 1.054 (RTT / p)^(3/4) segments (RFC 9438 5.1), RTT in seconds
 Theory knows neither timeouts nor that the window never falls below one segment, and no queue: with a queue of less than
 one round trip a single sender that halves its window (Reno) or takes 0.7 of it (Cubic) cannot fill the wire.

@@ -1,6 +1,6 @@
 //! The interface of applications: identifiers, options, readiness, errors.
 
-use mill_tcp::config::Keepalive;
+use mill_tcp::config::{Algorithm, Keepalive};
 use mill_tcp::time::Duration;
 
 /// A connection of a host, until it is closed. The generation makes a stale one harmless.
@@ -47,6 +47,8 @@ pub struct SocketOptions {
     pub keepalive: Option<Keepalive>,
     /// Bytes received and not read, at most (`SO_RCVBUF`).
     pub receive_buffer_bytes: Option<u32>,
+    /// How the congestion window grows (`TCP_CONGESTION`).
+    pub congestion: Option<Algorithm>,
     /// How often a SYN is repeated (`TCP_SYNCNT`).
     pub syn_retries_max: Option<u8>,
     /// As a client: the SYN asks the server for a Fast Open cookie, or, where one is known, carries it and what was

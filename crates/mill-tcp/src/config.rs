@@ -90,6 +90,8 @@ pub enum Algorithm {
     Cubic,
     /// RFC 5681.
     Reno,
+    /// Version 3 of draft-ietf-ccwg-bbr: by measured rate and round trip, and paced.
+    Bbr,
 }
 
 /// Keep-alive: the first probe after `idle`, then one each `interval`, `count` in all.

@@ -5,6 +5,7 @@ use crate::connection::{Cold, Connection};
 use crate::env::Env;
 use crate::recovery::Progress;
 use crate::scoreboard::Moment;
+use alloc::boxed::Box;
 use mill_wire::seq::SeqNumber;
 
 pub(crate) use window::CongestionWindow;
@@ -18,6 +19,9 @@ pub mod cubic;
 /// RFC 5681.
 pub mod reno;
 
+/// By measured rate and round trip.
+pub(crate) mod bbr;
+
 /// The end of slow start before the first loss (RFC 9406).
 pub mod hystart;
 
@@ -29,6 +33,8 @@ pub struct CongestionDetail {
     pub(crate) usage: Usage,
     /// What growth has left below a byte.
     pub(crate) growth_rest: u64,
+    /// Of a connection with BBR, from the first data on.
+    pub(crate) bbr: Option<Box<bbr::Bbr>>,
 }
 
 /// How much of the window is used (RFC 9438 5.8, RFC 7661 4.3): what is not used must not grow.
@@ -126,7 +132,8 @@ impl Connection {
         if acked > 0 && !window.is_slow_start() {
             match env.config.congestion {
                 Algorithm::Cubic => self.grow_as_cubic(cold, acked, progress.now),
-                Algorithm::Reno => self.grow_as_reno(cold, acked),
+                // One whose state began before its configuration did grows carefully until that begins.
+                Algorithm::Reno | Algorithm::Bbr => self.grow_as_reno(cold, acked),
             }
         }
         self.congestion.cwnd = self.congestion.cwnd.min(CWND_MAX);
@@ -135,9 +142,12 @@ impl Connection {
     /// Sets `ssthresh`, and after a timeout the window; else the reduction goes on from there.
     pub(crate) fn on_congestion(&mut self, cold: &mut Cold, signal: Signal, env: &Env<'_>) {
         let mss = u32::from(self.snd_mss);
+        if cold.congestion.bbr.is_some() {
+            return self.begin_bbr_timeout(cold);
+        }
         let target = match env.config.congestion {
             Algorithm::Cubic => self.reduce_as_cubic(cold),
-            Algorithm::Reno => self.congestion.cwnd / 2,
+            Algorithm::Reno | Algorithm::Bbr => self.congestion.cwnd / 2,
         };
         self.congestion.ssthresh = target.max(2 * mss);
         cold.congestion.begin_epoch_anew();
@@ -152,7 +162,7 @@ impl Connection {
     /// says little of the network as it is now; half of it is forgotten each retransmission timeout, down to the
     /// first window. For when data leaves, as asking twice would halve twice; gives the window as it is then.
     pub(crate) fn restart_after_idle(&mut self, env: &Env<'_>) -> u32 {
-        if !env.config.slow_start_after_idle {
+        if !env.config.slow_start_after_idle || env.config.congestion == Algorithm::Bbr {
             return self.congestion.cwnd;
         }
         let idle_ms = u32::try_from(env.tick().since(self.sent_at)).unwrap_or(0);

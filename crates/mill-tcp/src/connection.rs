@@ -93,6 +93,7 @@ impl Cold {
             && self.reassembly.is_idle()
             && self.handshake.is_none()
             && self.message_ends.is_empty()
+            && self.congestion.bbr.is_none()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -158,6 +159,8 @@ impl ConnectionFlags {
     pub(crate) const SYN_TEXT_TAKEN: u32 = 1 << 26;
     /// `Cold::message_ends` has to be looked at.
     pub(crate) const MESSAGES: u32 = 1 << 27;
+    /// What waits to be sent waits for its time (`Algorithm::Bbr`).
+    pub(crate) const PACED: u32 = 1 << 28;
 
     pub(crate) const fn has(self, bit: u32) -> bool {
         self.0 & bit != 0

@@ -1,5 +1,6 @@
 //! What to send now.
 
+use crate::config::Algorithm;
 use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::segment::SegmentOut;
@@ -51,6 +52,9 @@ impl Connection {
             && self.cold.as_ref().is_none_or(|cold| cold.is_calm());
         if is_quiet {
             self.flags.set(ConnectionFlags::APP_LIMITED, true);
+            if env.config.congestion == Algorithm::Bbr {
+                self.note_limited();
+            }
             self.cap_by_user_timeout(env);
             self.release_cold(env);
             debug_assert!(

@@ -14,6 +14,11 @@ impl Connection {
             (ConnectionFlags::IDLE_ARMED, self.idle_at),
         ];
         let mut next = self.timer.at();
+        if let Some(paced) = self.pacing_timer()
+            && next.is_none_or(|next| paced.since(next) < 0)
+        {
+            next = Some(paced);
+        }
         // By reference: an array that is taken apart by value is copied as a whole first.
         for &(armed, at) in &timers {
             if self.flags.has(armed) && next.is_none_or(|next| at.since(next) < 0) {

@@ -1,5 +1,6 @@
 //! Data: new, lost, or to probe with.
 
+use crate::config::Algorithm;
 use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::nagle::{Plan, Room};
@@ -86,7 +87,7 @@ impl Connection {
     fn next_retransmission(&mut self, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
         let cold = self.cold.as_ref()?;
         let is_probe_due = cold.recovery.is_loss_probe_due();
-        if !is_probe_due && cold.scoreboard.lost_bytes() == 0 {
+        if !is_probe_due && (cold.scoreboard.lost_bytes() == 0 || self.is_paced_out(env)) {
             return None;
         }
         let mut cold = self.cold.take()?;
@@ -114,7 +115,8 @@ impl Connection {
         }
         let mss = u32::from(self.snd_mss);
         let entry = cold.scoreboard.next_lost()?;
-        let room = self.congestion.room(self.pipe(cold));
+        let in_flight = self.pipe(cold);
+        let room = self.congestion.room(in_flight);
         let len = whole_segments(entry.len(), room.min(env.segment_bytes_max.max(mss)), mss)?;
         let window = self.snd.window_end().since(entry.start);
         let len = match u32::try_from(window) {
@@ -127,6 +129,10 @@ impl Connection {
             cold.recovery.on_front_resent(entry.at);
         }
         cold.scoreboard.resend_lost(len, Moment::of(env.now));
+        if cold.congestion.bbr.is_some() {
+            let sent = (entry.start, entry.start + len);
+            self.note_departure(cold, sent, in_flight, env);
+        }
         self.note_usage(cold, self.pipe(cold), false);
         cold.recovery.on_sent(len);
         let counters = &mut env.shared.counters;
@@ -196,7 +202,14 @@ impl Connection {
         if unsent == 0 {
             self.flags.set(ConnectionFlags::PUSH_DUE, false);
         }
+        let is_bbr = env.config.congestion == Algorithm::Bbr;
+        if unsent == 0 && is_bbr {
+            self.note_limited();
+        }
         if unsent == 0 && !fin_waits {
+            return None;
+        }
+        if is_bbr && unsent > 0 && self.is_paced_out(env) {
             return None;
         }
         let is_first = self.snd.is_all_acknowledged();
@@ -208,6 +221,9 @@ impl Connection {
             congestion: self.congestion.room(pipe),
             segment_max: env.segment_bytes_max,
         };
+        if let Some(quantum) = is_bbr.then(|| self.pacing_quantum()).flatten() {
+            room.segment_max = room.segment_max.min(quantum).max(self.snd_mss.into());
+        }
         let mut may_be_idle = is_first;
         if self.path_probe_bytes(&room).is_some() {
             if core::mem::take(&mut may_be_idle) {
@@ -286,8 +302,15 @@ impl Connection {
         let is_small = has_fin || !len.is_multiple_of(self.snd_mss.into());
         // A message does not share an entry with the next, so that they are not sent again together either.
         let may_join = !is_small && !is_probe && !ends_message;
+        let in_flight = match env.config.congestion {
+            Algorithm::Bbr => self.pipe(&cold),
+            _ => 0,
+        };
         cold.scoreboard
             .push(seq, end, may_join, Moment::of(env.now));
+        if env.config.congestion == Algorithm::Bbr && !is_probe {
+            self.note_departure(&mut cold, (seq, end), in_flight, env);
+        }
         self.snd.on_sent(end);
         self.sent_at = env.tick();
         if is_small && !is_probe {

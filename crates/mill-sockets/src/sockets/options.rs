@@ -5,6 +5,7 @@ use crate::errno::Errno;
 use crate::socket::{Kind, Options, SocketNumber};
 use crate::tcp_info::{self, Beside};
 use mill_stack::queue::SendQueue;
+use mill_tcp::config::Algorithm;
 use mill_tcp::info::Info;
 use mill_tcp::time::Duration;
 
@@ -46,8 +47,12 @@ const IPPROTO_TCP: i32 = 6;
 const AF_INET: i32 = 2;
 const AF_INET6: i32 = 10;
 
-/// The stack's algorithm, as `TCP_CONGESTION` has its name.
-const CONGESTION: &[u8] = b"cubic";
+/// The stack's algorithms, as `TCP_CONGESTION` has their names.
+const ALGORITHMS: [(&[u8], Algorithm); 3] = [
+    (b"cubic", Algorithm::Cubic),
+    (b"reno", Algorithm::Reno),
+    (b"bbr", Algorithm::Bbr),
+];
 
 /// Bytes of such a name (`TCP_CA_NAME_MAX`).
 const CONGESTION_LEN: usize = 16;
@@ -58,12 +63,13 @@ const MSS_ALLOWED: core::ops::RangeInclusive<u16> = 88..=32767;
 impl Options {
     /// Takes one option's value. `ENOPROTOOPT` for those that the stack has no counterpart of.
     pub fn set(&mut self, level: i32, name: i32, value: &[u8]) -> Result<(), Errno> {
+        if (level, name) == (SOL_TCP, TCP_CONGESTION) {
+            return self.set_congestion(value);
+        }
         let number = int(value).ok_or(Errno::INVALID)?;
         let on = number != 0;
         match (level, name) {
             (SOL_TCP, TCP_QUICKACK) => {}
-            (SOL_TCP, TCP_CONGESTION) if value == CONGESTION => {}
-            (SOL_TCP, TCP_CONGESTION) => return Err(Errno::NO_ENTRY),
             (SOL_SOCKET, SO_REUSEPORT) => self.listen.share = on,
             (SOL_SOCKET, SO_LINGER) => {
                 let seconds = value.get(4..).and_then(int).ok_or(Errno::INVALID)?;
@@ -122,6 +128,18 @@ impl Options {
             _ if self.noted.set(level, name, number)? => {}
             _ => return Err(Errno::NO_OPTION),
         }
+        Ok(())
+    }
+
+    /// By its name, as far as a NUL.
+    fn set_congestion(&mut self, value: &[u8]) -> Result<(), Errno> {
+        let name = value.split(|byte| *byte == 0).next().unwrap_or_default();
+        if name.is_empty() {
+            return Err(Errno::INVALID);
+        }
+        let found = ALGORITHMS.iter().find(|(known, _)| *known == name);
+        let (_, algorithm) = found.ok_or(Errno::NO_ENTRY)?;
+        self.listen.each.congestion = Some(*algorithm);
         Ok(())
     }
 
@@ -261,7 +279,10 @@ impl<L: SocketLink> Sockets<L> {
             }
             (SOL_SOCKET, SO_SNDTIMEO, _) => return Ok(timeval_bytes(socket.options.send_timeout)),
             (SOL_TCP, TCP_CONGESTION, _) => {
-                let mut name = CONGESTION.to_vec();
+                let chosen = socket.options.listen.each.congestion;
+                let chosen = chosen.unwrap_or(self.host.tcp_config().congestion);
+                let found = ALGORITHMS.iter().find(|(_, known)| *known == chosen);
+                let mut name = found.map_or(Vec::new(), |(name, _)| name.to_vec());
                 name.resize(CONGESTION_LEN, 0);
                 return Ok(name);
             }

@@ -168,6 +168,7 @@ pub(super) fn config_of_each(mut config: Config, options: SocketOptions) -> Conf
         config.receive_buffer_bytes_max = bytes;
         config.receive_buffer_bytes = config.receive_buffer_bytes.min(bytes);
     }
+    config.congestion = options.congestion.unwrap_or(config.congestion);
     config.syn_retries_max = options.syn_retries_max.unwrap_or(config.syn_retries_max);
     config
 }

@@ -78,6 +78,11 @@ impl<Q: SendQueue> Host<Q> {
             .map(|slot| slot.connection.info(self.config_of(slot)))
     }
 
+    /// The settings of connections whose sockets have none of their own.
+    pub fn tcp_config(&self) -> &Config {
+        self.tcp_context.config(0)
+    }
+
     fn config_of(&self, slot: &Slot<Q>) -> &Config {
         self.tcp_context.config(slot.config)
     }

@@ -28,6 +28,15 @@ impl CongestionWindow {
         self.ssthresh
     }
 
+    /// The window was another algorithm's: it grows on from there.
+    pub(crate) const fn leave_slow_start(&mut self) {
+        self.ssthresh = self.cwnd;
+    }
+
+    pub(super) const fn set(&mut self, cwnd: u32) {
+        self.cwnd = cwnd;
+    }
+
     /// Bytes that may still leave while `pipe` are in the network.
     #[inline]
     pub(crate) const fn room(&self, pipe: u32) -> u32 {

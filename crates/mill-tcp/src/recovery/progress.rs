@@ -1,6 +1,7 @@
 //! What an acknowledgement brings, and the way of recovery through it: RFC 6675 5, step by step.
 
 use super::Phase;
+use crate::config::Algorithm;
 use crate::congestion::Signal;
 use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
@@ -30,6 +31,9 @@ pub(crate) struct Progress {
 impl Connection {
     /// What the acknowledgement means for loss recovery and the congestion window.
     pub(crate) fn recover(&mut self, cold: &mut Cold, progress: &Progress, env: &mut Env<'_>) {
+        if env.config.congestion != Algorithm::Bbr && cold.congestion.bbr.take().is_some() {
+            self.congestion.leave_slow_start();
+        }
         if cold.path.is_suspicious() {
             self.confirm_black_hole(cold, progress);
         }
@@ -56,7 +60,9 @@ impl Connection {
         if progress.is_congested {
             self.on_congestion_echo(cold, progress, env);
         }
-        if cold.recovery.is_reducing() {
+        if cold.congestion.bbr.is_some() {
+            self.follow_bbr(cold, progress, env);
+        } else if cold.recovery.is_reducing() {
             self.reduce_window(cold, progress, lost_bytes > 0);
         } else if progress.acked_bytes > 0 {
             self.grow_window(cold, progress, env);
@@ -77,6 +83,9 @@ impl Connection {
         } else {
             lost_bytes
         };
+        if let Some(bbr) = &mut cold.congestion.bbr {
+            bbr.note_lost(lost_bytes);
+        }
         if lost_bytes > 0 && matches!(cold.recovery.phase, Phase::Open | Phase::Reduced) {
             self.enter_recovery(cold, progress, env);
         }
@@ -103,7 +112,7 @@ impl Connection {
         env.shared.counters.recoveries += 1;
         self.start_undo(cold);
         // One reduction for a window of data, whether ECN or a loss told of it first (RFC 3168 6.1.2).
-        if !was_reduced {
+        if !was_reduced && cold.congestion.bbr.is_none() {
             self.on_congestion(cold, Signal::Loss, env);
             self.start_reduction(cold, progress);
         }
@@ -118,8 +127,10 @@ impl Connection {
         cold.recovery.enter_reduced(self.snd.nxt());
         self.announce_reduction();
         env.shared.counters.ecn_reductions += 1;
-        self.on_congestion(cold, Signal::Echo, env);
-        self.start_reduction(cold, progress);
+        if cold.congestion.bbr.is_none() {
+            self.on_congestion(cold, Signal::Echo, env);
+            self.start_reduction(cold, progress);
+        }
     }
 
     /// All that was sent when the phase began is acknowledged.
@@ -127,7 +138,9 @@ impl Connection {
         if cold.recovery.phase == Phase::Open || !cold.recovery.is_over(progress.ack) {
             return;
         }
-        if cold.recovery.is_reducing() {
+        if cold.congestion.bbr.is_some() {
+            Self::end_bbr_recovery(cold);
+        } else if cold.recovery.is_reducing() {
             self.congestion.on_reduction_end(self.snd_mss.into());
         }
         cold.recovery.leave();

@@ -9,9 +9,10 @@ pub(super) const OPTIONS: &[StackOption] = &[
         Value::Keyword(&[
             ("cubic", |to| to.tcp.congestion = Algorithm::Cubic),
             ("reno", |to| to.tcp.congestion = Algorithm::Reno),
+            ("bbr", |to| to.tcp.congestion = Algorithm::Bbr),
         ]),
         "cubic",
-        "how the congestion window grows (RFC 9438, RFC 5681)",
+        "how the congestion window grows: by losses (RFC 9438, RFC 5681), or by measured rate and round trip, paced (BBR version 3)",
     ),
     option(
         "hystart",

@@ -8,6 +8,7 @@ use core::time::Duration;
 
 const FAST: SocketOptions = SocketOptions {
     mss_max: None,
+    congestion: None,
     keepalive: None,
     receive_buffer_bytes: None,
     user_timeout: None,
