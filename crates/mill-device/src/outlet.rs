@@ -2,7 +2,8 @@
 //!
 //! AF_XDP takes frames of the MTU. A packet socket takes segments of TCP of 64 KiB with a header that leaves cutting and checksum to the
 //! device, which a card does itself, and which between two interfaces of one machine (veth) nothing does: the receiver takes them whole.
-//! So what is longer than some frames leaves by this way. Frames that were sent before leave before: [`crate::queues`] sees to that.
+//! If the device stops doing that (ethtool -K, or a program at the other end of a veth pair), the kernel cuts them. So what is longer than
+//! some frames leaves by this way. Frames that were sent before leave before: [`crate::queues`] sees to that.
 
 use crate::af_xdp::XdpCounters;
 use crate::vnet::VnetHeader;
@@ -89,7 +90,10 @@ impl Outlet {
             match error.kind() {
                 io::ErrorKind::Interrupted => {}
                 io::ErrorKind::WouldBlock => return false,
-                _ if error.raw_os_error() == Some(ENOBUFS) => return false,
+                _ if error.raw_os_error() == Some(ENOBUFS) => {
+                    self.counters.lost += 1;
+                    return true;
+                }
                 _ => {
                     self.counters.refused += 1;
                     return true;
@@ -108,5 +112,5 @@ pub(crate) const CUT_BYTES_MIN: u32 = 2 * 1448 + 1;
 /// An Ethernet header with two VLAN tags, and the packet.
 const FRAME_BYTES_MAX: usize = 22 + SEGMENT_BYTES_MAX as usize;
 
-/// "No buffer space available" (asm-generic/errno.h): the device's queue is full.
+/// "No buffer space available" (asm-generic/errno.h): the device's queue was full, and the kernel has dropped the segment.
 const ENOBUFS: i32 = 105;

@@ -8,8 +8,10 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// Bytes of the header before each frame, as of TAP devices ([`crate::tap::VNET_HEADER_LEN`]).
 pub const VNET_HEADER_LEN: usize = crate::tap::VNET_HEADER_LEN;
 
-/// A socket that sends by the interface with this index, past its queueing discipline, and receives nothing. Non-blocking.
-/// `EPERM` without CAP_NET_RAW.
+/// A socket that sends by the interface with this index and receives nothing. Non-blocking. `EPERM` without CAP_NET_RAW.
+///
+/// Not past the queueing discipline (`PACKET_QDISC_BYPASS`): on that way the kernel drops what it would have to cut itself, as the device
+/// does not any more (`__dev_direct_xmit`).
 pub fn create(index: u32) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // Of protocol 0: nothing is received.
@@ -19,7 +21,6 @@ pub fn create(index: u32) -> io::Result<OwnedFd> {
     // SAFETY: the kernel has just returned it, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
     set(&socket, libc::SOL_PACKET, PACKET_VNET_HDR, 1)?;
-    set(&socket, libc::SOL_PACKET, PACKET_QDISC_BYPASS, 1)?;
     // A few segments of 64 KiB, with what the kernel counts beside. Above the limit for users; where it can't be had, frames wait.
     let _ = set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BYTES);
     let address = libc::sockaddr_ll {
@@ -37,7 +38,7 @@ pub fn create(index: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Sends one frame, header first, in pieces. `WouldBlock` if the socket has no room for it; `ENOBUFS` if the device has none. One system
+/// Sends one frame, header first, in pieces. `WouldBlock` if the socket has no room for it; `ENOBUFS` if the device's queue was full and dropped it. One system
 /// call, in which the driver, or the receiver on this machine, takes the frame.
 pub fn send(socket: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> io::Result<()> {
     let count = libc::c_int::try_from(pieces.len()).unwrap_or(libc::c_int::MAX);
@@ -56,8 +57,7 @@ fn set(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: i32) -> i
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, pointer, len) })
 }
 
-// linux/if_packet.h.
+/// linux/if_packet.h.
 const PACKET_VNET_HDR: libc::c_int = 15;
-const PACKET_QDISC_BYPASS: libc::c_int = 20;
 
 const SEND_BYTES: i32 = 4 << 20;

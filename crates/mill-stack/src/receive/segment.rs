@@ -200,7 +200,11 @@ impl<Q: SendQueue> Host<Q> {
         let Some(slot) = self.slots.at_mut(index) else {
             return News::default();
         };
-        let is_full = !segment.payload.is_empty() && self.tcp_context.is_full();
+        // One segment of a connection whose reader has read all is taken in any case: what others do not read keeps no connection
+        // from being read (as Linux's least tcp_rmem).
+        let is_least =
+            slot.unread.is_empty() && segment.payload.len() <= usize::from(self.link.mtu);
+        let is_full = !segment.payload.is_empty() && self.tcp_context.is_full() && !is_least;
         let without_text;
         let segment = if is_full {
             without_text = Segment {

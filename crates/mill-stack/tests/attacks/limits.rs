@@ -91,6 +91,36 @@ fn unread_bytes_of_all_connections_together_stay_within_the_budget() {
     target.assert_empty();
 }
 
+/// What some do not read must not keep others from being read.
+#[test]
+fn a_connection_whose_reader_has_read_all_gets_a_segment_when_the_budget_is_used_up() {
+    let budget = 100_000;
+    let mut target = Target::new(|config| config.limits.receive_bytes_max = budget);
+    let mut greedy: Vec<_> = (0..4).map(RawPeer::new).collect();
+    let mut modest = RawPeer::new(4);
+    for peer in &mut greedy {
+        peer.connect(&mut target);
+    }
+    let socket = modest.connect(&mut target);
+    for _ in 0..40 {
+        for peer in &mut greedy {
+            peer.send(&mut target, Flags::ACK, &[5; 1000]);
+        }
+        target.turn();
+    }
+    assert!(target.host.usage().unread_bytes >= budget);
+    for _ in 0..3 {
+        modest.send(&mut target, Flags::ACK, &[6; 1400]);
+        target.turn();
+        assert_eq!(target.read(socket), [6; 1400]);
+    }
+    // One segment, not two.
+    modest.send(&mut target, Flags::ACK, &[7; 1400]);
+    modest.send(&mut target, Flags::ACK, &[8; 1400]);
+    target.turn();
+    assert_eq!(target.read(socket), [7; 1400]);
+}
+
 /// Peers that send a byte into each page behind a hole would otherwise take all the room that filling the holes
 /// needs, of their own and of other connections.
 #[test]

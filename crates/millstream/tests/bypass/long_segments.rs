@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::namespace::text_of;
 use crate::run::{BINARY, address};
 use crate::server::{Server, Site, wait_for};
-use crate::topology::{STACK, Topology, between, configure, serve_on};
+use crate::topology::{FAR, HOSTS, STACK, Topology, between, configure, serve_on};
 use std::fs;
 
 /// A counter of the server; those that are 0 are not shown.
@@ -55,6 +55,23 @@ fn they_leave_whole_and_nothing_overtakes_them() {
             wait_for(|| counter(&server, "stack.link_segments") > 12 * 180);
         });
     }
+}
+
+/// The client's program at the other end of the pair takes no long segments: from then on the kernel cuts them.
+#[test]
+fn a_client_on_the_stack_gets_them_in_frames() {
+    between(1500, |topology| {
+        let site = Site::new();
+        let _server = serve_on(&site, STACK);
+        let len = fs::metadata(site.path("large.bin")).unwrap().len();
+        let stack = format!("af_xdp:{FAR}");
+        let url = format!("http://{}/large.bin", HOSTS[0]);
+        let words = ["ab", "--stack", &stack, "-k", "-n", "4", "-c", "2", &url];
+        let text = topology.at_client(|| text_of(BINARY, &words));
+        assert!(text.contains("Failed requests:        0"), "{text}");
+        let transferred = format!("HTML transferred:       {} bytes", 4 * len);
+        assert!(text.contains(&transferred), "{text}");
+    });
 }
 
 #[test]

@@ -99,6 +99,9 @@ mod run;
 /// Programs on TAP devices and memifs.
 mod run_devices;
 
+/// Programs whose stack has little memory.
+mod run_memory;
+
 /// Their socket calls.
 mod run_calls;
 

@@ -44,11 +44,17 @@ fn one_packet_of_a_hundred_is_lost() {
 fn one_packet_of_twenty_is_lost() {
     check("10.77.0.1", "10.77.0.2", "loss=5%,seed=5");
     check("fd00::1", "fd00::2", "loss=5%,seed=6,congestion=reno");
+    check("10.77.0.1", "10.77.0.2", "loss=5%,seed=9,congestion=bbr");
 }
 
 #[test]
 fn packets_overtake_each_other_and_come_twice() {
     check("10.77.0.1", "10.77.0.2", "reorder=5%,duplicate=5%,seed=7");
+    check(
+        "10.77.0.1",
+        "10.77.0.2",
+        "reorder=5%,duplicate=5%,seed=10,congestion=bbr",
+    );
     check(
         "fd00::1",
         "fd00::2",

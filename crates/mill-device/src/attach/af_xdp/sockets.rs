@@ -113,10 +113,10 @@ pub(super) fn attachments(
 
 /// A worker with several queues divides its frames among them, by what each may need.
 fn xsk_options(mtu: u16, settings: &AfXdpSettings, plan: &Plan, sharers: u32) -> XskOptions {
-    let copying = if settings.zero_copy {
-        Copying::AsDriverCan
-    } else {
-        Copying::Always
+    // Without a native program a driver may take the socket for zero copy and then refuse to be woken (ixgbe_xsk_wakeup).
+    let copying = match settings.zero_copy && settings.mode != Mode::Generic {
+        true => Copying::AsDriverCan,
+        false => Copying::Always,
     };
     let of_one = |worker| {
         plan.sockets

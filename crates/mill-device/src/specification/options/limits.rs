@@ -37,7 +37,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "receive-memory",
         Value::Memory(1 << 20..=1 << 40, |to| &mut to.limits.receive_bytes_max),
         "1g",
-        "bytes of all connections that wait for readers; from three fourths on windows stop growing",
+        "bytes of all connections that wait for readers, beside one segment of each; from three fourths on windows stop growing",
     ),
     option(
         "fragment-memory",

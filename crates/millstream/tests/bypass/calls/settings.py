@@ -245,6 +245,16 @@ def congestion_control_has_a_name(kind):
     yield call(s.setsockopt, socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.rstrip(b"\0"))
 
 
+@scene(*[(name, when) for name in ("reno", "bbr") for when in ("before", "after")])
+def congestion_control_is_chosen(name, when):
+    s = fresh() if when == "before" else opened("s100000 c")
+    yield call(s.setsockopt, socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+    if when == "before":
+        s.connect((FAR[4], 5001))
+        s.sendall(b"s100000 c\n")
+    yield told(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()), told(all_of(s))
+
+
 @scene()
 def nagle_waits_for_the_acknowledgement():
     s = opened("o")
