@@ -11,6 +11,7 @@
 //! interface.rs          addresses, routes, MTU and neighbours, as network/monitor.rs reports them
 //! (mill-stack)          a reply goes to the Ethernet address that its request came from
 //! af_xdp.rs             flush: one sendto a turn, or for 64 frames, where the kernel copies; takes back what was sent
+//! outlet.rs             what is longer than some frames leaves as one segment by a packet socket, and the device cuts it
 //! network/probe.rs      makes the kernel resolve a neighbour that is not known
 //! ```
 //!

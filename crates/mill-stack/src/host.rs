@@ -166,10 +166,15 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
+    /// Time does not go back: threads that share a host may have read the clock before another one's turn.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
     /// Receives one burst from the link; says how many frames it was. Frames with bytes for a reader are held until
     /// `settle`, the others are released.
     pub fn receive<L: Link>(&mut self, link: &mut L, now: Instant) -> usize {
-        self.now = now;
+        self.advance(now);
         let mut burst = core::mem::replace(&mut self.burst, Burst::new(0));
         burst.clear();
         link.receive(&mut burst);
@@ -193,7 +198,7 @@ impl<Q: SendQueue> Host<Q> {
     /// Expires what is due at `now`; returns whether that was all. More than about a millisecond's work is left to
     /// the next call, which `next_expiry` requests for at once.
     pub fn expire(&mut self, now: Instant) -> bool {
-        self.now = now;
+        self.advance(now);
         self.expire_all()
     }
 
@@ -207,7 +212,7 @@ impl<Q: SendQueue> Host<Q> {
     /// A sender of much data receives in between, above all acknowledgements: handled late, they would make the
     /// measured round trip longer than it is.
     pub fn transmit_some<L: Link>(&mut self, link: &mut L, now: Instant, frames: u64) -> Sent {
-        self.now = now;
+        self.advance(now);
         self.transmit_share(link, frames)
     }
 

@@ -250,7 +250,7 @@ fn values_that_mean_nothing_get_an_answer() {
         );
     };
     check(",sack=yes", "\"on\" or \"off\"");
-    check(",congestion=vegas", "\"cubic\", \"reno\" or \"bbr\"");
+    check(",congestion=vegas", "\"cubic\" or \"reno\" or \"bbr\"");
     check(",mtu=575", "a number from 576 to 65521");
     check(",mtu=65522", "a number from 576 to 65521");
     check(",rto-min=0ms", "a time from 1ms to 60s, as 200ms or 2s,");

@@ -15,7 +15,7 @@ use mill_wire::ethernet::MacAddress;
 impl<Q: SendQueue> Host<Q> {
     /// The properties that a link has reported.
     pub fn on_change(&mut self, change: &LinkChange, now: Instant) {
-        self.now = now;
+        self.advance(now);
         match change {
             LinkChange::Addresses(addresses) => self.set_addresses(addresses),
             LinkChange::Routes(routes) => self.set_routes(routes),

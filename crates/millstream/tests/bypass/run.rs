@@ -478,7 +478,7 @@ fn complaint(words: &[&str]) -> String {
 fn what_can_not_be_run_is_refused_in_words() {
     between(1500, |_| {
         let site = Site::new();
-        let tap = "tap:t0,address=10.9.9.2/24,host=10.9.9.1/24";
+        let tap = "tap:t0,address=10.9.9.2/24,host=10.9.9.1/24,loss=1%";
         let static_program = site.path("static");
         // The least that is an ELF file of 64 bits without a dynamic linker.
         let mut elf = vec![0; 64];
@@ -491,7 +491,10 @@ fn what_can_not_be_run_is_refused_in_words() {
                 "was not found",
             ),
             (&["--stack", "af_xdp:none", "--", "true"], "af_xdp:none"),
-            (&["--stack", tap, "--", "true"], "works over af_xdp"),
+            (
+                &["--stack", tap, "--", "true"],
+                "can't go from process to process: its wire is impaired",
+            ),
             (
                 &["--stack", STACK, "--", static_program],
                 "linked statically",

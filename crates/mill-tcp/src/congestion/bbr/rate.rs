@@ -79,7 +79,8 @@ impl Rates {
         now: u64,
         in_flight: u32,
     ) {
-        if in_flight == 0 {
+        // Also where measuring begins in the midst of a flight.
+        if in_flight == 0 || self.delivered_at == 0 {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
@@ -138,7 +139,7 @@ impl Rates {
         sample.lost = self.lost - state.lost;
         sample.in_flight = state.in_flight;
         sample.is_limited = state.is_limited;
-        let sending = state.at - state.first_sent_at;
+        let sending = state.at.saturating_sub(state.first_sent_at);
         let arriving = self.delivered_at.saturating_sub(state.delivered_at);
         self.first_sent_at = state.at;
         let interval = sending.max(arriving);
@@ -216,6 +217,14 @@ mod tests {
                 assert_eq!((sample.delivered, sample.in_flight), (10_000, 10_000));
             }
         }
+    }
+
+    #[test]
+    fn measuring_may_begin_in_the_midst_of_a_flight() {
+        let mut rates = Rates::default();
+        rates.on_sent(sequence(90_000, 91_000), 50_000_000, 90_000);
+        let sample = rates.on_ack(&arrived(91_000, 50_000_000, 91_000), 0, (50_010_000, 1));
+        assert_eq!(sample.rate, Some(9_100_000));
     }
 
     #[test]
