@@ -24,6 +24,7 @@ impl Connection {
             }
             return self.next_ack_of_handshake(env);
         }
+        self.flags.set(ConnectionFlags::PACED, false);
         if let Some(draft) = self.next_data(queued, env) {
             return Some(self.finish(&draft, env));
         }

@@ -37,6 +37,10 @@ impl Connection {
             self.flags.set(ConnectionFlags::ACK_NOW, true);
             env.shared.counters.delayed_acks += 1;
         }
+        if self.pacing_timer().is_some_and(|at| at.is_due(now)) {
+            // `next_segment` is asked now; if it is still too early, or nothing is left to be sent, that is found out there.
+            self.flags.set(ConnectionFlags::PACED, false);
+        }
         if let Some(kind) = self.timer.due(now) {
             events |= match kind {
                 TimerKind::Syn => self.on_syn_timer(env),

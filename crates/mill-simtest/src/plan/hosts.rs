@@ -45,7 +45,7 @@ pub(crate) fn tcp(random: &mut Random) -> Config {
         timestamps: random.happens(750_000),
         sack: random.happens(750_000),
         ecn: random.one_of(&[EcnMode::Off, EcnMode::Accept, EcnMode::Ask]),
-        congestion: random.one_of(&[Algorithm::Cubic, Algorithm::Cubic, Algorithm::Reno]),
+        congestion: random.one_of(&[Algorithm::Cubic, Algorithm::Bbr, Algorithm::Reno]),
         hystart: random.happens(500_000),
         receive_buffer_bytes,
         receive_buffer_bytes_max: random.one_of(&[

@@ -168,6 +168,7 @@ impl Bbr {
         if self.model.is_round_start {
             self.cycle.rounds += 1;
         }
+        let is_probe_over = self.phase == Phase::Up && self.is_time_to_go_down(ack, sample);
         match self.phase {
             Phase::Down | Phase::Cruise if self.is_time_to_probe(ack) => self.start_refill(),
             Phase::Down if self.is_time_to_cruise(ack) => self.phase = Phase::Cruise,
@@ -175,11 +176,7 @@ impl Bbr {
                 self.cycle.has_samples = true;
                 self.start_up(ack, sample);
             }
-            Phase::Up => {
-                if self.is_time_to_go_down(ack, sample) {
-                    self.start_down(ack);
-                }
-            }
+            Phase::Up if is_probe_over => self.start_down(ack),
             _ => {}
         }
     }
