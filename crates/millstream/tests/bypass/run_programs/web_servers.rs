@@ -78,7 +78,15 @@ fn graceful_restarts_of_apache_bring_new_processes_and_the_oldest_finishes_its_a
                 let mut next = topology.at_client(|| Client::connect(address(80)).unwrap());
                 assert_eq!(next.get("/").unwrap().content, b"hello\n");
             }
-            wait_for(|| apache.children().last() != before.last());
+            // A signal that comes while the restart before is under way is lost on it.
+            let mut looks = 0;
+            wait_for(|| {
+                looks += 1;
+                if looks % LOOKS_BETWEEN_SIGNALS == 0 {
+                    apache.signal(Signal::User1);
+                }
+                apache.children().last() != before.last()
+            });
             wait_until_served(topology, 80);
         }
         let rest = kept.content(len - first.len()).unwrap();
@@ -116,3 +124,6 @@ fn lighttpd_serves_files_and_programs_that_it_starts() {
         assert!(lighttpd.end(Signal::Interrupt).success());
     });
 }
+
+/// How often it is looked, before a signal is sent again.
+const LOOKS_BETWEEN_SIGNALS: u32 = 200;
