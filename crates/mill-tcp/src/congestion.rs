@@ -132,7 +132,7 @@ impl Connection {
         if acked > 0 && !window.is_slow_start() {
             match env.config.congestion {
                 Algorithm::Cubic => self.grow_as_cubic(cold, acked, progress.now),
-                // One whose state began before its configuration did grows carefully until that begins.
+                // BBR until its first data has left: a socket may choose it in the midst of a flight.
                 Algorithm::Reno | Algorithm::Bbr => self.grow_as_reno(cold, acked),
             }
         }

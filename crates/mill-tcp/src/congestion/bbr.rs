@@ -147,10 +147,10 @@ impl Bbr {
         inflight.max(budget).saturating_add(more)
     }
 
-    /// Bytes that leave at once: as much as the pace gives in a millisecond, 64 KiB at most.
+    /// Bytes that leave at once: as much as the pace gives in a millisecond, 64 KiB at most, but two segments of any size.
     fn quantum(&self, mss: u32) -> u32 {
         let bytes = u32::try_from(self.pacing_rate / 1_000).unwrap_or(u32::MAX);
-        bytes.clamp(2 * mss, QUANTUM_MAX)
+        bytes.min(QUANTUM_MAX).max(2 * mss)
     }
 
     /// BBRInflightWithHeadroom.

@@ -250,4 +250,6 @@ fn segments_leave_at_the_pace_and_late_ones_catch_up() {
     assert_eq!(bbr.quantum(1_448), 2 * 1_448);
     bbr.pacing_rate = 1_000_000_000;
     assert_eq!(bbr.quantum(1_448), 64 * 1024);
+    // Segments of the largest MTU, as over a memif.
+    assert_eq!(bbr.quantum(65_469), 2 * 65_469);
 }
