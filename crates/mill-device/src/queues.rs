@@ -17,6 +17,8 @@ pub struct Queues {
     first: XdpLink,
     others: Vec<XdpLink>,
     outlet: Option<Outlet>,
+    /// The room that was reserved last is the outlet's.
+    is_outlet_reserved: bool,
     properties: LinkProperties,
     /// The queue to poll first in this turn, so that a busy one does not starve the others.
     turn: usize,
@@ -34,6 +36,7 @@ impl Queues {
             first,
             others,
             outlet: None,
+            is_outlet_reserved: false,
             turn: 0,
         }
     }
@@ -193,23 +196,33 @@ impl Link for Queues {
 
     #[inline]
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
-        match &mut self.outlet {
-            Some(outlet) if outlet.is_waiting() || len_max > self.first.frame_len_max() => {
-                outlet.flush();
-                match outlet.is_waiting() {
-                    true => None,
-                    false if len_max > self.first.frame_len_max() => outlet.reserve(len_max),
-                    false => self.first.reserve(len_max),
-                }
-            }
-            _ => self.first.reserve(len_max),
+        let Some(outlet) = &mut self.outlet else {
+            return self.first.reserve(len_max);
+        };
+        // Nothing may be sent before a segment that waits.
+        outlet.flush();
+        if outlet.is_waiting() {
+            return None;
+        }
+        self.is_outlet_reserved = len_max > self.first.frame_len_max();
+        match self.is_outlet_reserved {
+            true => outlet.reserve(len_max),
+            false => self.first.reserve(len_max),
         }
     }
 
     #[inline]
     fn transmit(&mut self, len: usize, offload: Offload) {
+        let is_long = self.is_outlet_reserved || offload.segmentation.is_some();
         match &mut self.outlet {
-            Some(outlet) if offload.segmentation.is_some() => {
+            Some(outlet) if is_long => {
+                // A process that passes on what another one has written learns only then that it has to be cut, though it is no longer
+                // than a frame: the path takes shorter ones.
+                if !self.is_outlet_reserved
+                    && let (Some(to), Some(from)) = (outlet.reserve(len), self.first.reserve(len))
+                {
+                    to.copy_from_slice(from);
+                }
                 // Frames that were sent before leave before.
                 if self.first.has_unsent() {
                     self.first.flush();
