@@ -46,6 +46,9 @@ mod stack;
 /// Listening where the kernel listens.
 mod listening;
 
+/// Where the program is about to listen.
+mod declared;
+
 /// Sockets that are watched before they are connected.
 mod early;
 

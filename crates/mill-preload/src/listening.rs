@@ -22,7 +22,7 @@ pub(crate) fn of(descriptor: c_int) -> Option<Number> {
     }
 }
 
-fn is_tcp_listener(descriptor: c_int) -> bool {
+pub(crate) fn is_tcp_listener(descriptor: c_int) -> bool {
     let option = |name| kernel_options::number(descriptor, libc::SOL_SOCKET, name);
     option(libc::SO_ACCEPTCONN) == Some(1) && option(libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP)
 }

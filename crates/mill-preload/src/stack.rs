@@ -1,5 +1,6 @@
 //! The stack of this process, behind its lock.
 
+use crate::declared;
 use crate::descriptors::{self, Entry};
 use crate::noting::Noting;
 use crate::say::say;
@@ -210,8 +211,12 @@ impl Stack {
         let sources = watch(&mut link).map_err(|error| failed("epoll_create1()", error))?;
         let placeholder = placeholder().map_err(|error| failed("socket()", error))?;
         let now = now();
+        let mut sockets = Sockets::new(config, link, now);
+        if !sockets.shares_addresses() {
+            sockets.keep_unclaimed_syns();
+        }
         let stack = Self {
-            sockets: Sockets::new(config, link, now),
+            sockets,
             sources,
             polling: specification.polling,
             turned_at: now,
@@ -237,6 +242,9 @@ impl Stack {
         self.claim();
         if self.sockets.turn(now) {
             self.worked_at = now;
+        }
+        if self.sockets.has_unclaimed() {
+            self.sockets.settle_unclaimed(declared::has);
         }
         if self.sockets.left().next().is_some() && now.since(self.looked_at) > LOOK_INTERVAL {
             self.looked_at = now;

@@ -21,6 +21,7 @@ use crate::slot::Slots;
 use crate::tcp_context::TcpContext;
 use crate::timer::Wheel;
 use crate::transmit::Cut;
+use crate::unclaimed::UnclaimedSyns;
 use crate::unread::Buffers;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -113,6 +114,7 @@ pub struct Host<Q> {
     pub(crate) blocked: Vec<u128>,
     /// The current segment, if it has no connection.
     pub(crate) refused: Option<Refused>,
+    pub(crate) unclaimed: UnclaimedSyns,
     pub(crate) counters: HostCounters,
     burst: Burst,
 }
@@ -159,6 +161,7 @@ impl<Q: SendQueue> Host<Q> {
             moved: RecentFlows::default(),
             blocked: Vec::new(),
             refused: None,
+            unclaimed: UnclaimedSyns::default(),
             counters: HostCounters::default(),
             burst: Burst::new(burst_max),
             secrets,

@@ -95,6 +95,9 @@ mod tcp_context;
 /// Listeners: which one takes a SYN, and the connections that wait to be accepted.
 mod listener;
 
+/// SYNs that came before their listener.
+mod unclaimed;
+
 /// Handshakes that wait for their last acknowledgement …
 mod syn_cache;
 

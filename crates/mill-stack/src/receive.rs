@@ -18,7 +18,10 @@ use mill_wire::protocol::Protocol;
 
 /// TCP: the connection, listener, handshake or TIME-WAIT entry that a segment is for.
 mod segment;
-pub(crate) use segment::Refused;
+
+/// Segments that nothing stands for.
+mod refusing;
+pub(crate) use refusing::Refused;
 
 /// SYNs, and the acknowledgements that end handshakes.
 mod handshake;

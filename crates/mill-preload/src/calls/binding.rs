@@ -1,5 +1,6 @@
 //! bind(2) and listen(2), which streams of the stack refuse, and otherwise are the kernel's.
 
+use crate::declared;
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, errno};
 use crate::{address, kernel_options, originals, own_addresses, stack};
@@ -55,8 +56,14 @@ pub(super) unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
             }
             result
         }
-        // SAFETY: the call takes no pointer.
-        _ => unsafe { originals::listen(fd, backlog) },
+        _ => {
+            // SAFETY: the call takes no pointer.
+            let result = unsafe { originals::listen(fd, backlog) };
+            if result == 0 {
+                declared::note(fd);
+            }
+            result
+        }
     }
 }
 

@@ -19,7 +19,25 @@ impl<L: SocketLink> Sockets<L> {
             .insert(Socket::new(Kind::Listener(id), options));
         self.listeners.push((id, number));
         self.serve(id, is_dual);
+        self.settle_unclaimed(|_| false);
         Ok(number)
+    }
+
+    /// SYNs to ports without listener are not refused at once from now on, but when [`Self::settle_unclaimed`] says so: for stacks
+    /// of which the kernel does not have the addresses. Where it has them it answers what no stack listens for.
+    pub const fn keep_unclaimed_syns(&mut self) {
+        self.host.keep_unclaimed_syns();
+    }
+
+    /// Whether SYNs have come to ports without listener of which it is not known whether a program is about to listen there.
+    pub fn has_unclaimed(&self) -> bool {
+        self.host.has_unclaimed()
+    }
+
+    /// SYNs that have come to ports without listener wait a second where a program is about to listen, and are refused otherwise.
+    pub fn settle_unclaimed(&mut self, is_expected: impl FnMut(SocketAddr) -> bool) {
+        self.host.settle_unclaimed(&mut self.link, is_expected);
+        self.has_answers = true;
     }
 
     /// listen(2) once more, with another backlog.

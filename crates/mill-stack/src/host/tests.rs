@@ -160,6 +160,37 @@ fn a_connection_to_a_port_without_listener_is_refused() {
 }
 
 #[test]
+fn a_syn_that_comes_before_its_listener_waits_for_it_where_one_is_expected() {
+    let mut pair = Pair::new();
+    pair.server.keep_unclaimed_syns();
+    let targets = [SERVER_V4, "10.0.0.1:81", "10.0.0.1:82"];
+    let sockets = targets.map(|target| {
+        let target = target.parse().unwrap();
+        pair.client.connect(target, None, true, 1).unwrap()
+    });
+    pair.run();
+    assert!(pair.server.has_unclaimed());
+    let (server, link) = (&mut pair.server, &mut pair.server_link);
+    server.settle_unclaimed(link, |local| local.port() != 82);
+    assert!(!server.has_unclaimed());
+    pair.run();
+    let errors = |pair: &Pair| sockets.map(|socket| pair.client.readable(socket).error);
+    assert_eq!(errors(&pair), [None, None, Some(SocketError::Refused)]);
+    let listener = pair.listen(SERVER_V4);
+    let (server, link) = (&mut pair.server, &mut pair.server_link);
+    server.settle_unclaimed(link, |_| false);
+    pair.run();
+    assert!(pair.client.is_established(sockets[0]));
+    assert!(pair.server.accept(listener, 1).is_some());
+    // Where nothing listens in time, the peer's next one is asked for anew.
+    pair.wait(Duration::from_millis(1100));
+    let (server, link) = (&mut pair.server, &mut pair.server_link);
+    server.settle_unclaimed(link, |_| false);
+    pair.run();
+    assert_eq!(errors(&pair)[1], Some(SocketError::Refused));
+}
+
+#[test]
 fn a_connection_fails_when_arp_gets_no_answer() {
     let mut pair = Pair::new();
     let target = "10.0.0.77:80".parse().unwrap();

@@ -4,15 +4,15 @@ use crate::drop_reason::DropReason;
 use crate::flow::Flow;
 use crate::flow_table::Target;
 use crate::host::Host;
-use crate::link::{FRAMES_HELD_MAX, FrameId, Link, Received, ReceivedChecksum};
+use crate::link::{FRAMES_HELD_MAX, FrameId, Link, ReceivedChecksum};
 use crate::queue::SendQueue;
 use crate::receive::Packet;
 use crate::receive::fast_open::Opened;
+use crate::receive::refusing::{Answer, Refused};
 use crate::slot::SlotFlags;
 use crate::unread::Unread;
 use core::ops::Range;
 use mill_tcp::arrived::{Events, SegmentDrop};
-use mill_tcp::closed::reset_for;
 use mill_tcp::segment::{Ecn, Segment, SegmentOut};
 use mill_tcp::time_wait::TimeWaitOutcome;
 use mill_wire::checksum::{Sum, is_partial, verify};
@@ -64,28 +64,6 @@ impl<Q: SendQueue> Host<Q> {
             let is_held = self.on_news(link, &news, &Source::Bytes(bytes));
             debug_assert!(!is_held, "there is no frame to hold");
         } else if let Some(refused) = self.refused.take() {
-            self.reject(refused);
-        }
-    }
-
-    /// A segment without connection or listener here may belong to another process, which answers then.
-    #[cold]
-    fn hand_over<L: Link>(&mut self, link: &mut L, packet: &Packet, refused: Refused) {
-        let hash = self.flows.hash(&refused.flow);
-        // Its connection is on the way to another host: no third one may reset it meanwhile. The peer sends it again.
-        if self.moved.has_just_left(hash, self.now.tick()) {
-            self.drop_frame(refused.reason);
-            return;
-        }
-        let frame = Received {
-            id: packet.frame,
-            // Nothing is refused before its checksum was verified.
-            checksum: ReceivedChecksum::Verified,
-            merged: packet.merged,
-        };
-        if link.hand_over(&frame) {
-            self.counters.handed_over += 1;
-        } else {
             self.reject(refused);
         }
     }
@@ -373,63 +351,12 @@ impl<Q: SendQueue> Host<Q> {
         None
     }
 
-    /// There is no connection or listener for a segment: it is rejected, unless another process takes it.
-    pub(crate) fn refuse(&mut self, flow: &Flow, segment: &Segment<'_>, reason: DropReason) {
-        self.refused = Some(Refused {
-            flow: *flow,
-            answer: reset_for(segment).map_or(Answer::None, Answer::Reset),
-            reason,
-        });
-    }
-
-    /// Answers with a reset, unless it was one: as far as the limit allows, or as long as the peer may not know that we
-    /// have ended its connection.
-    fn reject(&mut self, refused: Refused) {
-        let reset = match refused.answer {
-            Answer::Acknowledgement(answer) => return self.answer(refused.flow, answer),
-            Answer::None => return self.drop_frame(refused.reason),
-            Answer::Reset(reset) => reset,
-        };
-        self.drop_frame(refused.reason);
-        let hash = self.flows.hash(&refused.flow);
-        // It is on its way to the host that has the connection now, which gets the segment when it is sent again.
-        if self.moved.has(hash, self.now.tick()) {
-            return;
-        }
-        let per_second = self.limits.answers_per_second;
-        let random = &mut self.tcp_context.shared.random;
-        if self.recent_resets.has(hash, self.now.tick())
-            || self.resets.take(per_second, random, self.now)
-        {
-            self.tcp_context.shared.counters.resets_out += 1;
-            self.answer(refused.flow, reset);
-        } else {
-            self.drop_frame(DropReason::RateLimit);
-        }
-    }
-
     /// Queues a segment that no connection's sending will give.
     pub(crate) fn answer(&mut self, flow: Flow, segment: SegmentOut) {
         if !self.answers.push(flow, segment) {
             self.drop_frame(DropReason::DeviceFull);
         }
     }
-}
-
-/// A segment that nothing stands for, and what it would be answered with.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    flow: Flow,
-    answer: Answer,
-    reason: DropReason,
-}
-
-#[derive(Debug)]
-enum Answer {
-    None,
-    Reset(SegmentOut),
-    /// Of a connection that waits for the end of its time.
-    Acknowledgement(SegmentOut),
 }
 
 /// What a segment brought.
@@ -453,7 +380,7 @@ impl Opened {
 }
 
 /// Whether a segment asks for a new connection.
-fn is_opening(flags: Flags) -> bool {
+pub(super) fn is_opening(flags: Flags) -> bool {
     flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
 }
 

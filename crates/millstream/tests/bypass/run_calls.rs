@@ -32,12 +32,6 @@ fn small_scenes_of_calls_give_what_the_kernel_gives() {
         assert!(of_kernel.len() >= 1000, "{of_kernel:?}");
         let words = [&["run", "--stack", STACK, "--"], &scenes[..]].concat();
         check_same(&of_kernel, |more| run_lines(&[&words[..], more].concat()));
-        // Over TAP a peer may be refused between listen(2) and the first accept(2), for which some scenes then wait in vain: where
-        // other threads turn the stack in between, as on a loaded machine.
-        if std::env::var_os("MILLSTREAM_SCENES_TAP").is_none() {
-            println!("over TAP not tested: MILLSTREAM_SCENES_TAP=1 does");
-            return;
-        }
         // The device is there once the program runs, which joins it to the bridge.
         topology.bridge();
         let of_kernel: Vec<String> = of_kernel

@@ -1,0 +1,148 @@
+//! Segments that nothing here stands for: another process may have their connection, a listener may be about to be there; the
+//! others are rejected.
+
+use super::segment::is_opening;
+use crate::drop_reason::DropReason;
+use crate::flow::Flow;
+use crate::host::Host;
+use crate::link::{Link, Received, ReceivedChecksum};
+use crate::queue::SendQueue;
+use crate::receive::Packet;
+use core::net::SocketAddr;
+use mill_tcp::closed::reset_for;
+use mill_tcp::segment::{Segment, SegmentOut};
+use mill_wire::tcp::TcpHeader;
+
+/// A segment that nothing stands for, and what it would be answered with.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(super) flow: Flow,
+    pub(super) answer: Answer,
+    pub(super) reason: DropReason,
+}
+
+impl Refused {
+    pub(crate) const fn flow(&self) -> &Flow {
+        &self.flow
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Answer {
+    None,
+    Reset(SegmentOut),
+    /// Of a connection that waits for the end of its time.
+    Acknowledgement(SegmentOut),
+}
+
+impl<Q: SendQueue> Host<Q> {
+    /// There is no connection or listener for a segment: it is rejected, unless another process takes it.
+    pub(crate) fn refuse(&mut self, flow: &Flow, segment: &Segment<'_>, reason: DropReason) {
+        self.refused = Some(Refused {
+            flow: *flow,
+            answer: reset_for(segment).map_or(Answer::None, Answer::Reset),
+            reason,
+        });
+    }
+
+    /// A segment without connection or listener here may belong to another process, which answers then.
+    #[cold]
+    pub(super) fn hand_over<L: Link>(&mut self, link: &mut L, packet: &Packet, refused: Refused) {
+        let hash = self.flows.hash(&refused.flow);
+        // Its connection is on the way to another host: no third one may reset it meanwhile. The peer sends it again.
+        if self.moved.has_just_left(hash, self.now.tick()) {
+            self.drop_frame(refused.reason);
+            return;
+        }
+        let frame = Received {
+            id: packet.frame,
+            // Nothing is refused before its checksum was verified.
+            checksum: ReceivedChecksum::Verified,
+            merged: packet.merged,
+        };
+        if link.hand_over(&frame) {
+            self.counters.handed_over += 1;
+            return;
+        }
+        let frame = link.frame(packet.frame);
+        let bytes = frame.get(packet.body.clone()).unwrap_or_default();
+        if let Some(refused) = self.keep_unclaimed(packet, bytes, refused) {
+            self.reject(refused);
+        }
+    }
+
+    /// Keeps a SYN for a listener that may be about to be there, where the application says so; otherwise gives it back.
+    fn keep_unclaimed(
+        &mut self,
+        packet: &Packet,
+        bytes: &[u8],
+        refused: Refused,
+    ) -> Option<Refused> {
+        let mut header = TcpHeader::default();
+        let is_syn = header.read(bytes).is_ok() && is_opening(header.flags);
+        if !is_syn || !self.unclaimed.is_on {
+            return Some(refused);
+        }
+        let now = self.now;
+        self.unclaimed.push(packet, bytes, refused, now)
+    }
+
+    /// SYNs to ports without listener wait from now on, until [`Self::settle_unclaimed`] says what becomes of them.
+    pub const fn keep_unclaimed_syns(&mut self) {
+        self.unclaimed.is_on = true;
+    }
+
+    /// Whether SYNs have come to ports without listener.
+    pub fn has_unclaimed(&self) -> bool {
+        self.unclaimed.has_news()
+    }
+
+    /// Gives SYNs that wait to the listeners that are there by now; they wait on where one is expected, and otherwise are
+    /// refused. After a second they are forgotten: the peer has sent them again.
+    pub fn settle_unclaimed<L: Link>(
+        &mut self,
+        link: &mut L,
+        mut is_expected: impl FnMut(SocketAddr) -> bool,
+    ) {
+        for mut syn in self.unclaimed.take() {
+            let local = syn.refused.flow.local();
+            let hash = self.flows.hash(&syn.refused.flow);
+            if self.listeners.find(local, hash).is_some() {
+                self.on_tcp_datagram(link, &syn.packet, &syn.segment);
+            } else if syn.is_over(self.now) {
+                self.drop_frame(DropReason::NoListener);
+            } else if syn.is_expected || is_expected(local) {
+                syn.is_expected = true;
+                self.unclaimed.put_back(syn);
+            } else {
+                self.reject(syn.refused);
+            }
+        }
+    }
+
+    /// Answers with a reset, unless it was one: as far as the limit allows, or as long as the peer may not know that we
+    /// have ended its connection.
+    pub(super) fn reject(&mut self, refused: Refused) {
+        let reset = match refused.answer {
+            Answer::Acknowledgement(answer) => return self.answer(refused.flow, answer),
+            Answer::None => return self.drop_frame(refused.reason),
+            Answer::Reset(reset) => reset,
+        };
+        self.drop_frame(refused.reason);
+        let hash = self.flows.hash(&refused.flow);
+        // It is on its way to the host that has the connection now, which gets the segment when it is sent again.
+        if self.moved.has(hash, self.now.tick()) {
+            return;
+        }
+        let per_second = self.limits.answers_per_second;
+        let random = &mut self.tcp_context.shared.random;
+        if self.recent_resets.has(hash, self.now.tick())
+            || self.resets.take(per_second, random, self.now)
+        {
+            self.tcp_context.shared.counters.resets_out += 1;
+            self.answer(refused.flow, reset);
+        } else {
+            self.drop_frame(DropReason::RateLimit);
+        }
+    }
+}
