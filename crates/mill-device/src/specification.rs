@@ -33,7 +33,7 @@ use mill_stack::polling::Polling;
 use mill_sys::random;
 use mill_tcp::config::Config;
 use origin::OptionOrigins;
-use settings::{AfXdpSettings, MemifSettings, Workers};
+use settings::{AfXdpSettings, MemifSettings, StacksPer, Workers};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -67,6 +67,8 @@ pub struct Specification {
     pub memif: MemifSettings,
     /// The threads that run the stack. Not part of the text: the caller sets it.
     pub workers: Workers,
+    /// Of programs that are not changed.
+    pub stacks: StacksPer,
     pub tcp: Config,
     pub limits: Limits,
     /// The text's origin for messages: `--stack`, or the place of a directive.
@@ -221,6 +223,7 @@ impl Specification {
             af_xdp: AfXdpSettings::default(),
             memif: MemifSettings::default(),
             workers: Workers::default(),
+            stacks: StacksPer::default(),
             tcp: Config::default(),
             limits: Limits::default(),
             origin: String::from("--stack"),

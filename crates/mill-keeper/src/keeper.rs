@@ -9,7 +9,7 @@ use mill_device::partitions::PARTITIONS_MAX;
 use mill_device::port_blocks::PortBlocks;
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
-use mill_device::specification::settings::{Spread, Workers};
+use mill_device::specification::settings::{Spread, StacksPer, Workers};
 use mill_sys::{clock, descriptor, passing};
 use std::fs::File;
 use std::io;
@@ -24,6 +24,7 @@ pub struct Keeper {
     stack: String,
     /// Those that the stack has and the kernel does not.
     addresses: Vec<IpAddr>,
+    stacks: StacksPer,
     device: Attachment,
     requests: OwnedFd,
     shares: Shares,
@@ -77,6 +78,7 @@ impl Keeper {
         let keeper = Self {
             stack: String::from(stack),
             addresses: addresses.iter().map(|prefix| prefix.address).collect(),
+            stacks: specification.stacks,
             shares: Shares::new(device.worker_count()),
             ports: (ports.map_err(no_ports)?, memory),
             device,
@@ -92,6 +94,11 @@ impl Keeper {
     /// The addresses that the stack has and the kernel does not.
     pub fn addresses(&self) -> &[IpAddr] {
         &self.addresses
+    }
+
+    /// What has a stack of its own.
+    pub const fn stacks(&self) -> StacksPer {
+        self.stacks
     }
 
     /// Answers until the last process has ended that could ask.

@@ -2,7 +2,8 @@
 
 use crate::executable;
 use crate::keeper::Keeper;
-use crate::request::{ADDRESSES, CLUSTER, VARIABLE};
+use crate::request::{ADDRESSES, CLUSTER, STACKS, VARIABLE};
+use mill_device::specification::settings::StacksPer;
 use mill_sys::descriptor::{self, Stream};
 use mill_sys::process::{self, Fork};
 use std::ffi::OsString;
@@ -64,6 +65,7 @@ impl Launch {
         notices.iter().for_each(|notice| say(notice));
         let failed = |call: &str, error: io::Error| format!("{call} failed: {error}");
         let addresses: Vec<String> = keeper.addresses().iter().map(IpAddr::to_string).collect();
+        let stacks = keeper.stacks();
         // A child of a child, so that the program never waits for a process that it does not know.
         match process::fork().map_err(|error| failed("fork()", error))? {
             Fork::Child => {
@@ -95,6 +97,10 @@ impl Launch {
         match addresses.is_empty() {
             true => command.env_remove(ADDRESSES),
             false => command.env(ADDRESSES, addresses.join(" ")),
+        };
+        match stacks {
+            StacksPer::Process => command.env_remove(STACKS),
+            StacksPer::Thread => command.env(STACKS, "thread"),
         };
         if let Some(cluster) = &self.cluster {
             command.env(CLUSTER, cluster);

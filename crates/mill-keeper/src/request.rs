@@ -17,6 +17,9 @@ pub const CLUSTER: &str = "MILLSTREAM_CLUSTER";
 /// The variable of the environment that has the addresses that the stack has and the kernel does not, separated by spaces.
 pub const ADDRESSES: &str = "MILLSTREAM_ADDRESSES";
 
+/// The variable of the environment that says what has a stack of its own: `thread`, or it is not there.
+pub const STACKS: &str = "MILLSTREAM_STACKS";
+
 /// The request: its datagram carries the end of a channel for the answer, and the process's ledger if it has one.
 pub(crate) const ATTACH: &[u8] = b"attach";
 

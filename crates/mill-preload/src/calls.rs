@@ -30,6 +30,9 @@ mod sending;
 /// Descriptors: close(2), dup(2), fcntl(2), ioctl(2).
 pub(crate) mod numbers;
 
+/// Calls that make descriptors.
+mod creating;
+
 /// Options.
 mod options;
 

@@ -1,12 +1,12 @@
 //! Where the program has called listen(2): the stack listens there with the first accept(2) or epoll_ctl(2) only, so that the process
 //! that accepts has the connections. SYNs that come before are not refused.
 
-use crate::{kernel_options, listening, stack};
+use crate::{kernel_options, listening, stacks};
 use core::ffi::c_int;
 use core::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Listeners of the kernel, with their descriptors. Locked with the stack's lock held, as fork(2) copies it.
+/// Listeners of the kernel, with their descriptors. Locked with a stack's lock held, as fork(2) copies it.
 static DECLARED: Mutex<Vec<(c_int, SocketAddr)>> = Mutex::new(Vec::new());
 
 fn table() -> MutexGuard<'static, Vec<(c_int, SocketAddr)>> {
@@ -15,18 +15,18 @@ fn table() -> MutexGuard<'static, Vec<(c_int, SocketAddr)>> {
 
 /// The program listens at a socket of the kernel.
 pub(crate) fn note(fd: c_int) {
-    if stack::is_inside() || !stack::is_offered() || !listening::is_tcp_listener(fd) {
+    if stacks::is_inside() || !stacks::is_offered() || !listening::is_tcp_listener(fd) {
         return;
     }
     if let Ok(address) = listening::local(fd) {
-        let _guard = stack::lock();
+        let _guard = stacks::lock(0);
         let mut table = table();
         table.retain(|(other, _)| *other != fd);
         table.push((fd, address));
     }
 }
 
-/// Whether the program is about to listen at an address; the stack's lock is held.
+/// Whether the program is about to listen at an address; a stack's lock is held.
 pub(crate) fn has(address: SocketAddr) -> bool {
     let mut table = table();
     // Descriptors may have been closed since.

@@ -5,6 +5,9 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use mill_sockets::slab::Number;
 
+/// Descriptors of this library.
+pub(crate) mod own;
+
 /// What a descriptor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
@@ -50,19 +53,34 @@ pub(crate) fn find(descriptor: c_int) -> Entry {
 
 /// Notes what a descriptor is. False if its number is larger than the table.
 pub(crate) fn set(descriptor: c_int, entry: Entry) -> bool {
-    if let Some(place) = place(descriptor) {
-        place.store(entry.to_bits(), Ordering::Release);
-        return true;
-    }
-    if entry == Entry::Kernel {
-        return true;
-    }
-    let Some(slot) = usize::try_from(descriptor)
-        .ok()
-        .and_then(|number| TABLE.get(number / CHUNK))
-    else {
-        return false;
+    let place = match entry {
+        Entry::Kernel => place(descriptor),
+        _ => made_place(descriptor),
     };
+    if let Some(place) = place {
+        place.store(entry.to_bits(), Ordering::Release);
+    }
+    place.is_some() || entry == Entry::Kernel
+}
+
+/// Notes what a descriptor is that was the kernel's alone. False if another thread was first, or its number is larger than the
+/// table.
+pub(crate) fn claim(descriptor: c_int, entry: Entry) -> bool {
+    let (from, to) = (Entry::Kernel.to_bits(), entry.to_bits());
+    let place = made_place(descriptor);
+    place.is_some_and(|place| {
+        let claimed = place.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        claimed.is_ok()
+    })
+}
+
+/// The place of a number, whose part of the table is made if there is none yet.
+fn made_place(descriptor: c_int) -> Option<&'static AtomicU64> {
+    if let Some(place) = place(descriptor) {
+        return Some(place);
+    }
+    let number = usize::try_from(descriptor).ok()?;
+    let slot = TABLE.get(number / CHUNK)?;
     let chunk: Box<Chunk> = Box::new([const { AtomicU64::new(0) }; CHUNK]);
     let chunk = Box::into_raw(chunk);
     let placed = slot.compare_exchange(null_mut(), chunk, Ordering::AcqRel, Ordering::Acquire);
@@ -70,13 +88,7 @@ pub(crate) fn set(descriptor: c_int, entry: Entry) -> bool {
         // SAFETY: another thread was first, so this one has no user.
         drop(unsafe { Box::from_raw(chunk) });
     }
-    match place(descriptor) {
-        Some(place) => {
-            place.store(entry.to_bits(), Ordering::Release);
-            true
-        }
-        None => false,
-    }
+    place(descriptor)
 }
 
 /// All descriptors that are not the kernel's alone.

@@ -3,7 +3,7 @@
 
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
-use mill_keeper::request::{ADDRESSES, CLUSTER, VARIABLE};
+use mill_keeper::request::{ADDRESSES, CLUSTER, STACKS, VARIABLE};
 use std::ffi::CString;
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ static OURS: OnceLock<Vec<CString>> = OnceLock::new();
 
 /// Remembers them: the program may empty its environment later.
 pub(crate) fn begin() {
-    let found = [PRELOAD, VARIABLE, ADDRESSES, CLUSTER]
+    let found = [PRELOAD, VARIABLE, ADDRESSES, STACKS, CLUSTER]
         .into_iter()
         .filter_map(|name| {
             let value = std::env::var(name).ok()?;

@@ -1,15 +1,18 @@
-//! The keeper of this process's `millstream run`, as the process has it: a socket to ask it, and a channel whose end tells it that
-//! the process has ended.
+//! The keeper of this process's `millstream run`, as the process has it: a socket to ask it, and for each stack a channel whose end
+//! tells it that the process has ended.
 
 use crate::descriptors::{self, Entry};
 use crate::originals;
+use crate::stacks::COUNT_MAX;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering};
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 
 static SOCKET: AtomicI32 = AtomicI32::new(NONE);
 
-static MEMBERSHIP: AtomicI32 = AtomicI32::new(NONE);
+/// One for each stack.
+static MEMBERSHIPS: [AtomicI32; COUNT_MAX as usize] =
+    [const { AtomicI32::new(NONE) }; COUNT_MAX as usize];
 
 const NONE: c_int = -1;
 
@@ -26,18 +29,22 @@ pub(crate) fn socket() -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(socket) }
 }
 
-/// The keeper has admitted this process, which lives as long as this is open.
-pub(crate) fn join(membership: OwnedFd) {
-    MEMBERSHIP.store(membership.into_raw_fd(), Ordering::Relaxed);
+/// The keeper has admitted the stack of this number, which lives as long as this is open.
+pub(crate) fn join(number: u8, membership: OwnedFd) {
+    if let Some(place) = MEMBERSHIPS.get(usize::from(number)) {
+        place.store(membership.into_raw_fd(), Ordering::Relaxed);
+    }
 }
 
-/// In a child: the parent's membership is not its own.
+/// In a child: the parent's memberships are not its own.
 pub(crate) fn leave() {
-    let membership = MEMBERSHIP.swap(NONE, Ordering::Relaxed);
-    if membership != NONE {
-        // The program's next descriptor may have this number.
-        descriptors::set(membership, Entry::Kernel);
-        // SAFETY: the descriptor is this library's, and no value owns it.
-        unsafe { originals::close(membership) };
+    for place in &MEMBERSHIPS {
+        let membership = place.swap(NONE, Ordering::Relaxed);
+        if membership != NONE {
+            // The program's next descriptor may have this number.
+            descriptors::set(membership, Entry::Kernel);
+            // SAFETY: the descriptor is this library's, and no value owns it.
+            unsafe { originals::close(membership) };
+        }
     }
 }

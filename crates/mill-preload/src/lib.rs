@@ -7,7 +7,7 @@
 //! calls/*.rs          the function that the program calls; the descriptor's entry decides
 //! descriptors.rs      one load: not ours (nearly always) …
 //! originals.rs        … then the C library's own function
-//! stack.rs            ours: the process's stack behind its lock; made at the first accept, connect or poll
+//! stacks.rs           ours: the stack of its number, behind a lock; made at the first accept, connect or poll
 //! (mill-sockets)      what the call means
 //! waiting.rs          where it would block: turns, spins, or sleeps in the kernel with everything that can end the wait
 //! ```
@@ -17,8 +17,8 @@
 //! stack socket has a descriptor of the kernel, a duplicate of one unconnected socket, so that numbers, limits and
 //! fstat(2) stay true.
 //!
-//! Threads of a process share its stack, one at a time. While none of them is in a call, `turner.rs` turns it. A child
-//! after fork(2) forgets the stack of its parent, and makes one when it needs one.
+//! Threads of a process share its stack, one at a time, or have one each (`stacks=thread`). While none of them is in a call,
+//! `turner.rs` turns it. A child after fork(2) forgets the stacks of its parent, and makes one when it needs one.
 //!
 //! `unsafe` is for C's pointers and for the functions behind ours; it decides nothing.
 
@@ -40,8 +40,17 @@ mod own_addresses;
 /// The process that has the device.
 mod keeper;
 
-/// The stack of this process.
+/// The stacks of this process.
+mod stacks;
+
+/// One of them.
 mod stack;
+
+/// Several of them at a time.
+mod held;
+
+/// epoll sets in several stacks.
+mod sets;
 
 /// Listening where the kernel listens.
 mod listening;

@@ -3,7 +3,7 @@
 
 use crate::descriptors::{self, Entry};
 use crate::memory::errno;
-use crate::{address, kernel_options, originals, stack};
+use crate::{address, kernel_options, originals, stacks};
 use core::ffi::c_int;
 use core::net::SocketAddr;
 use mill_device::AnyLink;
@@ -17,7 +17,7 @@ use mill_sys::netlink;
 pub(crate) fn of(descriptor: c_int) -> Option<Number> {
     match descriptors::find(descriptor) {
         Entry::Listener(number) => Some(number),
-        Entry::Kernel if !stack::is_inside() && is_tcp_listener(descriptor) => begin(descriptor),
+        Entry::Kernel if !stacks::is_inside() && is_tcp_listener(descriptor) => begin(descriptor),
         _ => None,
     }
 }
@@ -29,21 +29,27 @@ pub(crate) fn is_tcp_listener(descriptor: c_int) -> bool {
 
 fn begin(descriptor: c_int) -> Option<Number> {
     let address = local(descriptor).ok()?;
-    if address.ip().is_loopback() || !stack::ensure() {
+    if address.ip().is_loopback() || !stacks::ensure() {
         return None;
     }
     let options = kernel_options::of_listener(descriptor);
-    let listening = stack::on(|stack| {
+    let listening = stacks::on_home(|stack| {
         if !stack.sockets.has(address.ip()) {
             return Ok(None);
         }
-        // Another thread may have been first.
         if let Entry::Listener(number) = descriptors::find(descriptor) {
             return Ok(Some(number));
         }
         let number = stack.sockets.listen(address, options)?;
-        descriptors::set(descriptor, Entry::Listener(number));
-        Ok(Some(number))
+        if descriptors::claim(descriptor, Entry::Listener(number)) {
+            return Ok(Some(number));
+        }
+        // Another thread was first, on a stack of its own.
+        stack.sockets.close(number, descriptor);
+        Ok(match descriptors::find(descriptor) {
+            Entry::Listener(number) => Some(number),
+            _ => None,
+        })
     });
     match listening {
         Ok(number) => number,
@@ -83,12 +89,14 @@ impl Left {
 
     /// It is closed. Where other processes have the kernel's listener, what waits at the stack's is for them.
     pub(crate) fn settle(self) {
-        let was_last = stack::with(|stack| {
+        let was_last = stacks::with(self.number, |stack| {
             let sockets = &mut stack.sockets;
             sockets.leave_listener(self.number, self.descriptor, self.name)
         });
         if was_last == Some(true) {
-            stack::with(|stack| end_those_without_socket(&mut stack.sockets));
+            stacks::with(self.number, |stack| {
+                end_those_without_socket(&mut stack.sockets);
+            });
         }
     }
 }

@@ -3,7 +3,8 @@
 use crate::calls::numbers::close_ours;
 use crate::descriptors::{self, Entry};
 use crate::noting::Noting;
-use crate::stack::{self, Guard, now};
+use crate::stack::now;
+use crate::stacks::{self, Guard};
 use crate::{alone, environment, keeper, originals, own_addresses, showing, turner};
 use core::cell::RefCell;
 use core::ffi::c_int;
@@ -26,7 +27,7 @@ extern "C" fn begin() {
     environment::begin();
     own_addresses::begin();
     keeper::begin(keeper);
-    stack::offer();
+    stacks::offer();
     // SAFETY: the functions live as long as the process; this library is never unloaded.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
     // SAFETY: as above.
@@ -34,25 +35,21 @@ extern "C" fn begin() {
 }
 
 thread_local! {
-    /// The stack's lock while fork(2) copies it, so that no other thread has it then.
-    static FORKING: RefCell<Option<Guard>> = const { RefCell::new(None) };
+    /// The locks of the stacks while fork(2) copies them, so that no other thread has one then.
+    static FORKING: RefCell<Vec<Guard>> = const { RefCell::new(Vec::new()) };
 }
 
 extern "C" fn before_fork() {
-    FORKING.with(|forking| *forking.borrow_mut() = Some(stack::lock()));
+    FORKING.with(|forking| *forking.borrow_mut() = stacks::lock_all());
 }
 
 extern "C" fn in_parent() {
-    FORKING.with(|forking| *forking.borrow_mut() = None);
+    FORKING.with(|forking| forking.borrow_mut().clear());
 }
 
-/// The stack, its connections and its listeners stay the parent's. What the kernel listens at may become this process's.
+/// The stacks, their connections and their listeners stay the parent's. What the kernel listens at may become this process's.
 extern "C" fn in_child() {
-    FORKING.with(|forking| {
-        if let Some(guard) = forking.borrow_mut().as_mut() {
-            guard.forget();
-        }
-    });
+    FORKING.with(|forking| stacks::forget_all(&mut forking.borrow_mut()));
     in_parent();
     for (descriptor, entry) in descriptors::all() {
         match entry {
@@ -83,13 +80,13 @@ unsafe extern "C" fn _Exit(status: c_int) -> ! {
 
 /// Connections that are open are closed, as the kernel does when a process ends, and what was written before is sent.
 extern "C" fn end() {
-    if !stack::is_made() {
+    if !stacks::is_made() {
         return;
     }
     for (descriptor, entry) in descriptors::all() {
         match entry {
             Entry::Stream(number) => {
-                stack::with(|stack| stack.sockets.close(number, descriptor));
+                stacks::with(number, |stack| stack.sockets.close(number, descriptor));
             }
             // What waits there may be for processes that have its socket, too.
             Entry::Listener(_) => {
@@ -99,17 +96,20 @@ extern "C" fn end() {
         }
     }
     // What its peers have to know they hear from the connections themselves.
-    stack::with(|stack| stack.noting.take().map(Noting::clear));
+    for number in stacks::made() {
+        stacks::with_stack(number, |stack| stack.noting.take().map(Noting::clear));
+    }
     let deadline = now() + PATIENCE;
-    while now() < deadline {
-        let goes_on = stack::with(|stack| {
+    let goes_on = |number| {
+        let goes_on = stacks::with_stack(number, |stack| {
             stack.turn(now());
             stack.leave();
             stack.sockets.has_unsent() || stack.sockets.has_waiting()
         });
-        if goes_on != Some(true) {
-            return;
-        }
+        goes_on == Some(true)
+    };
+    // All of them have their turns.
+    while now() < deadline && stacks::made().filter(|number| goes_on(*number)).count() > 0 {
         thread::park_timeout(turner::PAUSE);
     }
 }

@@ -3,7 +3,8 @@
 //! The thread that turns the stack while its program computes (turner.rs) does it ten times a second, so calls of the program
 //! have no part in it. The lock is held for some microseconds; with many connections for a tenth of a millisecond, once a second.
 
-use crate::stack::{self, Stack, TURNS};
+use crate::stack::{self, Stack};
+use crate::stacks::{self, turns};
 use core::fmt::Debug;
 use core::sync::atomic::Ordering;
 use mill_device::AnyLink;
@@ -21,6 +22,8 @@ use std::sync::OnceLock;
 /// What is shown, and when it was last.
 #[derive(Debug)]
 pub(crate) struct Showing {
+    /// The stack's number.
+    number: u8,
     sheet: Sheet,
     shown: Accelerated,
     /// Calls of [`Self::now_and_then`] since then.
@@ -40,8 +43,12 @@ pub(crate) fn begin() {
 }
 
 impl Showing {
-    /// For the stack that this process has made with these options. `None` without memory or descriptors: nothing is shown then.
-    pub(crate) fn new(keeper: BorrowedFd<'_>, specification: &Specification) -> Option<Self> {
+    /// For the stack of this number, which this process has made with these options. `None` without memory or descriptors: nothing is shown then.
+    pub(crate) fn new(
+        number: u8,
+        keeper: BorrowedFd<'_>,
+        specification: &Specification,
+    ) -> Option<Self> {
         let sheet = Sheet::new().ok()?;
         let program = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
         let interface = match &specification.device {
@@ -62,6 +69,7 @@ impl Showing {
             ..Accelerated::default()
         };
         Some(Self {
+            number,
             sheet,
             shown,
             calls: u32::MAX,
@@ -74,21 +82,21 @@ impl Showing {
         self.calls = self.calls.saturating_add(1);
         let is_long = self.shown.connections_total > FEW_CONNECTIONS;
         let interval = if is_long { CALLS_LONG } else { CALLS };
-        let turns = TURNS.load(Ordering::Relaxed);
-        if self.calls < interval || self.turns == Some(turns) {
+        let turned = turns(self.number).load(Ordering::Relaxed);
+        if self.calls < interval || self.turns == Some(turned) {
             return;
         }
         // A program that spins gives it back between two turns: at last this thread waits for that.
-        let mut guard = match stack::try_lock() {
+        let mut guard = match stacks::try_lock(self.number) {
             Some(guard) => guard,
             None if self.calls < interval.saturating_add(CALLS_LONG) => return,
-            None => stack::lock(),
+            None => stacks::lock(self.number),
         };
         let Some(stack) = guard.stack() else { return };
         gather(stack, &mut self.shown);
         drop(guard);
         self.sheet.write(&self.shown.emit());
-        (self.calls, self.turns) = (0, Some(turns));
+        (self.calls, self.turns) = (0, Some(turned));
     }
 }
 

@@ -1,14 +1,10 @@
-//! The stack of this process, behind its lock.
+//! One stack of this process, and what waits for it.
 
-use crate::declared;
-use crate::descriptors::{self, Entry};
 use crate::noting::Noting;
 use crate::say::say;
-use crate::showing::Showing;
-use crate::{keeper, listening, originals, turner};
-use core::cell::Cell;
+use crate::{declared, keeper, listening, originals, stacks};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 use mill_device::AnyLink;
 use mill_device::attach::Trouble;
 use mill_device::specification::Specification;
@@ -22,11 +18,12 @@ use mill_sys::epoll::{Epoll, Interest, Watcher};
 use mill_tcp::time::{Duration, Instant};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The process's stack, and what waits for it.
+/// A stack, and what waits for it.
 #[derive(Debug)]
 pub(crate) struct Stack {
+    /// Its number among those of this process.
+    number: u8,
     pub(crate) sockets: Sockets<AnyLink>,
     /// Readable while the link has something.
     pub(crate) sources: Epoll,
@@ -49,153 +46,9 @@ pub(crate) struct Stack {
     placeholder: OwnedFd,
 }
 
-static STACK: Mutex<Option<Stack>> = Mutex::new(None);
-
-/// Whether there is one.
-static STATUS: AtomicU8 = AtomicU8::new(OFF);
-const OFF: u8 = 0;
-const WANTED: u8 = 1;
-const MADE: u8 = 2;
-const FAILED: u8 = 3;
-
-/// Turns that calls of the program have made, for the thread that turns it otherwise (turner.rs).
-pub(crate) static TURNS: AtomicU32 = AtomicU32::new(0);
-
-thread_local! {
-    /// This thread is inside the library: what it opens and closes is the library's own.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The process may have a stack from its keeper.
-pub(crate) fn offer() {
-    STATUS.store(WANTED, Ordering::Release);
-}
-
-pub(crate) fn is_inside() -> bool {
-    INSIDE.with(Cell::get)
-}
-
-/// The stack's lock, held.
-pub(crate) struct Guard {
-    guard: MutexGuard<'static, Option<Stack>>,
-}
-
-impl Guard {
-    pub(crate) fn stack(&mut self) -> Option<&mut Stack> {
-        self.guard.as_mut()
-    }
-
-    /// Takes the stack away without ending it: it is the parent's.
-    pub(crate) fn forget(&mut self) {
-        core::mem::forget(self.guard.take());
-        keeper::leave();
-        if STATUS.load(Ordering::Acquire) != OFF {
-            STATUS.store(WANTED, Ordering::Release);
-        }
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        INSIDE.with(|inside| inside.set(false));
-    }
-}
-
-pub(crate) fn lock() -> Guard {
-    let guard = STACK.lock().unwrap_or_else(PoisonError::into_inner);
-    INSIDE.with(|inside| inside.set(true));
-    Guard { guard }
-}
-
-/// The lock, unless another thread has it.
-pub(crate) fn try_lock() -> Option<Guard> {
-    let guard = STACK.try_lock().ok()?;
-    INSIDE.with(|inside| inside.set(true));
-    Some(Guard { guard })
-}
-
-/// Works on the stack, if there is one.
-pub(crate) fn with<R>(work: impl FnOnce(&mut Stack) -> R) -> Option<R> {
-    // A signal's handler that interrupts a call of this thread would wait for its own lock.
-    if is_inside() {
-        return None;
-    }
-    lock().stack().map(work)
-}
-
-/// Works on a socket of the stack. To a signal's handler in the midst of another call the socket is busy.
-pub(crate) fn on<R>(work: impl FnOnce(&mut Stack) -> Result<R, Errno>) -> Result<R, Errno> {
-    let busy = if is_inside() {
-        Errno::AGAIN
-    } else {
-        Errno::BAD_DESCRIPTOR
-    };
-    with(work).unwrap_or(Err(busy))
-}
-
-/// Whether the process has a stack, or may have one.
-pub(crate) fn is_offered() -> bool {
-    matches!(STATUS.load(Ordering::Acquire), WANTED | MADE)
-}
-
-pub(crate) fn is_made() -> bool {
-    STATUS.load(Ordering::Acquire) == MADE
-}
-
-/// Whether there is a stack; makes it if there is none yet and the process may have one.
-pub(crate) fn ensure() -> bool {
-    match STATUS.load(Ordering::Acquire) {
-        MADE => true,
-        WANTED if !is_inside() => make(),
-        _ => false,
-    }
-}
-
-fn make() -> bool {
-    let mut guard = lock();
-    if STATUS.load(Ordering::Acquire) != WANTED {
-        return is_made();
-    }
-    let before = open_descriptors();
-    let made =
-        Stack::new().map(|(stack, options)| (stack, Showing::new(keeper::socket(), &options)));
-    let own = open_descriptors();
-    for descriptor in own.iter().filter(|number| !before.contains(number)) {
-        descriptors::set(*descriptor, Entry::Private);
-    }
-    match made {
-        Ok((stack, showing)) => {
-            *guard.guard = Some(stack);
-            STATUS.store(MADE, Ordering::Release);
-            turner::start(showing);
-            true
-        }
-        Err(why) => {
-            STATUS.store(FAILED, Ordering::Release);
-            say(&format!(
-                "process {} stays on the kernel's network stack: {why}",
-                std::process::id()
-            ));
-            false
-        }
-    }
-}
-
-/// The descriptors that are open now.
-fn open_descriptors() -> Vec<c_int> {
-    let entries = std::fs::read_dir("/proc/self/fd");
-    let entries = entries.into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut numbers: Vec<c_int> = numbers.collect();
-    // The folder's own descriptor was among them.
-    // SAFETY: the command takes no argument.
-    numbers.retain(|number| unsafe { originals::fcntl(*number, libc::F_GETFD, 0) } != -1);
-    numbers
-}
-
 impl Stack {
-    /// With it the options in force.
-    fn new() -> Result<(Self, Specification), String> {
+    /// The stack of this number. With it the options in force.
+    pub(crate) fn new(number: u8) -> Result<(Self, Specification), String> {
         let noted = Noting::new();
         let ledger = noted.as_ref().map(|(_, file)| file);
         let admission = request::attach(keeper::socket(), ledger)?;
@@ -203,7 +56,7 @@ impl Stack {
         let mut attachment = admission.attachment;
         // The interface is steered to this process as long as it lives, also without the keeper.
         core::mem::forget(attachment.take_hold());
-        keeper::join(admission.membership);
+        keeper::join(number, admission.membership);
         let specification = attachment.specification().clone();
         let linked = attachment.link((admission.number, &admission.own), on_trouble);
         let (mut link, config) = linked.map_err(|error| failed("the link can't be made", error))?;
@@ -211,11 +64,12 @@ impl Stack {
         let sources = watch(&mut link).map_err(|error| failed("epoll_create1()", error))?;
         let placeholder = placeholder().map_err(|error| failed("socket()", error))?;
         let now = now();
-        let mut sockets = Sockets::new(config, link, now);
+        let mut sockets = Sockets::numbered(number, config, link, now);
         if !sockets.shares_addresses() {
             sockets.keep_unclaimed_syns();
         }
         let stack = Self {
+            number,
             sockets,
             sources,
             polling: specification.polling,
@@ -231,17 +85,26 @@ impl Stack {
         Ok((stack, specification))
     }
 
+    /// Its number among those of this process.
+    pub(crate) const fn number(&self) -> u8 {
+        self.number
+    }
+
     /// One turn. Threads that sleep look again when frames came.
     pub(crate) fn turn(&mut self, now: Instant) {
         // Changed with the lock held, so that no addition is lost; turner.rs only looks.
-        TURNS.store(
-            TURNS.load(Ordering::Relaxed).wrapping_add(1),
+        let turns = stacks::turns(self.number);
+        turns.store(
+            turns.load(Ordering::Relaxed).wrapping_add(1),
             Ordering::Relaxed,
         );
         (self.turned_at, self.flushed_at) = (now, now);
         self.claim();
         if self.sockets.turn(now) {
             self.worked_at = now;
+        }
+        if self.sockets.has_unclaimed() {
+            self.sockets.settle_unclaimed(declared::has);
         }
         if self.sockets.has_unclaimed() {
             self.sockets.settle_unclaimed(declared::has);

@@ -3,19 +3,20 @@
 
 use crate::noting;
 use crate::showing::Showing;
-use crate::stack::{TURNS, lock, now, try_lock};
+use crate::stack::now;
+use crate::stacks::{lock, try_lock, turns};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// Starts the thread of this process, which also shows what the stack does.
-pub(crate) fn start(showing: Option<Showing>) {
+/// Starts the thread of a stack, which also shows what that does.
+pub(crate) fn start(number: u8, showing: Option<Showing>) {
     let before = block_signals();
     let started = thread::Builder::new()
         .name(String::from("millstream"))
         .stack_size(STACK_BYTES)
-        .spawn(move || run(showing));
+        .spawn(move || run(number, showing));
     if started.is_err() {
         crate::say::say(
             "the stack has no thread of its own: it is turned by calls of the program only",
@@ -37,24 +38,25 @@ fn block_signals() -> libc::sigset_t {
     unsafe { before.assume_init() }
 }
 
-fn run(mut showing: Option<Showing>) {
-    let mut known = TURNS.load(Ordering::Relaxed);
+fn run(number: u8, mut showing: Option<Showing>) {
+    let turns = turns(number);
+    let mut known = turns.load(Ordering::Relaxed);
     let mut noted = known;
     let mut rounds = 0_u32;
     loop {
         thread::park_timeout(INTERVAL);
         rounds += 1;
-        if rounds >= NOTED_ROUNDS && note(&mut noted, rounds >= 2 * NOTED_ROUNDS) {
+        if rounds >= NOTED_ROUNDS && note(number, &mut noted, rounds >= 2 * NOTED_ROUNDS) {
             rounds = 0;
         }
         if let Some(showing) = &mut showing {
             showing.now_and_then();
         }
-        let turns = TURNS.load(Ordering::Relaxed);
-        if core::mem::replace(&mut known, turns) != turns {
+        let now_turned = turns.load(Ordering::Relaxed);
+        if core::mem::replace(&mut known, now_turned) != now_turned {
             continue;
         }
-        let Some(mut guard) = try_lock() else {
+        let Some(mut guard) = try_lock(number) else {
             continue;
         };
         // Threads that sleep are woken by frames and timers themselves.
@@ -63,18 +65,18 @@ fn run(mut showing: Option<Showing>) {
         {
             stack.turn(now());
             stack.sockets.flush();
-            known = TURNS.load(Ordering::Relaxed);
+            known = turns.load(Ordering::Relaxed);
         }
     }
 }
 
 /// Has the connections noted if there was a turn since; `false` if another thread has the stack, and this one is not to wait.
-fn note(noted: &mut u32, waits: bool) -> bool {
-    let turns = TURNS.load(Ordering::Relaxed);
+fn note(number: u8, noted: &mut u32, waits: bool) -> bool {
+    let turns = turns(number).load(Ordering::Relaxed);
     if turns == *noted {
         return true;
     }
-    let Some(mut guard) = try_lock().or_else(|| waits.then(lock)) else {
+    let Some(mut guard) = try_lock(number).or_else(|| waits.then(|| lock(number))) else {
         return false;
     };
     if let Some(stack) = guard.stack() {

@@ -5,23 +5,44 @@
 //! the sleep.
 
 use crate::descriptors::{self, Entry};
+use crate::held::{Held, StackNumbers};
 use crate::memory::{errno, returned};
 use crate::originals;
 use crate::signals::Handled;
-use crate::stack::{self, Stack, now};
+use crate::stack::{Stack, now};
+use crate::{sets, stacks};
 use core::cell::Cell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use libc::{pollfd, sigset_t, timespec};
 use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
 use mill_stack::polling::Polling;
 use mill_sys::eventfd;
 use mill_tcp::time::{Duration, Instant};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 
-/// What ends a wait beside the stack.
+/// Whose turns a wait makes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turned {
+    Stacks(StackNumbers),
+    /// Those of this set, of which there may be more while the wait lasts.
+    OfSet(Number),
+}
+
+impl Turned {
+    fn stacks(self) -> StackNumbers {
+        match self {
+            Self::Stacks(stacks) => stacks,
+            Self::OfSet(set) => sets::stacks_of(set),
+        }
+    }
+}
+
+/// What ends a wait, and what it may do until then.
 #[derive(Debug)]
 pub(crate) struct Wait<'a> {
+    pub(crate) turned: Turned,
     pub(crate) deadline: Option<Instant>,
     /// The signals that are blocked while it lasts; `None` for those that are now.
     pub(crate) mask: Option<&'a sigset_t>,
@@ -35,8 +56,13 @@ pub(crate) struct Wait<'a> {
 
 impl<'a> Wait<'a> {
     /// Of a call on one socket, which waits no longer than its timeout (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
-    pub(crate) fn of_call(timeout: Option<Duration>, kernel: &'a mut Vec<pollfd>) -> Self {
+    pub(crate) fn of_call(
+        number: Number,
+        timeout: Option<Duration>,
+        kernel: &'a mut Vec<pollfd>,
+    ) -> Self {
         Self {
+            turned: Turned::Stacks(StackNumbers::of(number)),
             deadline: timeout.map(|timeout| now() + timeout),
             mask: None,
             spins: true,
@@ -58,22 +84,20 @@ pub(crate) enum Kernel {
 /// Tries until `attempt` gives something; `None` when the time is over. `EINTR` after a signal.
 pub(crate) fn until<R>(
     wait: Wait<'_>,
-    mut attempt: impl FnMut(&mut Stack, &[pollfd], Kernel) -> Option<R>,
+    mut attempt: impl FnMut(&mut Held, &[pollfd], Kernel) -> Option<R>,
 ) -> Result<Option<R>, Errno> {
     let handled = Handled::by_this_thread();
     let mut is_lazy = wait.is_lazy;
     let mut kernel = Kernel::Unknown;
     loop {
         let began = now();
-        let mut guard = stack::lock();
-        let Some(stack) = guard.stack() else {
-            return Err(Errno::BAD_DESCRIPTOR);
-        };
-        let is_recent = core::mem::take(&mut is_lazy) && stack.was_turned_lately(began);
+        let stacks = wait.turned.stacks();
+        let mut held = Held::lock(stacks)?;
+        let is_recent = core::mem::take(&mut is_lazy) && held.were_turned_lately(began);
         if !is_recent {
-            stack.turn(began);
+            held.turn(began);
         }
-        if let Some(result) = attempt(stack, wait.kernel, kernel) {
+        if let Some(result) = attempt(&mut held, wait.kernel, kernel) {
             return Ok(Some(result));
         }
         if is_recent {
@@ -86,29 +110,31 @@ pub(crate) fn until<R>(
         if is_over && (kernel != Kernel::Unknown || wait.kernel.is_empty()) {
             return Ok(None);
         }
-        let pause = pause(stack, began, wait.spins);
+        let pause = pause(&mut held, began, wait.spins);
         let is_sleep = !is_over && matches!(pause, Pause::Sleep { .. });
         if !is_sleep && wait.mask.is_none() {
-            drop(guard);
+            drop(held);
             kernel = match is_over || is_due(began, wait.kernel) {
                 true => Kernel::Ready(look(wait.kernel)?),
                 false => Kernel::Unknown,
             };
             continue;
         }
-        let sources = stack.sources.as_fd().as_raw_fd();
-        let doorbell = is_sleep.then(doorbell).flatten();
-        stack.sleepers.extend(doorbell);
-        drop(guard);
-        let (until, is_woken) = match pause {
-            Pause::Sleep { until, is_woken } if is_sleep => {
-                (earlier(wait.deadline, until), is_woken)
-            }
-            _ => (Some(began), false),
-        };
         // Without a doorbell, for want of a descriptor, frames end the sleep all the same.
-        let ends = [is_woken.then_some(sources), doorbell];
-        let ends: Vec<c_int> = ends.into_iter().flatten().collect();
+        let doorbell = is_sleep.then(doorbell).flatten();
+        let mut ends: Vec<c_int> = doorbell.into_iter().collect();
+        let until = match pause {
+            Pause::Sleep { until, is_woken } if is_sleep => {
+                let sources = held.each().filter(|_| is_woken);
+                ends.extend(sources.map(|stack| stack.sources.as_fd().as_raw_fd()));
+                earlier(wait.deadline, until)
+            }
+            _ => Some(began),
+        };
+        if let Some(doorbell) = doorbell {
+            held.add_sleeper(doorbell);
+        }
+        drop(held);
         let blocked = Blocked::all();
         let mask = wait.mask.unwrap_or(&blocked.before);
         // A handler may have run before signals were blocked.
@@ -118,7 +144,7 @@ pub(crate) fn until<R>(
         };
         drop(blocked);
         if let Some(doorbell) = doorbell {
-            leave(doorbell);
+            leave(doorbell, stacks);
         }
         kernel = Kernel::Ready(polled?);
     }
@@ -134,13 +160,16 @@ pub(crate) fn is_restarted<R>(
     matches!(result, Err(Errno::INTERRUPTED)) && timeout.is_none() && handled.lets_go_on()
 }
 
-/// The same for a call that waits for a socket of the stack alone.
+/// The same for a call that waits for a socket of a stack alone.
 pub(crate) fn of_call<R>(
+    number: Number,
     timeout: Option<Duration>,
     mut attempt: impl FnMut(&mut Stack) -> Option<R>,
 ) -> Result<Option<R>, Errno> {
     let wait = &mut Vec::new();
-    until(Wait::of_call(timeout, wait), |stack, _, _| attempt(stack))
+    until(Wait::of_call(number, timeout, wait), |held, _, _| {
+        attempt(held.of(number)?)
+    })
 }
 
 thread_local! {
@@ -179,7 +208,29 @@ enum Pause {
     },
 }
 
-fn pause(stack: &Stack, now: Instant, spins: bool) -> Pause {
+/// The most wakeful of what the stacks need.
+fn pause(held: &mut Held, now: Instant, spins: bool) -> Pause {
+    let pauses = held.each().map(|stack| pause_of(stack, now, spins));
+    let nothing = Pause::Sleep {
+        until: None,
+        is_woken: false,
+    };
+    pauses.fold(nothing, |sum, pause| match (sum, pause) {
+        (
+            Pause::Sleep { until, is_woken },
+            Pause::Sleep {
+                until: other,
+                is_woken: is_other_woken,
+            },
+        ) => Pause::Sleep {
+            until: earlier(until, other),
+            is_woken: is_woken | is_other_woken,
+        },
+        _ => Pause::Spin,
+    })
+}
+
+fn pause_of(stack: &Stack, now: Instant, spins: bool) -> Pause {
     let next = stack.sockets.next_turn();
     if next.is_some_and(|next| next <= now) {
         return Pause::Spin;
@@ -303,8 +354,12 @@ impl Drop for Doorbell {
 }
 
 /// This thread sleeps no more.
-fn leave(doorbell: c_int) {
-    stack::with(|stack| stack.sleepers.retain(|other| *other != doorbell));
+fn leave(doorbell: c_int, stacks: StackNumbers) {
+    for number in stacks.iter() {
+        stacks::with_stack(number, |stack| {
+            stack.sleepers.retain(|other| *other != doorbell);
+        });
+    }
     let mut count = [0_u8; 8];
     // SAFETY: the pointer is to a local of that size; the descriptor does not block.
     unsafe { originals::read(doorbell, count.as_mut_ptr().cast(), count.len()) };

@@ -1,4 +1,5 @@
-//! Values with numbers: the number of a value that was removed is used again, with another generation.
+//! Values with numbers: the number of a value that was removed is used again, with another generation. Numbers tell which of several
+//! slabs of a kind they are of.
 
 /// The place of a value. A stale one finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,7 +11,19 @@ pub struct Number {
 impl Number {
     /// Bits that [`Self::to_bits`] uses: what holds a number has room for a kind.
     pub const BITS: u32 = 61;
-    const GENERATION_MASK: u32 = (1 << (Self::BITS - 32)) - 1;
+
+    /// Slabs of a kind, at most.
+    pub const SLABS_MAX: u8 = 8;
+
+    /// Above the generation is the slab.
+    const GENERATION_BITS: u32 = Self::BITS - 32 - Self::SLABS_MAX.ilog2();
+    const GENERATION_MASK: u32 = (1 << Self::GENERATION_BITS) - 1;
+
+    /// Which slab it is of: below [`Self::SLABS_MAX`].
+    #[inline]
+    pub const fn slab(self) -> u8 {
+        (self.generation >> Self::GENERATION_BITS) as u8 % Self::SLABS_MAX
+    }
 
     /// As one number, for a token.
     pub const fn to_bits(self) -> u64 {
@@ -34,6 +47,8 @@ impl Number {
 pub(crate) struct Slab<T> {
     entries: Vec<Entry<T>>,
     vacant: Vec<u32>,
+    /// The generation of a place's first value: its slab's number, above 0.
+    first: u32,
 }
 
 #[derive(Debug)]
@@ -44,14 +59,20 @@ struct Entry<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self {
-            entries: Vec::new(),
-            vacant: Vec::new(),
-        }
+        Self::new(0)
     }
 }
 
 impl<T> Slab<T> {
+    /// The slab of this number.
+    pub(crate) fn new(number: u8) -> Self {
+        Self {
+            entries: Vec::new(),
+            vacant: Vec::new(),
+            first: u32::from(number % Number::SLABS_MAX) << Number::GENERATION_BITS,
+        }
+    }
+
     /// The number that the next inserted value will have.
     pub(crate) fn next_number(&self) -> Number {
         let index = self.vacant.last().copied();
@@ -59,7 +80,7 @@ impl<T> Slab<T> {
         let entry = self.entries.get(index as usize);
         Number {
             index,
-            generation: entry.map_or(0, |entry| entry.generation),
+            generation: entry.map_or(self.first, |entry| entry.generation),
         }
     }
 
@@ -69,7 +90,7 @@ impl<T> Slab<T> {
         match self.entries.get_mut(number.index as usize) {
             Some(entry) => entry.value = Some(value),
             None => self.entries.push(Entry {
-                generation: 0,
+                generation: number.generation,
                 value: Some(value),
             }),
         }
@@ -98,7 +119,7 @@ impl<T> Slab<T> {
             return None;
         }
         let value = entry.value.take()?;
-        entry.generation = (entry.generation + 1) & Number::GENERATION_MASK;
+        entry.generation = self.first | ((entry.generation + 1) & Number::GENERATION_MASK);
         self.vacant.push(number.index);
         Some(value)
     }
@@ -123,5 +144,31 @@ mod tests {
         assert_eq!(slab.remove(first), None);
         assert_eq!(Number::from_bits(second.to_bits()), second);
         assert_eq!(slab.len(), 1);
+    }
+
+    #[test]
+    fn a_number_tells_its_slab_and_is_none_of_another_one() {
+        let mut slabs: Vec<Slab<u8>> = (0..Number::SLABS_MAX).map(Slab::new).collect();
+        for value in 0..3 {
+            for (place, slab) in slabs.iter_mut().enumerate() {
+                let number = slab.insert(value);
+                assert_eq!(usize::from(number.slab()), place);
+                assert!(number.to_bits() < 1 << Number::BITS);
+                if value == 1 {
+                    slab.remove(number);
+                }
+            }
+        }
+        let number = slabs[3].next_number();
+        assert_eq!(slabs[3].insert(9), number);
+        assert_eq!(slabs[2].get(number), None);
+        // A generation that is used up begins anew within its slab.
+        slabs[7].entries[0].generation |= Number::GENERATION_MASK;
+        let last = Number {
+            index: 0,
+            generation: slabs[7].entries[0].generation,
+        };
+        assert_eq!(slabs[7].remove(last), Some(0));
+        assert_eq!(slabs[7].insert(5).slab(), 7);
     }
 }

@@ -84,6 +84,11 @@ pub struct Sockets<L> {
 
 impl<L: SocketLink> Sockets<L> {
     pub fn new(config: HostConfig, link: L, now: Instant) -> Self {
+        Self::numbered(0, config, link, now)
+    }
+
+    /// The stack of a process that has several: the numbers of its sockets and sets tell this one ([`crate::slab::Number::slab`]).
+    pub fn numbered(number: u8, config: HostConfig, link: L, now: Instant) -> Self {
         let ports = config.ephemeral_ports.clone();
         let burst_max = (config.limits.burst_max as usize).max(1);
         let shares_addresses = config.neighbors == Neighboring::Kernel;
@@ -91,8 +96,8 @@ impl<L: SocketLink> Sockets<L> {
         Self {
             host,
             link,
-            sockets: Slab::default(),
-            sets: Slab::default(),
+            sockets: Slab::new(number),
+            sets: Slab::new(number),
             woken: Vec::new(),
             listeners: Vec::new(),
             served: Vec::new(),

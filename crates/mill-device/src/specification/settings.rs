@@ -25,6 +25,14 @@ pub enum Spread {
     ByPartition,
 }
 
+/// What has a stack of its own in a program that is not changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StacksPer {
+    #[default]
+    Process,
+    Thread,
+}
+
 /// Settings of `af_xdp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AfXdpSettings {

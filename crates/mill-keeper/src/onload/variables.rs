@@ -14,6 +14,8 @@ enum Form {
     Switch,
     /// Bytes of segments of 1460 bytes; 0 is the default.
     Segments,
+    /// 1 is `thread`, 0 is `process`.
+    Stacks,
 }
 
 const OPTIONS: &[(&str, &str, Form)] = &[
@@ -27,6 +29,7 @@ const OPTIONS: &[(&str, &str, Form)] = &[
         "time-wait-reuse",
         Form::Switch,
     ),
+    ("EF_STACK_PER_THREAD", "stacks", Form::Stacks),
     ("EF_USE_HUGE_PAGES", "hugepages", Form::Switch),
     ("EF_AF_XDP_ZEROCOPY", "zero-copy", Form::Switch),
     ("EF_RXQ_SIZE", "receive-frames", Form::Number),
@@ -164,6 +167,7 @@ impl Form {
                 _ => None,
             },
             Self::Segments => value.parse::<u64>().ok().map(|segments| segments * 1460),
+            Self::Stacks => Some(u64::from(value == "thread")),
         };
         number.map_or_else(|| value.to_owned(), |number| number.to_string())
     }
@@ -177,6 +181,8 @@ impl Form {
             Self::Switch => String::from("on"),
             Self::Segments if number == 0 => return None,
             Self::Segments => number.div_ceil(1460).to_string(),
+            Self::Stacks if number == 0 => String::from("process"),
+            Self::Stacks => String::from("thread"),
         })
     }
 }

@@ -3,7 +3,7 @@
 use crate::declared;
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, errno};
-use crate::{address, kernel_options, originals, own_addresses, stack};
+use crate::{address, kernel_options, originals, own_addresses, stacks};
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
 use mill_sockets::errno::Errno;
@@ -15,7 +15,7 @@ use mill_sockets::slab::Number;
 pub(super) unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     match descriptors::find(fd) {
         // Once a connection is over its socket has no port any more.
-        Entry::Stream(number) if !is_idle(number) => done(stack::on(|stack| {
+        Entry::Stream(number) if !is_idle(number) => done(stacks::on(number, |stack| {
             let is_over = stack.sockets.is_over(number);
             is_over.then_some(0).ok_or(Errno::INVALID)
         })),
@@ -52,7 +52,7 @@ pub(super) unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
             let result = unsafe { originals::listen(fd, backlog) };
             if result == 0 {
                 let backlog = kernel_options::of_listener(fd).listen.backlog;
-                stack::with(|stack| stack.sockets.set_backlog(number, backlog));
+                stacks::with(number, |stack| stack.sockets.set_backlog(number, backlog));
             }
             result
         }
@@ -68,5 +68,5 @@ pub(super) unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 }
 
 fn is_idle(number: Number) -> bool {
-    stack::with(|stack| stack.sockets.is_idle(number)) == Some(true)
+    stacks::with(number, |stack| stack.sockets.is_idle(number)) == Some(true)
 }

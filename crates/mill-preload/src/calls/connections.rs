@@ -5,7 +5,8 @@ use super::watching::take_over;
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, returned};
 use crate::signals::Handled;
-use crate::stack::{self, now};
+use crate::stack::{Stack, now};
+use crate::stacks;
 use crate::waiting::{self, Kernel, Wait};
 use crate::{address, kernel_options, listening, originals};
 use core::ffi::c_int;
@@ -73,7 +74,7 @@ enum Accepted {
 }
 
 fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Accepted, Errno> {
-    let first = stack::with(|stack| accept_here(stack, listener, flags));
+    let first = stacks::with(listener, |stack| accept_here(stack, listener, flags));
     if let Some(accepted) = first.flatten() {
         return accepted;
     }
@@ -87,13 +88,15 @@ fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Acc
         events: libc::POLLIN,
         revents: 0,
     }];
-    let timeout = stack::on(|stack| Ok(stack.sockets.options(listener)?.receive_timeout))?;
+    let timeout = stacks::on(listener, |stack| {
+        Ok(stack.sockets.options(listener)?.receive_timeout)
+    })?;
     let handled = Handled::by_this_thread();
     loop {
-        let wait = Wait::of_call(timeout, &mut kernel);
-        let found = waiting::until(wait, |stack, _, kernel| match kernel {
+        let wait = Wait::of_call(listener, timeout, &mut kernel);
+        let found = waiting::until(wait, |held, _, kernel| match kernel {
             Kernel::Ready(1..) => Some(Ok(Accepted::There)),
-            _ => accept_here(stack, listener, flags),
+            _ => accept_here(held.of(listener)?, listener, flags),
         });
         if !waiting::is_restarted(&found, handled, timeout) {
             return found?.unwrap_or(Err(Errno::AGAIN));
@@ -102,7 +105,7 @@ fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Acc
 }
 
 fn accept_here(
-    stack: &mut stack::Stack,
+    stack: &mut Stack,
     listener: Number,
     flags: c_int,
 ) -> Option<Result<Accepted, Errno>> {
@@ -123,7 +126,7 @@ fn accept_here(
 }
 
 fn accept_as(
-    stack: &mut stack::Stack,
+    stack: &mut Stack,
     listener: Number,
     descriptor: c_int,
     flags: c_int,
@@ -154,7 +157,7 @@ pub(super) unsafe extern "C" fn connect(
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.
             if unsafe { address::is_unspecified(target, len) } {
-                return done(stack::on(|stack| {
+                return done(stacks::on(number, |stack| {
                     stack.sockets.dissolve(number).map(|()| 0)
                 }));
             }
@@ -162,7 +165,7 @@ pub(super) unsafe extern "C" fn connect(
             let target = unsafe { address::parse(target, len) };
             return done(connect_again(fd, number, target));
         }
-        Entry::Kernel if !stack::is_inside() && c_int::try_from(len).is_ok() => {}
+        Entry::Kernel if !stacks::is_inside() && c_int::try_from(len).is_ok() => {}
         // SAFETY: the caller's promise.
         _ => return unsafe { originals::connect(fd, target, len) },
     }
@@ -190,8 +193,8 @@ fn is_ours(fd: c_int, target: SocketAddr) -> bool {
     }
     option(libc::SO_TYPE) == Some(libc::SOCK_STREAM)
         && option(libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP)
-        && stack::ensure()
-        && stack::with(|stack| stack.sockets.reaches(ip)) == Some(true)
+        && stacks::ensure()
+        && stacks::on_home(|stack| Ok(stack.sockets.reaches(ip))) == Ok(true)
 }
 
 fn connect_here(fd: c_int, target: SocketAddr) -> Result<c_int, Errno> {
@@ -203,7 +206,7 @@ fn connect_here(fd: c_int, target: SocketAddr) -> Result<c_int, Errno> {
     }
     let waits = options.waits;
     let source = bound(fd);
-    let number = stack::on(|stack| {
+    let number = stacks::on_home(|stack| {
         let number = stack.sockets.connect(target, source, options)?;
         descriptors::set(fd, Entry::Stream(number));
         stack.turn(now());
@@ -223,7 +226,7 @@ fn bound(fd: c_int) -> Option<SocketAddr> {
 }
 
 fn connect_again(fd: c_int, number: Number, target: Option<SocketAddr>) -> Result<c_int, Errno> {
-    let (found, waits, late) = stack::on(|stack| {
+    let (found, waits, late) = stacks::on(number, |stack| {
         stack.turn(now());
         let waits = stack.sockets.options(number)?.waits;
         if !stack.sockets.is_idle(number) {
@@ -244,11 +247,14 @@ fn connect_again(fd: c_int, number: Number, target: Option<SocketAddr>) -> Resul
 
 /// Waits; `late` is what is said when the time is over.
 fn wait_for_handshake(number: Number, late: Errno) -> Result<c_int, Errno> {
-    let timeout = stack::on(|stack| Ok(stack.sockets.options(number)?.send_timeout))?;
+    let timeout = stacks::on(number, |stack| {
+        Ok(stack.sockets.options(number)?.send_timeout)
+    })?;
     let handled = Handled::by_this_thread();
     loop {
-        let connected =
-            waiting::of_call(timeout, |stack| stack.sockets.connected(number).transpose());
+        let connected = waiting::of_call(number, timeout, |stack| {
+            stack.sockets.connected(number).transpose()
+        });
         if !waiting::is_restarted(&connected, handled, timeout) {
             return connected?.unwrap_or(Err(late)).map(|()| 0);
         }
@@ -266,7 +272,7 @@ pub(super) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
         _ => None,
     };
     match (descriptors::find(fd), half) {
-        (Entry::Stream(number), Some(half)) => done(stack::on(|stack| {
+        (Entry::Stream(number), Some(half)) => done(stacks::on(number, |stack| {
             stack.sockets.shutdown(number, half)?;
             if stack.sockets.options(number)?.waits {
                 stack.sockets.flush();
@@ -280,7 +286,7 @@ pub(super) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
             if result == 0 {
                 // It listens no more, in any process.
                 descriptors::set(fd, Entry::Kernel);
-                stack::with(|stack| stack.sockets.close(number, fd));
+                stacks::with(number, |stack| stack.sockets.close(number, fd));
             }
             result
         }
@@ -302,7 +308,7 @@ pub(super) unsafe extern "C" fn getsockname(
         // SAFETY: the caller's promise.
         return unsafe { originals::getsockname(fd, into, len) };
     };
-    let local = stack::on(|stack| stack.sockets.local(number));
+    let local = stacks::on(number, |stack| stack.sockets.local(number));
     if local.is_ok_and(|local| local.ip().is_unspecified()) && bound(fd).is_some() {
         // Not connected any more, and bound where the kernel's socket is.
         // SAFETY: the caller's promise.
@@ -328,7 +334,7 @@ pub(super) unsafe extern "C" fn getpeername(
         // SAFETY: the caller's promise.
         return unsafe { originals::getpeername(fd, into, len) };
     };
-    let peer = stack::on(|stack| stack.sockets.peer(number));
+    let peer = stacks::on(number, |stack| stack.sockets.peer(number));
     // SAFETY: the caller's promise.
     done(
         peer.and_then(|peer| unsafe { address::store(peer, into, len) })

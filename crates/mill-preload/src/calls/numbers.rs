@@ -1,9 +1,10 @@
 //! Descriptors: close(2), dup(2), fcntl(2), ioctl(2).
 
-use crate::descriptors::{self, Entry};
+use crate::descriptors::{self, Entry, own};
 use crate::listening::Left;
 use crate::memory::{self, done};
-use crate::{early, originals, stack};
+use crate::stack::Stack;
+use crate::{early, originals, sets, stacks};
 use core::ffi::{c_int, c_uint, c_ulong};
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
@@ -14,7 +15,7 @@ use mill_sockets::slab::Number;
 pub(super) unsafe extern "C" fn close(fd: c_int) -> c_int {
     match descriptors::find(fd) {
         Entry::Kernel => drop(early::take(fd)),
-        Entry::Private if !stack::is_inside() => return done(Err(Errno::BAD_DESCRIPTOR)),
+        Entry::Private if !stacks::is_inside() => return done(Err(Errno::BAD_DESCRIPTOR)),
         entry => return close_ours(fd, entry),
     }
     // SAFETY: the call takes no pointer.
@@ -39,11 +40,11 @@ fn forget(fd: c_int, entry: Entry) {
     descriptors::set(fd, Entry::Kernel);
     match entry {
         Entry::Stream(number) => {
-            stack::with(|stack| stack.sockets.close(number, fd));
+            stacks::with(number, |stack| stack.sockets.close(number, fd));
         }
         // The last of its duplicates.
         Entry::Set(number) if descriptors::all().all(|(_, other)| other != entry) => {
-            stack::with(|stack| stack.sockets.remove_set(number));
+            sets::remove(number);
         }
         Entry::Listener(_) | Entry::Set(_) | Entry::Kernel | Entry::Lost | Entry::Private => {}
     }
@@ -117,7 +118,7 @@ pub(super) unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_in
 
 fn replace(fd: c_int, to: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
     let replaced = descriptors::find(to);
-    if replaced == Entry::Private && !stack::is_inside() {
+    if replaced == Entry::Private && !stacks::is_inside() {
         // The program believes the number to be free, and it cannot be made so.
         return done(Err(Errno::BUSY));
     }
@@ -141,7 +142,7 @@ fn also(fd: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
         return made;
     }
     if let Entry::Stream(number) | Entry::Listener(number) = entry {
-        let counted = stack::on(|stack| stack.sockets.duplicate(number));
+        let counted = stacks::on(number, |stack| stack.sockets.duplicate(number));
         if counted.is_err() {
             return made;
         }
@@ -162,9 +163,12 @@ pub(super) unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize
     // SAFETY: the caller's promise.
     let original = || unsafe { originals::fcntl(fd, command, argument) };
     match (entry, command) {
+        (Entry::Kernel | Entry::Private, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
+            own::note(original())
+        }
         (Entry::Kernel | Entry::Private, _) => original(),
         (_, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => also(fd, original),
-        (Entry::Stream(number), libc::F_GETFL) => done(stack::on(|stack| {
+        (Entry::Stream(number), libc::F_GETFL) => done(stacks::on(number, |stack| {
             let waits = stack.sockets.options(number)?.waits;
             Ok(libc::O_RDWR | if waits { 0 } else { libc::O_NONBLOCK })
         })),
@@ -185,7 +189,7 @@ unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_in
 }
 
 fn set_waits(number: Number, waits: bool) -> Result<c_int, Errno> {
-    stack::on(|stack| stack.sockets.set_waits(number, waits)).map(|()| 0)
+    stacks::on(number, |stack| stack.sockets.set_waits(number, waits)).map(|()| 0)
 }
 
 /// # Safety
@@ -197,7 +201,7 @@ pub(super) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usi
         return unsafe { originals::ioctl(fd, request, argument) };
     };
     let place = core::ptr::with_exposed_provenance_mut::<c_int>(argument);
-    let counted: fn(&stack::Stack, Number) -> Result<u64, Errno> = match request {
+    let counted: fn(&Stack, Number) -> Result<u64, Errno> = match request {
         libc::FIONBIO => {
             // SAFETY: the caller's promise.
             let on = unsafe { memory::number(place) };
@@ -209,7 +213,7 @@ pub(super) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usi
         // SAFETY: the caller's promise. The placeholder answers as a socket does.
         _ => return unsafe { originals::ioctl(fd, request, argument) },
     };
-    let count = stack::on(|stack| counted(stack, number));
+    let count = stacks::on(number, |stack| counted(stack, number));
     done(count.and_then(|count| {
         let count = c_int::try_from(count).unwrap_or(c_int::MAX);
         // SAFETY: the caller's promise.

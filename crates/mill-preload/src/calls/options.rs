@@ -2,7 +2,7 @@
 
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, input, output, places};
-use crate::{kernel_options, originals, stack};
+use crate::{kernel_options, originals, stacks};
 use core::ffi::{c_int, c_void};
 use libc::socklen_t;
 use mill_sockets::errno::Errno;
@@ -46,7 +46,7 @@ pub(super) unsafe extern "C" fn setsockopt(
 }
 
 fn set(number: Number, level: c_int, name: c_int, value: &[u8]) -> Result<c_int, Errno> {
-    stack::on(|stack| {
+    stacks::on(number, |stack| {
         stack.sockets.set_option(number, level, name, value)?;
         // Programs push what waits by an option. Where calls do not wait, the next turn sends it.
         if level == libc::IPPROTO_TCP && stack.sockets.options(number)?.waits {
@@ -80,7 +80,7 @@ pub(super) unsafe extern "C" fn getsockopt(
     if value.is_null() && room > 0 {
         return done(Err(Errno::FAULT));
     }
-    let found = stack::on(|stack| stack.sockets.option(number, level, name));
+    let found = stacks::on(number, |stack| stack.sockets.option(number, level, name));
     done(found.map(|found| {
         // SAFETY: the caller's promise.
         let into = unsafe { output(value, *len as usize) };

@@ -2,10 +2,11 @@
 
 use super::watching::milliseconds;
 use crate::descriptors::{self, Entry};
+use crate::held::{Held, StackNumbers};
 use crate::memory::{done, places, time_of};
-use crate::stack::{Stack, now};
-use crate::waiting::{self, Kernel, Wait};
-use crate::{listening, originals};
+use crate::stack::now;
+use crate::waiting::{self, Kernel, Turned, Wait};
+use crate::{listening, originals, sets, stacks};
 use core::ffi::{c_int, c_short};
 use libc::{FD_SETSIZE, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 use mill_sockets::errno::Errno;
@@ -98,7 +99,12 @@ fn ours(polled: &[pollfd]) -> Option<Ours> {
     for (index, one) in polled.iter().enumerate() {
         let number = match descriptors::find(one.fd) {
             Entry::Stream(number) | Entry::Listener(number) => Some(Polled::Socket(number)),
-            Entry::Set(number) => Some(Polled::Set(number)),
+            Entry::Set(number) => {
+                let further = stacks::with(number, |_| sets::further(number));
+                let further = further.into_iter().flatten();
+                found.extend(further.map(|number| (index, Polled::Set(number))));
+                Some(Polled::Set(number))
+            }
             Entry::Kernel if one.fd >= 0 => listening::of(one.fd).map(Polled::Socket),
             _ => None,
         };
@@ -122,18 +128,23 @@ fn wait(
         })
         .collect();
     kernel.iter_mut().for_each(|one| one.revents = 0);
+    let mut stacks = StackNumbers::default();
+    for (_, Polled::Socket(number) | Polled::Set(number)) in ours {
+        stacks.add(*number);
+    }
     let wait = Wait {
+        turned: Turned::Stacks(stacks),
         deadline: timeout.map(|timeout| now() + timeout),
         mask,
         spins: true,
         is_lazy: false,
         kernel: &mut kernel,
     };
-    let found = waiting::until(wait, |stack, kernel, known| {
-        let count = report(stack, polled, ours, kernel);
+    let found = waiting::until(wait, |held, kernel, known| {
+        let count = report(held, polled, ours, kernel);
         if count > 0 && known == Kernel::Unknown {
             // The kernel's have their say too.
-            return Some(report(stack, polled, ours, &looked_at(kernel)));
+            return Some(report(held, polled, ours, &looked_at(kernel)));
         }
         (count > 0).then_some(count)
     })?;
@@ -153,7 +164,7 @@ fn looked_at(kernel: &[pollfd]) -> Vec<pollfd> {
 
 /// Stores what there is to report, and says of how many.
 fn report(
-    stack: &Stack,
+    held: &mut Held,
     polled: &mut [pollfd],
     ours: &[(usize, Polled)],
     kernel: &[pollfd],
@@ -161,12 +172,16 @@ fn report(
     for (one, kernel) in polled.iter_mut().zip(kernel) {
         one.revents = kernel.revents;
     }
-    for (index, number) in ours {
+    for (index, polled_as) in ours {
         let Some(one) = polled.get_mut(*index) else {
             continue;
         };
         let wanted = Readiness(u32::from(one.events.cast_unsigned())) | Readiness::ALWAYS;
-        let found = match number {
+        let (Polled::Socket(number) | Polled::Set(number)) = polled_as;
+        let Some(stack) = held.of(*number) else {
+            continue;
+        };
+        let found = match polled_as {
             Polled::Socket(number) => stack.sockets.readiness(*number),
             Polled::Set(number) => Readiness::IN.when(stack.sockets.is_set_ready(*number)),
         };

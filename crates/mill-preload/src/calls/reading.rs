@@ -1,12 +1,14 @@
 //! Reading.
 
 use super::receiving::{Rooms, receive};
-use crate::descriptors::{self, Entry};
+use super::rights;
+use crate::descriptors::{self, Entry, own};
 use crate::memory::{
     done, errno, message_pieces, pieces_count, places, several, time_of, transferred,
 };
 use crate::originals;
-use crate::stack::{self, now};
+use crate::stack::now;
+use crate::stacks;
 use core::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use mill_sockets::errno::Errno;
@@ -165,8 +167,15 @@ pub(super) unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
             transferred(received)
         }
         Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
-        // SAFETY: the caller's promise.
-        _ => unsafe { originals::recvmsg(fd, message, flags) },
+        _ => {
+            // SAFETY: the caller's promise.
+            let received = unsafe { originals::recvmsg(fd, message, flags) };
+            if received >= 0 && own::is_making() {
+                // SAFETY: the call has filled it.
+                unsafe { rights::note_own(message) };
+            }
+            received
+        }
     }
 }
 
@@ -226,7 +235,7 @@ fn take_error(fd: c_int) -> Result<(), Errno> {
     let Entry::Stream(number) = descriptors::find(fd) else {
         return Ok(());
     };
-    match stack::on(|stack| stack.sockets.take_error(number))? {
+    match stacks::on(number, |stack| stack.sockets.take_error(number))? {
         Some(error) => Err(error),
         None => Ok(()),
     }
@@ -237,7 +246,7 @@ fn keep(fd: c_int, error: Errno) {
     if let Entry::Stream(number) = descriptors::find(fd)
         && error != Errno::AGAIN
     {
-        stack::with(|stack| stack.sockets.keep_error(number, error));
+        stacks::with(number, |stack| stack.sockets.keep_error(number, error));
     }
 }
 

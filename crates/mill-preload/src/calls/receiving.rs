@@ -2,8 +2,8 @@
 
 use crate::memory::{LEN_MAX, output, total, values};
 use crate::signals::Handled;
-use crate::stack::{self, Stack};
-use crate::waiting;
+use crate::stack::Stack;
+use crate::{stacks, waiting};
 use core::ffi::c_void;
 use libc::{iovec, size_t};
 use mill_sockets::errno::Errno;
@@ -142,7 +142,7 @@ pub(super) fn receive(number: Number, rooms: &mut Rooms<'_>, flags: i32) -> Resu
         flags,
         filled: 0,
     };
-    let (found, waits, timeout) = stack::on(|stack| {
+    let (found, waits, timeout) = stacks::on(number, |stack| {
         let options = stack.sockets.options(number)?;
         let waits = options.waits && flags & libc::MSG_DONTWAIT == 0;
         let timeout = options.receive_timeout;
@@ -167,7 +167,7 @@ pub(super) fn receive(number: Number, rooms: &mut Rooms<'_>, flags: i32) -> Resu
 fn wait(receiving: &mut Receiving<'_, '_>, timeout: Option<Duration>) -> Result<usize, Errno> {
     let handled = Handled::by_this_thread();
     loop {
-        let found = waiting::of_call(timeout, |stack| receiving.attempt(stack));
+        let found = waiting::of_call(receiving.number, timeout, |stack| receiving.attempt(stack));
         if receiving.filled > 0 || !waiting::is_restarted(&found, handled, timeout) {
             return found?.unwrap_or(Err(Errno::AGAIN));
         }

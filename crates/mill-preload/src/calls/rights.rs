@@ -1,6 +1,6 @@
 //! Descriptors in messages (unix(7), SCM_RIGHTS): those of connections of the stack would arrive as sockets without connection.
 
-use crate::descriptors::{self, Entry};
+use crate::descriptors::{self, Entry, own};
 use crate::memory::values;
 use crate::say::say;
 use core::ffi::c_int;
@@ -12,51 +12,73 @@ use std::sync::Once;
 /// # Safety
 /// `message` is null or as sendmsg(2) says.
 pub(super) unsafe fn has_connections(message: *const msghdr) -> bool {
+    let mut found = false;
+    let mut look = |number| found |= matches!(descriptors::find(number), Entry::Stream(_));
+    // SAFETY: the caller's promise.
+    unsafe { each(message, &mut look) };
+    if found {
+        SAID.call_once(|| {
+            say(
+                "a connection of the stack can't be passed to another process (SCM_RIGHTS): sendmsg() fails with EOPNOTSUPP",
+            );
+        });
+    }
+    found
+}
+
+static SAID: Once = Once::new();
+
+/// Notes the descriptors of a message that has come for this library.
+///
+/// # Safety
+/// `message` is as recvmsg(2) has left it.
+pub(super) unsafe fn note_own(message: *const msghdr) {
+    let mut note = |number| {
+        own::note(number);
+    };
+    // SAFETY: the caller's promise.
+    unsafe { each(message, &mut note) };
+}
+
+/// Calls `take` with each descriptor of a message.
+///
+/// # Safety
+/// `message` is null or as sendmsg(2) says.
+unsafe fn each(message: *const msghdr, take: &mut dyn FnMut(c_int)) {
     // SAFETY: the caller's promise.
     let Some(message) = (unsafe { values(message, 1) }).first() else {
-        return false;
+        return;
     };
     if message.msg_controllen == 0 {
-        return false;
+        return;
     }
     // SAFETY: the message is as sendmsg(2) says.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !next.is_null() {
         // SAFETY: not null, so it is a header inside of the message's control bytes.
-        if unsafe { passes_connections(next) } {
-            SAID.call_once(|| {
-                say(
-                    "a connection of the stack can't be passed to another process (SCM_RIGHTS): sendmsg() fails with EOPNOTSUPP",
-                );
-            });
-            return true;
-        }
+        unsafe { each_of(next, take) };
         // SAFETY: as above.
         next = unsafe { libc::CMSG_NXTHDR(message, next) };
     }
-    false
 }
-
-static SAID: Once = Once::new();
 
 /// # Safety
 /// The header and its data are inside of a message's control bytes.
-unsafe fn passes_connections(header: *const cmsghdr) -> bool {
+unsafe fn each_of(header: *const cmsghdr, take: &mut dyn FnMut(c_int)) {
     // SAFETY: the caller's promise; headers may lie at any address.
     let head = unsafe { header.read_unaligned() };
     if head.cmsg_level != libc::SOL_SOCKET || head.cmsg_type != libc::SCM_RIGHTS {
-        return false;
+        return;
     }
     // SAFETY: the function computes a size.
     let before = unsafe { libc::CMSG_LEN(0) } as usize;
     let count = head.cmsg_len.saturating_sub(before) / size_of::<c_int>();
     // SAFETY: the data follow the header.
     let data = unsafe { libc::CMSG_DATA(header) }.cast::<c_int>();
-    (0..count).any(|place| {
+    for place in 0..count {
         // SAFETY: `count` numbers are there.
         let place = unsafe { data.add(place) };
         // SAFETY: as above; they may lie at any address.
-        let number = unsafe { place.read_unaligned() };
-        matches!(descriptors::find(number), Entry::Stream(_))
-    })
+        take(unsafe { place.read_unaligned() });
+    }
 }

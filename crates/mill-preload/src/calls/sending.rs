@@ -3,8 +3,8 @@
 use crate::memory::{LEN_MAX, input, returned_bytes, total, values};
 use crate::originals;
 use crate::signals::Handled;
-use crate::stack::{self, Stack};
-use crate::waiting;
+use crate::stack::Stack;
+use crate::{stacks, waiting};
 use core::ffi::{c_int, c_void};
 use libc::{iovec, off_t, size_t};
 use mill_sockets::errno::Errno;
@@ -91,7 +91,7 @@ fn transfer(
             Err(errno) => Some(Err(errno)),
         }
     };
-    let first = stack::on(|stack| {
+    let first = stacks::on(number, |stack| {
         let options = stack.sockets.options(number)?;
         let waits = options.waits && flags & libc::MSG_DONTWAIT == 0;
         let timeout = options.send_timeout;
@@ -107,7 +107,7 @@ fn transfer(
     let result = match found {
         Some(found) => found,
         None if !waits => Err(Errno::AGAIN),
-        None => wait(timeout, &mut attempt),
+        None => wait(number, timeout, &mut attempt),
     };
     let result = match result {
         Err(Errno::AGAIN | Errno::INTERRUPTED) if *sent > 0 => Ok(*sent),
@@ -122,12 +122,13 @@ fn transfer(
 
 /// Waits for room. A call that has sent something is not begun anew.
 fn wait(
+    number: Number,
     timeout: Option<Duration>,
     attempt: &mut impl FnMut(&mut Stack) -> Option<Result<usize, Errno>>,
 ) -> Result<usize, Errno> {
     let handled = Handled::by_this_thread();
     loop {
-        let found = waiting::of_call(timeout, &mut *attempt);
+        let found = waiting::of_call(number, timeout, &mut *attempt);
         if !waiting::is_restarted(&found, handled, timeout) {
             return found?.unwrap_or(Err(Errno::AGAIN));
         }

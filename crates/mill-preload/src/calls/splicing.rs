@@ -5,7 +5,7 @@ use super::reading::recv;
 use super::writing::send;
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, errno, returned};
-use crate::{originals, stack};
+use crate::{originals, stacks};
 use core::ffi::{c_int, c_uint};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
@@ -100,7 +100,7 @@ fn to_stream(
 ) -> Result<usize, Errno> {
     let between = Between::new()?;
     // No more than there is room for, so that nothing that was taken has to go back; at least a byte, which waits if need be.
-    let room = stack::on(|stack| {
+    let room = stacks::on(number, |stack| {
         let mut found = 0;
         stack.sockets.write(number, false, |_, room| {
             found = room;

@@ -3,9 +3,9 @@
 use crate::descriptors::{self, Entry};
 use crate::early::{self, Watched};
 use crate::memory::{done, places, returned, time_of, values};
-use crate::stack::{self, Stack, now};
-use crate::waiting::{self, Kernel, Wait};
-use crate::{kernel_options, listening, originals};
+use crate::stack::now;
+use crate::waiting::{self, Kernel, Turned, Wait};
+use crate::{kernel_options, listening, originals, sets, stacks};
 use core::cell::RefCell;
 use core::ffi::c_int;
 use libc::{epoll_event, pollfd, sigset_t, timespec};
@@ -64,7 +64,7 @@ pub(super) unsafe extern "C" fn epoll_ctl(
 
 /// The stack's set beside one of the kernel that another set shall watch.
 fn set_at(fd: c_int) -> Option<Number> {
-    let is_candidate = stack::is_made() && !stack::is_inside();
+    let is_candidate = stacks::is_made() && !stacks::is_inside();
     let is_set = is_candidate
         && std::fs::read_link(format!("/proc/self/fd/{fd}"))
             .is_ok_and(|kind| kind.as_os_str() == "anon_inode:[eventpoll]");
@@ -90,19 +90,36 @@ fn control_set(
         events: event.events,
         data: event.u64,
     });
-    // Both sets have the same entries, unless another thread closes one of the descriptors now.
-    let _ = stack::on(|stack| {
-        let set = set_of(stack, set)?;
-        let sockets = &mut stack.sockets;
-        match (operation, interest) {
-            (libc::EPOLL_CTL_ADD, Some(interest)) => sockets.watch_set(set, inner, fd, interest),
-            (libc::EPOLL_CTL_MOD, Some(interest)) => {
-                sockets.change_watch_of_set(set, inner, fd, interest)
+    // In each stack both sets have the same entries, unless another thread closes one of the descriptors now.
+    for number in sets::stacks_of(inner).iter() {
+        let _ = stacks::with_stack(number, |stack| {
+            let inner = sets::number_in(stack, fd)?;
+            let set = sets::number_in(stack, set)?;
+            let sockets = &mut stack.sockets;
+            match (operation, interest) {
+                (libc::EPOLL_CTL_ADD, Some(interest)) => {
+                    sockets.watch_set(set, inner, fd, interest)
+                }
+                (libc::EPOLL_CTL_MOD, Some(interest)) => {
+                    sockets.change_watch_of_set(set, inner, fd, interest)
+                }
+                _ => sockets.unwatch_set(set, inner, fd),
             }
-            _ => sockets.unwatch_set(set, inner, fd),
-        }
-    });
+        });
+    }
+    wake_first(set);
     result
+}
+
+/// A thread that waits for a set looks for the stacks in which it is.
+fn wake_first(set: c_int) {
+    if let Entry::Set(first) = descriptors::find(set) {
+        stacks::with(first, |stack| {
+            if !stack.sleepers.is_empty() {
+                stack.wake();
+            }
+        });
+    }
 }
 
 /// Remembers how a socket of the kernel is watched that may become the stack's.
@@ -119,8 +136,8 @@ fn note_early(set: c_int, operation: c_int, fd: c_int, event: Option<&epoll_even
 
 fn is_unconnected(fd: c_int) -> bool {
     let option = |name| kernel_options::number(fd, libc::SOL_SOCKET, name);
-    !stack::is_inside()
-        && stack::is_offered()
+    !stacks::is_inside()
+        && stacks::is_offered()
         && option(libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP)
         && option(libc::SO_ACCEPTCONN) == Some(0)
         && !listening::has_peer(fd)
@@ -150,8 +167,8 @@ fn control(
         events: event.events,
         data: event.u64,
     });
-    stack::on(|stack| {
-        let set = set_of(stack, set)?;
+    let changed = stacks::on(number, |stack| {
+        let set = sets::number_in(stack, set)?;
         let sockets = &mut stack.sockets;
         match (operation, interest) {
             (libc::EPOLL_CTL_ADD, Some(interest)) => sockets.watch(set, number, fd, interest)?,
@@ -166,23 +183,13 @@ fn control(
         if !stack.sleepers.is_empty() {
             stack.wake();
         }
-        Ok(0)
-    })
-}
-
-/// The stack's set beside the kernel's.
-fn set_of(stack: &mut Stack, set: c_int) -> Result<Number, Errno> {
-    match descriptors::find(set) {
-        Entry::Set(number) => Ok(number),
-        Entry::Kernel => {
-            // SAFETY: the command takes no argument.
-            returned(unsafe { originals::fcntl(set, libc::F_GETFD, 0) })?;
-            let number = stack.sockets.add_set();
-            descriptors::set(set, Entry::Set(number));
-            Ok(number)
-        }
-        _ => Err(Errno::INVALID),
+        Ok(set)
+    })?;
+    // That thread may not know yet that the set is in this stack, too.
+    if descriptors::find(set) != Entry::Set(changed) {
+        wake_first(set);
     }
+    Ok(0)
 }
 
 /// The stack's set beside the kernel's, once the process has a stack: another thread may add a socket of it while this one
@@ -190,8 +197,9 @@ fn set_of(stack: &mut Stack, set: c_int) -> Result<Number, Errno> {
 fn ours(set: c_int) -> Option<Number> {
     match descriptors::find(set) {
         Entry::Set(number) => Some(number),
-        Entry::Kernel if stack::is_made() && !stack::is_inside() => {
-            stack::on(|stack| set_of(stack, set)).ok()
+        Entry::Kernel if stacks::is_made() && !stacks::is_inside() => {
+            let stack = stacks::home_or_any()?;
+            stacks::with_stack(stack, |stack| sets::number_in(stack, set).ok())?
         }
         _ => None,
     }
@@ -300,22 +308,28 @@ fn wait(
         revents: 0,
     }];
     let wait = Wait {
+        turned: Turned::OfSet(number),
         deadline: timeout.map(|timeout| began + timeout),
         mask,
-        spins: stack::with(|stack| stack.sockets.has_watches(number)) == Some(true),
+        spins: has_watches(number),
         // A program may ask for one event at a time, as nginx accepts: no turn for each.
         is_lazy: true,
         kernel: &mut kernel,
     };
-    let result = waiting::until(wait, |stack, _, kernel| {
+    let result = waiting::until(wait, |held, _, kernel| {
         found.clear();
-        stack.sockets.collect(number, events.len(), &mut found);
+        for number in core::iter::once(number).chain(sets::further(number)) {
+            if let Some(stack) = held.of(number) {
+                let room = events.len() - found.len();
+                stack.sockets.collect(number, room, &mut found);
+            }
+        }
         for (place, event) in events.iter_mut().zip(&found) {
             place.events = event.events.0;
             place.u64 = event.data;
         }
         // Where the stack always has events the kernel's are not to wait for ever.
-        let at = stack.worked_at;
+        let at = held.worked_at();
         let is_due = asked_at.is_none_or(|asked| at.since(asked) >= ASK_INTERVAL);
         let rest = events.get_mut(found.len()..).unwrap_or_default();
         let of_kernel = match kernel {
@@ -337,6 +351,16 @@ fn wait(
     });
     FOUND.set((found, asked_at));
     result?.unwrap_or(Ok(0))
+}
+
+/// Whether a set watches a socket of any stack.
+fn has_watches(first: Number) -> bool {
+    let watches = |number| stacks::with(number, |stack| stack.sockets.has_watches(number));
+    let further = stacks::with(first, |_| sets::further(first));
+    let further = further.into_iter().flatten();
+    core::iter::once(first)
+        .chain(further)
+        .any(|number| watches(number) == Some(true))
 }
 
 /// The kernel's events, without a wait.

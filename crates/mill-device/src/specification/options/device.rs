@@ -2,7 +2,7 @@
 
 use super::{StackOption, Value, option, option_of};
 use crate::specification::device::Devices;
-use crate::specification::settings::{Mode, Role};
+use crate::specification::settings::{Mode, Role, StacksPer};
 
 pub(super) const OPTIONS: &[StackOption] = &[
     option_of(
@@ -155,6 +155,15 @@ pub(super) const OPTIONS: &[StackOption] = &[
         Value::Polling(|to| &mut to.polling),
         "adaptive=50us",
         "when to look for frames: sleep until they come, spin for a while before that, sleep a while between two looks, never sleep, or look this many times a second",
+    ),
+    option(
+        "stacks",
+        Value::Keyword(&[
+            ("process", |to| to.stacks = StacksPer::Process),
+            ("thread", |to| to.stacks = StacksPer::Thread),
+        ]),
+        "process",
+        "millstream run: whether the threads of a process share a stack, or have one each, up to eight; a connection is of the thread that opened it, or of the one that first waited at its listener",
     ),
     option(
         "burst",

@@ -1,0 +1,288 @@
+//! The stacks of this process, each behind its lock: one, or with `stacks=thread` one for each thread that has sockets.
+//!
+//! A thread's first accept, connect or poll makes its stack, or gives it the first thread's. What is made there is of that stack,
+//! whichever threads use it later: its number tells which one.
+
+use crate::descriptors::own;
+use crate::say::say;
+use crate::showing::Showing;
+use crate::stack::Stack;
+use crate::{keeper, sets, turner};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use mill_keeper::request::STACKS;
+use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The home of further threads is that of others.
+pub(crate) const COUNT_MAX: u8 = Number::SLABS_MAX;
+
+/// One stack's place.
+struct Place {
+    stack: Mutex<Option<Stack>>,
+    status: AtomicU8,
+    /// Turns that calls of the program have made, for the thread that turns it otherwise (turner.rs).
+    turns: AtomicU32,
+    /// Threads whose home it is.
+    threads: AtomicU32,
+}
+
+static PLACES: [Place; COUNT_MAX as usize] = [const {
+    Place {
+        stack: Mutex::new(None),
+        status: AtomicU8::new(WANTED),
+        turns: AtomicU32::new(0),
+        threads: AtomicU32::new(0),
+    }
+}; COUNT_MAX as usize];
+
+/// A stack may be made, is made, or could not be.
+const WANTED: u8 = 0;
+const MADE: u8 = 1;
+const FAILED: u8 = 2;
+
+/// The process may have stacks from its keeper.
+static IS_OFFERED: AtomicBool = AtomicBool::new(false);
+
+/// Each thread has its own.
+static BY_THREAD: AtomicBool = AtomicBool::new(false);
+
+/// How many are made.
+static MADE_COUNT: AtomicU8 = AtomicU8::new(0);
+
+thread_local! {
+    /// Guards of this thread: it is inside the library, and what it opens and closes is the library's own.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+
+    static HOME: Home = const { Home(Cell::new(None)) };
+}
+
+/// The number of a thread's stack, until the thread ends.
+struct Home(Cell<Option<u8>>);
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Some(home) = self.0.take() {
+            place(home).threads.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn place(number: u8) -> &'static Place {
+    &PLACES[usize::from(number % COUNT_MAX)]
+}
+
+/// The process may have stacks; at its beginning.
+pub(crate) fn offer() {
+    let by_thread = std::env::var(STACKS).is_ok_and(|word| word == "thread");
+    BY_THREAD.store(by_thread, Ordering::Relaxed);
+    IS_OFFERED.store(true, Ordering::Release);
+}
+
+/// The number of this thread's stack.
+#[inline]
+fn home() -> u8 {
+    match BY_THREAD.load(Ordering::Relaxed) {
+        true => HOME
+            .try_with(|home| home.0.get().unwrap_or_else(|| settle(home)))
+            // The thread ends.
+            .unwrap_or(0),
+        false => 0,
+    }
+}
+
+/// Chooses the home of a thread: where the fewest live.
+#[cold]
+fn settle(home: &Home) -> u8 {
+    let threads = |number: &u8| place(*number).threads.load(Ordering::Relaxed);
+    loop {
+        let number = (0..COUNT_MAX).min_by_key(threads).unwrap_or(0);
+        let before = threads(&number);
+        let place = place(number);
+        let settled = place.threads.compare_exchange(
+            before,
+            before + 1,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        if settled.is_ok() {
+            home.0.set(Some(number));
+            return number;
+        }
+    }
+}
+
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get() > 0
+}
+
+/// A stack's lock, held.
+pub(crate) struct Guard {
+    number: u8,
+    guard: MutexGuard<'static, Option<Stack>>,
+}
+
+impl Guard {
+    fn new(number: u8, guard: MutexGuard<'static, Option<Stack>>) -> Self {
+        INSIDE.set(INSIDE.get() + 1);
+        Self { number, guard }
+    }
+
+    pub(crate) fn stack(&mut self) -> Option<&mut Stack> {
+        self.guard.as_mut()
+    }
+
+    /// Takes the stack away without ending it: it is the parent's.
+    fn forget(&mut self) {
+        core::mem::forget(self.guard.take());
+        let place = place(self.number);
+        place.status.store(WANTED, Ordering::Release);
+        place.threads.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        INSIDE.set(INSIDE.get() - 1);
+    }
+}
+
+pub(crate) fn lock(number: u8) -> Guard {
+    let guard = place(number).stack.lock();
+    Guard::new(number, guard.unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The lock, unless another thread has it.
+pub(crate) fn try_lock(number: u8) -> Option<Guard> {
+    let guard = place(number).stack.try_lock().ok()?;
+    Some(Guard::new(number, guard))
+}
+
+/// All locks, in the order in which they are always taken.
+pub(crate) fn lock_all() -> Vec<Guard> {
+    (0..COUNT_MAX).map(lock).collect()
+}
+
+/// In a child, which has all locks: the stacks are its parent's.
+pub(crate) fn forget_all(guards: &mut [Guard]) {
+    guards.iter_mut().for_each(Guard::forget);
+    sets::forget_all();
+    MADE_COUNT.store(0, Ordering::Release);
+    HOME.with(|home| home.0.set(None));
+    keeper::leave();
+}
+
+/// Works on the stack of this number, if there is one.
+pub(crate) fn with_stack<R>(number: u8, work: impl FnOnce(&mut Stack) -> R) -> Option<R> {
+    // A signal's handler that interrupts a call of this thread would wait for its own lock.
+    if is_inside() {
+        return None;
+    }
+    lock(number).stack().map(work)
+}
+
+/// Works on the stack of a socket or set.
+pub(crate) fn with<R>(number: Number, work: impl FnOnce(&mut Stack) -> R) -> Option<R> {
+    with_stack(number.slab(), work)
+}
+
+/// Works on a socket of the stack. To a signal's handler in the midst of another call the socket is busy.
+pub(crate) fn on<R>(
+    number: Number,
+    work: impl FnOnce(&mut Stack) -> Result<R, Errno>,
+) -> Result<R, Errno> {
+    on_stack(number.slab(), work)
+}
+
+fn on_stack<R>(number: u8, work: impl FnOnce(&mut Stack) -> Result<R, Errno>) -> Result<R, Errno> {
+    let busy = match is_inside() {
+        true => Errno::AGAIN,
+        false => Errno::BAD_DESCRIPTOR,
+    };
+    with_stack(number, work).unwrap_or(Err(busy))
+}
+
+/// Works on this thread's stack, where sockets are made.
+pub(crate) fn on_home<R>(work: impl FnOnce(&mut Stack) -> Result<R, Errno>) -> Result<R, Errno> {
+    on_stack(home(), work)
+}
+
+/// Whether the process has stacks, or may have some.
+pub(crate) fn is_offered() -> bool {
+    IS_OFFERED.load(Ordering::Acquire)
+}
+
+/// Whether there is a stack.
+pub(crate) fn is_made() -> bool {
+    MADE_COUNT.load(Ordering::Acquire) > 0
+}
+
+/// The numbers of those that are made.
+pub(crate) fn made() -> impl Iterator<Item = u8> {
+    (0..COUNT_MAX).filter(|number| place(*number).status.load(Ordering::Acquire) == MADE)
+}
+
+/// This thread's stack if it is made, else any one.
+pub(crate) fn home_or_any() -> Option<u8> {
+    let home = home();
+    match place(home).status.load(Ordering::Acquire) {
+        MADE => Some(home),
+        _ => made().next(),
+    }
+}
+
+/// How many turns a stack has had.
+#[inline]
+pub(crate) fn turns(number: u8) -> &'static AtomicU32 {
+    &place(number).turns
+}
+
+/// Whether this thread has a stack; makes it if there is none yet and the process may have one.
+pub(crate) fn ensure() -> bool {
+    if !is_offered() {
+        return false;
+    }
+    let home = home();
+    match place(home).status.load(Ordering::Acquire) {
+        MADE => true,
+        WANTED if !is_inside() => make(home),
+        _ => false,
+    }
+}
+
+#[cold]
+fn make(number: u8) -> bool {
+    let mut guard = lock(number);
+    let status = &place(number).status;
+    match status.load(Ordering::Acquire) {
+        WANTED => {}
+        status => return status == MADE,
+    }
+    let made = own::during(|| {
+        let (stack, options) = Stack::new(number)?;
+        Ok((stack, Showing::new(number, keeper::socket(), &options)))
+    });
+    match made {
+        Ok((stack, showing)) => {
+            *guard.guard = Some(stack);
+            status.store(MADE, Ordering::Release);
+            MADE_COUNT.fetch_add(1, Ordering::Release);
+            turner::start(number, showing);
+            true
+        }
+        Err(why) => {
+            let why: String = why;
+            status.store(FAILED, Ordering::Release);
+            let what = match BY_THREAD.load(Ordering::Relaxed) {
+                true => "a thread of process",
+                false => "process",
+            };
+            say(&format!(
+                "{what} {} stays on the kernel's network stack: {why}",
+                std::process::id()
+            ));
+            false
+        }
+    }
+}
