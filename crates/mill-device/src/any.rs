@@ -2,6 +2,7 @@
 
 use crate::device_link::DeviceLink;
 use crate::forwarding::WorkerForwarding;
+use crate::handover::Endpoint;
 use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
 use crate::partitions::Partitions;
@@ -15,6 +16,7 @@ use mill_stack::link::{
     Offload, Received, Service,
 };
 use mill_sys::epoll::Watcher;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -86,7 +88,28 @@ impl AnyLink {
         self.owned().count_ones()
     }
 
-    /// The same, for reading counters that need `&mut`.
+    /// This process is about to make another link of the device, by which it may lose what it owns for a moment: no other process
+    /// takes it until [`Self::renew_ownership`].
+    pub fn reserve_ownership(&self) {
+        self.endpoints().for_each(Endpoint::reserve_for_owner);
+    }
+
+    /// The other link is made, or could not be. An error means that another process owns a part of the device, too.
+    pub fn renew_ownership(&self) -> io::Result<()> {
+        self.endpoints().try_for_each(Endpoint::renew_lock)
+    }
+
+    /// Of what this process owns.
+    fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        let movable = match &self.device {
+            DeviceLink::Movable(link) => Some(link.endpoint()),
+            _ => None,
+        };
+        let interfaces = self.interfaces().filter_map(InterfaceLink::endpoint);
+        interfaces.chain(movable)
+    }
+
+    /// The interface, for reading counters that need `&mut`.
     pub fn interface_mut(&mut self) -> Option<&mut InterfaceLink> {
         match &mut self.device {
             DeviceLink::AfXdp(link) => Some(link),

@@ -10,6 +10,7 @@ use crate::device_link::DeviceLink;
 use crate::handover::Aim;
 use crate::partitions::Partitions;
 use crate::specification::Specification;
+use crate::specification::settings::StacksPer;
 use mill_stack::config::HostConfig;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
@@ -132,9 +133,10 @@ impl Attachment {
         let host = first.host_config(specification)?;
         let mut links = Vec::with_capacity(self.workers.len());
         for (place, attached) in (0..).zip(self.workers) {
-            let aim = match own.contains(&place) {
-                true => Aim::Take,
-                false => Aim::Join,
+            let aim = match (own.contains(&place), specification.stacks) {
+                (true, StacksPer::Process) => Aim::Take,
+                (true, StacksPer::Thread) => Aim::Share,
+                (false, _) => Aim::Join,
             };
             links.push(attached.device(specification, (aim, process), on_trouble.clone())?);
         }

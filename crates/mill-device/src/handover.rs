@@ -32,13 +32,15 @@
 //! partition if its owner leaves or ends.
 
 use crate::relay::{FarEnd, Relay};
+use crate::wanted::Wanted;
 use message::{
     GIVEN, JOIN, LEAVING, OPEN_PORTS, TAKE, TAKE_AHEAD, WAITING, WELCOME, connections_in,
     receive_message, receive_numbered, send_message, send_numbered,
 };
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
+use mill_sys::lock::Holder;
 use mill_sys::timerfd::Timer;
-use mill_sys::{descriptor, lock, passing};
+use mill_sys::{descriptor, passing};
 use shared_words::SharedWords;
 use std::fs::File;
 use std::io::{self, Write};
@@ -72,6 +74,8 @@ pub struct OwnershipLock<D = OwnedFd> {
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     ownership: OwnershipLock,
+    /// This process may have several endpoints of a device.
+    holder: Holder,
     sources: Epoll,
     timer: Timer,
     watcher: Option<Watcher>,
@@ -111,8 +115,21 @@ pub(crate) struct Request {
 pub(crate) enum Aim {
     /// The device, as soon as it serves a port.
     Take,
+    /// The same, and also as soon as it opens connections: its part of the device, beside others of the same program.
+    Share,
     /// A place in the chain, and the device if its owner leaves or ends.
     Join,
+}
+
+impl Aim {
+    /// Whether a process that wants this of its link is to be the owner now.
+    pub(crate) fn is_met_by_owning(self, wanted: &Wanted) -> bool {
+        match self {
+            Self::Take => wanted.is_serving(),
+            Self::Share => wanted.is_serving() || wanted.ports.is_some(),
+            Self::Join => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +203,7 @@ impl Endpoint {
         // Before the file is locked: closing any descriptor of it would release the lock (fcntl(2)).
         let shared = SharedWords::map(File::from(ownership.lock.try_clone()?))?;
         let mut endpoint = Self {
+            holder: Holder::new(&ownership.lock)?,
             ownership,
             shared,
             sources: Epoll::new()?,
@@ -224,7 +242,7 @@ impl Endpoint {
     /// Locks the file if it is free. The owner then receives the requests.
     pub(crate) fn lock(&mut self) -> bool {
         let is_free = !self.shared.is_reserved_from(self.number);
-        let is_ours = is_free && lock::lock_for_table(&self.ownership.lock).is_ok();
+        let is_ours = is_free && self.holder.lock(&self.ownership.lock).is_ok();
         if is_ours {
             // The source is registered already if this process owned the device before.
             let request_receiver = self.ownership.request_receiver.as_fd();
@@ -245,7 +263,20 @@ impl Endpoint {
     pub(crate) fn unlock(&mut self) {
         let _ = self.sources.remove(self.ownership.request_receiver.as_fd());
         // Unlocking cannot fail for a descriptor of a file that was locked.
-        let _ = lock::unlock_for_table(&self.ownership.lock);
+        let _ = self.holder.unlock(&self.ownership.lock);
+    }
+
+    /// The owner's process is about to make another endpoint of the device, by which it may lose the lock for a moment: no other
+    /// process may have it then.
+    pub(crate) fn reserve_for_owner(&self) {
+        self.shared.reserve_for(self.number);
+    }
+
+    /// It is made: the owner has the lock again.
+    pub(crate) fn renew_lock(&self) -> io::Result<()> {
+        let renewed = self.holder.renew(&self.ownership.lock);
+        self.shared.end_reservation();
+        renewed
     }
 
     /// Sends a request to the owner, which answers in the channel that is returned.

@@ -5,6 +5,7 @@
 //! neighbours and the MTU are the kernel's, and the `NetlinkMonitor` reports their changes.
 
 use crate::forwarding::{WorkerForwarding, is_handed};
+use crate::handover::Endpoint;
 use crate::handover::owner::Owner;
 use crate::network::LinkState;
 use crate::network::monitor::{Change, NetlinkMonitor};
@@ -149,6 +150,11 @@ impl InterfaceLink {
 
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// Its part in the handover, if other processes may own the interface.
+    pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
+        self.handover.as_ref().map(|handover| handover.endpoint())
     }
 
     /// The descriptor that ends a wait for anything but frames: changes of the interface.

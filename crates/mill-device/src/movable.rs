@@ -4,6 +4,7 @@
 //! the device away: a TAP device keeps its frames meanwhile, and the peer of a memif connects anew.
 
 use crate::device_link::DeviceLink;
+use crate::handover::Endpoint;
 use crate::handover::member::Member;
 use crate::handover::owner::Owner;
 use crate::interface::FaultCallback;
@@ -109,6 +110,10 @@ impl MovableLink {
     /// The device itself.
     pub(crate) fn device(&self) -> &DeviceLink {
         &self.device
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        self.handover.endpoint()
     }
 
     /// What has passed between this process and its successor; `None` without one.

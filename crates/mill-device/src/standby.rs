@@ -199,10 +199,12 @@ impl StandbyLink {
             self.is_owner = true;
             return;
         }
-        let is_to_take = self.parts.member.aim == Aim::Take || self.predecessor_leaves;
-        let may_take = self.parts.wanted.is_serving() && !self.parts.has_failed && is_to_take;
+        let (aim, wanted) = (self.parts.member.aim, &self.parts.wanted);
+        let is_to_take =
+            aim.is_met_by_owning(wanted) || (self.predecessor_leaves && wanted.is_serving());
+        let may_take = !self.parts.has_failed && is_to_take;
         // A process that only opens connections has them behind the owner.
-        let is_to_join = self.parts.member.aim == Aim::Join || self.parts.opens_ports();
+        let is_to_join = aim == Aim::Join || self.parts.opens_ports();
         let has_to_join = self.is_orphan || (!may_take && is_to_join);
         let request_kind = match (has_to_join, &self.predecessor) {
             (true, _) => RequestKind::Join,

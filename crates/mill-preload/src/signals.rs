@@ -4,6 +4,7 @@
 //! was installed around the C library is not seen: calls that sleep in the kernel end for it all the same, those that spin
 //! go on.
 
+use crate::descriptors::own;
 use crate::memory::set_errno;
 use crate::originals;
 use core::cell::Cell;
@@ -84,16 +85,16 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
             function,
         )
     };
-    function(signal, info, context);
+    own::not_during(|| function(signal, info, context));
 }
 
-fn own() -> sighandler_t {
+fn before_the_programs() -> sighandler_t {
     on_signal as *const c_void as sighandler_t
 }
 
 /// Whether it is a function, and not `SIG_DFL`, `SIG_IGN` or what stands in front of the program's.
 fn is_of_program(function: sighandler_t) -> bool {
-    ![libc::SIG_DFL, libc::SIG_IGN, own()].contains(&function)
+    ![libc::SIG_DFL, libc::SIG_IGN, before_the_programs()].contains(&function)
 }
 
 /// # Safety
@@ -117,7 +118,7 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
         handler
             .function
             .store(action.sa_sigaction, Ordering::Release);
-        action.sa_sigaction = own();
+        action.sa_sigaction = before_the_programs();
         action.sa_flags |= libc::SA_SIGINFO;
     }
     let wrapped = wrapped
@@ -132,7 +133,7 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
     }
     // SAFETY: null, or the kernel has filled it.
     if let Some(old) = unsafe { old.as_mut() }
-        && old.sa_sigaction == own()
+        && old.sa_sigaction == before_the_programs()
     {
         old.sa_sigaction = before.0;
         old.sa_flags &= !libc::SA_SIGINFO | before.1;

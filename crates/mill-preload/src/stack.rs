@@ -1,5 +1,6 @@
 //! One stack of this process, and what waits for it.
 
+use crate::descriptors::own;
 use crate::noting::Noting;
 use crate::say::say;
 use crate::{declared, keeper, listening, originals, stacks};
@@ -92,6 +93,11 @@ impl Stack {
 
     /// One turn. Threads that sleep look again when frames came.
     pub(crate) fn turn(&mut self, now: Instant) {
+        // Queues that come to this process bring descriptors.
+        own::during(|| self.turn_once(now));
+    }
+
+    fn turn_once(&mut self, now: Instant) {
         // Changed with the lock held, so that no addition is lost; turner.rs only looks.
         let turns = stacks::turns(self.number);
         turns.store(

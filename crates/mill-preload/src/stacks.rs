@@ -253,36 +253,59 @@ pub(crate) fn ensure() -> bool {
 
 #[cold]
 fn make(number: u8) -> bool {
-    let mut guard = lock(number);
+    let mut guards = match BY_THREAD.load(Ordering::Relaxed) {
+        true => lock_all(),
+        false => vec![lock(number)],
+    };
     let status = &place(number).status;
     match status.load(Ordering::Acquire) {
         WANTED => {}
         status => return status == MADE,
     }
-    let made = own::during(|| {
+    let made = beside(&mut guards, || {
         let (stack, options) = Stack::new(number)?;
         Ok((stack, Showing::new(number, keeper::socket(), &options)))
     });
-    match made {
-        Ok((stack, showing)) => {
+    let guard = guards.iter_mut().find(|guard| guard.number == number);
+    match (made, guard) {
+        (Ok((stack, showing)), Some(guard)) => {
             *guard.guard = Some(stack);
             status.store(MADE, Ordering::Release);
             MADE_COUNT.fetch_add(1, Ordering::Release);
             turner::start(number, showing);
             true
         }
-        Err(why) => {
-            let why: String = why;
+        (made, _) => {
             status.store(FAILED, Ordering::Release);
-            let what = match BY_THREAD.load(Ordering::Relaxed) {
-                true => "a thread of process",
-                false => "process",
-            };
-            say(&format!(
-                "{what} {} stays on the kernel's network stack: {why}",
-                std::process::id()
-            ));
+            say_failed(&made.err().unwrap_or_default());
             false
         }
     }
+}
+
+/// Makes a stack beside those that the process has, which keep what they own of the device.
+fn beside<R>(guards: &mut [Guard], make: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    for stack in guards.iter_mut().filter_map(Guard::stack) {
+        stack.sockets.link().reserve_ownership();
+    }
+    let made = own::during(make);
+    for stack in guards.iter_mut().filter_map(Guard::stack) {
+        if let Err(error) = stack.sockets.link().renew_ownership() {
+            say(&format!(
+                "the device is another process's, too, and connections may be lost: {error}"
+            ));
+        }
+    }
+    made
+}
+
+fn say_failed(why: &str) {
+    let what = match BY_THREAD.load(Ordering::Relaxed) {
+        true => "a thread of process",
+        false => "process",
+    };
+    let process = std::process::id();
+    say(&format!(
+        "{what} {process} stays on the kernel's network stack: {why}"
+    ));
 }

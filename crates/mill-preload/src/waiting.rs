@@ -4,7 +4,7 @@
 //! are blocked, looked for once more, and delivered only inside ppoll(2), which says so; so none is missed between a look and
 //! the sleep.
 
-use crate::descriptors::{self, Entry};
+use crate::descriptors::{self, Entry, own};
 use crate::held::{Held, StackNumbers};
 use crate::memory::{errno, returned};
 use crate::originals;
@@ -339,9 +339,8 @@ struct Doorbell(c_int);
 
 impl Doorbell {
     fn new() -> Option<Self> {
-        let descriptor = eventfd::create().ok()?.into_raw_fd();
-        descriptors::set(descriptor, Entry::Private);
-        Some(Self(descriptor))
+        let made = own::during(eventfd::create);
+        Some(Self(made.ok()?.into_raw_fd()))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Descriptor tables: private ones for threads, close-on-exec, standard streams, and waiting for input.
 
 use crate::process::check;
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Gives the calling thread a descriptor table of its own, a copy of the shared one. Other threads do not see what it
@@ -10,8 +12,23 @@ use std::time::Duration;
 pub fn unshare_table() -> io::Result<()> {
     // SAFETY: unshare(2) takes no pointer. Descriptors keep their numbers, so that every owner still owns the same
     // open file, in this table and in the old one.
-    check(unsafe { libc::unshare(libc::CLONE_FILES) })
+    check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
+    TABLE.set(TABLES.fetch_add(1, Ordering::Relaxed));
+    Ok(())
 }
+
+/// Which of this process's tables the calling thread has: 0 is the one that the process began with. Threads of a thread that has
+/// called [`unshare_table`] have to be told.
+pub(crate) fn table() -> u64 {
+    TABLE.get()
+}
+
+thread_local! {
+    static TABLE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The next table's number.
+static TABLES: AtomicU64 = AtomicU64::new(1);
 
 /// Sets whether reading and writing return `WouldBlock` instead of waiting; applies to all descriptors of the open
 /// file.

@@ -1,8 +1,11 @@
 //! Locks on whole files, which the kernel releases when their holder ends.
 
+use crate::descriptor;
 use crate::process::check;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Mutex, PoisonError};
 
 /// Locks an open file for its open file description until that is closed: flock(2). `WouldBlock` if another one has the
 /// lock.
@@ -10,6 +13,62 @@ pub fn lock_exclusive(file: &impl AsFd) -> io::Result<()> {
     let descriptor = file.as_fd().as_raw_fd();
     // SAFETY: flock(2) takes no pointer; the descriptor is open through the call.
     check(unsafe { libc::flock(descriptor, libc::LOCK_EX | libc::LOCK_NB) })
+}
+
+/// One of several in a descriptor table that may lock a file, of which one at a time has the lock of [`lock_for_table`].
+#[derive(Debug)]
+pub struct Holder {
+    file: FileNumber,
+}
+
+/// Device and inode.
+type FileNumber = (u64, u64);
+
+/// The locks that are held in this process, each with the number of the process, in which a child differs, and that of the table.
+static HELD: Mutex<Vec<(u32, u64, FileNumber)>> = Mutex::new(Vec::new());
+
+impl Holder {
+    /// May lock this file.
+    pub fn new(file: &impl AsFd) -> io::Result<Self> {
+        let mut status = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: the pointer is to room for what the call writes; the descriptor is open through the call.
+        check(unsafe { libc::fstat(file.as_fd().as_raw_fd(), status.as_mut_ptr()) })?;
+        // SAFETY: the call has filled it.
+        let status = unsafe { status.assume_init() };
+        Ok(Self {
+            file: (status.st_dev, status.st_ino),
+        })
+    }
+
+    /// As [`lock_for_table`]; `WouldBlock` also if another holder of this table has the lock.
+    pub fn lock(&self, file: &impl AsFd) -> io::Result<()> {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.contains(&self.entry()) {
+            return Err(io::Error::from(io::ErrorKind::WouldBlock));
+        }
+        lock_for_table(file)?;
+        // Those of a parent are none of this process.
+        held.retain(|(process, ..)| *process == std::process::id());
+        held.push(self.entry());
+        Ok(())
+    }
+
+    /// Locks the file once more, for the holder that has the lock: the table may have lost it by closing another descriptor of the
+    /// file. `WouldBlock` if another table has it now.
+    pub fn renew(&self, file: &impl AsFd) -> io::Result<()> {
+        lock_for_table(file)
+    }
+
+    /// Releases a lock of [`Self::lock`].
+    pub fn unlock(&self, file: &impl AsFd) -> io::Result<()> {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|entry| *entry != self.entry());
+        unlock_for_table(file)
+    }
+
+    fn entry(&self) -> (u32, u64, FileNumber) {
+        (std::process::id(), descriptor::table(), self.file)
+    }
 }
 
 /// Locks a file for the calling thread's descriptor table: fcntl(2), F_SETLK. The lock ends with [`unlock_for_table`]
@@ -42,9 +101,33 @@ fn set_lock(file: &impl AsFd, kind: libc::c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{descriptor, passing};
+    use crate::passing;
     use std::fs::File;
     use std::sync::mpsc;
+
+    #[test]
+    fn of_the_holders_of_a_table_one_has_the_lock_which_it_can_renew() {
+        let file = passing::memory_file(c"lock").unwrap();
+        let holders = [(); 2].map(|()| Holder::new(&file).unwrap());
+        let would_block = |result: io::Result<()>| {
+            result.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        };
+        holders[0].lock(&file).unwrap();
+        assert!(would_block(holders[1].lock(&file)));
+        // Closing any descriptor of it unlocks the file.
+        drop(file.try_clone().unwrap());
+        holders[0].renew(&file).unwrap();
+        let other = file.try_clone().unwrap();
+        let in_other_table = std::thread::spawn(move || {
+            descriptor::unshare_table().unwrap();
+            Holder::new(&other).unwrap().lock(&other)
+        });
+        assert!(would_block(in_other_table.join().unwrap()));
+        holders[0].unlock(&file).unwrap();
+        holders[1].lock(&file).unwrap();
+        assert!(would_block(holders[0].lock(&file)));
+        holders[1].unlock(&file).unwrap();
+    }
 
     #[test]
     fn a_table_of_descriptors_locks_out_another_one_until_it_is_gone() {

@@ -2,7 +2,7 @@
 //! for the device.
 
 use super::member::Member;
-use super::{Aim, Asked, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
+use super::{Asked, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
 use crate::interface::{FaultCallback, InterfaceFault};
 use crate::relay::{FarEnd, Note, Relay, RelayCounters};
 use crate::standby::{Origin, Parts, StandbyLink};
@@ -215,7 +215,7 @@ impl<O> Owner<O> {
                     continue;
                 }
             };
-            let is_kept = wanted.is_serving() && self.member.aim == Aim::Take;
+            let is_kept = self.member.aim.is_met_by_owning(wanted);
             let is_given = !is_kept || !self.member.endpoint.is_later_than(&request);
             match request.request_kind {
                 RequestKind::Take | RequestKind::TakeAhead if is_given => {

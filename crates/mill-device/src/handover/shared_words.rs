@@ -51,6 +51,10 @@ impl SharedWords {
         self.heir.store(heir, Ordering::Release);
     }
 
+    pub(super) fn end_reservation(&self) {
+        self.heir.store(0, Ordering::Release);
+    }
+
     /// Whether the device is reserved, and not for this process.
     pub(super) fn is_reserved_from(&self, process: ProcessNumber) -> bool {
         let heir = self.heir.load(Ordering::Acquire);

@@ -26,9 +26,9 @@ unsafe extern "C" fn socketpair(
     let result = unsafe { originals::socketpair(domain, kind, protocol, ends) };
     if result == 0 && own::is_making() {
         // SAFETY: the call has filled two numbers.
-        let ends = unsafe { core::slice::from_raw_parts(ends, 2) };
+        let ends = unsafe { core::slice::from_raw_parts_mut(ends, 2) };
         for end in ends {
-            own::note(*end);
+            *end = own::note(*end);
         }
     }
     result

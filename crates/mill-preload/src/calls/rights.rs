@@ -13,7 +13,10 @@ use std::sync::Once;
 /// `message` is null or as sendmsg(2) says.
 pub(super) unsafe fn has_connections(message: *const msghdr) -> bool {
     let mut found = false;
-    let mut look = |number| found |= matches!(descriptors::find(number), Entry::Stream(_));
+    let mut look = |number| {
+        found |= matches!(descriptors::find(number), Entry::Stream(_));
+        number
+    };
     // SAFETY: the caller's promise.
     unsafe { each(message, &mut look) };
     if found {
@@ -28,23 +31,20 @@ pub(super) unsafe fn has_connections(message: *const msghdr) -> bool {
 
 static SAID: Once = Once::new();
 
-/// Notes the descriptors of a message that has come for this library.
+/// Notes the descriptors of a message that has come for this library, and gives them the numbers that they have then.
 ///
 /// # Safety
 /// `message` is as recvmsg(2) has left it.
 pub(super) unsafe fn note_own(message: *const msghdr) {
-    let mut note = |number| {
-        own::note(number);
-    };
     // SAFETY: the caller's promise.
-    unsafe { each(message, &mut note) };
+    unsafe { each(message, &mut own::note) };
 }
 
-/// Calls `take` with each descriptor of a message.
+/// Has `change` say which number stands in a message for each of its descriptors.
 ///
 /// # Safety
 /// `message` is null or as sendmsg(2) says.
-unsafe fn each(message: *const msghdr, take: &mut dyn FnMut(c_int)) {
+unsafe fn each(message: *const msghdr, change: &mut dyn FnMut(c_int) -> c_int) {
     // SAFETY: the caller's promise.
     let Some(message) = (unsafe { values(message, 1) }).first() else {
         return;
@@ -56,7 +56,7 @@ unsafe fn each(message: *const msghdr, take: &mut dyn FnMut(c_int)) {
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !next.is_null() {
         // SAFETY: not null, so it is a header inside of the message's control bytes.
-        unsafe { each_of(next, take) };
+        unsafe { each_of(next, change) };
         // SAFETY: as above.
         next = unsafe { libc::CMSG_NXTHDR(message, next) };
     }
@@ -64,7 +64,7 @@ unsafe fn each(message: *const msghdr, take: &mut dyn FnMut(c_int)) {
 
 /// # Safety
 /// The header and its data are inside of a message's control bytes.
-unsafe fn each_of(header: *const cmsghdr, take: &mut dyn FnMut(c_int)) {
+unsafe fn each_of(header: *const cmsghdr, change: &mut dyn FnMut(c_int) -> c_int) {
     // SAFETY: the caller's promise; headers may lie at any address.
     let head = unsafe { header.read_unaligned() };
     if head.cmsg_level != libc::SOL_SOCKET || head.cmsg_type != libc::SCM_RIGHTS {
@@ -79,6 +79,11 @@ unsafe fn each_of(header: *const cmsghdr, take: &mut dyn FnMut(c_int)) {
         // SAFETY: `count` numbers are there.
         let place = unsafe { data.add(place) };
         // SAFETY: as above; they may lie at any address.
-        take(unsafe { place.read_unaligned() });
+        let number = unsafe { place.read_unaligned() };
+        let changed = change(number);
+        if changed != number {
+            // SAFETY: as above; the message is the library's own.
+            unsafe { place.write_unaligned(changed) };
+        }
     }
 }
