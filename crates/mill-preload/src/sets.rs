@@ -9,19 +9,40 @@ use crate::stack::Stack;
 use crate::stacks;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use mill_sockets::epoll_set::Interest;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// By the number of the first. Locked with a stack's lock held, as fork(2) copies it.
-static FURTHER: Mutex<BTreeMap<u64, Vec<Number>>> = Mutex::new(BTreeMap::new());
+/// Locked with a stack's lock held, as fork(2) copies it.
+static TABLE: Mutex<Table> = Mutex::new(Table {
+    further: BTreeMap::new(),
+    nestings: Vec::new(),
+});
 
 /// How many sets are in several stacks: usually none.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-fn table() -> MutexGuard<'static, BTreeMap<u64, Vec<Number>>> {
-    FURTHER.lock().unwrap_or_else(PoisonError::into_inner)
+#[derive(Debug)]
+struct Table {
+    /// By the number of the first.
+    further: BTreeMap<u64, Vec<Number>>,
+    nestings: Vec<Nesting>,
+}
+
+/// A set that another one watches: in each stack in which it is.
+#[derive(Clone, Copy, Debug)]
+struct Nesting {
+    inner: Number,
+    outer: Number,
+    /// Of the inner one.
+    descriptor: c_int,
+    interest: Interest,
+}
+
+fn table() -> MutexGuard<'static, Table> {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The numbers beside the first one; a stack's lock is held.
@@ -30,7 +51,11 @@ pub(crate) fn further(first: Number) -> Vec<Number> {
         return Vec::new();
     }
     let table = table();
-    table.get(&first.to_bits()).cloned().unwrap_or_default()
+    table
+        .further
+        .get(&first.to_bits())
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// The stacks in which a set is.
@@ -50,7 +75,12 @@ pub(crate) fn number_in(stack: &mut Stack, descriptor: c_int) -> Result<Number, 
     loop {
         match descriptors::find(descriptor) {
             Entry::Set(first) if first.slab() == stack.number() => return Ok(first),
-            Entry::Set(first) => return Ok(further_in(stack, first)),
+            Entry::Set(first) => {
+                let mut table = table();
+                let number = table.further_in(stack, first);
+                COUNT.store(table.further.len(), Ordering::Release);
+                return Ok(number);
+            }
             Entry::Kernel => {}
             _ => return Err(Errno::INVALID),
         }
@@ -68,20 +98,61 @@ pub(crate) fn number_in(stack: &mut Stack, descriptor: c_int) -> Result<Number, 
     }
 }
 
-fn further_in(stack: &mut Stack, first: Number) -> Number {
-    let mut table = table();
-    let numbers = table.entry(first.to_bits()).or_default();
-    let found = numbers
-        .iter()
-        .find(|number| number.slab() == stack.number())
-        .copied();
-    let number = found.unwrap_or_else(|| {
+impl Table {
+    fn further_in(&mut self, stack: &mut Stack, first: Number) -> Number {
+        if first.slab() == stack.number() {
+            return first;
+        }
+        let numbers = self.further.entry(first.to_bits()).or_default();
+        let mut each = numbers.iter();
+        if let Some(found) = each.find(|number| number.slab() == stack.number()) {
+            return *found;
+        }
         let number = stack.sockets.add_set();
         numbers.push(number);
+        // Sets that watch it are in its stacks, too; the kernel lets none watch itself.
+        let nestings = self
+            .nestings
+            .iter()
+            .filter(|nesting| nesting.inner == first);
+        let nestings: Vec<Nesting> = nestings.copied().collect();
+        for nesting in nestings {
+            let outer = self.further_in(stack, nesting.outer);
+            let (descriptor, interest) = (nesting.descriptor, nesting.interest);
+            let _ = stack.sockets.watch_set(outer, number, descriptor, interest);
+        }
         number
-    });
-    COUNT.store(table.len(), Ordering::Release);
-    number
+    }
+}
+
+/// A set watches another one with this descriptor in all stacks from now on, in this way; `None` for no more. A stack's lock is held.
+pub(crate) fn nest([outer, inner]: [Number; 2], descriptor: c_int, interest: Option<Interest>) {
+    let nestings = &mut table().nestings;
+    nestings
+        .retain(|other| (other.outer, other.inner, other.descriptor) != (outer, inner, descriptor));
+    nestings.extend(interest.map(|interest| Nesting {
+        inner,
+        outer,
+        descriptor,
+        interest,
+    }));
+}
+
+/// A set, and those that watch it. A stack's lock is held.
+pub(crate) fn with_outer(first: Number) -> Vec<Number> {
+    let nestings = &table().nestings;
+    let mut found = vec![first];
+    let mut place = 0;
+    while let Some(inner) = found.get(place).copied() {
+        let outer = nestings.iter().filter(|nesting| nesting.inner == inner);
+        for nesting in outer {
+            if !found.contains(&nesting.outer) {
+                found.push(nesting.outer);
+            }
+        }
+        place += 1;
+    }
+    found
 }
 
 /// The set is closed.
@@ -89,8 +160,10 @@ pub(crate) fn remove(first: Number) {
     let further = stacks::with(first, |stack| {
         stack.sockets.remove_set(first);
         let mut table = table();
-        let further = table.remove(&first.to_bits());
-        COUNT.store(table.len(), Ordering::Release);
+        let further = table.further.remove(&first.to_bits());
+        let nestings = &mut table.nestings;
+        nestings.retain(|nesting| nesting.inner != first && nesting.outer != first);
+        COUNT.store(table.further.len(), Ordering::Release);
         further
     });
     for number in further.flatten().into_iter().flatten() {
@@ -100,6 +173,8 @@ pub(crate) fn remove(first: Number) {
 
 /// In a child, which has all locks: the sets are its parent's.
 pub(crate) fn forget_all() {
-    table().clear();
+    let mut table = table();
+    table.further.clear();
+    table.nestings.clear();
     COUNT.store(0, Ordering::Release);
 }

@@ -7,7 +7,7 @@ use core::time::Duration;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 
-/// A process that was found, by the number that it has here.
+/// A stack that was found, and its process by the number that it has here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub process: u32,
@@ -16,7 +16,7 @@ pub struct Found {
 
 /// All of this machine that this user may look at: by their `millstream run`, and the oldest first.
 pub fn all() -> Vec<Found> {
-    let mut found: Vec<Found> = processes().filter_map(of).collect();
+    let mut found: Vec<Found> = processes().flat_map(of).collect();
     found.sort_by_key(|found| (found.shown.run, found.shown.made_at_ns, found.process));
     found
 }
@@ -90,27 +90,22 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// What a process shows.
-pub fn of(process: u32) -> Option<Found> {
+/// The stacks that a process shows: one, unless its threads have one each.
+pub fn of(process: u32) -> Vec<Found> {
     let own = own_number(process);
-    let entries = fs::read_dir(format!("/proc/{process}/fd")).ok()?;
+    let entries = fs::read_dir(format!("/proc/{process}/fd"));
     let target = format!("/memfd:{}", sheet::NAME);
-    for entry in entries.flatten() {
+    let shown = entries.into_iter().flatten().flatten().filter_map(|entry| {
         let link = fs::read_link(entry.path()).unwrap_or_default();
         if !link.as_os_str().as_bytes().starts_with(target.as_bytes()) {
-            continue;
+            return None;
         }
         let text = File::open(entry.path()).and_then(|file| sheet::read(&file));
-        let shown = text
-            .ok()
-            .flatten()
-            .and_then(|text| Accelerated::parse(&text));
-        // A forked process has its parent's as well.
-        if let Some(shown) = shown.filter(|shown| Some(shown.process) == own) {
-            return Some(Found { process, shown });
-        }
-    }
-    None
+        Accelerated::parse(&text.ok()??)
+    });
+    // A forked process has its parent's as well.
+    let own = shown.filter(|shown| Some(shown.process) == own);
+    own.map(|shown| Found { process, shown }).collect()
 }
 
 /// The number of a process in its own namespace, the last one of /proc/PID/status.
@@ -157,16 +152,16 @@ mod tests {
             ..Accelerated::default()
         };
         sheet.write(&shown.emit());
-        assert_eq!(of(own), None);
+        assert_eq!(of(own), []);
         shown.process = own;
         sheet.write(&shown.emit());
         let expected = Found {
             process: own,
             shown,
         };
-        assert_eq!(of(own).as_ref(), Some(&expected));
+        assert_eq!(of(own), std::slice::from_ref(&expected));
         assert!(all().contains(&expected));
         drop(sheet);
-        assert_eq!(of(own), None);
+        assert_eq!(of(own), []);
     }
 }

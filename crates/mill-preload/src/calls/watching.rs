@@ -107,13 +107,18 @@ fn control_set(
             }
         });
     }
-    wake_first(set);
+    if let Entry::Set(outer) = descriptors::find(set) {
+        let interest = interest.filter(|_| operation != libc::EPOLL_CTL_DEL);
+        stacks::with(outer, |_| sets::nest([outer, inner], fd, interest));
+        wake(outer);
+    }
     result
 }
 
-/// A thread that waits for a set looks for the stacks in which it is.
-fn wake_first(set: c_int) {
-    if let Entry::Set(first) = descriptors::find(set) {
+/// Threads that wait for a set, or for one that watches it, look for the stacks in which it is.
+fn wake(first: Number) {
+    let each = stacks::with(first, |_| sets::with_outer(first));
+    for first in each.into_iter().flatten() {
         stacks::with(first, |stack| {
             if !stack.sleepers.is_empty() {
                 stack.wake();
@@ -186,8 +191,10 @@ fn control(
         Ok(set)
     })?;
     // That thread may not know yet that the set is in this stack, too.
-    if descriptors::find(set) != Entry::Set(changed) {
-        wake_first(set);
+    if let Entry::Set(first) = descriptors::find(set)
+        && first != changed
+    {
+        wake(first);
     }
     Ok(0)
 }

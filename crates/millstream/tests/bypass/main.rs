@@ -108,6 +108,9 @@ mod run_calls;
 /// Several processes of a program, each with a stack.
 mod run_workers;
 
+/// Threads of a program, each with a stack.
+mod run_threads;
+
 /// The scripts of Onload's cookbook.
 mod run_cookbook;
 

@@ -31,7 +31,10 @@ fn small_scenes_of_calls_give_what_the_kernel_gives() {
         let of_kernel = lines(&scenes);
         assert!(of_kernel.len() >= 1000, "{of_kernel:?}");
         let words = [&["run", "--stack", STACK, "--"], &scenes[..]].concat();
-        check_same(&of_kernel, |more| run_lines(&[&words[..], more].concat()));
+        let kernel_again = |more: &[&str]| lines(&[&scenes[..], more].concat());
+        let of_kernel = check_same(of_kernel, kernel_again, |more| {
+            run_lines(&[&words[..], more].concat())
+        });
         // The device is there once the program runs, which joins it to the bridge.
         topology.bridge();
         let of_kernel: Vec<String> = of_kernel
@@ -39,7 +42,12 @@ fn small_scenes_of_calls_give_what_the_kernel_gives() {
             .filter(|line| !ONLY_BESIDE_THE_KERNEL.contains(&name(line)))
             .collect();
         let left_out = ONLY_BESIDE_THE_KERNEL.map(|name| format!("-{name}"));
-        check_same(&of_kernel, |more| {
+        let known = of_kernel.clone();
+        let as_before = |more: &[&str]| {
+            let asked = known.iter().filter(|line| more.contains(&name(line)));
+            asked.cloned().collect()
+        };
+        check_same(of_kernel, as_before, |more| {
             let words: Vec<String> = match more {
                 [] => left_out.to_vec(),
                 more => more.iter().map(|name| format!("'{name}'")).collect(),
@@ -57,30 +65,30 @@ const ONLY_BESIDE_THE_KERNEL: [&str; 3] = [
     "epoll_beside-udp",
 ];
 
-/// The scenes have to say on a stack what they say on the kernel; `on_stack` has those of these names said, or all.
-fn check_same(of_kernel: &[String], on_stack: impl Fn(&[&str]) -> Vec<String>) {
+/// The scenes have to say on a stack what they say on the kernel; `on_stack` has those of these names said, or all, and
+/// `kernel_again` those of these names. Returns what the kernel has said in the end.
+fn check_same(
+    mut of_kernel: Vec<String>,
+    kernel_again: impl Fn(&[&str]) -> Vec<String>,
+    on_stack: impl Fn(&[&str]) -> Vec<String>,
+) -> Vec<String> {
     let of_stack = on_stack(&[]);
     assert_eq!(of_kernel.len(), of_stack.len(), "{of_stack:?}");
-    let differs = |of_stack: &[String]| -> Vec<String> {
-        let missing = of_kernel.iter().filter(|line| !of_stack.contains(line));
-        missing.cloned().collect()
-    };
-    let suspects = differs(&of_stack);
-    if suspects.is_empty() {
-        return;
-    }
-    // On a loaded machine several at a time may be late: once more, one after the other.
-    let names: Vec<&str> = suspects.iter().map(|line| name(line)).collect();
-    let again = on_stack(&names);
-    let differing: Vec<[&String; 2]> = suspects
-        .iter()
-        .filter_map(|kernel| {
-            let stack = again.iter().find(|stack| name(stack) == name(kernel))?;
-            (stack != kernel).then_some([kernel, stack])
-        })
+    let suspects: Vec<String> = of_kernel
+        .extract_if(.., |line| !of_stack.contains(line))
         .collect();
-    assert_eq!(again.len(), suspects.len(), "{suspects:#?}, {again:#?}");
-    assert!(differing.is_empty(), "kernel, stack: {differing:#?}");
+    if suspects.is_empty() {
+        return of_kernel;
+    }
+    // On a loaded machine several at a time may be late, at either side: once more, one after the other.
+    let names: Vec<&str> = suspects.iter().map(|line| name(line)).collect();
+    let mut again = [kernel_again(&names), on_stack(&names)];
+    again.iter_mut().for_each(|lines| lines.sort());
+    let [kernel, stack] = again;
+    assert_eq!(kernel.len(), suspects.len());
+    assert_eq!(kernel, stack, "kernel, stack, after {suspects:#?}");
+    of_kernel.extend(kernel);
+    of_kernel
 }
 
 /// The name of a scene.

@@ -31,18 +31,19 @@ mod key_values;
 
 /// HAProxy.
 mod haproxy;
+pub(crate) use haproxy::ECHO;
 
 /// psql.
 mod postgres;
 
 /// A program on kernel sockets at the clients' side, ended with the test.
-struct Peer {
+pub(crate) struct Peer {
     child: Child,
     ending: Signal,
 }
 
 impl Peer {
-    fn start(topology: &Topology, program: &[&str]) -> Self {
+    pub(crate) fn start(topology: &Topology, program: &[&str]) -> Self {
         Self::ended_by(Signal::Kill, topology, program)
     }
 
@@ -69,7 +70,7 @@ impl Drop for Peer {
 }
 
 /// Whether all of these programs are installed; says if one is not.
-fn have(programs: &[&str]) -> bool {
+pub(crate) fn have(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| !has(program));
     if let Some(program) = missing {
         println!("not tested: there is no {program}");

@@ -6,13 +6,14 @@ use crate::namespace::text_of;
 use crate::nginx::Nginx;
 use crate::run::{Accelerated, echo};
 use crate::run_calls::PYTHON;
+use crate::run_threads::BY_THREAD;
 use crate::server::{Site, wait_for};
-use crate::topology::{FAR_ADDRESS, between, kernel_connections};
+use crate::topology::{FAR_ADDRESS, STACK, between, kernel_connections};
 use mill_sys::signal::Signal;
 use std::fs;
 
 /// Echoes each connection.
-const ECHO: &str = "
+pub(crate) const ECHO: &str = "
 import socket, threading
 s = socket.create_server(('0.0.0.0', 7000), backlog=50)
 def talk(c):
@@ -41,19 +42,22 @@ fn haproxy_passes_requests_and_bytes_on_with_two_threads_over_the_stack_at_both_
              listen echo\n    mode tcp\n    bind :7000\n    server far {FAR_ADDRESS}:7000\n"
         );
         fs::write(&conf, text).unwrap();
-        let haproxy = Accelerated::start(&["haproxy", "-db", "-f", conf.to_str().unwrap()]);
-        check_site(topology, &site, 8080);
-        let said: Vec<u8> = (0..500_000_u32).flat_map(u32::to_le_bytes).collect();
-        topology.at_client(|| {
-            std::thread::scope(|scope| {
-                for _ in 0..6 {
-                    scope.spawn(|| echo(7000, &said));
-                }
+        for stack in [STACK, BY_THREAD] {
+            let words = ["haproxy", "-db", "-f", conf.to_str().unwrap()];
+            let haproxy = Accelerated::on(stack, &words);
+            check_site(topology, &site, 8080);
+            let said: Vec<u8> = (0..500_000_u32).flat_map(u32::to_le_bytes).collect();
+            topology.at_client(|| {
+                std::thread::scope(|scope| {
+                    for _ in 0..6 {
+                        scope.spawn(|| echo(7000, &said));
+                    }
+                });
             });
-        });
-        let to_origin = text_of("ss", &["-Htan", "dst = 10.50.0.2"]);
-        assert_eq!(to_origin, "");
-        assert_eq!(kernel_connections(8080), "");
-        assert!(haproxy.end(Signal::User1).success());
+            let to_origin = text_of("ss", &["-Htan", "dst = 10.50.0.2"]);
+            assert_eq!(to_origin, "");
+            assert_eq!(kernel_connections(8080), "");
+            assert!(haproxy.end(Signal::User1).success());
+        }
     });
 }

@@ -4,9 +4,10 @@ use super::{Peer, have, wait_until_served};
 use crate::client::Client;
 use crate::namespace::{output_of, text_of};
 use crate::run::{Accelerated, BINARY, address, on_stack};
+use crate::run_threads::BY_THREAD;
 use crate::server::{Site, wait_for};
 use crate::topology::{
-    FAR_ADDRESS, HOSTS, STACK, Topology, between, is_steered, kernel_connections,
+    FAR_ADDRESS, HOSTS, STACK, Topology, between, between_queues, is_steered, kernel_connections,
 };
 use mill_sys::signal::Signal;
 use std::fs;
@@ -135,29 +136,34 @@ fn memcached_serves_with_all_of_its_threads() {
     if !have(&["memcached"]) {
         return;
     }
-    between(1500, |topology| {
-        let words = ["memcached", "-u", "nobody", "-U0", "-t4", "-l", "0.0.0.0"];
-        let memcached = Accelerated::start(&words);
-        drop(wait_until_served(topology, 11211));
-        let mut clients: Vec<Client> = topology.at_client(|| {
-            let clients = (0..20).map(|_| Client::connect(address(11211)).unwrap());
-            clients.collect()
-        });
-        for round in 0..3 {
-            for (number, client) in clients.iter_mut().enumerate() {
-                let value = vec![b'a' + u8::try_from(number).unwrap(); 900_000 + round];
-                let head = format!("set k{number} 0 0 {}\r\n", value.len());
-                let end = format!("\r\nget k{number}\r\n");
-                client
-                    .send(&[head.as_bytes(), &value, end.as_bytes()].concat())
-                    .unwrap();
-                let head = format!("STORED\r\nVALUE k{number} 0 {}\r\n", value.len());
-                let expected = [head.as_bytes(), &value, b"\r\nEND\r\n"].concat();
-                assert!(client.content(expected.len()).unwrap() == expected);
-            }
-        }
-        assert_eq!(kernel_connections(11211), "");
-        drop(clients);
-        assert!(memcached.end(Signal::Terminate).success());
+    for stack in [STACK, BY_THREAD] {
+        between_queues([2, 2], |topology| check_memcached(topology, stack));
+    }
+}
+
+/// Threads get connections that another one has accepted.
+fn check_memcached(topology: &Topology, stack: &str) {
+    let words = ["memcached", "-u", "nobody", "-U0", "-t4", "-l", "0.0.0.0"];
+    let memcached = Accelerated::on(stack, &words);
+    drop(wait_until_served(topology, 11211));
+    let mut clients: Vec<Client> = topology.at_client(|| {
+        let clients = (0..20).map(|_| Client::connect(address(11211)).unwrap());
+        clients.collect()
     });
+    for round in 0..3 {
+        for (number, client) in clients.iter_mut().enumerate() {
+            let value = vec![b'a' + u8::try_from(number).unwrap(); 900_000 + round];
+            let head = format!("set k{number} 0 0 {}\r\n", value.len());
+            let end = format!("\r\nget k{number}\r\n");
+            client
+                .send(&[head.as_bytes(), &value, end.as_bytes()].concat())
+                .unwrap();
+            let head = format!("STORED\r\nVALUE k{number} 0 {}\r\n", value.len());
+            let expected = [head.as_bytes(), &value, b"\r\nEND\r\n"].concat();
+            assert!(client.content(expected.len()).unwrap() == expected);
+        }
+    }
+    assert_eq!(kernel_connections(11211), "");
+    drop(clients);
+    assert!(memcached.end(Signal::Terminate).success());
 }
