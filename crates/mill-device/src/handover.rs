@@ -274,7 +274,7 @@ impl Endpoint {
 
     /// It is made: the owner has the lock again.
     pub(crate) fn renew_lock(&self) -> io::Result<()> {
-        let renewed = self.holder.renew(&self.ownership.lock);
+        let renewed = self.holder.lock(&self.ownership.lock);
         self.shared.end_reservation();
         renewed
     }

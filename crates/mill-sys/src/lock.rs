@@ -2,6 +2,7 @@
 
 use crate::descriptor;
 use crate::process::check;
+use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
@@ -15,10 +16,12 @@ pub fn lock_exclusive(file: &impl AsFd) -> io::Result<()> {
     check(unsafe { libc::flock(descriptor, libc::LOCK_EX | libc::LOCK_NB) })
 }
 
-/// One of several in a descriptor table that may lock a file, of which one at a time has the lock of [`lock_for_table`].
+/// One of several in a descriptor table that may lock a file, of which one at a time has the lock of [`lock_for_table`]. The one that has
+/// it locks the file once more where the table may have lost the lock, by closing another descriptor of the file.
 #[derive(Debug)]
 pub struct Holder {
     file: FileNumber,
+    has_it: Cell<bool>,
 }
 
 /// Device and inode.
@@ -37,11 +40,15 @@ impl Holder {
         let status = unsafe { status.assume_init() };
         Ok(Self {
             file: (status.st_dev, status.st_ino),
+            has_it: Cell::new(false),
         })
     }
 
     /// As [`lock_for_table`]; `WouldBlock` also if another holder of this table has the lock.
     pub fn lock(&self, file: &impl AsFd) -> io::Result<()> {
+        if self.has_it.get() {
+            return lock_for_table(file);
+        }
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         if held.contains(&self.entry()) {
             return Err(io::Error::from(io::ErrorKind::WouldBlock));
@@ -50,24 +57,36 @@ impl Holder {
         // Those of a parent are none of this process.
         held.retain(|(process, ..)| *process == std::process::id());
         held.push(self.entry());
+        self.has_it.set(true);
         Ok(())
     }
 
-    /// Locks the file once more, for the holder that has the lock: the table may have lost it by closing another descriptor of the
-    /// file. `WouldBlock` if another table has it now.
-    pub fn renew(&self, file: &impl AsFd) -> io::Result<()> {
-        lock_for_table(file)
+    /// Releases a lock of [`Self::lock`]; without it does nothing.
+    pub fn unlock(&self, file: &impl AsFd) -> io::Result<()> {
+        if !self.has_it.get() {
+            return Ok(());
+        }
+        self.forget();
+        unlock_for_table(file)
     }
 
-    /// Releases a lock of [`Self::lock`].
-    pub fn unlock(&self, file: &impl AsFd) -> io::Result<()> {
+    fn forget(&self) {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         held.retain(|entry| *entry != self.entry());
-        unlock_for_table(file)
+        self.has_it.set(false);
     }
 
     fn entry(&self) -> (u32, u64, FileNumber) {
         (std::process::id(), descriptor::table(), self.file)
+    }
+}
+
+/// The descriptor is closed about now, which releases the lock.
+impl Drop for Holder {
+    fn drop(&mut self) {
+        if self.has_it.get() {
+            self.forget();
+        }
     }
 }
 
@@ -116,7 +135,7 @@ mod tests {
         assert!(would_block(holders[1].lock(&file)));
         // Closing any descriptor of it unlocks the file.
         drop(file.try_clone().unwrap());
-        holders[0].renew(&file).unwrap();
+        holders[0].lock(&file).unwrap();
         let other = file.try_clone().unwrap();
         let in_other_table = std::thread::spawn(move || {
             descriptor::unshare_table().unwrap();
