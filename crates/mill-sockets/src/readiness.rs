@@ -20,6 +20,9 @@ impl Readiness {
     pub const WRNORM: Self = Self(0x100);
     /// The peer writes no more.
     pub const RDHUP: Self = Self(0x2000);
+    /// What arrivals bring, and what room brings: Linux wakes those that wait for either name.
+    pub const ARRIVALS: Self = Self(0x1 | 0x40);
+    pub const ROOM: Self = Self(0x4 | 0x100);
     /// What is told whether it was asked for or not.
     pub const ALWAYS: Self = Self(0x8 | 0x10);
 

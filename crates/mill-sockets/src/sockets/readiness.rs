@@ -25,7 +25,7 @@ impl<L: SocketLink> Sockets<L> {
             Some(socket) => match socket.kind {
                 Kind::Listener(id) => {
                     let waits = self.host.waiting(id) > 0;
-                    (Readiness::IN | Readiness::RDNORM).when(waits)
+                    Readiness::ARRIVALS.when(waits)
                 }
                 Kind::Stream(id) => self.of_stream(socket, id),
                 Kind::Idle => of_idle(socket),
@@ -43,9 +43,8 @@ impl<L: SocketLink> Sockets<L> {
         let writes_no_more = socket.writes_no_more || is_broken;
         let has_bytes = state.unread >= socket.options.readable_min as usize;
         let is_error = (is_broken && !socket.was_error_told) || socket.pending.is_some();
-        (Readiness::IN | Readiness::RDNORM).when((state.unread > 0 && has_bytes) || ends)
-            | (Readiness::OUT | Readiness::WRNORM)
-                .when(writes_no_more || self.has_write_space(socket, id))
+        Readiness::ARRIVALS.when((state.unread > 0 && has_bytes) || ends)
+            | Readiness::ROOM.when(writes_no_more || self.has_write_space(socket, id))
             | Readiness::RDHUP.when(ends)
             | Readiness::HUP.when(ends && writes_no_more)
             | Readiness::ERR.when(is_error)
@@ -64,9 +63,8 @@ impl<L: SocketLink> Sockets<L> {
 
 /// A socket that is not connected can be written to, in order to be told so.
 fn of_idle(socket: &Socket) -> Readiness {
-    let reads_no_more = Readiness::IN | Readiness::RDNORM | Readiness::RDHUP;
-    Readiness::OUT
-        | Readiness::WRNORM
+    let reads_no_more = Readiness::ARRIVALS | Readiness::RDHUP;
+    Readiness::ROOM
         | Readiness::HUP
         | reads_no_more.when(socket.reads_no_more)
         | Readiness::ERR.when(socket.pending.is_some())

@@ -107,7 +107,7 @@ impl<L: SocketLink> Sockets<L> {
         for listener in acceptable.drain(..) {
             let found = self.listeners.iter().find(|(id, _)| *id == listener);
             if let Some((_, number)) = found.copied() {
-                self.on_change(number, Readiness::IN);
+                self.on_change(number, Readiness::ARRIVALS);
             }
         }
         self.acceptable = acceptable;
@@ -142,7 +142,9 @@ impl<L: SocketLink> Sockets<L> {
         if has_room {
             socket.lacks_space.set(false);
         }
-        Readiness::ALL.when(is_new) | Readiness::IN.when(has_come) | Readiness::OUT.when(has_room)
+        Readiness::ALL.when(is_new)
+            | Readiness::ARRIVALS.when(has_come)
+            | Readiness::ROOM.when(has_room)
     }
 
     /// A socket changed, in a way that concerns these conditions.

@@ -39,7 +39,7 @@ impl<L: SocketLink> Sockets<L> {
     ) -> Result<(), Errno> {
         let is_ready = self.is_set_ready(inner);
         let found = self.sets.get_mut(set).ok_or(Errno::BAD_DESCRIPTOR)?;
-        let readiness = Readiness::IN.when(is_ready);
+        let readiness = Readiness::ARRIVALS.when(is_ready);
         let entry = found.insert(Target::Set(inner), descriptor, interest, readiness);
         let inner = self.sets.get_mut(inner).ok_or(Errno::BAD_DESCRIPTOR)?;
         inner.watches.push(Watch { set, entry });
@@ -55,7 +55,7 @@ impl<L: SocketLink> Sockets<L> {
         descriptor: i32,
         interest: Interest,
     ) -> Result<(), Errno> {
-        let readiness = Readiness::IN.when(self.is_set_ready(inner));
+        let readiness = Readiness::ARRIVALS.when(self.is_set_ready(inner));
         let watch = self.watch_of_set(set, inner, descriptor)?;
         if let Some(found) = self.sets.get_mut(set) {
             found.modify(watch.entry, interest, readiness);
@@ -103,7 +103,9 @@ impl<L: SocketLink> Sockets<L> {
         found.is_some_and(|set| {
             set.is_ready(|target| match target {
                 Target::Socket(number) => self.readiness(number),
-                Target::Set(inner) => Readiness::IN.when(self.is_ready_within(inner, depth - 1)),
+                Target::Set(inner) => {
+                    Readiness::ARRIVALS.when(self.is_ready_within(inner, depth - 1))
+                }
             })
         })
     }
@@ -122,7 +124,7 @@ impl<L: SocketLink> Sockets<L> {
                 }
                 set.on_change(watch.entry, kind);
                 let outer = set.watches.iter();
-                reached.extend(outer.map(|watch| (*watch, Readiness::IN)));
+                reached.extend(outer.map(|watch| (*watch, Readiness::ARRIVALS)));
             }
         }
     }
@@ -208,7 +210,7 @@ impl<L: SocketLink> Sockets<L> {
         let mut taken = core::mem::take(found);
         taken.collect(count_max, into, |target| match target {
             Target::Socket(socket) => self.readiness(socket),
-            Target::Set(inner) => Readiness::IN.when(self.is_set_ready(inner)),
+            Target::Set(inner) => Readiness::ARRIVALS.when(self.is_set_ready(inner)),
         });
         if let Some(found) = self.sets.get_mut(set) {
             *found = taken;

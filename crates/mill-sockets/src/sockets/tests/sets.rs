@@ -165,3 +165,32 @@ fn room_is_told_after_a_write_of_a_part_and_after_a_look_that_found_none() {
         assert_eq!(wait(&mut world.client, set), [(1, Readiness::OUT)]);
     }
 }
+
+#[test]
+fn arrivals_and_room_are_told_by_their_other_names_too() {
+    let mut world = World::new();
+    let (near, far) = world.connection();
+    let [arrivals, room, outer] = [0; 3].map(|_| world.client.add_set());
+    let read = interest(Readiness::RDNORM, 0, 1);
+    let written = interest(Readiness::WRNORM, 0, 2);
+    world.client.watch(arrivals, near, 5, read).unwrap();
+    world.client.watch(room, near, 5, written).unwrap();
+    world.client.watch_set(outer, arrivals, 6, read).unwrap();
+    FILLED[0](&mut world, near);
+    for set in [arrivals, room, outer] {
+        assert_eq!(wait(&mut world.client, set), []);
+    }
+    write(&mut world.server, far, b"abc").unwrap();
+    for _ in 0..1000 {
+        read_all(&mut world, far);
+    }
+    let told = [(1, Readiness::RDNORM)];
+    assert_eq!(wait(&mut world.client, outer), told);
+    assert_eq!(wait(&mut world.client, arrivals), told);
+    assert_eq!(wait(&mut world.client, room), [(2, Readiness::WRNORM)]);
+}
+
+fn read_all(world: &mut World, far: SocketNumber) {
+    read(&mut world.server, far).unwrap();
+    world.pass(Duration::from_millis(10));
+}
