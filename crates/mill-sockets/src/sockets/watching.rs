@@ -41,9 +41,11 @@ impl<L: SocketLink> Sockets<L> {
         let found = self.sets.get_mut(set).ok_or(Errno::BAD_DESCRIPTOR)?;
         let readiness = Readiness::ARRIVALS.when(is_ready);
         let entry = found.insert(Target::Set(inner), descriptor, interest, readiness);
+        let watch = Watch { set, entry };
         let inner = self.sets.get_mut(inner).ok_or(Errno::BAD_DESCRIPTOR)?;
-        inner.watches.push(Watch { set, entry });
+        inner.watches.push(watch);
         self.woken.push(set);
+        self.wake_set(watch, Readiness::NONE);
         Ok(())
     }
 
@@ -61,6 +63,7 @@ impl<L: SocketLink> Sockets<L> {
             found.modify(watch.entry, interest, readiness);
         }
         self.woken.push(set);
+        self.wake_set(watch, Readiness::NONE);
         Ok(())
     }
 
