@@ -2,6 +2,7 @@
 
 use super::{SocketLink, Sockets};
 use crate::errno::Errno;
+use crate::readiness::Readiness;
 use crate::socket::{Kind, Options, SocketNumber};
 use crate::tcp_info::{self, Beside};
 use mill_stack::queue::SendQueue;
@@ -237,6 +238,8 @@ impl<L: SocketLink> Sockets<L> {
                 self.host
                     .set_user_timeout(id, options.listen.each.user_timeout);
             }
+            (Kind::Stream(_), SOL_SOCKET, SO_RCVLOWAT | SO_SNDBUF)
+            | (Kind::Stream(_), SOL_TCP, TCP_NOTSENT_LOWAT) => self.note_limits(number, name),
             (Kind::Stream(id), SOL_TCP, TCP_SYNCNT) => {
                 let retries_max = options.listen.each.syn_retries_max;
                 self.host.set_syn_retries(id, retries_max);
@@ -244,6 +247,25 @@ impl<L: SocketLink> Sockets<L> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Other limits may make a stream ready, as in Linux (`tcp_set_rcvlowat`, `sk_stream_write_space`).
+    fn note_limits(&mut self, number: SocketNumber, name: i32) {
+        let is_of_reading = name == SO_RCVLOWAT;
+        let kind = if is_of_reading {
+            Readiness::ARRIVALS
+        } else {
+            Readiness::ROOM
+        };
+        if !self.found(number).has_any(kind) {
+            return;
+        }
+        if let Ok(socket) = self.socket(number)
+            && !is_of_reading
+        {
+            socket.lacks_space.set(false);
+        }
+        self.on_change(number, kind);
     }
 
     /// getsockopt(2): the value's bytes, of which the caller takes what it has room for.

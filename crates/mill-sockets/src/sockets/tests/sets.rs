@@ -166,6 +166,41 @@ fn room_is_told_after_a_write_of_a_part_and_after_a_look_that_found_none() {
     }
 }
 
+const SOL_SOCKET: i32 = 1;
+const SOL_TCP: i32 = 6;
+const SO_SNDBUF: i32 = 7;
+const SO_RCVLOWAT: i32 = 18;
+const TCP_NOTSENT_LOWAT: i32 = 25;
+
+#[test]
+fn what_an_option_makes_ready_is_told_at_once() {
+    let reads = (Readiness::IN, SOL_SOCKET, SO_RCVLOWAT, [5, 1]);
+    let has_room = (Readiness::OUT, SOL_SOCKET, SO_SNDBUF, [1, 100_000]);
+    let sends = (Readiness::OUT, SOL_TCP, TCP_NOTSENT_LOWAT, [1, 1_000_000]);
+    for (condition, level, name, [before, after]) in [reads, has_room, sends] {
+        let mut world = World::new();
+        let (near, far) = world.connection();
+        let set = world.client.add_set();
+        let watched = interest(condition, Interest::EDGE, 1);
+        let set_option = |world: &mut World, value: i32| {
+            let value = value.to_ne_bytes();
+            let result = world.client.set_option(near, level, name, &value);
+            assert_eq!(result, Ok(()));
+        };
+        set_option(&mut world, before);
+        write(&mut world.server, far, b"abc").unwrap();
+        write(&mut world.client, near, &[0; 10_000]).unwrap();
+        world.client.watch(set, near, 5, watched).unwrap();
+        world.settle();
+        write(&mut world.client, near, &[0; 10_000]).unwrap();
+        wait(&mut world.client, set);
+        world.client.take_woken().for_each(drop);
+        set_option(&mut world, after);
+        assert_eq!(world.client.take_woken().collect::<Vec<_>>(), [set]);
+        assert_eq!(wait(&mut world.client, set), [(1, condition)]);
+    }
+}
+
 #[test]
 fn arrivals_and_room_are_told_by_their_other_names_too() {
     let mut world = World::new();
