@@ -21,6 +21,9 @@ mod failures;
 /// epoll sets.
 mod sets;
 
+/// Programs of several threads, in many worlds.
+mod seeded;
+
 /// A client and a server.
 pub(super) struct World {
     pub(super) client: Sockets<MemoryLink>,
