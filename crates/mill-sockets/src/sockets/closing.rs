@@ -29,8 +29,9 @@ impl<L: SocketLink> Sockets<L> {
         }
         let has_shaken = matches!(kind, Kind::Stream(id)
             if self.host.is_established(id) && self.host.readable(id).error.is_none());
+        let was_opening = matches!(kind, Kind::Stream(_)) && !has_shaken;
         let socket = self.socket_mut(number)?;
-        socket.is_disconnecting |= !has_shaken && !socket.was_connected;
+        socket.is_disconnecting |= was_opening && !socket.was_connected;
         socket.was_connected |= has_shaken;
         socket.reads_no_more |= half != Half::Writing;
         socket.writes_no_more |= half != Half::Reading;

@@ -30,6 +30,25 @@ fn a_socket_whose_connection_was_refused_connects_anew() {
 }
 
 #[test]
+fn a_socket_that_was_shut_down_while_idle_connects_and_writes_no_more() {
+    let mut world = World::new();
+    let near = world.connect();
+    world.settle();
+    assert_eq!(world.client.connected(near), Err(Errno::REFUSED));
+    let shut = world.client.shutdown(near, WRITING);
+    assert_eq!(shut, Err(Errno::NOT_CONNECTED));
+    world.listen(waiting(false));
+    let target = SERVER.parse().unwrap();
+    assert_eq!(world.client.connect_anew(near, target, None), Ok(()));
+    world.settle();
+    assert_eq!(world.client.connected(near), Ok(Some(())));
+    assert_eq!(
+        write(&mut world.client, near, b"x"),
+        Err(Errno::BROKEN_PIPE)
+    );
+}
+
+#[test]
 fn shutdown_gives_a_handshake_up() {
     let mut world = World::new();
     let near = world.connect();
