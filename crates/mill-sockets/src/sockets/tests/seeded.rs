@@ -97,7 +97,7 @@ const REACHED: [Errno; 7] = [
 fn play(seed: u64) -> BTreeMap<i32, u64> {
     let mut world = World::new(seed);
     let options = options(&mut world);
-    let listener = listen(&mut world, options.clone());
+    let listener = world.sides[SERVER].listen(options.clone());
     start_server(&mut world, listener);
     for _ in 0..=world.random.up_to(3) {
         let set = world.sides[CLIENT].add_set();
@@ -121,10 +121,10 @@ fn play(seed: u64) -> BTreeMap<i32, u64> {
         }
     }
     if world.random.up_to(9) == 0 {
-        let has_waited = false;
         let closer = Closer {
             listener,
-            has_waited,
+            options: Some(options),
+            has_waited: false,
         };
         world.start(SERVER, Box::new(closer));
     }
@@ -152,17 +152,10 @@ fn options(world: &mut World) -> Options {
         interval: Duration::from_secs(2),
         count: 9,
     });
+    options.listen.backlog = world.random.one_of(&[511, 511, 511, 0, 1]);
     options.listen.deferred = world.random.up_to(7) == 0;
     options.listen.nodelay = world.random.up_to(1) == 0;
     options
-}
-
-fn listen(world: &mut World, options: Options) -> SocketNumber {
-    let side = &mut world.sides[SERVER];
-    let address = super::SERVER.parse().unwrap();
-    let listener = side.sockets.listen(address, options).unwrap();
-    side.add_listener(listener);
-    listener
 }
 
 fn start_server(world: &mut World, listener: SocketNumber) {

@@ -1,7 +1,7 @@
 //! Calls that may wait: one attempt of each, compared with what readiness said before.
 
 use super::super::*;
-use super::exchange::{End, Exchange, SERVER};
+use super::exchange::{CLIENT, End, Exchange, SERVER};
 use super::side::Side;
 use crate::epoll_set::{Event, SetNumber, Target};
 use crate::readiness::Readiness;
@@ -141,6 +141,7 @@ fn read(
     most: usize,
 ) -> Option<Outcome> {
     let found = side.found(Target::Socket(number));
+    let peeked = peek(side, number);
     let result = side.sockets.read(number, |bytes| {
         let count = bytes.len().min(most);
         (count, bytes[..count].to_vec())
@@ -150,6 +151,9 @@ fn read(
         return Some(Err(Errno::BAD_DESCRIPTOR));
     };
     let exchange = &mut exchanges[exchange];
+    if let (Some(peeked), Ok(Some(bytes))) = (&peeked, &result) {
+        assert!(peeked.starts_with(bytes), "{exchange:?}");
+    }
     if found.has_any(Readiness::IN) {
         assert_ne!(result, Ok(None), "{found:?}: {exchange:?}");
     } else if !found.has_any(Readiness::ALWAYS) && is_plain(side, number) {
@@ -169,6 +173,15 @@ fn read(
             Some(Err(error))
         }
     }
+}
+
+/// What a look at the unread bytes finds (`MSG_PEEK`).
+fn peek(side: &mut Side, number: SocketNumber) -> Option<Vec<u8>> {
+    let unread = side.sockets.unread(number).unwrap_or(0);
+    let peeked = (unread > 0).then(|| side.sockets.read(number, |bytes| (0, bytes.to_vec())));
+    let peeked = peeked?.unwrap();
+    assert_eq!(peeked.as_ref().map(Vec::len), Some(unread));
+    peeked
 }
 
 /// Whether one byte makes it readable.
@@ -198,7 +211,10 @@ fn write(
     if wanted == 0 {
         return told;
     }
-    let result = side.sockets.write(number, false, |queue, room| {
+    // A client that has more to write may say so (`MSG_MORE`).
+    let is_more = side.index == CLIENT && most.is_multiple_of(5000);
+    let has_more = is_more && index.is_some_and(|it| exchanges[it].to_write(CLIENT) > wanted);
+    let result = side.sockets.write(number, has_more, |queue, room| {
         let Some(exchange) = index.map(|index| &exchanges[index]) else {
             return 0;
         };

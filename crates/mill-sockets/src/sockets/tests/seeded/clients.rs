@@ -9,6 +9,7 @@ use crate::errno::Errno;
 use crate::readiness::Readiness;
 use crate::socket::{Options, SocketNumber};
 use crate::sockets::closing::Half;
+use core::net::SocketAddr;
 
 #[derive(Debug)]
 pub(super) struct Client {
@@ -173,6 +174,10 @@ impl Talk {
                 let writing = scene.side.writing;
                 return Ok(self.wait_until_ready(scene, writing));
             }
+            Err(_) if scene.side.sockets.is_idle(self.number) && scene.random.up_to(3) > 0 => {
+                self.connect_anew(scene);
+                return Ok(Wanted::for_us(Call::Sleep, 20_000));
+            }
             Err(_) => return Err(()),
         }
         self.is_connected = true;
@@ -185,6 +190,28 @@ impl Talk {
             }));
         }
         Ok(None)
+    }
+
+    /// connect(2) once more, of the same socket.
+    fn connect_anew(&mut self, scene: &mut Scene<'_>) {
+        let former = &scene.exchanges[self.exchange];
+        let total = former.total;
+        let own = &former.ends[CLIENT];
+        // What was shut down while it was not connected stays so, without FIN.
+        let reads_no_more = own.reads_no_more;
+        let is_shut = own.has_finished || reads_no_more;
+        let source = chosen_source(scene);
+        let target = super::super::SERVER.parse().unwrap();
+        let sockets = &mut scene.side.sockets;
+        let result = sockets.connect_anew(self.number, target, Some(source));
+        assert_eq!(result, Ok(()));
+        self.exchange = scene.open_exchange(source.port(), total);
+        let exchange = &mut scene.exchanges[self.exchange];
+        exchange.may_reset |= is_shut;
+        exchange.ends[CLIENT].reads_no_more = reads_no_more;
+        let mut streams = scene.side.streams.iter_mut();
+        let stream = streams.find(|stream| stream.number == self.number);
+        stream.unwrap().exchange = self.exchange;
     }
 
     fn wait_until_ready(&self, scene: &mut Scene<'_>, wanted: Readiness) -> Option<Wanted> {
@@ -279,8 +306,7 @@ fn open_socket(
     options: &Options,
     total: usize,
 ) -> Option<(SocketNumber, usize)> {
-    let count = u16::try_from(scene.exchanges.len()).unwrap();
-    let chosen = core::net::SocketAddr::from(([10, 0, 0, 1], 10_000 + count));
+    let chosen = chosen_source(scene);
     let source = Some(chosen).filter(|_| scene.random.up_to(1) == 0);
     let target = super::super::SERVER.parse().unwrap();
     let sockets = &mut scene.side.sockets;
@@ -292,10 +318,22 @@ fn open_socket(
         number = opened.unwrap();
         port = chosen.port();
     }
-    let mut exchange = Exchange::new(port, total);
-    exchange.may_reset = *scene.has_left;
-    scene.exchanges.push(exchange);
-    Some((number, scene.exchanges.len() - 1))
+    Some((number, scene.open_exchange(port, total)))
+}
+
+/// An address that no other connection has had.
+fn chosen_source(scene: &Scene<'_>) -> SocketAddr {
+    let count = u16::try_from(scene.exchanges.len()).unwrap();
+    SocketAddr::from(([10, 0, 0, 1], 10_000 + count))
+}
+
+impl Scene<'_> {
+    fn open_exchange(&mut self, port: u16, total: usize) -> usize {
+        let mut exchange = Exchange::new(port, total);
+        exchange.may_reset = *self.has_left;
+        self.exchanges.push(exchange);
+        self.exchanges.len() - 1
+    }
 }
 
 /// Reads for a client that writes.

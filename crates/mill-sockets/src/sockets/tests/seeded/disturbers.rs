@@ -1,9 +1,10 @@
 //! Threads that change what others work with: options, listeners, sets.
 
 use super::call::{Call, Outcome};
+use super::servers::{Acceptor, Service};
 use super::thread::{Program, Scene, Wanted};
 use crate::epoll_set::{SetNumber, Target};
-use crate::socket::SocketNumber;
+use crate::socket::{Options, SocketNumber};
 use crate::sockets::closing::Half;
 
 const SOL_SOCKET: i32 = 1;
@@ -85,24 +86,36 @@ impl Program for Ender {
     }
 }
 
-/// Closes a listener after a while.
+/// Closes the listener after a while, and after another one listens again.
 #[derive(Debug)]
 pub(super) struct Closer {
     pub(super) listener: SocketNumber,
+    /// Of the next listener; `None` once it listens.
+    pub(super) options: Option<Options>,
     pub(super) has_waited: bool,
 }
 
 impl Program for Closer {
     fn next(&mut self, scene: &mut Scene<'_>, _: Outcome) -> Option<Wanted> {
-        if !core::mem::replace(&mut self.has_waited, true) {
-            return Wanted::for_us(Call::Sleep, scene.random.up_to(100_000));
+        if core::mem::replace(&mut self.has_waited, true) {
+            if scene.side.is_listener(self.listener) {
+                *scene.has_left = true;
+                for exchange in scene.exchanges.iter_mut() {
+                    exchange.may_reset = true;
+                }
+                scene.side.close_listener(self.listener);
+            } else {
+                *scene.has_left = false;
+                let acceptor = Acceptor {
+                    listener: scene.side.listen(self.options.take()?),
+                    service: Service::Thread,
+                    served: None,
+                };
+                scene.started.push(Box::new(acceptor));
+                return None;
+            }
         }
-        *scene.has_left = true;
-        for exchange in scene.exchanges.iter_mut() {
-            exchange.may_reset = true;
-        }
-        scene.side.close_listener(self.listener);
-        None
+        Wanted::for_us(Call::Sleep, scene.random.up_to(100_000))
     }
 }
 

@@ -4,6 +4,7 @@ use super::super::*;
 use super::exchange::Exchange;
 use crate::epoll_set::{Event, Interest, SetNumber, Target};
 use crate::readiness::Readiness;
+use crate::socket::Options;
 use mill_stack::memory_link::MemoryLink;
 use std::collections::BTreeMap;
 
@@ -129,9 +130,12 @@ impl Side {
         descriptor
     }
 
-    pub(super) fn add_listener(&mut self, number: SocketNumber) {
+    pub(super) fn listen(&mut self, options: Options) -> SocketNumber {
+        let address = SERVER.parse().unwrap();
+        let number = self.sockets.listen(address, options).unwrap();
         let descriptor = self.next_descriptor();
         self.listeners.push((number, descriptor));
+        number
     }
 
     pub(super) fn duplicate(&mut self, number: SocketNumber) -> i32 {
