@@ -121,9 +121,12 @@ fn handshake(side: &mut Side, exchanges: &mut [Exchange], number: SocketNumber) 
     if let Err(error) = result {
         exchange.ends[side.index].saw_error = true;
         side.touched.push(number);
+        let own = &exchange.ends[side.index];
         let known = match error {
             Errno::REFUSED | Errno::RESET | Errno::CONNECTION_ABORTED => exchange.may_reset,
-            Errno::NOT_CONNECTED | Errno::INVALID => exchange.may_reset,
+            Errno::NOT_CONNECTED => exchange.may_reset,
+            // It was shut down when the handshake had failed.
+            Errno::INVALID => own.has_finished || own.reads_no_more,
             // Each SYN of seven, or what answers it, is lost.
             Errno::TIMED_OUT => true,
             _ => false,
