@@ -174,8 +174,11 @@ impl Stack {
         }
     }
 
-    /// Ends the sleep of all threads.
+    /// Ends the sleep of all threads: what they wait for may be there.
     pub(crate) fn wake(&mut self) {
+        if self.sleepers.is_empty() {
+            return;
+        }
         for doorbell in &self.sleepers {
             let one = 1_u64.to_ne_bytes();
             // SAFETY: the bytes live through the call; an eventfd takes eight.

@@ -158,7 +158,9 @@ pub(super) unsafe extern "C" fn connect(
             // SAFETY: the caller's promise.
             if unsafe { address::is_unspecified(target, len) } {
                 return done(stacks::on(number, |stack| {
-                    stack.sockets.dissolve(number).map(|()| 0)
+                    stack.sockets.dissolve(number)?;
+                    stack.wake();
+                    Ok(0)
                 }));
             }
             // SAFETY: the caller's promise.
@@ -274,6 +276,7 @@ pub(super) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     match (descriptors::find(fd), half) {
         (Entry::Stream(number), Some(half)) => done(stacks::on(number, |stack| {
             stack.sockets.shutdown(number, half)?;
+            stack.wake();
             if stack.sockets.options(number)?.waits {
                 stack.sockets.flush();
             }

@@ -48,6 +48,7 @@ pub(super) unsafe extern "C" fn setsockopt(
 fn set(number: Number, level: c_int, name: c_int, value: &[u8]) -> Result<c_int, Errno> {
     stacks::on(number, |stack| {
         stack.sockets.set_option(number, level, name, value)?;
+        stack.wake();
         // Programs push what waits by an option. Where calls do not wait, the next turn sends it.
         if level == libc::IPPROTO_TCP && stack.sockets.options(number)?.waits {
             stack.sockets.flush();

@@ -3,7 +3,7 @@
 use crate::descriptors::{self, Entry};
 use crate::early::{self, Watched};
 use crate::memory::{done, places, returned, time_of, values};
-use crate::stack::now;
+use crate::stack::{Stack, now};
 use crate::waiting::{self, Kernel, Turned, Wait};
 use crate::{kernel_options, listening, originals, sets, stacks};
 use core::cell::RefCell;
@@ -119,11 +119,7 @@ fn control_set(
 fn wake(first: Number) {
     let each = stacks::with(first, |_| sets::with_outer(first));
     for first in each.into_iter().flatten() {
-        stacks::with(first, |stack| {
-            if !stack.sleepers.is_empty() {
-                stack.wake();
-            }
-        });
+        stacks::with(first, Stack::wake);
     }
 }
 
@@ -185,9 +181,7 @@ fn control(
             _ => return Err(Errno::INVALID),
         }
         // Another thread may wait for it already.
-        if !stack.sleepers.is_empty() {
-            stack.wake();
-        }
+        stack.wake();
         Ok(set)
     })?;
     // That thread may not know yet that the set is in this stack, too.

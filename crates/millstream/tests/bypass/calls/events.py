@@ -548,8 +548,33 @@ def a_wait_ended_by_another_thread(how):
     yield found, 0.05 < time.monotonic() - began < 1
 
 
-@scene(("shutdown",), ("data",))
+@scene(("poll",), ("select",), ("epoll",))
+def a_wait_ended_by_the_end_of_reading(how):
+    """shutdown(2) of the reading half by another thread sends nothing."""
+    s = opened("w1500", blocking=False)
+    time.sleep(0.3)  # No timer of the connection is left.
+    threading.Timer(0.08, lambda: s.shutdown(socket.SHUT_RD)).start()
+    began = time.monotonic()
+    if how == "poll":
+        found = len(wait(s, select.POLLIN, 2000))
+    elif how == "select":
+        found = len(select.select([s], [], [], 2)[0])
+    else:
+        p = select.epoll()
+        p.register(s, IN)
+        found = len(p.poll(2))
+    yield found, 0.05 < time.monotonic() - began < 0.5
+
+
+@scene(("shutdown",), ("data",), ("reading",))
 def a_read_ended_by_another_thread(how):
-    s = opened("o")
-    threading.Timer(0.08, lambda: s.shutdown(socket.SHUT_RDWR) if how == "shutdown" else s.send(b"abc")).start()
-    yield call(s.recv, 10)
+    s = opened("w1500" if how == "reading" else "o")
+    time.sleep(0.3)
+    act = {
+        "shutdown": lambda: s.shutdown(socket.SHUT_RDWR),
+        "data": lambda: s.send(b"abc"),
+        "reading": lambda: s.shutdown(socket.SHUT_RD),
+    }
+    threading.Timer(0.08, act[how]).start()
+    began = time.monotonic()
+    yield call(s.recv, 10), time.monotonic() - began < 0.5
