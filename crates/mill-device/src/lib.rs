@@ -124,6 +124,9 @@ pub mod device_link;
 /// Any of them as one type, with or without a capture.
 pub mod any;
 
+/// What an interface offers to AF_XDP.
+pub mod card;
+
 /// What the kernel knows of an interface.
 pub mod network;
 

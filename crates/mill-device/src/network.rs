@@ -3,6 +3,7 @@
 //!
 //! Reading takes no privileges, and nothing here changes the kernel's state.
 
+use crate::card::AttachedProgram;
 use ask::question;
 use mill_stack::config::{Prefix, Route};
 use mill_sys::interface;
@@ -155,6 +156,15 @@ impl LinkQuery {
             link.transmit_queues = channels.transmit;
         }
         Ok(link)
+    }
+
+    /// The XDP program of the interface.
+    pub(crate) fn program(&self) -> Result<Option<AttachedProgram>, NetworkError> {
+        let answers = ask::ask(&self.socket, question::link(self.index));
+        let answers = answers.map_err(|cause| self.failed("settings", cause))?;
+        Ok(answers
+            .iter()
+            .find_map(|message| read::program(message, self.index)))
     }
 
     pub(crate) fn addresses(&self) -> Result<Vec<Prefix>, NetworkError> {

@@ -10,9 +10,11 @@ use std::os::fd::AsRawFd;
 mod binding;
 pub use binding::bind_to;
 
-/// The number of queues, and segmentation.
-mod channels;
-pub use channels::{Channels, channels, has_segmentation};
+/// Drivers, queues, rings and segmentation.
+mod ethtool;
+pub use ethtool::{
+    Channels, Driver, RingSizes, channels, driver, has_segmentation, merges_segments, ring_sizes,
+};
 
 /// One address of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]

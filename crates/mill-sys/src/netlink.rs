@@ -16,6 +16,10 @@ pub use address::add_address;
 mod sock_diag;
 pub use sock_diag::tcp_listeners;
 
+/// What drivers do with XDP programs.
+mod xdp_features;
+pub use xdp_features::{XdpFeatures, xdp_features};
+
 #[cfg(test)]
 mod tests;
 

@@ -6,6 +6,9 @@ mod arguments;
 /// `--pcap`.
 mod capture;
 
+/// `--link`.
+mod link;
+
 /// Programs on our stack.
 mod programs;
 
@@ -38,6 +41,9 @@ pub(crate) fn run(words: &[Vec<u8>]) -> ExitCode {
     if arguments.help {
         help::print(arguments::HELP);
         return ExitCode::SUCCESS;
+    }
+    if arguments.link {
+        return link::run(arguments.server.as_deref());
     }
     match look(&arguments) {
         Ok(code) => code,

@@ -1,13 +1,16 @@
 //! Parses the kernel's messages from the view of one interface; messages about others are ignored.
 
 use super::LinkState;
+use crate::card::AttachedProgram;
 use mill_stack::config::Prefix;
 use mill_wire::ethernet::MacAddress;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage,
 };
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::link::{
+    LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, XdpAttached,
+};
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
@@ -74,6 +77,31 @@ pub(super) fn link(message: &RouteNetlinkMessage, index: u32) -> Option<LinkStat
         }
     }
     (!link.name.is_empty()).then_some(link)
+}
+
+/// The XDP program that an interface has.
+pub(super) fn program(message: &RouteNetlinkMessage, index: u32) -> Option<AttachedProgram> {
+    let RouteNetlinkMessage::NewLink(link) = message else {
+        return None;
+    };
+    let attributes = link
+        .attributes
+        .iter()
+        .filter(|_| link.header.index == index);
+    let of_xdp = attributes.filter_map(|attribute| match attribute {
+        LinkAttribute::Xdp(of_xdp) => Some(of_xdp),
+        _ => None,
+    });
+    let (mut is_native, mut number) = (None, 0);
+    for attribute in of_xdp.flatten() {
+        match attribute {
+            LinkXdp::Attached(XdpAttached::None) => {}
+            LinkXdp::Attached(place) => is_native = Some(*place != XdpAttached::SocketBuffer),
+            LinkXdp::ProgId(program) => number = *program,
+            _ => {}
+        }
+    }
+    is_native.map(|is_native| AttachedProgram { number, is_native })
 }
 
 /// What a message changes about an interface.

@@ -18,6 +18,8 @@ pub(super) struct Arguments {
     /// The interval of updates.
     pub(super) watch: Option<Duration>,
     pub(super) capture: Option<Capture>,
+    /// Interfaces instead of a server: that one, or all.
+    pub(super) link: bool,
     pub(super) help: bool,
 }
 
@@ -175,6 +177,10 @@ impl Arguments {
                 self.json = true;
                 true
             }
+            "link" => {
+                self.link = true;
+                true
+            }
             "all" => {
                 for (_, view) in View::ALL {
                     self.add(view);
@@ -260,6 +266,12 @@ impl Arguments {
 
     /// Checks that need all options.
     pub(super) fn check(&self) -> Result<(), String> {
+        let has_other = self.json || self.watch.is_some() || self.capture.is_some();
+        if self.link && (has_other || !self.views.is_empty()) {
+            return Err(String::from(
+                "\"--link\" tells of interfaces, not of a server: nothing but the name of one goes with it",
+            ));
+        }
         match &self.capture {
             Some(capture) if capture.file.as_os_str().is_empty() => Err(String::from(
                 "\"--for\" and \"--count\" belong to \"--pcap FILE\"",
@@ -289,7 +301,7 @@ fn unknown(option: &str) -> String {
     }
 }
 
-const FLAGS: [&str; 4] = ["json", "watch", "all", "help"];
+const FLAGS: [&str; 5] = ["json", "watch", "all", "link", "help"];
 const VALUES: [&str; 8] = [
     "limit", "port", "address", "state", "filter", "pcap", "for", "count",
 ];
@@ -338,6 +350,9 @@ of \"millstream run\"; \"millstream stackdump\" tells more about these.
   --pcap FILE [--for 10s] [--count N]  frames of the stack for a while, for Wireshark; with --port, --address
   --json              all of it for programs; docs/status.md names the fields
   --watch[=SECONDS]   look again every so often, with rates (1); q or Ctrl-C ends it
+
+  --link [INTERFACE]  instead of a server: what the network interfaces of this machine have for
+                      \"serve --stack af_xdp:eth0\", and what is in the way; docs/cards.md tells more
 ";
 
 #[cfg(test)]
@@ -432,6 +447,10 @@ mod tests {
         check(
             "--filter x=1",
             "\"x=1\" is no filter: there are port=, address= and state=",
+        );
+        check(
+            "--link eth0 --json",
+            "\"--link\" tells of interfaces, not of a server: nothing but the name of one goes with it",
         );
         check(
             "--for 3s",

@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::namespace::{get, text_of};
+use crate::run::BINARY;
 use crate::server::{Server, Site, wait_for, wait_until_at_rest};
 use crate::topology::{
     FAR, HOSTS, INTERFACE, Topology, between, has_program, ip, is_steered, kernel_connections,
@@ -247,5 +248,37 @@ fn an_interface_that_is_moved_to_another_namespace_is_its_kernels() {
         let kernels = std::net::TcpListener::bind("10.50.0.1:80").unwrap();
         let address = kernels.local_addr().unwrap();
         topology.at_client(|| std::net::TcpStream::connect(address).unwrap());
+    });
+}
+
+#[test]
+fn status_tells_of_an_interface_what_it_has_and_what_is_in_the_way() {
+    between(9000, |_| {
+        let shown = || text_of(BINARY, &["status", "--link", INTERFACE]);
+        let before = shown();
+        for words in [
+            "mill0: veth",
+            "up, MTU 9000",
+            "XDP program              none",
+            "long segments            left to the device",
+        ] {
+            assert!(before.contains(words), "{words}: {before}");
+        }
+        let _server = serve(&Site::new());
+        let beside = shown();
+        assert!(beside.contains("in the driver\n"), "{beside}");
+        assert!(
+            beside.contains("! it has an XDP program already"),
+            "{beside}"
+        );
+        let all = text_of(BINARY, &["status", "--link"]);
+        assert!(all.contains(&beside), "{all}");
+        let refused = crate::namespace::output_of(BINARY, &["status", "--link", "mill9"]);
+        assert!(!refused.status.success());
+        let why = String::from_utf8_lossy(&refused.stderr);
+        assert!(
+            why.contains("\"mill9\" could not be read: No such device"),
+            "{why}"
+        );
     });
 }
