@@ -71,7 +71,7 @@ use place::name;
 use report::ChangeReporter;
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use waiting::Waiting;
 
@@ -123,7 +123,23 @@ impl MemifLink {
 
     /// A slave that connects to the listener at `path`, as soon as there is one.
     pub fn connect(path: &Path, options: &MemifOptions) -> io::Result<Self> {
-        Self::new(Side::Slave { name: name(path) }, options)
+        let side = Side::Slave {
+            name: name(path),
+            file: None,
+        };
+        Self::new(side, options)
+    }
+
+    /// The same with the socket's file, opened for its path only (`O_PATH`): it needs no name, and no right to search the
+    /// folder that it was in. The first attempt is made a moment later.
+    pub fn connect_to(file: OwnedFd, options: &MemifOptions) -> io::Result<Self> {
+        // Descriptors are the thread's, which may have a table of its own.
+        let path = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
+        let side = Side::Slave {
+            name: path.into_bytes(),
+            file: Some(file),
+        };
+        Self::new(side, options)
     }
 
     fn new(side: Side, options: &MemifOptions) -> io::Result<Self> {

@@ -28,8 +28,14 @@ pub(crate) struct Control {
 
 #[derive(Debug)]
 pub(crate) enum Side {
-    Master { listener: OwnedFd },
-    Slave { name: Vec<u8> },
+    Master {
+        listener: OwnedFd,
+    },
+    Slave {
+        name: Vec<u8>,
+        /// The socket's file, where the name is that of this descriptor.
+        file: Option<OwnedFd>,
+    },
 }
 
 /// Events of a link's control channels.
@@ -52,7 +58,10 @@ impl Control {
         match &side {
             Side::Master { listener } => epoll.add(listener.as_fd(), ON_CHANGE, CONTROL)?,
             // The timer asks for the first attempt, which is made by the first poll.
-            Side::Slave { .. } => timer.set(Some(Duration::ZERO))?,
+            Side::Slave { file: None, .. } => timer.set(Some(Duration::ZERO))?,
+            // The slave before may have left just now, and DPDK's master (22.11) may end if it notices that later than the
+            // next one's coming.
+            Side::Slave { .. } => timer.set(Some(PAUSE_MIN))?,
         }
         Ok(Self {
             side,
@@ -185,7 +194,7 @@ impl Control {
 
     /// As slave: connects, or waits until it is time to try again.
     fn connect(&mut self, news: &mut Vec<News>) {
-        let Side::Slave { name } = &self.side else {
+        let Side::Slave { name, .. } = &self.side else {
             return;
         };
         if self.serving.is_some() || self.pending.is_some() {
