@@ -9,6 +9,9 @@ pub(crate) mod memif;
 /// A queue of an interface.
 mod af_xdp;
 
+/// A port of DPDK.
+mod dpdk;
+
 /// A device that goes from process to process.
 mod movable;
 
@@ -24,6 +27,7 @@ use crate::specification::Specification;
 use crate::specification::device::Device;
 use crate::steering::Steering;
 use af_xdp::{AfXdp, Placed};
+use dpdk::bridge::Bridge;
 use memif::Memif;
 use mill_stack::config::HostConfig;
 use mill_sys::descriptor;
@@ -71,10 +75,11 @@ pub(crate) struct Made {
 #[derive(Debug, Default)]
 pub struct Hold(Option<Held>);
 
-/// The link of the steering program to the interface.
+/// The link of the steering program to the interface, or what the bridge to a port lives by.
 #[derive(Debug)]
 enum Held {
     Made(Steering),
+    Bridge(Bridge),
     /// Received from the previous binary.
     Inherited(OwnedFd),
 }
@@ -82,6 +87,10 @@ enum Held {
 impl Hold {
     fn made(steering: Steering) -> Self {
         Self(Some(Held::Made(steering)))
+    }
+
+    fn bridge(bridge: Bridge) -> Self {
+        Self(Some(Held::Bridge(bridge)))
     }
 
     fn inherited(link: OwnedFd) -> Self {
@@ -93,6 +102,7 @@ impl Held {
     fn link(&self) -> BorrowedFd<'_> {
         match self {
             Self::Made(steering) => steering.link(),
+            Self::Bridge(bridge) => bridge.lifeline(),
             Self::Inherited(link) => link.as_fd(),
         }
     }
@@ -127,6 +137,15 @@ impl Attached {
                 attachments.into_iter().map(Wire::Tap).collect()
             }
             Device::Memif { socket } => vec![Wire::Memif(Memif::new(socket, specification)?)],
+            Device::Dpdk { port } => {
+                let made = dpdk::make(port, specification)?;
+                hold = Hold::bridge(made.bridge);
+                notices = made.notices;
+                vec![Wire::Memif(Memif::Bridge {
+                    socket: made.socket,
+                    output: made.output,
+                })]
+            }
             Device::AfXdp { interface } => {
                 let workers = specification.workers;
                 let settings = (&specification.af_xdp, specification.offload);
@@ -192,7 +211,7 @@ impl Attached {
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let of_wire: Vec<&OwnedFd> = match &self.wire {
             Wire::Tap(tap) => tap.descriptors().collect(),
-            Wire::Memif(memif) => memif.descriptor().into_iter().collect(),
+            Wire::Memif(memif) => memif.descriptors().collect(),
             Wire::AfXdp(queue) => queue.descriptors().collect(),
         };
         let of_lock = self.ownership.iter().flat_map(OwnershipLock::descriptors);

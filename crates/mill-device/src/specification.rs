@@ -19,6 +19,9 @@ pub mod origin;
 /// The device, which precedes the first comma.
 pub mod device;
 
+/// A port of DPDK, with DPDK's own arguments.
+pub mod port;
+
 /// Named groups of options.
 pub mod profile;
 
@@ -26,14 +29,14 @@ pub mod profile;
 pub mod settings;
 
 use crate::impair::Impairment;
-use device::Device;
+use device::{Device, Devices};
 use mill_stack::config::{HostConfig, Prefix, Route};
 use mill_stack::limits::Limits;
 use mill_stack::polling::Polling;
 use mill_sys::random;
 use mill_tcp::config::Config;
 use origin::OptionOrigins;
-use settings::{AfXdpSettings, MemifSettings, StacksPer, Workers};
+use settings::{AfXdpSettings, DpdkSettings, MemifSettings, StacksPer, Workers};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -65,6 +68,7 @@ pub struct Specification {
     pub send_buffer_bytes: u32,
     pub af_xdp: AfXdpSettings,
     pub memif: MemifSettings,
+    pub dpdk: DpdkSettings,
     /// The threads that run the stack. Not part of the text: the caller sets it.
     pub workers: Workers,
     /// Of programs that are not changed.
@@ -92,12 +96,32 @@ impl Specification {
         let device = words.next().unwrap_or_default();
         let mut specification = Self::new(Device::parse(device)?);
         let words: Vec<_> = words.collect();
-        specification.set_all(&words, directory, 0)?;
+        let words = specification.take_arguments(&words);
+        specification.set_all(words, directory, 0)?;
         if let Some(pcap) = &specification.pcap {
             specification.pcap = Some(directory.join(pcap));
         }
         specification.check()?;
         Ok(specification)
+    }
+
+    /// Takes the words that are arguments of DPDK's device; returns the others.
+    fn take_arguments<'a, 'b>(&mut self, words: &'a [&'b str]) -> &'a [&'b str] {
+        let is_ours = |word: &&str| {
+            let (name, _) = split(word);
+            let found = options::find(name, &self.device);
+            name.is_empty() || name == PROFILE || found.is_some_and(|(_, is_known)| is_known)
+        };
+        let first = words.iter().position(is_ours).unwrap_or(words.len());
+        let count = match &self.device {
+            Device::Dpdk { .. } => first,
+            _ => 0,
+        };
+        let (arguments, options) = words.split_at(count);
+        if let Device::Dpdk { port } = &mut self.device {
+            port.arguments = arguments.join(",");
+        }
+        options
     }
 
     /// Sets options: first those of profiles, wherever they are in the text, then the single ones.
@@ -188,7 +212,7 @@ impl Specification {
     pub fn local_ports(&self) -> &RangeInclusive<u16> {
         match &self.device {
             Device::AfXdp { .. } => &self.af_xdp.ports,
-            Device::Tap { .. } | Device::Memif { .. } => &self.ports,
+            Device::Tap { .. } | Device::Memif { .. } | Device::Dpdk { .. } => &self.ports,
         }
     }
 
@@ -198,7 +222,7 @@ impl Specification {
             Device::AfXdp { .. } => self.workers.count.max(1),
             // An impaired wire has one worker, so that a seed has the same effect each time.
             Device::Tap { .. } if self.impairment.is_none() => self.workers.count.max(1),
-            Device::Tap { .. } | Device::Memif { .. } => 1,
+            Device::Tap { .. } | Device::Memif { .. } | Device::Dpdk { .. } => 1,
         }
     }
 
@@ -222,6 +246,7 @@ impl Specification {
             send_buffer_bytes: SEND_BUFFER_BYTES,
             af_xdp: AfXdpSettings::default(),
             memif: MemifSettings::default(),
+            dpdk: DpdkSettings::default(),
             workers: Workers::default(),
             stacks: StacksPer::default(),
             tcp: Config::default(),
@@ -238,8 +263,7 @@ impl Specification {
             return Err(error(String::from(what)));
         }
         if self.addresses.is_empty() && !self.device.shares_addresses() {
-            let what = "the stack needs an address of its own, as in \"address=10.77.0.2/24\"";
-            return Err(error(String::from(what)));
+            return Err(self.no_address());
         }
         for prefix in self.addresses.iter().chain(&self.host) {
             check_prefix(*prefix)?;
@@ -266,6 +290,12 @@ impl Specification {
                 "mtu={mtu} is too small for IPv6, which needs {IPV6_MTU_MIN}"
             )));
         }
+        if matches!(self.device, Device::Dpdk { .. }) && self.mtu > PORT_MTU_MAX {
+            let mtu = self.mtu;
+            return Err(error(format!(
+                "mtu={mtu} is more than the bridge to a port of DPDK passes on, which is {PORT_MTU_MAX}"
+            )));
+        }
         if self.tcp.rto_min > self.tcp.rto_max {
             let what = "\"rto-min\" is more than \"rto-max\": there would be no time between them";
             return Err(error(String::from(what)));
@@ -276,11 +306,22 @@ impl Specification {
             // An impaired wire carries packets, not large segments.
             self.offload = false;
         }
-        if let Device::Memif { .. } = self.device {
+        if Devices::RINGS.has(&self.device) {
             let checked = crate::attach::memif::options(self).check();
             return checked.map_err(|why| error(why.to_string()));
         }
         Ok(())
+    }
+
+    fn no_address(&self) -> SpecificationError {
+        let what = "the stack needs an address of its own, as in \"address=10.77.0.2/24\"";
+        error(match &self.device {
+            Device::Dpdk { port } if !port.arguments.is_empty() => {
+                let arguments = &port.arguments;
+                format!("{what}; \"{arguments}\" is left to DPDK, as no option of Millstream's")
+            }
+            _ => String::from(what),
+        })
     }
 
     fn unknown(&self, name: &str) -> SpecificationError {
@@ -430,6 +471,9 @@ const EPHEMERAL_PORTS: RangeInclusive<u16> = 32768..=60999;
 
 /// Linux's maximum (`tcp_wmem`).
 const SEND_BUFFER_BYTES: u32 = 4 << 20;
+
+/// testpmd sets one length of frames at both ports, and DPDK's memif (22.11) takes none above 1518 bytes.
+const PORT_MTU_MAX: u32 = 1500;
 
 /// RFC 8200 5.
 const IPV6_MTU_MIN: u32 = 1280;

@@ -68,7 +68,9 @@ impl Keeper {
             .map_err(|why| format!("the device can't go from process to process: {why}"))?;
         let addresses = match &specification.device {
             Device::AfXdp { .. } => Vec::new(),
-            Device::Tap { .. } | Device::Memif { .. } => specification.addresses.clone(),
+            Device::Tap { .. } | Device::Memif { .. } | Device::Dpdk { .. } => {
+                specification.addresses.clone()
+            }
         };
         let no_ports = |error: io::Error| format!("there is no memory for local ports: {error}");
         let memory = PortBlocks::create().map_err(no_ports)?;

@@ -55,6 +55,7 @@ impl Showing {
             Device::AfXdp { interface } => interface.clone(),
             Device::Tap { name } => name.clone(),
             Device::Memif { socket } => socket.display().to_string(),
+            Device::Dpdk { port } => port.name.clone(),
         };
         let options = specification.in_force().into_iter();
         let options = options.map(|option| (option.name.to_owned(), option.value));

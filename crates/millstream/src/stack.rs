@@ -95,6 +95,8 @@ pub(crate) fn usage() -> String {
          \x20            Both take root.\n\
          \x20 --stack memif:SOCKET,role=master|slave,address=ADDRESS/LEN[,OPTION=VALUE]…\n\
          \x20            serves by memory that is shared with another process.\n\
+         \x20 --stack dpdk:PCI-ADDRESS|dpdk:vdev=NAME[,ARGUMENT=VALUE]…,address=ADDRESS/LEN[,OPTION=VALUE]…\n\
+         \x20            serves at a card or a virtual device of DPDK, whose arguments precede those of the stack.\n\
          \x20            In a configuration any of them: network_stack tap:NAME address=ADDRESS/LEN …;\n\
          \x20 --polling WORD  the option polling= of the stack\n\
          \x20 --pcap FILE  writes all frames to FILE, for tcpdump and Wireshark\n\

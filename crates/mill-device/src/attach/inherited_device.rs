@@ -36,7 +36,7 @@ impl Attached {
     ) -> Option<InheritedDevice<'a>> {
         let mut descriptors: Vec<BorrowedFd<'a>> = Vec::new();
         let mut texts = Vec::new();
-        // An interface is steered as long as a process has this; other devices have none.
+        // An interface is steered, and a bridge lives, as long as a process has this; other devices have none.
         descriptors.extend(hold.0.as_ref().map(Held::link));
         for attachment in attachments {
             let ownership = attachment.ownership.as_ref()?;
@@ -52,7 +52,7 @@ impl Attached {
                     tap.describe(specification)
                 }
                 Wire::Memif(memif) => {
-                    descriptors.extend(memif.descriptor().map(AsFd::as_fd));
+                    descriptors.extend(memif.descriptors().map(AsFd::as_fd));
                     Memif::describe(specification)
                 }
             };
@@ -94,6 +94,15 @@ impl Attached {
                 let ownership = lock(&mut descriptors)?;
                 let tap = Tap::inherit(specification, text, &mut descriptors)?;
                 return Ok(Made::inherited(Wire::Tap(tap), ownership));
+            }
+            Device::Dpdk { .. } => {
+                let lifeline = descriptors.next().ok_or_else(unknown)?;
+                let ownership = lock(&mut descriptors)?;
+                let memif = Memif::inherit(specification, text, &mut descriptors)?;
+                return Ok(Made {
+                    hold: Hold::inherited(lifeline),
+                    ..Made::inherited(Wire::Memif(memif), ownership)
+                });
             }
             Device::Memif { .. } => {
                 let ownership = lock(&mut descriptors)?;

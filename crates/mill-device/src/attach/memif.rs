@@ -1,5 +1,7 @@
 //! One end of a memif.
 
+use super::dpdk::bridge::PROGRAM;
+use super::dpdk::output;
 use super::inherited_device::{same_terms, unknown};
 use super::movable::Movable;
 use super::{AttachError, Trouble};
@@ -8,17 +10,27 @@ use crate::handover::VERSION;
 use crate::memif::{self, MemifChange, MemifLink, MemifOptions};
 use crate::specification::Specification;
 use crate::specification::device::Device;
+use crate::specification::port::Port;
 use crate::specification::settings::Role;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// The socket at which the two ends connect.
 #[derive(Clone, Debug)]
 pub(super) enum Memif<D> {
-    Master { listener: D },
-    Slave { socket: PathBuf },
+    Master {
+        listener: D,
+    },
+    Slave {
+        socket: PathBuf,
+    },
+    /// The slave of a bridge to a port, with the file of its socket, and what the bridge writes.
+    Bridge {
+        socket: D,
+        output: D,
+    },
 }
 
 impl Memif<OwnedFd> {
@@ -50,13 +62,19 @@ impl Memif<OwnedFd> {
         descriptors: &mut impl Iterator<Item = OwnedFd>,
     ) -> Result<Self, AttachError> {
         same_terms(text, &terms(specification))?;
-        let Device::Memif { socket } = &specification.device else {
-            return Err(unknown(text));
+        let mut next = || descriptors.next().ok_or_else(|| unknown(text));
+        let socket = match &specification.device {
+            Device::Memif { socket } => socket,
+            Device::Dpdk { .. } => {
+                return Ok(Self::Bridge {
+                    socket: next()?,
+                    output: next()?,
+                });
+            }
+            Device::Tap { .. } | Device::AfXdp { .. } => return Err(unknown(text)),
         };
         Ok(match specification.memif.role {
-            Some(Role::Master) => Self::Master {
-                listener: descriptors.next().ok_or_else(|| unknown(text))?,
-            },
+            Some(Role::Master) => Self::Master { listener: next()? },
             Some(Role::Slave) | None => Self::Slave {
                 socket: socket.clone(),
             },
@@ -77,9 +95,16 @@ impl Memif<OwnedFd> {
                 let mut link = match self.try_map(OwnedFd::try_clone)? {
                     Self::Master { listener } => MemifLink::serve(listener, &options),
                     Self::Slave { socket } => MemifLink::connect(&socket, &options),
+                    Self::Bridge { socket, .. } => MemifLink::connect_to(socket, &options),
                 }?;
                 let on_trouble = on_trouble.clone();
-                link.on_change(move |change| on_trouble(trouble_of(change)));
+                let output = self.output().map(OwnedFd::try_clone).transpose()?;
+                link.on_change(move |change| {
+                    on_trouble(match &output {
+                        Some(output) => trouble_of_bridge(change, output),
+                        None => trouble_of(change),
+                    });
+                });
                 Ok(DeviceLink::Memif(link))
             }),
         }
@@ -88,8 +113,10 @@ impl Memif<OwnedFd> {
 
 /// What both processes have to agree on.
 fn terms(specification: &Specification) -> String {
-    let Device::Memif { socket } = &specification.device else {
-        return String::new();
+    let socket = match &specification.device {
+        Device::Memif { socket } => socket,
+        Device::Dpdk { port } => return terms_of_port(port, specification),
+        Device::Tap { .. } | Device::AfXdp { .. } => return String::new(),
     };
     let settings = &specification.memif;
     let role = match settings.role {
@@ -101,21 +128,54 @@ fn terms(specification: &Specification) -> String {
     format!("memif {path} role {role} id {id} mtu {mtu} offload {offload}")
 }
 
+fn terms_of_port(port: &Port, specification: &Specification) -> String {
+    let (mtu, rings) = (specification.mtu(), specification.memif.ring_size);
+    let settings = &specification.dpdk;
+    let (pairs, cores) = (settings.queue_pairs, &settings.cores);
+    let (hugepages, arguments) = (settings.hugepages, settings.arguments.join(" "));
+    let port = port.description();
+    format!(
+        "dpdk {port} mtu {mtu} ring-size {rings} queue-pairs {pairs} core {cores:?} hugepages {hugepages} eal [{arguments}]"
+    )
+}
+
 /// The link's options as the specification gives them.
 pub(crate) fn options(specification: &Specification) -> MemifOptions {
     let address = specification.addresses.first();
     let settings = &specification.memif;
+    let rings = match specification.device {
+        Device::Dpdk { .. } => specification.dpdk.queue_pairs,
+        _ => settings.rings,
+    };
+    let derived = mac_of(address.map(|prefix| prefix.address));
     MemifOptions {
-        address: mac_of(address.map(|prefix| prefix.address)),
+        address: specification.dpdk.ethernet_address.unwrap_or(derived),
         mtu: specification.mtu(),
         id: settings.id,
         secret: settings.secret.clone(),
         // Values out of range become 0, which validation refuses.
-        rings: u16::try_from(settings.rings).unwrap_or(0),
+        rings: u16::try_from(rings).unwrap_or(0),
         ring_size: u16::try_from(settings.ring_size).unwrap_or(0),
         buffer_bytes: settings.buffer_bytes,
         offload: specification.offload,
         polling: !specification.polling.is_woken(),
+    }
+}
+
+/// What is different with a bridge: it is there from the start, and once it has ended there will be no other.
+fn trouble_of_bridge(change: &MemifChange, output: &OwnedFd) -> Trouble {
+    match change {
+        MemifChange::Absent(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            let said = output::summary(output.as_fd());
+            Trouble::Problem(format!(
+                "the bridge to the port, \"{PROGRAM}\", has ended: no frame passes until a restart; its last words: {said}"
+            ))
+        }
+        MemifChange::Up { .. } => Trouble::Notice(String::from("the bridge to the port is there")),
+        MemifChange::Down(why) => {
+            Trouble::Problem(format!("the bridge to the port has disconnected: {why}"))
+        }
+        _ => trouble_of(change),
     }
 }
 
@@ -151,13 +211,26 @@ impl<D> Memif<D> {
             Self::Slave { socket } => Memif::Slave {
                 socket: socket.clone(),
             },
+            Self::Bridge { socket, output } => Memif::Bridge {
+                socket: copy(socket)?,
+                output: copy(output)?,
+            },
         })
     }
 
-    pub(super) fn descriptor(&self) -> Option<&D> {
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = &D> {
+        let all = match self {
+            Self::Master { listener } => [Some(listener), None],
+            Self::Slave { .. } => [None, None],
+            Self::Bridge { socket, output } => [Some(socket), Some(output)],
+        };
+        all.into_iter().flatten()
+    }
+
+    fn output(&self) -> Option<&D> {
         match self {
-            Self::Master { listener } => Some(listener),
-            Self::Slave { .. } => None,
+            Self::Bridge { output, .. } => Some(output),
+            Self::Master { .. } | Self::Slave { .. } => None,
         }
     }
 }

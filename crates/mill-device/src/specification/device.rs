@@ -1,5 +1,6 @@
 //! The device, which precedes the first comma.
 
+use super::port::Port;
 use super::{SpecificationError, error};
 use std::fmt;
 use std::path::PathBuf;
@@ -13,6 +14,8 @@ pub enum Device {
     AfXdp { interface: String },
     /// Memory that is shared with another process, which is found through a socket.
     Memif { socket: PathBuf },
+    /// A port of DPDK, behind a process that carries its frames.
+    Dpdk { port: Port },
 }
 
 /// The kinds of devices that an option is for.
@@ -21,6 +24,7 @@ pub struct Devices {
     pub tap: bool,
     pub af_xdp: bool,
     pub memif: bool,
+    pub dpdk: bool,
 }
 
 impl Devices {
@@ -28,21 +32,35 @@ impl Devices {
         tap: true,
         af_xdp: true,
         memif: true,
+        dpdk: true,
+    };
+    const NONE: Self = Self {
+        tap: false,
+        af_xdp: false,
+        memif: false,
+        dpdk: false,
     };
     pub const TAP: Self = Self {
-        af_xdp: false,
-        memif: false,
-        ..Self::ALL
+        tap: true,
+        ..Self::NONE
     };
     pub const AF_XDP: Self = Self {
-        tap: false,
-        memif: false,
-        ..Self::ALL
+        af_xdp: true,
+        ..Self::NONE
     };
     pub const MEMIF: Self = Self {
-        tap: false,
-        af_xdp: false,
-        ..Self::ALL
+        memif: true,
+        ..Self::NONE
+    };
+    pub const DPDK: Self = Self {
+        dpdk: true,
+        ..Self::NONE
+    };
+    /// Those whose frames lie in rings of shared memory.
+    pub const RINGS: Self = Self {
+        memif: true,
+        dpdk: true,
+        ..Self::NONE
     };
     /// Those whose addresses belong to the stack alone.
     pub const OWN_ADDRESSES: Self = Self {
@@ -55,6 +73,7 @@ impl Devices {
             Device::Tap { .. } => self.tap,
             Device::AfXdp { .. } => self.af_xdp,
             Device::Memif { .. } => self.memif,
+            Device::Dpdk { .. } => self.dpdk,
         }
     }
 }
@@ -69,6 +88,7 @@ impl fmt::Display for Devices {
             (self.tap, "tap"),
             (self.af_xdp, "af_xdp"),
             (self.memif, "memif"),
+            (self.dpdk, "dpdk"),
         ];
         let names: Vec<_> = kinds
             .iter()
@@ -94,6 +114,9 @@ impl Device {
             "memif" => Ok(Self::Memif {
                 socket: socket_path(name)?,
             }),
+            "dpdk" => Ok(Self::Dpdk {
+                port: Port::parse(name)?,
+            }),
             _ => Err(error(format!("\"{kind}\" is no kind of device: {FORMS}"))),
         }
     }
@@ -104,6 +127,7 @@ impl Device {
             Self::Tap { .. } => "tap",
             Self::AfXdp { .. } => "af_xdp",
             Self::Memif { .. } => "memif",
+            Self::Dpdk { .. } => "dpdk",
         }
     }
 
@@ -113,6 +137,7 @@ impl Device {
             Self::Tap { .. } => "a TAP device",
             Self::AfXdp { .. } => "an interface",
             Self::Memif { .. } => "a memif",
+            Self::Dpdk { .. } => "a port of DPDK",
         }
     }
 
@@ -129,6 +154,7 @@ impl fmt::Display for Device {
             Self::Tap { name } => formatter.write_str(name),
             Self::AfXdp { interface } => formatter.write_str(interface),
             Self::Memif { socket } => write!(formatter, "{}", socket.display()),
+            Self::Dpdk { port } => formatter.write_str(&port.name),
         }
     }
 }
@@ -160,8 +186,7 @@ fn socket_path(path: &str) -> Result<PathBuf, SpecificationError> {
     Ok(PathBuf::from(path))
 }
 
-const FORMS: &str =
-    "a device is written as \"tap:ms0\", \"af_xdp:eth0\" or \"memif:/run/mill.sock\"";
+const FORMS: &str = "a device is written as \"tap:ms0\", \"af_xdp:eth0\", \"memif:/run/mill.sock\" or \"dpdk:0000:03:00.0\"";
 
 /// Names that stand for folders below /proc/sys/net, which the kernel gives to no interface.
 const RESERVED: &[&str] = &[".", "..", "all", "default"];

@@ -79,6 +79,21 @@ pub struct MemifSettings {
     pub buffer_bytes: u32,
 }
 
+/// Settings of `dpdk`: how the bridge to the port is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DpdkSettings {
+    /// Where it may run; empty for everywhere.
+    pub cores: Vec<u32>,
+    /// Queues of the port in each direction, and rings.
+    pub queue_pairs: u32,
+    /// Whether to use them.
+    pub hugepages: bool,
+    /// The stack's; `None` for one that is made from its IP address.
+    pub ethernet_address: Option<[u8; 6]>,
+    /// More arguments of EAL.
+    pub arguments: Vec<String>,
+}
+
 /// The two ends of a memif.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -113,6 +128,18 @@ impl Default for MemifSettings {
             rings: 1,
             ring_size: 1024,
             buffer_bytes: 2048,
+        }
+    }
+}
+
+impl Default for DpdkSettings {
+    fn default() -> Self {
+        Self {
+            cores: Vec::new(),
+            queue_pairs: 1,
+            hugepages: true,
+            ethernet_address: None,
+            arguments: Vec::new(),
         }
     }
 }

@@ -105,8 +105,64 @@ fn an_impaired_wire_carries_packets() {
     assert!(!parse(",loss=1%,offload=on").unwrap().offload);
 }
 
-const FORMS: &str =
-    "a device is written as \"tap:ms0\", \"af_xdp:eth0\" or \"memif:/run/mill.sock\"";
+const FORMS: &str = "a device is written as \"tap:ms0\", \"af_xdp:eth0\", \"memif:/run/mill.sock\" or \"dpdk:0000:03:00.0\"";
+
+#[test]
+fn arguments_of_dpdks_device_end_with_the_first_option() {
+    let check = |text: &str, name: &str, arguments: &str| {
+        let parsed = Specification::parse(text).unwrap();
+        let Device::Dpdk { port } = &parsed.device else {
+            panic!("{text}");
+        };
+        assert_eq!(
+            (port.name.as_str(), port.arguments.as_str()),
+            (name, arguments),
+            "{text}"
+        );
+        assert_eq!(parsed.addresses.len(), 1, "{text}");
+    };
+    let address = "address=10.0.0.1/24";
+    check(&format!("dpdk:03:00.0,{address}"), "0000:03:00.0", "");
+    check(
+        &format!("dpdk:vdev=net_tap0,iface=t0,mac=fixed,{address},mtu=1400"),
+        "net_tap0",
+        "iface=t0,mac=fixed",
+    );
+    // Names of options of other devices are DPDK's here.
+    check(
+        &format!("dpdk:vdev=net_memif0,role=server,id=1,profile=wan,{address}"),
+        "net_memif0",
+        "role=server,id=1",
+    );
+    let refused = Specification::parse("dpdk:03:00.0,adress=10.0.0.1/24").unwrap_err();
+    let expected = "the stack needs an address of its own, as in \"address=10.77.0.2/24\"; \"adress=10.0.0.1/24\" is left to DPDK";
+    assert!(refused.to_string().starts_with(expected), "{refused}");
+    let refused = Specification::parse(&format!("dpdk:03:00.0,{address},mtu=1501")).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .starts_with("mtu=1501 is more than the bridge"),
+        "{refused}"
+    );
+    let refused = Specification::parse(&format!("dpdk:03:00.0,{address},iface=eth0")).unwrap_err();
+    assert!(
+        refused.to_string().starts_with("\"iface\" is no option"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_port_has_an_ethernet_address_of_its_own_if_it_is_said() {
+    let address = |more: &str| {
+        let text = format!("dpdk:03:00.0,address=10.0.0.1/24{more}");
+        crate::attach::memif::options(&Specification::parse(&text).unwrap()).address
+    };
+    assert_eq!(address(""), [2, 0xfe, 10, 0, 0, 1]);
+    assert_eq!(
+        address(",ethernet-address=3c:fd:fe:00:00:0A"),
+        [0x3c, 0xfd, 0xfe, 0, 0, 10]
+    );
+}
 
 #[test]
 fn devices_that_are_none_get_an_answer() {

@@ -42,6 +42,9 @@ pub enum Value {
     Ports(fn(&mut Specification) -> &mut RangeInclusive<u16>),
     /// A text of at most this many bytes.
     Secret(usize, fn(&mut Specification) -> &mut String),
+    /// An argument of another program.
+    Argument(fn(&mut Specification) -> &mut Vec<String>),
+    EthernetAddress(fn(&mut Specification) -> &mut Option<[u8; 6]>),
     /// Numbers up to this one; the empty list stands for all.
     Queues(u32, fn(&mut Specification) -> &mut Vec<u32>),
 }
@@ -52,7 +55,10 @@ pub type Keyword = (&'static str, fn(&mut Specification));
 impl Value {
     /// Whether the option may occur several times, each time with one more value.
     pub(crate) fn repeats(&self) -> bool {
-        matches!(self, Self::Prefix(_) | Self::Address(_) | Self::Queues(..))
+        matches!(
+            self,
+            Self::Prefix(_) | Self::Address(_) | Self::Argument(_) | Self::Queues(..)
+        )
     }
 
     /// Parses and stores a value; `None` if it is invalid.
@@ -115,6 +121,13 @@ impl Value {
                     return None;
                 }
                 *place(specification) = text.to_owned();
+            }
+            Self::Argument(place) => {
+                let is_one = text.starts_with('-') && !text.trim_matches('-').is_empty();
+                place(specification).push(is_one.then(|| text.to_owned())?);
+            }
+            Self::EthernetAddress(place) => {
+                *place(specification) = Some(parse_ethernet_address(text)?);
             }
             Self::Queues(last, place) => {
                 let to = place(specification);
@@ -181,6 +194,10 @@ impl Value {
             ),
             Self::Ports(_) => String::from("a range of ports, as 10240-32767,"),
             Self::Secret(most, _) => format!("1 to {most} bytes"),
+            Self::Argument(_) => String::from("an argument that begins with \"-\""),
+            Self::EthernetAddress(_) => {
+                String::from("an Ethernet address of one station, as 02:00:00:00:00:01,")
+            }
             Self::Queues(last, _) => {
                 format!("\"all\", a number up to {last}, or a range of them, as 0-3,")
             }
@@ -220,6 +237,8 @@ impl Value {
             }
             Self::Ports(_) => String::from("first-last"),
             Self::Secret(..) => String::from("text"),
+            Self::Argument(_) => String::from("argument"),
+            Self::EthernetAddress(_) => String::from("Ethernet address"),
             Self::Queues(..) => String::from("all | number | first-last"),
         }
     }
@@ -358,6 +377,19 @@ fn parse_queues(text: &str, last_of_all: u32) -> Option<RangeInclusive<u32>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (first.parse().ok()?, last.parse().ok()?);
     (first <= last && last <= last_of_all).then_some(first..=last)
+}
+
+/// Six pairs of hexadecimal digits; no group's address (IEEE 802 8.2.2), nor that of no station.
+fn parse_ethernet_address(text: &str) -> Option<[u8; 6]> {
+    let mut octets = [0; 6];
+    let mut parts = text.split(':');
+    for octet in &mut octets {
+        let part = parts.next()?;
+        let is_pair = part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
+        *octet = u8::from_str_radix(is_pair.then_some(part)?, 16).ok()?;
+    }
+    let is_a_stations = octets[0] & 1 == 0 && octets != [0; 6];
+    (parts.next().is_none() && is_a_stations).then_some(octets)
 }
 
 fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {

@@ -141,3 +141,6 @@ mod memif_proxy;
 
 /// Connecting and disconnecting the ends of shared memory.
 mod memif_ends;
+
+/// Ports of DPDK.
+mod dpdk;

@@ -27,7 +27,7 @@ fn typing_errors_are_reported_with_the_valid_values() {
     };
     check(
         "ms0",
-        "\"ms0\" is no device: a device is written as \"tap:ms0\", \"af_xdp:eth0\" or \"memif:/run/mill.sock\"",
+        "\"ms0\" is no device: a device is written as \"tap:ms0\", \"af_xdp:eth0\", \"memif:/run/mill.sock\" or \"dpdk:0000:03:00.0\"",
     );
     check(
         "tap:ms0,adress=10.77.0.2/24",

@@ -10,6 +10,8 @@ fn parse(option: &StackOption, value: &str) -> Option<Specification> {
         "tap:ms0,address=10.77.0.2/24"
     } else if option.devices.af_xdp {
         "af_xdp:eth0"
+    } else if option.devices.dpdk && !option.devices.memif {
+        "dpdk:03:00.0,address=10.77.0.2/24"
     } else {
         "memif:@x,role=master,address=10.77.0.2/24"
     };
@@ -31,6 +33,14 @@ const BOUNDS: &[(&str, [&str; 2], [&str; 2])] = &[
     ),
     ("rings", ["1", "16"], ["0", "17"]),
     ("ring-size", ["64", "16384"], ["32", "1000"]),
+    ("queue-pairs", ["1", "16"], ["0", "17"]),
+    ("core", ["all", "0-1023"], ["3-1", "1024"]),
+    ("eal", ["-v", "--iova-mode=va"], ["--", "iova-mode"]),
+    (
+        "ethernet-address",
+        ["00:00:00:00:00:01", "fe:ff:ff:FF:ff:ff"],
+        ["00:00:00:00:00:00", "01:00:00:00:00:01"],
+    ),
     ("buffer", ["128", "64k"], ["127", "65537"]),
     ("burst", ["1", "4096"], ["0", "4097"]),
     ("initial-window", ["1", "1000"], ["0", "1001"]),
@@ -127,6 +137,8 @@ fn every_option_with_a_range_has_its_bounds_tested() {
             | Value::Share(_)
             | Value::Ports(_)
             | Value::Secret(..)
+            | Value::Argument(_)
+            | Value::EthernetAddress(_)
             | Value::Queues(..) => true,
         };
         assert_eq!(is_tested, has_range, "{}", option.name);
