@@ -2,7 +2,8 @@
 
 use crate::originals;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
 use mill_sockets::socket::Options;
 
@@ -20,43 +21,47 @@ pub(crate) fn cookie(descriptor: c_int) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.first_chunk()?))
 }
 
-/// The options of a socket that connects.
+/// The options of a socket that connects. Only those are asked for that the program has set of any socket: a connection would cost
+/// a dozen calls otherwise.
 pub(crate) fn of_stream(descriptor: c_int) -> Options {
+    options(descriptor, is_set)
+}
+
+fn options(descriptor: c_int, is_wanted: impl Fn(usize) -> bool) -> Options {
     let mut options = Options {
         waits: waits(descriptor),
         is_ipv6: number(descriptor, SOL_SOCKET, libc::SO_DOMAIN) == Some(libc::AF_INET6),
         ..Options::default()
     };
-    for (level, name) in COPIED {
-        copy(descriptor, *level, *name, &mut options);
-    }
-    if RARE_SET.load(Ordering::Relaxed) {
-        for (level, name) in RARE {
-            copy(descriptor, *level, *name, &mut options);
+    let wanted = KNOWN.iter().enumerate();
+    for (_, (level, name)) in wanted.filter(|(place, _)| is_wanted(*place)) {
+        match (*level, *name) {
+            (SOL_SOCKET, libc::SO_SNDBUF) => {
+                copy_buffer(descriptor, *name, SEND_LOCKED, &mut options)
+            }
+            (SOL_SOCKET, libc::SO_RCVBUF) => {
+                copy_buffer(descriptor, *name, RECEIVE_LOCKED, &mut options);
+            }
+            (level, name) => copy(descriptor, level, name, &mut options),
         }
-    }
-    if CONGESTION_SET.load(Ordering::Relaxed) {
-        copy(descriptor, IPPROTO_TCP, libc::TCP_CONGESTION, &mut options);
-    }
-    if number(descriptor, SOL_SOCKET, libc::SO_KEEPALIVE) == Some(1) {
-        copy(descriptor, SOL_SOCKET, libc::SO_KEEPALIVE, &mut options);
-    }
-    let locked = number(descriptor, SOL_SOCKET, SO_BUF_LOCK).unwrap_or(0);
-    if locked & SEND_LOCKED != 0 {
-        // What the kernel tells is doubled already.
-        let bytes = number(descriptor, SOL_SOCKET, libc::SO_SNDBUF).unwrap_or(0);
-        let _ = options.set(SOL_SOCKET, libc::SO_SNDBUF, &(bytes / 2).to_ne_bytes());
-    }
-    if locked & RECEIVE_LOCKED != 0 {
-        let bytes = number(descriptor, SOL_SOCKET, libc::SO_RCVBUF).unwrap_or(0);
-        let _ = options.set(SOL_SOCKET, libc::SO_RCVBUF, &(bytes / 2).to_ne_bytes());
     }
     options
 }
 
+/// Copies a limit that the program has set, of which the kernel tells twice as much.
+fn copy_buffer(descriptor: c_int, name: c_int, lock: i32, options: &mut Options) {
+    let locked = number(descriptor, SOL_SOCKET, SO_BUF_LOCK).unwrap_or(0);
+    if locked & lock != 0 {
+        let bytes = number(descriptor, SOL_SOCKET, name).unwrap_or(0);
+        let _ = options.set(SOL_SOCKET, name, &(bytes / 2).to_ne_bytes());
+    }
+}
+
 /// The options of a listener, and of the connections that it accepts.
 pub(crate) fn of_listener(descriptor: c_int) -> Options {
-    let mut options = of_stream(descriptor);
+    // It may come from another process, which has set its options. Rare ones have the kernel's values else, not the stack's.
+    let is_asked = |place| !RARE.contains(&place) || is_set(place);
+    let mut options = options(descriptor, is_asked);
     for (level, name) in [
         (SOL_SOCKET, libc::SO_REUSEPORT),
         (IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
@@ -74,8 +79,8 @@ pub(crate) fn of_listener(descriptor: c_int) -> Options {
     options
 }
 
-/// The options that are the same number there and here.
-const COPIED: &[(c_int, c_int)] = &[
+/// The options that a connection takes over, nearly all of which are the same number there and here.
+const KNOWN: &[(c_int, c_int)] = &[
     (SOL_SOCKET, libc::SO_LINGER),
     (SOL_SOCKET, libc::SO_RCVTIMEO),
     (SOL_SOCKET, libc::SO_SNDTIMEO),
@@ -83,10 +88,6 @@ const COPIED: &[(c_int, c_int)] = &[
     (IPPROTO_TCP, libc::TCP_NODELAY),
     (IPPROTO_TCP, libc::TCP_CORK),
     (IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
-];
-
-/// Options that few programs set: they are asked for once this one has set any of them.
-const RARE: &[(c_int, c_int)] = &[
     (SOL_SOCKET, libc::SO_REUSEADDR),
     (SOL_SOCKET, libc::SO_REUSEPORT),
     (SOL_SOCKET, libc::SO_OOBINLINE),
@@ -99,20 +100,31 @@ const RARE: &[(c_int, c_int)] = &[
     (IPPROTO_TCP, libc::TCP_LINGER2),
     (IPPROTO_TCP, libc::TCP_THIN_LINEAR_TIMEOUTS),
     (IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
+    (IPPROTO_TCP, libc::TCP_CONGESTION),
+    (SOL_SOCKET, libc::SO_KEEPALIVE),
+    (SOL_SOCKET, libc::SO_SNDBUF),
+    (SOL_SOCKET, libc::SO_RCVBUF),
 ];
 
-static RARE_SET: AtomicBool = AtomicBool::new(false);
+/// Places of those that few programs set.
+const RARE: Range<usize> = 7..20;
 
-/// The program chooses algorithms of congestion control; else a socket has the kernel's, which says nothing of the stack's.
-static CONGESTION_SET: AtomicBool = AtomicBool::new(false);
+/// Which of them the program has set of any socket: a bit for each place.
+static SET: AtomicU64 = AtomicU64::new(0);
+
+fn is_set(place: usize) -> bool {
+    SET.load(Ordering::Relaxed) & (1_u64 << place) != 0
+}
 
 /// The program has set this option of a socket of the kernel.
 pub(crate) fn on_set(level: c_int, name: c_int) {
-    if (level, name) == (IPPROTO_TCP, libc::TCP_CONGESTION) {
-        CONGESTION_SET.store(true, Ordering::Relaxed);
-    }
-    if RARE.contains(&(level, name)) {
-        RARE_SET.store(true, Ordering::Relaxed);
+    let known = match (level, name) {
+        (SOL_SOCKET, libc::SO_SNDBUFFORCE) => (SOL_SOCKET, libc::SO_SNDBUF),
+        (SOL_SOCKET, libc::SO_RCVBUFFORCE) => (SOL_SOCKET, libc::SO_RCVBUF),
+        other => other,
+    };
+    if let Some(place) = KNOWN.iter().position(|other| *other == known) {
+        SET.fetch_or(1 << place, Ordering::Relaxed);
     }
 }
 
