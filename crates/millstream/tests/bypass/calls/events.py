@@ -532,20 +532,26 @@ def select_of_the_three_sets():
     yield [len(part) for part in select.select([s, r], [w, t], [], 0.2)]
 
 
+def count_of_readable(how, s):
+    """How many sockets a wait of two seconds at most finds, and how long it took."""
+    began = time.monotonic()
+    if how == "poll":
+        found = wait(s, select.POLLIN, 2000)
+    elif how == "select":
+        found = select.select([s], [], [], 2)[0]
+    else:
+        p = select.epoll()
+        p.register(s, IN)
+        found = p.poll(2)
+    return len(found), time.monotonic() - began
+
+
 @scene(("poll",), ("select",), ("epoll",))
 def a_wait_ended_by_another_thread(how):
     s = opened("o", blocking=False)
     threading.Timer(0.08, lambda: s.send(b"abc")).start()
-    began = time.monotonic()
-    if how == "poll":
-        found = len(wait(s, select.POLLIN, 2000))
-    elif how == "select":
-        found = len(select.select([s], [], [], 2)[0])
-    else:
-        p = select.epoll()
-        p.register(s, IN)
-        found = len(p.poll(2))
-    yield found, 0.05 < time.monotonic() - began < 1
+    found, took = count_of_readable(how, s)
+    yield found, 0.05 < took < 1
 
 
 @scene(("poll",), ("select",), ("epoll",))
@@ -554,16 +560,8 @@ def a_wait_ended_by_the_end_of_reading(how):
     s = opened("w1500", blocking=False)
     time.sleep(0.3)  # No timer of the connection is left.
     threading.Timer(0.08, lambda: s.shutdown(socket.SHUT_RD)).start()
-    began = time.monotonic()
-    if how == "poll":
-        found = len(wait(s, select.POLLIN, 2000))
-    elif how == "select":
-        found = len(select.select([s], [], [], 2)[0])
-    else:
-        p = select.epoll()
-        p.register(s, IN)
-        found = len(p.poll(2))
-    yield found, 0.05 < time.monotonic() - began < 0.5
+    found, took = count_of_readable(how, s)
+    yield found, 0.05 < took < 0.5
 
 
 @scene(("shutdown",), ("data",), ("reading",))
