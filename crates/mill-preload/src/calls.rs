@@ -39,8 +39,11 @@ mod options;
 /// poll(2) and select(2).
 mod polling;
 
-/// epoll(7).
+/// What epoll sets watch.
 mod watching;
+
+/// What they tell.
+mod events;
 
 /// execve(2).
 mod executing;

@@ -70,6 +70,9 @@ mod signals;
 /// Calls that wait.
 mod waiting;
 
+/// What ends their sleep.
+mod doorbell;
+
 /// Turns of the stack while its program computes.
 mod turner;
 

@@ -4,7 +4,7 @@
 //! are blocked, looked for once more, and delivered only inside ppoll(2), which says so; so none is missed between a look and
 //! the sleep.
 
-use crate::descriptors::{self, Entry, own};
+use crate::doorbell::doorbell;
 use crate::held::{Held, StackNumbers};
 use crate::memory::{errno, returned};
 use crate::originals;
@@ -18,9 +18,8 @@ use libc::{pollfd, sigset_t, timespec};
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use mill_stack::polling::Polling;
-use mill_sys::eventfd;
 use mill_tcp::time::{Duration, Instant};
-use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Whose turns a wait makes.
 #[derive(Clone, Copy, Debug)]
@@ -323,32 +322,6 @@ impl Drop for Blocked {
                 core::ptr::null_mut(),
             )
         };
-    }
-}
-
-thread_local! {
-    static DOORBELL: Option<Doorbell> = Doorbell::new();
-}
-
-fn doorbell() -> Option<c_int> {
-    DOORBELL.with(|doorbell| Some(doorbell.as_ref()?.0))
-}
-
-/// What ends a thread's sleep. Its number is the library's as long as the thread lives: another thread writes there.
-struct Doorbell(c_int);
-
-impl Doorbell {
-    fn new() -> Option<Self> {
-        let made = own::during(eventfd::create);
-        Some(Self(made.ok()?.into_raw_fd()))
-    }
-}
-
-impl Drop for Doorbell {
-    fn drop(&mut self) {
-        descriptors::set(self.0, Entry::Kernel);
-        // SAFETY: the descriptor is this value's, and programs cannot have closed it.
-        unsafe { originals::close(self.0) };
     }
 }
 

@@ -1,7 +1,7 @@
 //! syscall(2): programs that call the kernel by number through the C library, as Node.js closes descriptors, mean the same
 //! functions.
 
-use super::{binding, connections, numbers, options, polling, reading, watching, writing};
+use super::{binding, connections, events, numbers, options, polling, reading, watching, writing};
 use crate::originals;
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr::with_exposed_provenance_mut as pointer;
@@ -153,7 +153,7 @@ unsafe fn that_wait(number: c_long, [a, b, c, d]: [usize; 4]) -> Option<c_long> 
         }
         libc::SYS_epoll_wait => {
             // SAFETY: as above.
-            unsafe { watching::epoll_wait(int(a), pointer(b), int(c), int(d)) }.into()
+            unsafe { events::epoll_wait(int(a), pointer(b), int(c), int(d)) }.into()
         }
         _ => return None,
     };

@@ -48,7 +48,9 @@ pub(super) unsafe extern "C" fn setsockopt(
 fn set(number: Number, level: c_int, name: c_int, value: &[u8]) -> Result<c_int, Errno> {
     stacks::on(number, |stack| {
         stack.sockets.set_option(number, level, name, value)?;
-        stack.wake();
+        if ENDING_WAITS.contains(&(level, name)) {
+            stack.wake();
+        }
         // Programs push what waits by an option. Where calls do not wait, the next turn sends it.
         if level == libc::IPPROTO_TCP && stack.sockets.options(number)?.waits {
             stack.sockets.flush();
@@ -56,6 +58,13 @@ fn set(number: Number, level: c_int, name: c_int, value: &[u8]) -> Result<c_int,
         Ok(0)
     })
 }
+
+/// By these a reader or writer that sleeps in another thread may have what it waits for.
+const ENDING_WAITS: [(c_int, c_int); 3] = [
+    (libc::SOL_SOCKET, libc::SO_RCVLOWAT),
+    (libc::SOL_SOCKET, libc::SO_SNDBUF),
+    (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
+];
 
 /// # Safety
 /// As getsockopt(2).

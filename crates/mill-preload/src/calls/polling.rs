@@ -1,6 +1,6 @@
 //! poll(2) and select(2).
 
-use super::watching::milliseconds;
+use super::events::milliseconds;
 use crate::descriptors::{self, Entry};
 use crate::held::{Held, StackNumbers};
 use crate::memory::{done, places, time_of};

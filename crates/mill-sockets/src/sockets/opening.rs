@@ -36,8 +36,9 @@ impl<L: SocketLink> Sockets<L> {
 
     /// SYNs that have come to ports without listener wait a second where a program is about to listen, and are refused otherwise.
     pub fn settle_unclaimed(&mut self, is_expected: impl FnMut(SocketAddr) -> bool) {
-        self.host.settle_unclaimed(&mut self.link, is_expected);
-        self.has_answers = true;
+        if self.host.settle_unclaimed(&mut self.link, is_expected) {
+            self.has_answers = true;
+        }
     }
 
     /// listen(2) once more, with another backlog.

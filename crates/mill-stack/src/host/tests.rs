@@ -191,6 +191,25 @@ fn a_syn_that_comes_before_its_listener_waits_for_it_where_one_is_expected() {
 }
 
 #[test]
+fn a_syn_that_has_waited_too_long_for_its_listener_is_forgotten() {
+    let mut pair = Pair::new();
+    pair.server.keep_unclaimed_syns();
+    let target = SERVER_V4.parse().unwrap();
+    let socket = pair.client.connect(target, None, true, 1).unwrap();
+    pair.run();
+    let (server, link) = (&mut pair.server, &mut pair.server_link);
+    server.settle_unclaimed(link, |_| true);
+    // The peer does not send it again.
+    pair.client.abort(socket);
+    pair.wait(Duration::from_millis(1100));
+    pair.listen(SERVER_V4);
+    let (server, link) = (&mut pair.server, &mut pair.server_link);
+    server.settle_unclaimed(link, |_| false);
+    assert_eq!(server.usage().half_open, 0);
+    assert_eq!(server.counters().dropped(DropReason::NoListener), 1);
+}
+
+#[test]
 fn a_connection_fails_when_arp_gets_no_answer() {
     let mut pair = Pair::new();
     let target = "10.0.0.77:80".parse().unwrap();

@@ -98,19 +98,21 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     /// Gives SYNs that wait to the listeners that are there by now; they wait on where one is expected, and otherwise are
-    /// refused. After a second they are forgotten: the peer has sent them again.
+    /// refused. After a second they are forgotten: the peer has sent them again. Says whether any has waited.
     pub fn settle_unclaimed<L: Link>(
         &mut self,
         link: &mut L,
         mut is_expected: impl FnMut(SocketAddr) -> bool,
-    ) {
-        for mut syn in self.unclaimed.take() {
+    ) -> bool {
+        let waiting = self.unclaimed.take();
+        let has_waited = !waiting.is_empty();
+        for mut syn in waiting {
             let local = syn.refused.flow.local();
             let hash = self.flows.hash(&syn.refused.flow);
-            if self.listeners.find(local, hash).is_some() {
-                self.on_tcp_datagram(link, &syn.packet, &syn.segment);
-            } else if syn.is_over(self.now) {
+            if syn.is_over(self.now) {
                 self.drop_frame(DropReason::NoListener);
+            } else if self.listeners.find(local, hash).is_some() {
+                self.on_tcp_datagram(link, &syn.packet, &syn.segment);
             } else if syn.is_expected || is_expected(local) {
                 syn.is_expected = true;
                 self.unclaimed.put_back(syn);
@@ -118,6 +120,7 @@ impl<Q: SendQueue> Host<Q> {
                 self.reject(syn.refused);
             }
         }
+        has_waited
     }
 
     /// Answers with a reset, unless it was one: as far as the limit allows, or as long as the peer may not know that we
