@@ -1,7 +1,7 @@
 //! A link of any device as one type, so that one engine serves all, with a recorder while frames are captured.
 
 use crate::device_link::DeviceLink;
-use crate::forwarding::WorkerForwarding;
+use crate::forwarding::{WorkerForwarding, is_handed};
 use crate::handover::Endpoint;
 use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
@@ -26,6 +26,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub struct AnyLink {
     device: DeviceLink,
     recorder: Option<Recorder>,
+    /// Forwarding to the other workers of this process, where each has queues of its own.
+    forwarding: Option<WorkerForwarding>,
     /// How many times this process has become the owner of the device or of a partition of it.
     takings: u64,
     /// The local ports that this process may open connections from, if others do that on the same device.
@@ -37,8 +39,19 @@ impl AnyLink {
         Self {
             device,
             recorder,
+            forwarding: None,
             takings: 0,
             ports: None,
+        }
+    }
+
+    /// Makes it the link of one of several workers, each with queues of its own.
+    #[must_use]
+    pub fn with_forwarding(mut self, forwarding: WorkerForwarding) -> Self {
+        self.device.set_returns(forwarding.returns());
+        Self {
+            forwarding: Some(forwarding),
+            ..self
         }
     }
 
@@ -195,10 +208,32 @@ impl AnyLink {
 
     /// The other workers of the device.
     pub fn forwarding(&self) -> Option<&WorkerForwarding> {
-        match self.tap() {
-            Some(link) => link.forwarding(),
-            None => self.interface()?.forwarding(),
+        self.forwarding.as_ref()
+    }
+
+    /// A frame without connection: another worker's, or another process's.
+    #[cold]
+    fn forward(&mut self, frame: &Received) -> bool {
+        let Self {
+            device, forwarding, ..
+        } = self;
+        let Some(forwarding) = forwarding else {
+            return device.hand_over(frame);
+        };
+        // The process behind has been asked for a frame that another worker has forwarded.
+        if !is_handed(frame.id) && device.pass_on(frame) {
+            return true;
         }
+        let bytes = match is_handed(frame.id) {
+            true => &[],
+            false => &*device.frame(frame.id),
+        };
+        if forwarding.give(frame, bytes) {
+            return true;
+        }
+        let tried = forwarding.tried(frame.id);
+        let is_back = tried.is_some_and(|(bytes, returns)| device.give_back(frame, bytes, returns));
+        is_back || device.may_be_of_others()
     }
 
     /// Sets the watcher by which the device's frames end waits while this process owns it. Returns the watcher if the
@@ -214,6 +249,10 @@ impl Link for AnyLink {
     }
 
     fn receive(&mut self, burst: &mut Burst) {
+        // A frame is recorded by the worker whose device received it.
+        if let Some(forwarding) = &mut self.forwarding {
+            forwarding.receive(burst);
+        }
         let before = burst.as_slice().len();
         self.device.receive(burst);
         if let Some(recorder) = &mut self.recorder {
@@ -223,11 +262,17 @@ impl Link for AnyLink {
     }
 
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        self.device.frame(id)
+        match &mut self.forwarding {
+            Some(forwarding) if is_handed(id) => forwarding.frame(id),
+            _ => self.device.frame(id),
+        }
     }
 
     fn release(&mut self, id: FrameId) {
-        self.device.release(id);
+        match &mut self.forwarding {
+            Some(forwarding) if is_handed(id) => forwarding.release(id),
+            _ => self.device.release(id),
+        }
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
@@ -246,7 +291,7 @@ impl Link for AnyLink {
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        self.device.hand_over(frame)
+        self.forward(frame)
     }
 }
 
@@ -268,8 +313,10 @@ impl FlowSteering for AnyLink {
     }
 
     fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
-        let ports = self.ports.as_ref();
+        let (ports, forwarding) = (self.ports.as_ref(), self.forwarding.as_ref());
+        // The queue at which answers arrive is not known; they are forwarded to the worker that has the port.
         self.device.brings(remote, local_port)
+            && forwarding.is_none_or(|forwarding| forwarding.is_own_port(local_port))
             && ports.is_none_or(|ports| ports.may_use(local_port))
     }
 }

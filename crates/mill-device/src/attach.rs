@@ -15,6 +15,9 @@ mod dpdk;
 /// A device that goes from process to process.
 mod movable;
 
+/// The worker threads of a process.
+pub(crate) mod siblings;
+
 /// Passing a device from one binary to its successor (USR2).
 pub mod inherited_device;
 
@@ -157,10 +160,9 @@ impl Attached {
         };
         // Last, so that a start that fails for another reason does not truncate the file.
         let pcap = specification.pcap.as_deref().map(create).transpose()?;
-        let is_alone = wires.len() == 1;
         let attachments = wires.into_iter().map(|wire| {
             // A capture has one writer, and devices move between processes, which a capture file does not.
-            let is_movable = pcap.is_none() && wire.is_movable(is_alone, specification);
+            let is_movable = pcap.is_none() && wire.is_movable(specification);
             let ownership = is_movable.then(OwnershipLock::new).transpose()?;
             // All workers append whole frames through one file offset.
             let pcap = pcap.as_ref().map(File::try_clone).transpose()?;
@@ -184,16 +186,18 @@ impl Attached {
     /// Sets up what the workers of a process share, before the first of them makes its link; `attachments` are all of a
     /// device. A single worker needs none.
     pub(crate) fn prepare(attachments: &[Self]) -> io::Result<()> {
-        let (mut of_tap, mut of_interface) = (Vec::new(), Vec::new());
-        for attachment in attachments {
-            match &attachment.wire {
-                Wire::Tap(attachment) => of_tap.push(attachment),
-                Wire::AfXdp(attachment) => of_interface.push(attachment),
-                Wire::Memif(_) => {}
-            }
-        }
-        Tap::prepare(&of_tap);
-        AfXdp::prepare(&of_interface)
+        let of_interface = attachments.iter().filter_map(Self::interface);
+        AfXdp::prepare(&of_interface.collect::<Vec<_>>())
+    }
+
+    /// Whether each worker has queues of its own, so that the workers of a process forward frames to each other.
+    pub(crate) fn forward(attachments: &[Self]) -> bool {
+        let has_queues = |attachment: &Self| match &attachment.wire {
+            Wire::Tap(_) => true,
+            Wire::AfXdp(queues) => queues.are_one_workers(),
+            Wire::Memif(_) => false,
+        };
+        attachments.len() > 1 && attachments.iter().all(has_queues)
     }
 
     /// Duplicates of the descriptors, for another process or thread.
@@ -258,11 +262,11 @@ impl Attached {
 
 impl Wire<OwnedFd> {
     /// Whether it can go from process to process: nothing of it is shared by the workers of one.
-    fn is_movable(&self, is_alone: bool, specification: &Specification) -> bool {
+    fn is_movable(&self, specification: &Specification) -> bool {
         match self {
-            Self::AfXdp(queues) => (is_alone || queues.is_partition()) && queues.is_movable(),
+            Self::AfXdp(queues) => queues.is_movable(),
             // What is on an impaired wire is lost with the process.
-            Self::Tap(_) => is_alone && specification.impairment.is_none(),
+            Self::Tap(_) => specification.impairment.is_none(),
             Self::Memif(_) => true,
         }
     }

@@ -5,6 +5,7 @@
 
 use crate::any::AnyLink;
 use crate::attach::inherited_device::InheritedDevice;
+use crate::attach::siblings::{Sibling, siblings};
 use crate::attach::{AttachError, Attached, Hold, Made, Trouble};
 use crate::device_link::DeviceLink;
 use crate::handover::Aim;
@@ -21,6 +22,8 @@ pub struct Attachment {
     specification: Specification,
     /// Indexed by worker.
     workers: Vec<Attached>,
+    /// The same, where the workers of this process forward frames to each other; made by [`Self::prepare`].
+    siblings: Vec<Sibling>,
     /// Set only in the process that made the device.
     hold: Hold,
 }
@@ -31,6 +34,7 @@ pub struct Attachment {
 pub struct WorkerAttachment<D = OwnedFd> {
     specification: Specification,
     attached: Attached<D>,
+    sibling: Option<Sibling<D>>,
     /// This worker reports what concerns all workers.
     is_first: bool,
 }
@@ -59,6 +63,7 @@ impl Attachment {
         let attachment = Self {
             specification,
             workers: made.attachments,
+            siblings: Vec::new(),
             hold: made.hold,
         };
         (attachment, made.notices)
@@ -80,6 +85,7 @@ impl Attachment {
         Ok(Self {
             specification: self.specification.clone(),
             workers: workers.collect::<io::Result<_>>()?,
+            siblings: Vec::new(),
             hold: Hold::default(),
         })
     }
@@ -103,7 +109,10 @@ impl Attachment {
     }
 
     /// Sets up what the workers of this process share, before the first of them makes its link.
-    pub fn prepare(&self) -> io::Result<()> {
+    pub fn prepare(&mut self) -> io::Result<()> {
+        if Attached::forward(&self.workers) {
+            self.siblings = siblings(self.workers.len())?;
+        }
         Attached::prepare(&self.workers)
     }
 
@@ -115,6 +124,11 @@ impl Attachment {
         Ok(WorkerAttachment {
             specification: self.specification.clone(),
             attached: attached.duplicate()?,
+            sibling: self
+                .siblings
+                .get(place)
+                .map(Sibling::duplicate)
+                .transpose()?,
             is_first: place == 0,
         })
     }
@@ -148,13 +162,15 @@ impl Attachment {
     }
 
     /// The parts of all workers of this process, in their order, prepared.
-    pub fn into_workers(self) -> io::Result<Vec<WorkerAttachment>> {
+    pub fn into_workers(mut self) -> io::Result<Vec<WorkerAttachment>> {
         self.prepare()?;
         let specification = self.specification;
+        let mut siblings = self.siblings.into_iter();
         let workers = self.workers.into_iter().enumerate();
         let workers = workers.map(|(place, attached)| WorkerAttachment {
             specification: specification.clone(),
             attached,
+            sibling: siblings.next(),
             is_first: place == 0,
         });
         Ok(workers.collect())
@@ -163,7 +179,8 @@ impl Attachment {
 
 impl WorkerAttachment {
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.attached.descriptors()
+        let doorbell = self.sibling.as_ref().map(Sibling::descriptor);
+        self.attached.descriptors().chain(doorbell)
     }
 
     /// For a thread that is about to unshare its descriptor table; valid as long as this value lives.
@@ -171,6 +188,7 @@ impl WorkerAttachment {
         WorkerAttachment {
             specification: self.specification.clone(),
             attached: self.attached.lend(),
+            sibling: self.sibling.as_ref().map(Sibling::lend),
             is_first: self.is_first,
         }
     }
@@ -190,6 +208,10 @@ impl WorkerAttachment {
     ) -> io::Result<(AnyLink, HostConfig)> {
         let host = self.attached.host_config(&self.specification)?;
         let link = self.attached.link(&self.specification, on_trouble)?;
+        let link = match self.sibling {
+            Some(sibling) => link.with_forwarding(sibling.forwarding()),
+            None => link,
+        };
         Ok((link, host))
     }
 }
@@ -200,6 +222,7 @@ impl WorkerAttachment<RawFd> {
         Ok(WorkerAttachment {
             specification: self.specification,
             attached: self.attached.take()?,
+            sibling: self.sibling.map(Sibling::take).transpose()?,
             is_first: self.is_first,
         })
     }

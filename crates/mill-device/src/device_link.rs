@@ -1,5 +1,6 @@
 //! The links, one variant for each kind of device, so that no call per frame goes through `dyn`.
 
+use crate::forwarding::Returns;
 use crate::impair::ImpairedLink;
 use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
@@ -98,6 +99,45 @@ impl DeviceLink {
             Self::Movable(link) => link.device().kind(),
             Self::Standby(link) => link.kind(),
             Self::Moving(_) => "none",
+        }
+    }
+
+    /// Passes a frame that matches none of the worker's connections to the successor, if another process has one on the device.
+    pub(crate) fn pass_on(&mut self, frame: &Received) -> bool {
+        match self {
+            Self::AfXdp(link) => link.pass_on(frame),
+            Self::Movable(link) => link.pass_on(frame),
+            Self::Standby(link) => link.pass_on(frame),
+            _ => false,
+        }
+    }
+
+    /// Returns a frame that no worker of this process knows to the process that has passed it on, if there is one: the frame has
+    /// come back `returns` times.
+    pub(crate) fn give_back(&mut self, frame: &Received, bytes: &[u8], returns: u8) -> bool {
+        match self {
+            Self::Standby(link) => link.give_back(frame, bytes, returns),
+            _ => false,
+        }
+    }
+
+    /// Whether a frame without connection may be of a process that has no place on the device yet.
+    pub(crate) fn may_be_of_others(&self) -> bool {
+        match self {
+            Self::AfXdp(link) => link.may_be_of_others(),
+            Self::Movable(link) => link.may_be_of_others(),
+            Self::Standby(link) => link.may_be_of_others(),
+            _ => false,
+        }
+    }
+
+    /// Where frames go that the successor returns: to the other workers of this process.
+    pub(crate) fn set_returns(&mut self, returns: Returns) {
+        match self {
+            Self::AfXdp(link) => link.set_returns(returns),
+            Self::Movable(link) => link.set_returns(returns),
+            Self::Standby(link) => link.set_returns(returns),
+            _ => {}
         }
     }
 
@@ -212,9 +252,12 @@ impl FlowSteering for DeviceLink {
         match self {
             Self::AfXdp(link) => link.brings(remote, local_port),
             Self::Partitions(link) => link.brings(remote, local_port),
-            Self::Tap(link) => link.brings(local_port),
-            Self::Impaired(link) => link.inner().brings(local_port),
-            Self::Memif(_) | Self::Movable(_) | Self::Standby(_) | Self::Moving(_) => true,
+            Self::Tap(_)
+            | Self::Impaired(_)
+            | Self::Memif(_)
+            | Self::Movable(_)
+            | Self::Standby(_)
+            | Self::Moving(_) => true,
         }
     }
 }

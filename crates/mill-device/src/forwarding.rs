@@ -4,7 +4,12 @@
 //! card spreads it differently, the worker there does not know its connection. A worker that finds no connection for a
 //! segment forwards a copy to the next worker, with a count of the workers that are left to be tried; the last one
 //! answers it. Flows that stay where they are cost no lookup and no state.
+//!
+//! While a former process still has connections on the device (`handover.rs`), a segment of an unknown connection goes to it first:
+//! most of these are its own, and of its worker at the same queue. What none of its workers knows comes back, and is then
+//! forwarded among the workers here.
 
+use crate::relay::Note;
 use mill_stack::link::{Burst, FrameId, Received, ReceivedChecksum};
 use mill_sys::eventfd;
 use std::collections::VecDeque;
@@ -18,7 +23,7 @@ pub struct WorkerForwarding {
     frame_queues: Arc<[FrameQueue]>,
     own: usize,
     /// An eventfd that wakes all workers. It is never read: watch it edge-triggered.
-    doorbell: OwnedFd,
+    doorbell: Arc<OwnedFd>,
     /// Frames received from another worker and not released yet.
     held: Vec<Option<FrameCopy>>,
     vacant: Vec<u32>,
@@ -48,6 +53,8 @@ pub struct FrameQueue {
 #[derive(Debug, Default)]
 struct QueuedFrames {
     queue: VecDeque<FrameCopy>,
+    /// Of the frames in the queue.
+    bytes: usize,
     spare: Vec<FrameCopy>,
 }
 
@@ -59,6 +66,17 @@ struct FrameCopy {
     merged: u16,
     /// How many workers are left to be tried.
     left: u32,
+    /// How many processes have returned it.
+    returns: u8,
+}
+
+/// Where frames go that the successor of a worker's process returns: into the worker's own queue, as if another worker had
+/// forwarded them.
+#[derive(Clone, Debug)]
+pub(crate) struct Returns {
+    frame_queues: Arc<[FrameQueue]>,
+    own: usize,
+    doorbell: Arc<OwnedFd>,
 }
 
 /// Queues for so many workers.
@@ -78,7 +96,7 @@ impl WorkerForwarding {
         Self {
             frame_queues,
             own,
-            doorbell,
+            doorbell: Arc::new(doorbell),
             held: Vec::new(),
             vacant: Vec::new(),
             spare: Vec::new(),
@@ -118,6 +136,7 @@ impl WorkerForwarding {
         while burst.room() > 0
             && let Some(frame_copy) = queued.queue.pop_front()
         {
+            queued.bytes -= frame_copy.bytes.len();
             let (checksum, merged) = (frame_copy.checksum, frame_copy.merged);
             let place = self.vacant.pop().unwrap_or_else(|| {
                 self.held.push(None);
@@ -135,6 +154,7 @@ impl WorkerForwarding {
         }
         let left = u32::try_from(queued.queue.len()).unwrap_or(u32::MAX);
         queued.spare.append(&mut self.spare);
+        queued.spare.truncate(SPARE_MAX);
         own.waiting.store(left, Ordering::Release);
         drop(queued);
         if left > 0 {
@@ -167,39 +187,47 @@ impl WorkerForwarding {
     /// workers were tried.
     #[cold]
     pub fn give(&mut self, frame: &Received, bytes: &[u8]) -> bool {
-        let held = if is_handed(frame.id) {
-            let held = self.held.get((frame.id.0 & !HANDED) as usize);
-            held.and_then(Option::as_ref)
-        } else {
-            None
-        };
-        let others = u32::try_from(self.frame_queues.len()).unwrap_or(u32::MAX) - 1;
-        let (left, bytes) = held.map_or((others, bytes), |frame_copy| {
-            (frame_copy.left, &frame_copy.bytes)
-        });
+        let held = self.held(frame.id);
+        let (left, returns, bytes) = held
+            .map_or((others(&self.frame_queues), 0, bytes), |frame_copy| {
+                (frame_copy.left, frame_copy.returns, &frame_copy.bytes)
+            });
         let next = (self.own + 1) % self.frame_queues.len().max(1);
         let (Some(left), Some(to)) = (left.checked_sub(1), self.frame_queues.get(next)) else {
             return false;
         };
-        let mut queued = to.lock();
-        if queued.queue.len() >= FRAMES_MAX {
-            // Dropped, as on a full link: the peer retransmits. A RST instead would end another worker's connection.
-            self.counters.lost += 1;
-            return true;
-        }
-        let mut frame_copy = queued.spare.pop().unwrap_or_else(FrameCopy::new);
-        frame_copy.bytes.clear();
-        frame_copy.bytes.extend_from_slice(bytes);
-        (frame_copy.checksum, frame_copy.merged) = (frame.checksum, frame.merged);
-        frame_copy.left = left;
-        queued.queue.push_back(frame_copy);
-        let before = to.waiting.fetch_add(1, Ordering::Release);
-        drop(queued);
-        self.counters.given += 1;
-        if before == 0 {
-            self.ring();
+        match to.put((frame.checksum, frame.merged), bytes, (left, returns)) {
+            Put::Lost => self.counters.lost += 1,
+            Put::First => {
+                self.counters.given += 1;
+                self.ring();
+            }
+            Put::Behind => self.counters.given += 1,
         }
         true
+    }
+
+    /// A forwarded frame that all workers have tried, and how many processes have returned it so far; one that the device
+    /// received has not been forwarded.
+    #[cold]
+    pub(crate) fn tried(&self, id: FrameId) -> Option<(&[u8], u8)> {
+        let frame_copy = self.held(id)?;
+        Some((&frame_copy.bytes, frame_copy.returns))
+    }
+
+    /// For the frames that this worker's successor returns.
+    pub(crate) fn returns(&self) -> Returns {
+        Returns {
+            frame_queues: Arc::clone(&self.frame_queues),
+            own: self.own,
+            doorbell: Arc::clone(&self.doorbell),
+        }
+    }
+
+    /// A frame that was forwarded to this worker; `None` for one of the device.
+    fn held(&self, id: FrameId) -> Option<&FrameCopy> {
+        let held = self.held.get((id.0 & !HANDED) as usize)?;
+        held.as_ref().filter(|_| is_handed(id))
     }
 
     fn ring(&self) {
@@ -208,7 +236,69 @@ impl WorkerForwarding {
     }
 }
 
+impl Returns {
+    /// Takes a frame that came back. The worker finds it at its next turn.
+    fn put(&self, note: &Note, bytes: &[u8]) {
+        let own = self.frame_queues.get(self.own);
+        let of = (note.checksum, note.merged);
+        let left = others(&self.frame_queues);
+        let put = own.map(|own| own.put(of, bytes, (left, note.returns)));
+        if put == Some(Put::First) {
+            // As with another worker's frame.
+            let _ = eventfd::signal(self.doorbell.as_fd());
+        }
+    }
+}
+
+/// Takes a frame that no worker of the successor's process knows. Without other workers here it is dropped: the only one has passed
+/// it on because it does not know it either.
+#[cold]
+pub(crate) fn take_returned(returns: Option<&Returns>, note: &Note, frame: &[u8]) {
+    if let Some(returns) = returns {
+        returns.put(note, frame);
+    }
+}
+
+fn others(frame_queues: &[FrameQueue]) -> u32 {
+    u32::try_from(frame_queues.len().saturating_sub(1)).unwrap_or(u32::MAX)
+}
+
+/// What became of a frame for a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Put {
+    /// It is the only one that waits: its worker may be asleep.
+    First,
+    Behind,
+    /// Dropped, as on a full link: the peer retransmits. A RST instead would end another worker's connection.
+    Lost,
+}
+
 impl FrameQueue {
+    /// Copies a frame into the queue: its checksum and number of merged segments, bytes, workers left to be tried and how many
+    /// processes have returned it.
+    fn put(
+        &self,
+        (checksum, merged): (ReceivedChecksum, u16),
+        bytes: &[u8],
+        (left, returns): (u32, u8),
+    ) -> Put {
+        let mut queued = self.lock();
+        if queued.queue.len() >= FRAMES_MAX || queued.bytes + bytes.len() > BYTES_MAX {
+            return Put::Lost;
+        }
+        queued.bytes += bytes.len();
+        let mut frame_copy = queued.spare.pop().unwrap_or_else(FrameCopy::new);
+        frame_copy.bytes.clear();
+        frame_copy.bytes.extend_from_slice(bytes);
+        (frame_copy.checksum, frame_copy.merged) = (checksum, merged);
+        (frame_copy.left, frame_copy.returns) = (left, returns);
+        queued.queue.push_back(frame_copy);
+        match self.waiting.fetch_add(1, Ordering::Release) {
+            0 => Put::First,
+            _ => Put::Behind,
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, QueuedFrames> {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -221,6 +311,7 @@ impl FrameCopy {
             checksum: ReceivedChecksum::Unverified,
             merged: 1,
             left: 0,
+            returns: 0,
         }
     }
 }
@@ -228,8 +319,14 @@ impl FrameCopy {
 /// Set in the ids of forwarded frames.
 const HANDED: u32 = 1 << 31;
 
-/// Frames that may wait for a worker: as many as the queue of a veth holds.
-const FRAMES_MAX: usize = 256;
+/// Frames that may wait for a worker: a few windows of a connection that sends in bulk.
+const FRAMES_MAX: usize = 4096;
+
+/// Bytes that may wait for a worker, the same with frames of 64 KiB.
+const BYTES_MAX: usize = 16 << 20;
+
+/// Buffers that are kept for further frames.
+const SPARE_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -305,6 +402,43 @@ mod tests {
         }
         assert_eq!(count, FRAMES_MAX);
         assert_eq!(workers[1].held.len(), 1, "slots are reused");
+    }
+
+    #[test]
+    fn the_bytes_that_wait_are_bounded() {
+        let mut workers = workers(2);
+        let segment = vec![0; 1 << 16];
+        for _ in 0..BYTES_MAX / segment.len() {
+            assert!(workers[0].give(&frame(7), &segment));
+        }
+        assert_eq!(workers[0].counters().lost, 0);
+        assert!(workers[0].give(&frame(7), &segment));
+        assert_eq!(workers[0].counters().lost, 1);
+        let got = receive(&mut workers[1]).unwrap();
+        workers[1].release(got.id);
+        assert!(workers[0].give(&frame(7), &segment));
+        assert_eq!(workers[0].counters().lost, 1, "there is room again");
+    }
+
+    /// What no other worker of this process is asked for any more goes back with the count of its returns.
+    #[test]
+    fn a_frame_that_came_back_is_tried_by_each_worker_again() {
+        let mut workers = workers(3);
+        let returns = workers[1].returns();
+        let note = Note {
+            returns: 1,
+            ..Note::arrived(ReceivedChecksum::Verified, 3)
+        };
+        take_returned(Some(&returns), &note, b"frame");
+        for index in [1, 2, 0] {
+            let worker = &mut workers[index];
+            let got = receive(worker).unwrap();
+            assert_eq!(worker.frame(got.id), b"frame");
+            assert_eq!(worker.tried(got.id), Some((&b"frame"[..], 1)));
+            assert_eq!(worker.give(&got, b""), index != 0, "{index}");
+            worker.release(got.id);
+        }
+        assert_eq!(workers[0].tried(FrameId(7)), None, "a frame of the device");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! Impairments apply to packets as they are on a wire. So nothing is offloaded to the device: frames must not be longer
 //! than the MTU, and all checksums must be complete.
 
-use crate::forwarding::is_handed;
 use crate::frames::Frames;
 use crate::tap::TapLink;
 use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
@@ -106,10 +105,6 @@ impl ImpairedLink {
     }
 
     fn arrive(&mut self, received: Received) {
-        if is_handed(received.id) {
-            // Another worker has received it over the wire already.
-            return self.arriving.push_back(received);
-        }
         if self.random.happens(self.impairment.loss_ppm) {
             self.counters.lost += 1;
             return self.link.release(received.id);
@@ -178,9 +173,9 @@ impl ImpairedLink {
     }
 }
 
-/// The id of a second copy among the copies; `None` for a frame of the device or of another worker.
+/// The id of a second copy among the copies; `None` for a frame of the device.
 fn copy_of(id: FrameId) -> Option<FrameId> {
-    let is_copy = !is_handed(id) && id.0 & COPY_BIT != 0;
+    let is_copy = id.0 & COPY_BIT != 0;
     is_copy.then_some(FrameId(id.0 & !COPY_BIT))
 }
 
@@ -287,11 +282,9 @@ impl Link for ImpairedLink {
         self.link.flush()
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        match copy_of(frame.id) {
-            Some(copy) => self.link.offer(frame, self.copies.frame(copy)),
-            None => self.link.hand_over(frame),
-        }
+    /// Such a wire has one worker.
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
     }
 }
 

@@ -4,7 +4,6 @@
 //! `Queues` moves the frames. Listening ports go into the `Table` that the steering program reads; addresses, routes,
 //! neighbours and the MTU are the kernel's, and the `NetlinkMonitor` reports their changes.
 
-use crate::forwarding::{WorkerForwarding, is_handed};
 use crate::handover::Endpoint;
 use crate::handover::owner::Owner;
 use crate::network::LinkState;
@@ -41,8 +40,6 @@ pub struct InterfaceLink {
     flows: FlowHash,
     /// The number of this worker among those that share the interface.
     worker: u32,
-    /// Forwarding to other workers, where each worker has queues of its own.
-    forwarding: Option<WorkerForwarding>,
     monitor: NetlinkMonitor,
     kernel_flows: PreexistingKernelFlows,
     /// Of the ports for outgoing connections, those that the kernel used already.
@@ -93,9 +90,9 @@ pub(crate) type FaultCallback = Box<dyn FnMut(InterfaceFault) + Send>;
 
 impl InterfaceLink {
     /// The link of one worker. Queues, table and monitor are of one interface; `worker` is its number among those that
-    /// its flows are spread over.
+    /// share the table.
     pub fn new(
-        (queues, worker, forwarding): (Queues, u32, Option<WorkerForwarding>),
+        (queues, worker): (Queues, u32),
         table: Table,
         monitor: NetlinkMonitor,
         on_fault: FaultCallback,
@@ -104,7 +101,6 @@ impl InterfaceLink {
             queues,
             flows: table.flow_hash(),
             worker,
-            forwarding,
             table,
             monitor,
             kernel_flows: PreexistingKernelFlows::default(),
@@ -143,7 +139,7 @@ impl InterfaceLink {
         &mut self.queues
     }
 
-    /// Whether this is the worker that reports what concerns all of them.
+    /// Whether this is the worker that reports what concerns all that share the table.
     pub fn is_first(&self) -> bool {
         self.worker == 0
     }
@@ -163,10 +159,6 @@ impl InterfaceLink {
             Some(handover) => handover.as_fd(),
             None => self.monitor.as_fd(),
         }
-    }
-
-    pub fn forwarding(&self) -> Option<&WorkerForwarding> {
-        self.forwarding.as_ref()
     }
 
     /// Descriptors of further queues, beside the link's own descriptor, unless `set_watcher` watches all of them.
@@ -246,26 +238,17 @@ impl Link for InterfaceLink {
         {
             return;
         }
-        if let Some(forwarding) = &mut self.forwarding {
-            forwarding.receive(burst);
-        }
         self.queues.receive(burst);
     }
 
     #[inline]
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        match &mut self.forwarding {
-            Some(forwarding) if is_handed(id) => forwarding.frame(id),
-            _ => self.queues.frame(id),
-        }
+        self.queues.frame(id)
     }
 
     #[inline]
     fn release(&mut self, id: FrameId) {
-        match &mut self.forwarding {
-            Some(forwarding) if is_handed(id) => forwarding.release(id),
-            _ => self.queues.release(id),
-        }
+        self.queues.release(id);
     }
 
     #[inline]
@@ -289,16 +272,7 @@ impl Link for InterfaceLink {
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        let Some(forwarding) = &mut self.forwarding else {
-            let handover = self.handover.as_mut();
-            return handover
-                .is_some_and(|handover| handover.hand_over(frame, self.queues.frame(frame.id)));
-        };
-        let bytes = match is_handed(frame.id) {
-            true => &[],
-            false => &*self.queues.frame(frame.id),
-        };
-        forwarding.give(frame, bytes)
+        self.pass_on(frame) || self.may_be_of_others()
     }
 }
 
@@ -334,11 +308,7 @@ impl InterfaceLink {
         if self.taken.contains(&local_port) {
             return false;
         }
-        match &self.forwarding {
-            // The queue at which answers arrive is not known; they are forwarded to this worker.
-            Some(forwarding) => forwarding.is_own_port(local_port),
-            None => self.flows.workers <= 1 || self.flows.worker(remote, local_port) == self.worker,
-        }
+        self.flows.workers <= 1 || self.flows.worker(remote, local_port) == self.worker
     }
 
     #[inline]

@@ -48,6 +48,10 @@
 //! any process may be killed at any moment. A segment that belongs to no connection or listener here is handed to the
 //! successor before a RST is sent.
 //!
+//! Several workers of a process each have queues, and a chain of their own for them. A frame that a worker does not know goes, in
+//! this order (`any.rs`), to the process behind, to the other workers of this process (`forwarding.rs`), and back to the process
+//! before, whose other workers may know it.
+//!
 //! Invariants:
 //! - After start-up nothing is allocated for a frame, and nothing is called through `dyn`.
 //! - Frames are opaque here, except for checksums, segmentation, and the steering program, which reads headers. Where

@@ -4,6 +4,7 @@
 //! the device away: a TAP device keeps its frames meanwhile, and the peer of a memif connects anew.
 
 use crate::device_link::DeviceLink;
+use crate::forwarding::Returns;
 use crate::handover::Endpoint;
 use crate::handover::member::Member;
 use crate::handover::owner::Owner;
@@ -170,8 +171,25 @@ impl Link for MovableLink {
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        let bytes = self.device.frame(frame.id);
-        self.handover.hand_over(frame, bytes)
+        self.pass_on(frame) || self.may_be_of_others()
+    }
+}
+
+/// Frames that match none of this worker's connections.
+impl MovableLink {
+    /// Passes a frame to the successor; `false` without one.
+    pub(crate) fn pass_on(&mut self, frame: &Received) -> bool {
+        self.handover.pass_on(frame, self.device.frame(frame.id))
+    }
+
+    /// Whether a frame without connection may be of a process that has no place in the chain yet.
+    pub(crate) fn may_be_of_others(&self) -> bool {
+        self.handover.may_be_of_others()
+    }
+
+    /// Where frames go that the successor returns.
+    pub(crate) fn set_returns(&mut self, returns: Returns) {
+        self.handover.set_returns(returns);
     }
 }
 

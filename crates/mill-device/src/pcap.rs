@@ -4,7 +4,6 @@
 //! the file; frames that the device segments, or has merged, are recorded as they are: longer than the MTU.
 
 use crate::checksum;
-use crate::forwarding::is_handed;
 use mill_stack::link::{Link, Offload, Received, ReceivedChecksum};
 use mill_sys::clock;
 use std::fmt;
@@ -57,8 +56,7 @@ impl Recorder {
         let Some(filter) = self.filter() else {
             return;
         };
-        // The worker that received it first has recorded it.
-        for received in new.iter().filter(|frame| !is_handed(frame.id)) {
+        for received in new {
             let is_partial = received.checksum != ReceivedChecksum::Unverified;
             let frame = link.frame(received.id);
             if filter.has(frame) {

@@ -1,6 +1,7 @@
 //! The link of a process that does not own the device: it sends and receives through its predecessor in the chain
 //! (see [`crate::handover`]), or waits until it owns the device.
 
+use crate::forwarding::{Returns, take_returned};
 use crate::frames::Frames;
 use crate::handover::{self, Aim, EventSource, Message, PeerProcess, Request, RequestKind};
 use crate::interface::InterfaceFault;
@@ -339,18 +340,23 @@ impl StandbyLink {
     /// Forwards the successor's frames to the predecessor.
     fn carry(&mut self) {
         self.has_backlog = false;
-        let (Some(predecessor), Some(successor)) =
-            (&mut self.predecessor, &mut self.parts.member.successor)
+        let member = &mut self.parts.member;
+        let (Some(predecessor), Some(successor)) = (&mut self.predecessor, &mut member.successor)
         else {
             return;
         };
+        let returns = member.returns.as_ref();
         self.has_backlog = successor.relay.carry(|relay, len| {
             if !predecessor.relay.has_room(len) {
                 return false;
             }
             let room = self.room.get_mut(..len).unwrap_or_default();
-            if let Some(note) = relay.take(room) {
-                predecessor.relay.put(&note, room);
+            match relay.take(room) {
+                Some(note) if note.returns > 0 => take_returned(returns, &note, room),
+                Some(note) => {
+                    predecessor.relay.put(&note, room);
+                }
+                None => {}
             }
             true
         });
@@ -438,13 +444,48 @@ impl Link for StandbyLink {
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
+        self.pass_on(frame) || self.may_be_of_others()
+    }
+}
+
+/// Frames that match none of this worker's connections.
+impl StandbyLink {
+    /// Passes a frame to the successor; `false` without one.
+    pub(crate) fn pass_on(&mut self, frame: &Received) -> bool {
         let Some(successor) = &mut self.parts.member.successor else {
-            return !self.parts.member.endpoint.is_settled();
+            return false;
         };
         let note = Note::arrived(frame.checksum, frame.merged);
         // Without room the frame is dropped, as on a full link.
         successor.relay.put(&note, self.frames.frame(frame.id));
         true
+    }
+
+    /// Returns a frame that no worker of this process knows to the predecessor, whose other workers may know it. One that has come
+    /// back often enough is dropped: while processes change their places, the workers' chains can form a ring. `false` without a
+    /// predecessor.
+    pub(crate) fn give_back(&mut self, frame: &Received, bytes: &[u8], returns: u8) -> bool {
+        let Some(predecessor) = &mut self.predecessor else {
+            return false;
+        };
+        if returns < RETURNS_MAX {
+            let note = Note {
+                returns: returns + 1,
+                ..Note::arrived(frame.checksum, frame.merged)
+            };
+            predecessor.relay.put(&note, bytes);
+        }
+        true
+    }
+
+    /// Whether a frame without connection may be of a process that has no place in the chain yet.
+    pub(crate) fn may_be_of_others(&self) -> bool {
+        !self.parts.member.endpoint.is_settled()
+    }
+
+    /// Where frames go that the successor returns.
+    pub(crate) fn set_returns(&mut self, returns: Returns) {
+        self.parts.member.returns = Some(returns);
     }
 }
 
@@ -566,6 +607,9 @@ pub(crate) const fn frame_len_max(packet_bytes_max: u32) -> usize {
 
 /// Frames received and not released yet: those that a host holds, and a few bursts.
 const FRAMES: u32 = 512;
+
+/// How often a frame comes back: once from each process of a long row of upgrades.
+const RETURNS_MAX: u8 = 4;
 
 /// Turns between two polls of the sources; the interface's monitor is polled as rarely.
 const TURNS_BETWEEN: u32 = 63;

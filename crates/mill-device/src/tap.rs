@@ -3,7 +3,6 @@
 //! The interface's other end is a descriptor. Frames from this machine arrive with partial checksums and unsegmented,
 //! and frames to it may be so too, so that one system call carries up to 44 segments of 1500 bytes.
 
-use crate::forwarding::{WorkerForwarding, is_handed};
 use crate::frames::Frames;
 use crate::vnet::VnetHeader;
 use mill_stack::link::{Burst, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload, Received};
@@ -24,8 +23,6 @@ pub struct TapLink {
     /// Buffers of such frames, for reuse.
     spare: Vec<Vec<u8>>,
     counters: TapCounters,
-    /// Forwarding to other workers, where the device has a queue for each.
-    forwarding: Option<WorkerForwarding>,
     /// The interface was deleted.
     is_gone: bool,
     /// Called once, when the interface is deleted.
@@ -57,7 +54,6 @@ impl TapLink {
             waiting: VecDeque::new(),
             spare: Vec::new(),
             counters: TapCounters::default(),
-            forwarding: None,
             is_gone: false,
             on_gone: None,
         }
@@ -77,25 +73,6 @@ impl TapLink {
             cut_bytes_min: 0,
             frames_per_turn: usize::MAX,
         }
-    }
-
-    /// Makes it the link of one of several workers, each with a queue of the device.
-    #[must_use]
-    pub fn with_forwarding(self, forwarding: WorkerForwarding) -> Self {
-        Self {
-            forwarding: Some(forwarding),
-            ..self
-        }
-    }
-
-    pub fn forwarding(&self) -> Option<&WorkerForwarding> {
-        self.forwarding.as_ref()
-    }
-
-    /// As [`mill_stack::link::FlowSteering::brings`].
-    pub fn brings(&self, local_port: u16) -> bool {
-        let forwarding = self.forwarding.as_ref();
-        forwarding.is_none_or(|forwarding| forwarding.is_own_port(local_port))
     }
 
     /// Has `on_gone` called once, when the interface is deleted and no frames pass any more.
@@ -119,13 +96,6 @@ impl TapLink {
     /// Whether frames wait for the kernel; then the descriptor should also be watched for writability.
     pub fn is_full(&self) -> bool {
         !self.waiting.is_empty()
-    }
-
-    /// Forwards a frame to the next worker, if there are others; `bytes` are those of a frame that this device
-    /// received.
-    pub(crate) fn offer(&mut self, frame: &Received, bytes: &[u8]) -> bool {
-        let forwarding = self.forwarding.as_mut();
-        forwarding.is_some_and(|forwarding| forwarding.give(frame, bytes))
     }
 
     /// Writes the waiting frames in order, until the kernel has no room again.
@@ -180,9 +150,6 @@ impl Link for TapLink {
     }
 
     fn receive(&mut self, burst: &mut Burst) {
-        if let Some(forwarding) = &mut self.forwarding {
-            forwarding.receive(burst);
-        }
         while burst.room() > 0 {
             let device = self.device.as_fd();
             let filled = self.frames.fill(|place| read(device, place));
@@ -213,35 +180,16 @@ impl Link for TapLink {
     }
 
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        if is_handed(id)
-            && let Some(forwarding) = &mut self.forwarding
-        {
-            return forwarding.frame(id);
-        }
         let place = self.frames.frame(id);
         place.get_mut(VNET_HEADER_LEN..).unwrap_or_default()
     }
 
     fn release(&mut self, id: FrameId) {
-        match &mut self.forwarding {
-            Some(forwarding) if is_handed(id) => forwarding.release(id),
-            _ => self.frames.release(id),
-        }
+        self.frames.release(id);
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        let Some(forwarding) = &mut self.forwarding else {
-            return false;
-        };
-        let bytes = match is_handed(frame.id) {
-            true => &[],
-            false => self
-                .frames
-                .frame(frame.id)
-                .get(VNET_HEADER_LEN..)
-                .unwrap_or_default(),
-        };
-        forwarding.give(frame, bytes)
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {

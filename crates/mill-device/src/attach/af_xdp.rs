@@ -18,7 +18,6 @@ mod sentences;
 use super::movable::trouble_of;
 use super::{AttachError, Hold, Trouble};
 use crate::af_xdp::{XdpLink, XdpLinkOptions, XdpTrouble};
-use crate::forwarding::WorkerForwarding;
 use crate::handover::member::Member;
 use crate::handover::{Aim, Endpoint, OwnershipLock, ProcessNumber};
 use crate::interface::{InterfaceFault, InterfaceLink};
@@ -53,10 +52,8 @@ pub(super) struct AfXdp<D> {
     /// Descriptors of the steering table and its counters, shared by the workers.
     table: [D; 2],
     shared: Arc<SharedResources>,
-    /// Wakes all workers, where each has queues of its own and they forward frames to each other.
-    doorbell: Option<D>,
     worker: u32,
-    /// Each worker is another process: its queues and its table are its own.
+    /// Queues and table are this worker's own, so that each may be another process's.
     is_partition: bool,
     network: Network,
 }
@@ -89,10 +86,9 @@ impl AfXdp<OwnedFd> {
         let network = Network::of(interface).map_err(|error| refused(not_read(&error)))?;
         let queues = check(&network.link, settings, workers).map_err(refused)?;
         let transmit_queues = network.link.transmit_queues;
-        let is_partitioned = workers.spread == Spread::ByPartition;
-        let (workers, queues) = match is_partitioned {
-            true => partitions(workers, &queues, transmit_queues),
-            false => (workers, queues),
+        let (workers, queues) = match workers.spread {
+            Spread::ByPartition => partitions(workers, &queues, transmit_queues),
+            Spread::ByQueue | Spread::ByFlow => (workers, queues),
         };
         check_share(workers, &queues).map_err(refused)?;
         let plan = plan(workers, &queues, transmit_queues);
@@ -104,7 +100,7 @@ impl AfXdp<OwnedFd> {
         };
         let steer = || {
             let link = &network.link;
-            let partitions = plan.partitions(workers);
+            let partitions = plan.partitions();
             let queues = link.receive_queues;
             let steering = Steering::attach_partitions(link.index, queues, &partitions, wanted)?;
             let rules = steering.rules();
@@ -167,9 +163,9 @@ impl AfXdp<OwnedFd> {
                 .all(|socket| socket.options.sharers == 1)
     }
 
-    /// Whether it is one of several that processes have.
-    pub(super) fn is_partition(&self) -> bool {
-        self.is_partition
+    /// Whether the frames of a queue are all one worker's.
+    pub(super) fn are_one_workers(&self) -> bool {
+        self.shared.are_queues_one_workers()
     }
 
     /// Makes the link. With an ownership lock other processes may own the queues, and they move from one to another.
@@ -199,19 +195,8 @@ impl AfXdp<OwnedFd> {
                 true => self.open(state, Table::open, tell)?,
                 false => self.open(state, |_| self.shared.table(), tell)?,
             };
-            let forwarding = match self.doorbell {
-                Some(doorbell) => {
-                    let own = self.worker as usize;
-                    Some(WorkerForwarding::new(
-                        self.shared.frame_queues()?,
-                        own,
-                        doorbell,
-                    ))
-                }
-                None => None,
-            };
-            let queues = (queues, self.worker, forwarding);
-            let link = InterfaceLink::new(queues, table, monitor, on_fault);
+            let among_sharers = if self.is_partition { 0 } else { self.worker };
+            let link = InterfaceLink::new((queues, among_sharers), table, monitor, on_fault);
             return Ok(Placed::Owner(Box::new(link)));
         };
         let (mut endpoint, is_ours) = Endpoint::new(ownership)?;
@@ -221,7 +206,7 @@ impl AfXdp<OwnedFd> {
             let (queues, table) = self.open(state, Table::inherit, tell.clone())?;
             let open =
                 Box::new(move |state: &LinkState| self.open(state, Table::inherit, tell.clone()));
-            let link = InterfaceLink::new((queues, 0, None), table, monitor, on_fault);
+            let link = InterfaceLink::new((queues, 0), table, monitor, on_fault);
             return Ok(Placed::Owner(Box::new(
                 link.with_handover(endpoint, open, aim),
             )));
@@ -321,7 +306,6 @@ impl<D> AfXdp<D> {
             outlet: self.outlet.as_ref().map(&copy).transpose()?,
             table: [copy(served)?, copy(counters)?],
             shared: Arc::clone(&self.shared),
-            doorbell: self.doorbell.as_ref().map(&copy).transpose()?,
             worker: self.worker,
             is_partition: self.is_partition,
             network: self.network.clone(),
@@ -334,7 +318,6 @@ impl<D> AfXdp<D> {
             .flat_map(|socket| [&socket.descriptor, &socket.memory])
             .chain(&self.table)
             .chain(&self.outlet)
-            .chain(&self.doorbell)
     }
 }
 

@@ -23,8 +23,8 @@ impl Attached {
         match (&self.wire, &self.ownership) {
             (_, Some(_)) => Ok(()),
             _ if self.pcap.is_some() => Err("its frames are being written to a file (--pcap)"),
-            (Wire::Tap(tap), None) if !tap.is_shared() => Err("its wire is impaired"),
-            _ => Err("several workers share it"),
+            (Wire::Tap(_), None) => Err("its wire is impaired"),
+            _ => Err("it has fewer queues than workers, which share them"),
         }
     }
 
@@ -91,9 +91,16 @@ impl Attached {
         let interface = match &specification.device {
             Device::AfXdp { interface } => interface,
             Device::Tap { .. } => {
-                let ownership = lock(&mut descriptors)?;
-                let tap = Tap::inherit(specification, text, &mut descriptors)?;
-                return Ok(Made::inherited(Wire::Tap(tap), ownership));
+                let queues = text.split(BETWEEN).map(|text| {
+                    let ownership = lock(&mut descriptors)?;
+                    let tap = Tap::inherit(specification, text, &mut descriptors)?;
+                    Ok(Self::inherited(Wire::Tap(tap), ownership))
+                });
+                return Ok(Made {
+                    attachments: queues.collect::<Result<_, _>>()?,
+                    hold: Hold::default(),
+                    notices: Vec::new(),
+                });
             }
             Device::Dpdk { .. } => {
                 let lifeline = descriptors.next().ok_or_else(unknown)?;
@@ -115,11 +122,7 @@ impl Attached {
         for text in text.split(BETWEEN) {
             let ownership = lock(&mut descriptors)?;
             let queues = AfXdp::inherit(interface, text, &mut descriptors)?;
-            attachments.push(Self {
-                wire: Wire::AfXdp(queues),
-                ownership: Some(ownership),
-                pcap: None,
-            });
+            attachments.push(Self::inherited(Wire::AfXdp(queues), ownership));
         }
         let wires: Vec<_> = attachments.iter().filter_map(Self::interface).collect();
         AfXdp::check(&wires, interface, &specification.af_xdp)?;
@@ -130,7 +133,15 @@ impl Attached {
         })
     }
 
-    fn interface(&self) -> Option<&AfXdp<OwnedFd>> {
+    fn inherited(wire: Wire<OwnedFd>, ownership: OwnershipLock) -> Self {
+        Self {
+            wire,
+            ownership: Some(ownership),
+            pcap: None,
+        }
+    }
+
+    pub(super) fn interface(&self) -> Option<&AfXdp<OwnedFd>> {
         match &self.wire {
             Wire::AfXdp(queues) => Some(queues),
             Wire::Tap(_) | Wire::Memif(_) => None,
@@ -142,11 +153,7 @@ impl Made {
     /// A device that nothing steers.
     fn inherited(wire: Wire<OwnedFd>, ownership: OwnershipLock) -> Self {
         Self {
-            attachments: vec![Attached {
-                wire,
-                ownership: Some(ownership),
-                pcap: None,
-            }],
+            attachments: vec![Attached::inherited(wire, ownership)],
             hold: Hold::default(),
             notices: Vec::new(),
         }

@@ -4,7 +4,6 @@ use super::inherited_device::{same_terms, unknown};
 use super::movable::Movable;
 use super::{AttachError, Trouble};
 use crate::device_link::DeviceLink;
-use crate::forwarding::{self, FrameQueue, WorkerForwarding};
 use crate::handover::VERSION;
 use crate::impair::ImpairedLink;
 use crate::specification::device::Device;
@@ -13,29 +12,19 @@ use crate::tap::TapLink;
 use mill_stack::config::Prefix;
 use mill_sys::interface::InterfaceAddress;
 use mill_sys::tap::{self, Offload, TapError};
-use mill_sys::{descriptor, eventfd, interface, netlink};
+use mill_sys::{descriptor, interface, netlink};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A worker's descriptor of the device, and the Ethernet address of the stack's end.
+/// A worker's descriptor of the device, one of its queues, and the Ethernet address of the stack's end.
 #[derive(Clone, Debug)]
 pub(super) struct Tap<D> {
     device: D,
     address: [u8; 6],
-    siblings: Option<TapWorkers<D>>,
-}
-
-/// What the workers of one device share.
-#[derive(Clone, Debug)]
-struct TapWorkers<D> {
-    doorbell: D,
-    worker: usize,
-    workers: u32,
-    /// The queues by which the workers of this process forward frames to each other.
-    frame_queues: Arc<Mutex<Option<Arc<[FrameQueue]>>>>,
+    /// The first worker reports what is true for all.
+    is_first: bool,
 }
 
 impl Tap<OwnedFd> {
@@ -80,14 +69,24 @@ impl Tap<OwnedFd> {
                 wait_until_local(*address);
             }
         }
-        attachments(devices, address_beside(theirs))
-            .map_err(|error| failed("giving workers a doorbell for", &error))
+        let address = address_beside(theirs);
+        let attachments = devices.into_iter().enumerate();
+        let attachments = attachments.map(|(worker, device)| Self {
+            device,
+            address,
+            is_first: worker == 0,
+        });
+        Ok(attachments.collect())
     }
 
     /// What another process has to know besides the descriptors.
     pub(super) fn describe(&self, specification: &Specification) -> String {
         let address = self.address.map(|byte| format!("{byte:02x}")).join(":");
-        format!("{VERSION} {} address {address}", terms(specification))
+        let first = self.is_first;
+        format!(
+            "{VERSION} {} first {first} address {address}",
+            terms(specification)
+        )
     }
 
     /// Parses the description that the previous binary, or the keeper of a device, has sent.
@@ -97,7 +96,9 @@ impl Tap<OwnedFd> {
         descriptors: &mut impl Iterator<Item = OwnedFd>,
     ) -> Result<Self, AttachError> {
         let terms = terms(specification);
-        let address = same_terms(text, &terms)?.strip_prefix("address ");
+        let rest = same_terms(text, &terms)?;
+        let is_first = rest.starts_with("first true ");
+        let address = rest.split_once("address ").map(|(_, address)| address);
         let bytes = address.into_iter().flat_map(|address| address.split(':'));
         let bytes = bytes.map(|byte| u8::from_str_radix(byte, 16).ok());
         let bytes: Option<Vec<u8>> = bytes.collect();
@@ -106,19 +107,9 @@ impl Tap<OwnedFd> {
             (Some(address), Some(device)) => Ok(Self {
                 device,
                 address,
-                siblings: None,
+                is_first,
             }),
             _ => Err(unknown(text)),
-        }
-    }
-
-    /// Sets up what the workers of this process share.
-    pub(super) fn prepare(attachments: &[&Self]) {
-        let siblings = attachments
-            .first()
-            .and_then(|attachment| attachment.siblings.as_ref());
-        if let Some(siblings) = siblings {
-            *siblings.lock() = Some(forwarding::frame_queues(siblings.workers));
         }
     }
 
@@ -136,7 +127,7 @@ impl Tap<OwnedFd> {
             open: Box::new(move || {
                 let on_trouble = on_trouble.clone();
                 let tap = self.try_map(OwnedFd::try_clone)?;
-                let link = tap.link(&specification, move || on_trouble(Trouble::DeviceGone))?;
+                let link = tap.link(&specification, move || on_trouble(Trouble::DeviceGone));
                 let impairment = specification.impairment;
                 Ok(match impairment.is_none() {
                     true => DeviceLink::Tap(link),
@@ -150,35 +141,17 @@ impl Tap<OwnedFd> {
         self,
         specification: &Specification,
         on_gone: impl FnOnce() + Send + 'static,
-    ) -> io::Result<TapLink> {
+    ) -> TapLink {
         let mtu = specification.mtu();
         let link = TapLink::new(self.device, self.address, mtu, specification.offload);
-        let Some(siblings) = self.siblings else {
-            return Ok(link.on_gone(on_gone));
-        };
-        // The first worker reports what is true for all.
-        let link = match siblings.worker {
-            0 => link.on_gone(on_gone),
-            _ => link,
-        };
-        let frame_queues = siblings.lock().clone();
-        let frame_queues =
-            frame_queues.ok_or_else(|| io::Error::other("the workers were not prepared"))?;
-        Ok(link.with_forwarding(WorkerForwarding::new(
-            frame_queues,
-            siblings.worker,
-            siblings.doorbell,
-        )))
-    }
-
-    /// Whether several workers have a queue each.
-    pub(super) fn is_shared(&self) -> bool {
-        self.siblings.is_some()
+        match self.is_first {
+            true => link.on_gone(on_gone),
+            false => link,
+        }
     }
 
     pub(super) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
-        let doorbell = self.siblings.as_ref().map(|siblings| &siblings.doorbell);
-        std::iter::once(&self.device).chain(doorbell)
+        std::iter::once(&self.device)
     }
 }
 
@@ -191,52 +164,12 @@ fn terms(specification: &Specification) -> String {
     format!("tap {name} mtu {mtu} offload {offload}")
 }
 
-/// An attachment for each of the queues.
-fn attachments(devices: Vec<OwnedFd>, address: [u8; 6]) -> io::Result<Vec<Tap<OwnedFd>>> {
-    let workers = u32::try_from(devices.len()).unwrap_or(u32::MAX);
-    let doorbell = eventfd::create()?;
-    let frame_queues = Arc::default();
-    let attachments = devices.into_iter().enumerate().map(|(worker, device)| {
-        let siblings = || {
-            Ok::<_, io::Error>(TapWorkers {
-                doorbell: doorbell.try_clone()?,
-                worker,
-                workers,
-                frame_queues: Arc::clone(&frame_queues),
-            })
-        };
-        let siblings = (workers > 1).then(siblings).transpose()?;
-        Ok(Tap {
-            device,
-            address,
-            siblings,
-        })
-    });
-    attachments.collect()
-}
-
-impl<D> TapWorkers<D> {
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<[FrameQueue]>>> {
-        self.frame_queues
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl<D> Tap<D> {
     pub(super) fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<Tap<E>> {
         Ok(Tap {
             device: copy(&self.device)?,
             address: self.address,
-            siblings: match &self.siblings {
-                Some(siblings) => Some(TapWorkers {
-                    doorbell: copy(&siblings.doorbell)?,
-                    worker: siblings.worker,
-                    workers: siblings.workers,
-                    frame_queues: Arc::clone(&siblings.frame_queues),
-                }),
-                None => None,
-            },
+            is_first: self.is_first,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! What a process has of the chain, whether or not it owns the device.
 
 use super::{Aim, Endpoint, EventSource, PeerProcess};
+use crate::forwarding::Returns;
 use std::collections::VecDeque;
 
 /// The process's means, and what comes to it from behind.
@@ -9,6 +10,8 @@ pub(crate) struct Member {
     /// What this process wanted when it began: it gives away at once what it owns only because no other process did.
     pub(crate) aim: Aim,
     pub(crate) successor: Option<PeerProcess>,
+    /// Where frames go that the successor returns, if this process has other workers that may know them.
+    pub(crate) returns: Option<Returns>,
     /// Connections that others have passed on to this process while it owned the device, each message as it came.
     pub(crate) passed: VecDeque<Vec<u8>>,
     /// A process further down the chain opens connections.
@@ -21,6 +24,7 @@ impl Member {
             endpoint,
             aim,
             successor: None,
+            returns: None,
             passed: VecDeque::new(),
             opens_ports: false,
         }

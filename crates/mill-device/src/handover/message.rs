@@ -98,7 +98,7 @@ pub(super) fn receive_numbered(
 }
 
 /// Version of the messages and of the relay's format. A process of another version cannot take part.
-pub(crate) const VERSION: u8 = 4;
+pub(crate) const VERSION: u8 = 5;
 
 // What a message is.
 pub(super) const TAKE: u8 = 1;

@@ -3,6 +3,7 @@
 
 use super::member::Member;
 use super::{Asked, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
+use crate::forwarding::{Returns, take_returned};
 use crate::interface::{FaultCallback, InterfaceFault};
 use crate::relay::{FarEnd, Note, Relay, RelayCounters};
 use crate::standby::{Origin, Parts, StandbyLink};
@@ -65,6 +66,11 @@ impl<O> Owner<O> {
         self.member.endpoint.set_watcher(watcher);
     }
 
+    /// Where frames go that the successor returns.
+    pub(crate) fn set_returns(&mut self, returns: Returns) {
+        self.member.returns = Some(returns);
+    }
+
     /// What has passed between this process and its successor; `None` without one.
     pub(crate) fn relayed(&self) -> Option<RelayCounters> {
         let successor = self.member.successor.as_ref()?;
@@ -121,10 +127,9 @@ impl<O> Owner<O> {
     #[inline]
     pub(crate) fn carry(&mut self, device: &mut impl Link, len_max: usize) {
         self.has_backlog = false;
-        if let Some(successor) = &mut self.member.successor
-            && successor.relay.waiting().is_some()
-        {
-            self.has_backlog = carry(successor, device, len_max);
+        let waits = |successor: &mut PeerProcess| successor.relay.waiting().is_some();
+        if self.member.successor.as_mut().is_some_and(waits) {
+            self.has_backlog = carry(&mut self.member, device, len_max);
         }
         if let Some(successor) = &mut self.member.successor {
             successor.relay.publish();
@@ -154,10 +159,16 @@ impl<O> Owner<O> {
         std::mem::take(&mut self.member.opens_ports)
     }
 
-    pub(crate) fn hand_over(&mut self, received: &Received, frame: &[u8]) -> bool {
+    /// Whether a frame without connection may be of a process that has no place in the chain yet. It is dropped then, as on a
+    /// full link: when it is retransmitted, that process may have joined.
+    pub(crate) fn may_be_of_others(&self) -> bool {
+        self.may_belong_to_others || !self.member.endpoint.is_settled()
+    }
+
+    /// Passes a frame to the successor; `false` without one.
+    pub(crate) fn pass_on(&mut self, received: &Received, frame: &[u8]) -> bool {
         let Some(successor) = &mut self.member.successor else {
-            // Dropped, as on a full link: when it is retransmitted, the process it belongs to may have joined.
-            return self.may_belong_to_others || !self.member.endpoint.is_settled();
+            return false;
         };
         let note = Note::arrived(received.checksum, received.merged);
         // Without room the frame is dropped, as on a full link.
@@ -263,9 +274,7 @@ impl<O> Owner<O> {
 
     fn drop_successor(&mut self, device: &mut impl Link, len_max: usize, table: Option<&Table>) {
         // Frames that it sent before it ended.
-        if let Some(successor) = &mut self.member.successor {
-            carry(successor, device, len_max);
-        }
+        carry(&mut self.member, device, len_max);
         self.member.drop_successor();
         has_no_successor(table);
     }
@@ -280,7 +289,11 @@ fn has_no_successor(table: Option<&Table>) {
 
 /// Sends the successor's frames; whether one is left for which the device has no room.
 #[cold]
-fn carry(successor: &mut PeerProcess, device: &mut impl Link, len_max: usize) -> bool {
+fn carry(member: &mut Member, device: &mut impl Link, len_max: usize) -> bool {
+    let Some(successor) = &mut member.successor else {
+        return false;
+    };
+    let returns = member.returns.as_ref();
     successor.relay.carry(|relay, len| {
         if len > len_max {
             relay.take(&mut []);
@@ -289,11 +302,13 @@ fn carry(successor: &mut PeerProcess, device: &mut impl Link, len_max: usize) ->
         let Some(room) = device.reserve(len) else {
             return false;
         };
-        let note = relay.take(room.get_mut(..len).unwrap_or_default());
-        if let Some(note) = note
-            && can_send(note.offload, device.properties())
-        {
-            device.transmit(len, note.offload);
+        let room = room.get_mut(..len).unwrap_or_default();
+        match relay.take(room) {
+            Some(note) if note.returns > 0 => take_returned(returns, &note, room),
+            Some(note) if can_send(note.offload, device.properties()) => {
+                device.transmit(len, note.offload);
+            }
+            _ => {}
         }
         true
     })

@@ -1,11 +1,8 @@
 //! Frames in, the frames that remain out.
 
 use super::*;
-use crate::forwarding::{self, WorkerForwarding};
 use crate::pair::{drain, pair, put, send, take};
-use mill_sys::eventfd;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 fn impaired(impairment: Impairment) -> (ImpairedLink, OwnedFd) {
     let (link, far) = pair();
@@ -153,50 +150,4 @@ fn different_seeds_impair_different_frames() {
     };
     assert_ne!(lost(0), lost(1));
     assert_ne!(lost(1), lost(2));
-}
-
-/// Two workers of a device with a queue each, over a wire that duplicates every frame.
-fn doubled_workers() -> [(ImpairedLink, OwnedFd); 2] {
-    let frame_queues = forwarding::frame_queues(2);
-    let doorbell = eventfd::create().unwrap();
-    let twice = Impairment {
-        duplicate_ppm: 1_000_000,
-        ..Impairment::default()
-    };
-    [0, 1].map(|own| {
-        let (link, far) = pair();
-        let worker = WorkerForwarding::new(
-            Arc::clone(&frame_queues),
-            own,
-            doorbell.try_clone().unwrap(),
-        );
-        (ImpairedLink::new(link.with_forwarding(worker), twice), far)
-    })
-}
-
-#[test]
-fn a_frame_from_another_worker_is_not_impaired_again() {
-    let [(mut first, _first_far), (mut second, second_far)] = doubled_workers();
-    put(&second_far, 0, &[7; 60]);
-    let mut burst = Burst::new(1);
-    second.receive(&mut burst);
-    let received = burst.as_slice()[0];
-    assert!(second.hand_over(&received));
-    second.release(received.id);
-    assert_eq!(drain(&mut first), [[7; 60]]);
-    assert_eq!(first.counters(), ImpairCounters::default());
-}
-
-#[test]
-fn the_second_copy_of_a_frame_can_be_handed_over_too() {
-    let [(mut first, first_far), (mut second, _second_far)] = doubled_workers();
-    put(&first_far, 0, &[7; 60]);
-    let mut burst = Burst::new(4);
-    first.receive(&mut burst);
-    assert_eq!(burst.as_slice().len(), 2);
-    for received in burst.as_slice() {
-        assert!(first.hand_over(received));
-        first.release(received.id);
-    }
-    assert_eq!(drain(&mut second), [[7; 60], [7; 60]]);
 }

@@ -1,6 +1,7 @@
 //! The interface goes to another process while both serve (see [`crate::handover`]).
 
 use super::{InterfaceLink, Passage, PreexistingKernelFlows};
+use crate::forwarding::Returns;
 use crate::handover::member::Member;
 use crate::handover::owner::Owner;
 use crate::handover::{Aim, Endpoint, EventSource};
@@ -10,6 +11,7 @@ use crate::relay::RelayCounters;
 use crate::standby::{Origin, Parts, StandbyLink};
 use crate::steering::Table;
 use crate::wanted::Wanted;
+use mill_stack::link::{Link, Received};
 use mill_sys::epoll::Watcher;
 use std::collections::BTreeSet;
 use std::io;
@@ -29,6 +31,25 @@ impl InterfaceLink {
             Some(&self.table),
         ));
         self
+    }
+
+    /// Passes a frame without connection to the successor; `false` without one.
+    pub(crate) fn pass_on(&mut self, frame: &Received) -> bool {
+        let handover = self.handover.as_mut();
+        handover.is_some_and(|handover| handover.pass_on(frame, self.queues.frame(frame.id)))
+    }
+
+    /// Whether a frame without connection may be of a process that has no place in the chain yet.
+    pub(crate) fn may_be_of_others(&self) -> bool {
+        let handover = self.handover.as_ref();
+        handover.is_some_and(|handover| handover.may_be_of_others())
+    }
+
+    /// Where frames go that the successor returns.
+    pub(crate) fn set_returns(&mut self, returns: Returns) {
+        if let Some(handover) = &mut self.handover {
+            handover.set_returns(returns);
+        }
     }
 
     /// What has passed between this process and its successor; `None` without one.
@@ -123,7 +144,6 @@ impl InterfaceLink {
             queues,
             flows: table.flow_hash(),
             worker: 0,
-            forwarding: None,
             monitor,
             kernel_flows: PreexistingKernelFlows::inherited(&wanted.services, &table),
             taken: BTreeSet::new(),

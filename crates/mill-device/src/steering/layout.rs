@@ -23,6 +23,9 @@ pub const ADDRESSES_MAX: usize = 32;
 /// Workers that share a queue at most: the map has this many sockets for each queue.
 pub const WORKERS_MAX: u32 = 64;
 
+/// Tables that a program can have, each with its counters: it may use 64 maps (Linux's `MAX_USED_MAPS`), and one is that of the sockets.
+pub const TABLES_MAX: u32 = 31;
+
 /// Tags (802.1Q, 802.1ad) that the program skips at most.
 pub const TAGS_MAX: u32 = 2;
 

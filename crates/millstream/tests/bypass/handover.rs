@@ -97,7 +97,7 @@ fn one_process_has_the_interface_though_its_threads_have_one_table_of_descriptor
 }
 
 /// Starts a new binary beside the one of this master, whose worker process takes over.
-fn upgraded(world: &World<'_>, master: Pid) -> (Pid, Pid) {
+pub(crate) fn upgraded(world: &World<'_>, master: Pid) -> (Pid, Pid) {
     send(master, Signal::User2);
     wait_for(|| world.master().is_some_and(|pid| pid != master));
     let next = world.master().unwrap();

@@ -59,6 +59,9 @@ mod upgrade;
 /// Which process has the interface.
 mod handover;
 
+/// The same with several workers.
+mod upgrade_workers;
+
 /// Processes that are killed or stopped.
 mod signals;
 

@@ -381,7 +381,7 @@ const TAP: &str =
 /// Makes frames leave the clients' interface by this queue of so many (the kernel's
 /// Documentation/networking/scaling.rst, XPS), from any processor. A kernel connection follows once none of its frames
 /// are in flight.
-fn leave_by(queue: u32, of: u32) {
+pub(crate) fn leave_by(queue: u32, of: u32) {
     let mut script = String::from("mount -t sysfs none /sys");
     for other in 0..of {
         let mask = if other == queue { "3" } else { "0" };

@@ -5,10 +5,12 @@
 //! steering program chooses among them by a hash of the flow; a flow then belongs to the same worker at whichever queue
 //! it arrives. A worker sends by one queue, so that a flow's frames stay in order.
 //!
-//! With `Spread::ByPartition` no two workers share a queue: there are no more workers than queues that can send.
+//! If each worker has a queue that can send, nothing is shared, the table neither, so that each part can go from process to process.
+//! With `Spread::ByPartition` that is always so: there are no more workers than queues that can send.
 
 use crate::partitions::PARTITIONS_MAX;
 use crate::specification::settings::{Spread, Workers};
+use crate::steering::layout::TABLES_MAX;
 
 /// The sockets of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,9 @@ pub(super) struct Plan {
     pub(super) sockets: Vec<Planned>,
     /// How many workers the program distinguishes at each queue.
     pub(super) workers_a_queue: u32,
+    /// No two workers share a queue or a table.
+    pub(super) is_partitioned: bool,
+    workers: u32,
 }
 
 /// A socket to be made.
@@ -50,15 +55,15 @@ pub(super) fn partitions(
 
 impl Plan {
     /// The queues of each partition; one with all queues if workers share a table.
-    pub(super) fn partitions(&self, workers: Workers) -> Vec<Vec<u32>> {
-        if workers.spread != Spread::ByPartition {
+    pub(super) fn partitions(&self) -> Vec<Vec<u32>> {
+        if !self.is_partitioned {
             return vec![Vec::new()];
         }
         let of = |worker| {
             let own = self.sockets.iter().filter(move |it| it.worker == worker);
             own.map(|planned| planned.queue).collect()
         };
-        (0..workers.count).map(of).collect()
+        (0..self.workers).map(of).collect()
     }
 }
 
@@ -88,9 +93,13 @@ pub(super) fn plan(workers: Workers, queues: &[u32], transmit_queues: u32) -> Pl
     }
     sockets.sort_by_key(|socket| (socket.queue, socket.receives.is_none(), socket.worker));
     number(&mut sockets);
+    let is_alone = sockets.iter().all(|socket| socket.sharers == 1);
+    let can_part = is_alone && (2..=TABLES_MAX).contains(&count);
     Plan {
         sockets,
         workers_a_queue: if is_by_flow { count } else { 1 },
+        is_partitioned: can_part || workers.spread == Spread::ByPartition,
+        workers: count,
     }
 }
 

@@ -162,7 +162,6 @@ impl AfXdp<OwnedFd> {
                 _ => None,
             },
             shared: Arc::new(SharedResources::new(1, 1)),
-            doorbell: None,
             worker: match *partition {
                 ALONE => 0,
                 some => number(some)?,

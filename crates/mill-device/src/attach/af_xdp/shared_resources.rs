@@ -1,11 +1,9 @@
-//! What the workers of one process share: the table of what is served, the rings of queues with several sockets, and
-//! the queues of forwarded frames.
+//! What the workers of one process share: the table of what is served, and the rings of queues with several sockets.
 //!
 //! It is opened once, before the first worker starts: a worker that opened it later would find descriptors that another
 //! one has consumed already. A process that is forked later opens its own.
 
 use super::AfXdp;
-use crate::forwarding::{self, FrameQueue};
 use crate::network::ENODEV;
 use crate::steering::Table;
 use mill_sys::memory::SharedMemory;
@@ -13,7 +11,7 @@ use mill_sys::xsk::XskPool;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Shared by the attachments of a device.
 #[derive(Debug)]
@@ -28,7 +26,6 @@ pub(super) struct SharedResources {
 struct Opened {
     table: Table,
     pools: BTreeMap<u32, XskPool>,
-    frame_queues: Arc<[FrameQueue]>,
 }
 
 impl SharedResources {
@@ -42,6 +39,11 @@ impl SharedResources {
 
     pub(super) fn is_for_one(&self) -> bool {
         self.workers <= 1
+    }
+
+    /// Whether the program gives all frames of a queue to one worker.
+    pub(super) fn are_queues_one_workers(&self) -> bool {
+        self.workers_a_queue == 1
     }
 
     /// Opens all of it; nothing is served yet.
@@ -73,12 +75,7 @@ impl SharedResources {
                 .collect();
             pools.insert(queue, XskPool::open(&descriptors, memory, &first.options)?);
         }
-        let frame_queues = forwarding::frame_queues(self.workers);
-        *self.lock() = Some(Opened {
-            table,
-            pools,
-            frame_queues,
-        });
+        *self.lock() = Some(Opened { table, pools });
         Ok(())
     }
 
@@ -92,15 +89,6 @@ impl SharedResources {
         let opened = self.lock();
         let pool = opened.as_ref().and_then(|opened| opened.pools.get(&queue));
         pool.cloned().ok_or_else(not_opened)
-    }
-
-    /// The queues by which workers forward frames to each other.
-    pub(super) fn frame_queues(&self) -> io::Result<Arc<[FrameQueue]>> {
-        let opened = self.lock();
-        let frame_queues = opened
-            .as_ref()
-            .map(|opened| Arc::clone(&opened.frame_queues));
-        frame_queues.ok_or_else(not_opened)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Opened>> {

@@ -11,7 +11,6 @@ use crate::queues::QUEUES_MAX;
 use crate::specification::settings::{AfXdpSettings, Mode, Spread, Workers};
 use crate::steering::Steering;
 use crate::steering::layout::WORKERS_MAX;
-use mill_sys::eventfd;
 use mill_sys::memory::{Pages, SharedMemory};
 use mill_sys::xsk::{Copying, XskOptions, create_sharing};
 use std::io;
@@ -76,14 +75,9 @@ pub(super) fn attachments(
     network: Network,
 ) -> io::Result<Vec<AfXdp<OwnedFd>>> {
     let count = workers.count;
-    let is_partition = workers.spread == Spread::ByPartition;
     // A partition shares nothing with the others.
-    let sharers = if is_partition { 1 } else { count };
+    let sharers = if plan.is_partitioned { 1 } else { count };
     let shared = Arc::new(SharedResources::new(sharers, plan.workers_a_queue));
-    let doorbell = match sharers > 1 && plan.workers_a_queue == 1 {
-        true => Some(eventfd::create()?),
-        false => None,
-    };
     let mut attachments = Vec::new();
     for worker in 0..count.max(1) {
         let [served, counters] = steering.rules().descriptors(worker as usize);
@@ -92,9 +86,8 @@ pub(super) fn attachments(
             outlet: None,
             table: [served.try_clone_to_owned()?, counters.try_clone_to_owned()?],
             shared: Arc::clone(&shared),
-            doorbell: doorbell.as_ref().map(OwnedFd::try_clone).transpose()?,
             worker,
-            is_partition,
+            is_partition: plan.is_partitioned,
             network: network.clone(),
         });
     }

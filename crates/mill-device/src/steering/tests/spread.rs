@@ -3,9 +3,11 @@
 use super::bench::Bench;
 use super::frames::{Frame, tcp};
 use crate::steering::counters::SteeringCounters;
+use crate::steering::layout::TABLES_MAX;
+use crate::steering::{Rules, SteeringError};
 use mill_sys::bpf::program::{Trial, Verdict};
 use mill_sys::interface;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Flows from many addresses and ports to these targets.
 fn flows(targets: &[&str]) -> Vec<Frame> {
@@ -106,4 +108,19 @@ fn each_queue_has_its_own_sockets_and_counters() {
         ..SteeringCounters::default()
     };
     assert_eq!(bench.table.counters(), expected);
+}
+
+/// Each of so many workers has a table, and the program reaches all of them.
+#[test]
+fn a_program_with_the_most_tables_is_loaded() {
+    let partitions: Vec<Vec<u32>> = (0..TABLES_MAX).map(|queue| vec![queue]).collect();
+    match Rules::load_partitions(TABLES_MAX, &partitions) {
+        Ok(rules) => {
+            let last = TABLES_MAX as usize - 1;
+            let numbers = [0, last].map(|partition| rules.descriptors(partition)[0].as_raw_fd());
+            assert_ne!(numbers[0], numbers[1]);
+        }
+        Err(error @ SteeringError::Rights(_)) => println!("not tested: {error}"),
+        Err(error) => panic!("{error}"),
+    }
 }
