@@ -3,10 +3,14 @@
 use core::ffi::c_int;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use fresh::Fresh;
 use mill_sockets::slab::Number;
 
 /// Descriptors of this library.
 pub(crate) mod own;
+
+/// Sockets that are not used yet.
+pub(crate) mod fresh;
 
 /// What a descriptor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub(crate) enum Entry {
     Set(Number),
     /// A connection of the parent's stack, which is not this process's.
     Lost,
+    /// A socket of TCP that nothing was done with; the descriptor only keeps its number.
+    Fresh(Fresh),
     /// Of this library: programs that close all they know do not close it.
     Private,
 }
@@ -43,9 +49,18 @@ fn place(descriptor: c_int) -> Option<&'static AtomicU64> {
     chunk.get(number % CHUNK)
 }
 
-/// What a descriptor is: one load.
+/// What a descriptor is: one load. A fresh socket becomes the kernel's: the caller does something with it.
 #[inline]
 pub(crate) fn find(descriptor: c_int) -> Entry {
+    match peek(descriptor) {
+        Entry::Fresh(fresh) => fresh::settle(descriptor, fresh),
+        entry => entry,
+    }
+}
+
+/// What a descriptor is, for those that know what to do with a fresh socket.
+#[inline]
+pub(crate) fn peek(descriptor: c_int) -> Entry {
     place(descriptor).map_or(Entry::Kernel, |place| {
         Entry::from_bits(place.load(Ordering::Acquire))
     })
@@ -66,7 +81,12 @@ pub(crate) fn set(descriptor: c_int, entry: Entry) -> bool {
 /// Notes what a descriptor is that was the kernel's alone. False if another thread was first, or its number is larger than the
 /// table.
 pub(crate) fn claim(descriptor: c_int, entry: Entry) -> bool {
-    let (from, to) = (Entry::Kernel.to_bits(), entry.to_bits());
+    exchange(descriptor, Entry::Kernel, entry)
+}
+
+/// Notes what a descriptor is instead of what it was. False if it was something else.
+fn exchange(descriptor: c_int, from: Entry, to: Entry) -> bool {
+    let (from, to) = (from.to_bits(), to.to_bits());
     let place = made_place(descriptor);
     place.is_some_and(|place| {
         let claimed = place.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
@@ -120,19 +140,22 @@ impl Entry {
             Self::Set(number) => (3, number.to_bits()),
             Self::Lost => (4, 0),
             Self::Private => (5, 0),
+            Self::Fresh(fresh) => (6, fresh.to_bits()),
         };
         kind << Self::SHIFT | number
     }
 
     #[inline]
     const fn from_bits(bits: u64) -> Self {
-        let number = Number::from_bits(bits & ((1 << Self::SHIFT) - 1));
+        let bits_below = bits & ((1 << Self::SHIFT) - 1);
+        let number = Number::from_bits(bits_below);
         match bits >> Self::SHIFT {
             1 => Self::Stream(number),
             2 => Self::Listener(number),
             3 => Self::Set(number),
             4 => Self::Lost,
             5 => Self::Private,
+            6 => Self::Fresh(Fresh::from_bits(bits_below)),
             _ => Self::Kernel,
         }
     }

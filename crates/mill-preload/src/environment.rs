@@ -1,6 +1,7 @@
 //! The environment of programs that this one starts: what put this library into the program puts it into them, also where the
 //! program has made an environment of its own (nginx's new binary after `USR2`).
 
+use crate::descriptors::fresh;
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
 use mill_keeper::request::{ADDRESSES, CLUSTER, STACKS, VARIABLE};
@@ -22,7 +23,8 @@ pub(crate) fn begin() {
     OURS.get_or_init(|| found);
 }
 
-/// Calls `run` with `environment` and with those of our variables that it lacks.
+/// Calls `run`, which runs another program, with `environment` and with those of our variables that it lacks. Sockets that are not
+/// used yet become the kernel's first.
 ///
 /// # Safety
 /// `environment` is null or an array of strings with a null pointer at its end, as for execve(2).
@@ -30,6 +32,7 @@ pub(crate) unsafe fn with_ours<R>(
     environment: *const *const c_char,
     run: impl FnOnce(*const *const c_char) -> R,
 ) -> R {
+    fresh::settle_all();
     let Some(ours) = OURS.get().filter(|ours| !ours.is_empty()) else {
         return run(environment);
     };

@@ -65,6 +65,12 @@ impl Held {
         self.each().all(|stack| stack.was_turned_lately(now))
     }
 
+    /// The thread finds nothing to do, so that it has nothing to say either.
+    pub(crate) fn say_nothing(&mut self) {
+        let each = self.each();
+        each.for_each(|stack| stack.sockets.acknowledge_unanswered());
+    }
+
     pub(crate) fn turn(&mut self, now: Instant) {
         self.each().for_each(|stack| stack.turn(now));
     }

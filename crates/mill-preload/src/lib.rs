@@ -15,7 +15,7 @@
 //! What a program binds is bound and listens in the kernel as without us: it is a declaration. The process that first polls
 //! it or accepts there listens on its own stack as well (`listening.rs`), so masters that fork (nginx) have none. Each
 //! stack socket has a descriptor of the kernel, a duplicate of one unconnected socket, so that numbers, limits and
-//! fstat(2) stay true.
+//! fstat(2) stay true; so has a socket that the program has just made (`descriptors/fresh.rs`).
 //!
 //! Threads of a process share its stack, one at a time, or have one each (`stacks=thread`). While none of them is in a call,
 //! `turner.rs` turns it. A child after fork(2) forgets the stacks of its parent, and makes one when it needs one.
@@ -33,6 +33,9 @@ mod memory;
 
 /// Socket addresses as C has them.
 mod address;
+
+/// What descriptors of the stack are for the kernel.
+mod placeholder;
 
 /// Addresses that the kernel does not have.
 mod own_addresses;

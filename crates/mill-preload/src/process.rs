@@ -1,7 +1,7 @@
 //! The beginning and the end of the process, and fork(2).
 
 use crate::calls::numbers::close_ours;
-use crate::descriptors::{self, Entry};
+use crate::descriptors::{self, Entry, fresh};
 use crate::noting::Noting;
 use crate::stack::now;
 use crate::stacks::{self, Guard};
@@ -40,6 +40,8 @@ thread_local! {
 }
 
 extern "C" fn before_fork() {
+    // The child may run another program by a function that is not ours (execl(3)).
+    fresh::settle_all();
     FORKING.with(|forking| *forking.borrow_mut() = stacks::lock_all());
 }
 
@@ -55,7 +57,7 @@ extern "C" fn in_child() {
         match entry {
             Entry::Stream(_) => descriptors::set(descriptor, Entry::Lost),
             Entry::Listener(_) | Entry::Set(_) => descriptors::set(descriptor, Entry::Kernel),
-            Entry::Kernel | Entry::Lost | Entry::Private => true,
+            Entry::Kernel | Entry::Lost | Entry::Private | Entry::Fresh(_) => true,
         };
     }
 }

@@ -10,7 +10,7 @@ use mill_device::AnyLink;
 use mill_device::attach::Trouble;
 use mill_device::specification::Specification;
 use mill_keeper::request;
-use mill_sockets::errno::Errno;
+
 use mill_sockets::sockets::Sockets;
 use mill_stack::link::LinkSuccession;
 use mill_stack::polling::Polling;
@@ -18,7 +18,7 @@ use mill_sys::clock;
 use mill_sys::epoll::{Epoll, Interest, Watcher};
 use mill_tcp::time::{Duration, Instant};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsFd;
 
 /// A stack, and what waits for it.
 #[derive(Debug)]
@@ -43,8 +43,6 @@ pub(crate) struct Stack {
     takings: u64,
     /// Doorbells of threads that sleep.
     pub(crate) sleepers: Vec<c_int>,
-    /// What the descriptors of streams are duplicates of: a socket that does nothing.
-    placeholder: OwnedFd,
 }
 
 impl Stack {
@@ -63,7 +61,6 @@ impl Stack {
         let (mut link, config) = linked.map_err(|error| failed("the link can't be made", error))?;
         link.set_ports(admission.ports);
         let sources = watch(&mut link).map_err(|error| failed("epoll_create1()", error))?;
-        let placeholder = placeholder().map_err(|error| failed("socket()", error))?;
         let now = now();
         let mut sockets = Sockets::numbered(number, config, link, now);
         if !sockets.shares_addresses() {
@@ -81,7 +78,6 @@ impl Stack {
             noting: noted.map(|(noting, _)| noting),
             takings: u64::MAX,
             sleepers: Vec::new(),
-            placeholder,
         };
         Ok((stack, specification))
     }
@@ -108,9 +104,6 @@ impl Stack {
         self.claim();
         if self.sockets.turn(now) {
             self.worked_at = now;
-        }
-        if self.sockets.has_unclaimed() {
-            self.sockets.settle_unclaimed(declared::has);
         }
         if self.sockets.has_unclaimed() {
             self.sockets.settle_unclaimed(declared::has);
@@ -185,17 +178,6 @@ impl Stack {
             unsafe { originals::write(*doorbell, one.as_ptr().cast(), one.len()) };
         }
     }
-
-    /// A descriptor for a socket of the stack that is to come.
-    pub(crate) fn reserve(&self, is_close_on_exec: bool) -> Result<c_int, Errno> {
-        let command = match is_close_on_exec {
-            true => libc::F_DUPFD_CLOEXEC,
-            false => libc::F_DUPFD,
-        };
-        // SAFETY: the placeholder is open, and the command takes a number.
-        let descriptor = unsafe { originals::fcntl(self.placeholder.as_raw_fd(), command, 0) };
-        crate::memory::returned(descriptor)
-    }
 }
 
 /// All that can end a wait for the link.
@@ -218,17 +200,6 @@ fn watch(link: &mut AnyLink) -> io::Result<Epoll> {
         sources.add(control, readable, 0)?;
     }
     Ok(sources)
-}
-
-fn placeholder() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    // SAFETY: socket(2) takes no pointer.
-    let descriptor = unsafe { libc::socket(libc::AF_INET, kind, 0) };
-    if descriptor == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just returned it, and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// How long a turn serves for all calls that find something, or do not wait.

@@ -45,6 +45,9 @@ const FAILED: u8 = 2;
 /// The process may have stacks from its keeper.
 static IS_OFFERED: AtomicBool = AtomicBool::new(false);
 
+/// A stack could not be made.
+static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
 /// Each thread has its own.
 static BY_THREAD: AtomicBool = AtomicBool::new(false);
 
@@ -213,6 +216,12 @@ pub(crate) fn is_offered() -> bool {
     IS_OFFERED.load(Ordering::Acquire)
 }
 
+/// Whether a socket of this process may become a stack's by connect(2).
+#[inline]
+pub(crate) fn may_connect() -> bool {
+    is_offered() && !HAS_FAILED.load(Ordering::Relaxed) && !is_inside()
+}
+
 /// Whether there is a stack.
 pub(crate) fn is_made() -> bool {
     MADE_COUNT.load(Ordering::Acquire) > 0
@@ -277,6 +286,7 @@ fn make(number: u8) -> bool {
         }
         (made, _) => {
             status.store(FAILED, Ordering::Release);
+            HAS_FAILED.store(true, Ordering::Relaxed);
             say_failed(&made.err().unwrap_or_default());
             false
         }

@@ -102,6 +102,7 @@ pub(crate) fn until<R>(
         if is_recent {
             continue;
         }
+        held.say_nothing();
         if handled.is_outdated() {
             return Err(Errno::INTERRUPTED);
         }

@@ -13,9 +13,13 @@ use mill_stack::link::{FlowSteering, Link, LinkChange, LinkMonitor, LinkSuccessi
 use mill_stack::queue::ByteQueue;
 use mill_stack::socket::{ListenerId, Ready};
 use mill_tcp::time::Instant;
+use unanswered::Unanswered;
 
 /// A turn of the stack.
 mod turn;
+
+/// Acknowledgements that wait for what the program says.
+mod unanswered;
 
 /// Listening, accepting, connecting.
 mod opening;
@@ -74,6 +78,7 @@ pub struct Sockets<L> {
     has_more: bool,
     /// What came with the last turn may have to be answered.
     has_answers: bool,
+    unanswered: Unanswered,
     is_full: bool,
     now: Instant,
     ready: Vec<Ready>,
@@ -88,7 +93,8 @@ impl<L: SocketLink> Sockets<L> {
     }
 
     /// The stack of a process that has several: the numbers of its sockets and sets tell this one ([`crate::slab::Number::slab`]).
-    pub fn numbered(number: u8, config: HostConfig, link: L, now: Instant) -> Self {
+    pub fn numbered(number: u8, mut config: HostConfig, link: L, now: Instant) -> Self {
+        config.tcp.lazy_acks = true;
         let ports = config.ephemeral_ports.clone();
         let burst_max = (config.limits.burst_max as usize).max(1);
         let shares_addresses = config.neighbors == Neighboring::Kernel;
@@ -109,6 +115,7 @@ impl<L: SocketLink> Sockets<L> {
             burst_max,
             has_more: false,
             has_answers: false,
+            unanswered: Unanswered::default(),
             is_full: false,
             now,
             ready: Vec::new(),

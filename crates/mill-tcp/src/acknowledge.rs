@@ -73,15 +73,40 @@ impl Connection {
         let unacknowledged = self.rcv.unacknowledged();
         let is_second = segment_bytes >= MSS_INITIAL && unacknowledged > u32::from(segment_bytes);
         let is_due = unacknowledged > u32::from(self.rcv.mss()) || is_second;
-        if self.quick_acks > 0 {
-            self.quick_acks -= 1;
+        let is_quick = self.quick_acks > 0;
+        self.quick_acks -= u8::from(is_quick);
+        if is_due {
             self.flags.set(ConnectionFlags::ACK_NOW, true);
-        } else if is_due {
-            self.flags.set(ConnectionFlags::ACK_NOW, true);
-        } else if !self.flags.has(ConnectionFlags::DELAYED_ACK_ARMED) {
+        } else if is_quick {
+            self.acknowledge_soon(env);
+        } else {
+            self.delay_ack(env);
+        }
+    }
+
+    /// An acknowledgement is due: at once, or when the owner has had the opportunity to say something.
+    pub(crate) fn acknowledge_soon(&mut self, env: &Env<'_>) {
+        match env.config.lazy_acks {
+            true => self.delay_ack(env),
+            false => self.flags.set(ConnectionFlags::ACK_NOW, true),
+        }
+    }
+
+    fn delay_ack(&mut self, env: &Env<'_>) {
+        if !self.flags.has(ConnectionFlags::DELAYED_ACK_ARMED) {
             self.delayed_ack_at = env.tick().after(env.config.delayed_ack);
             self.flags.set(ConnectionFlags::DELAYED_ACK_ARMED, true);
         }
+    }
+
+    /// The owner has nothing to say now: an acknowledgement that waits is due. Says whether one does.
+    pub fn acknowledge_now(&mut self) -> bool {
+        let waits = self.flags.has(ConnectionFlags::DELAYED_ACK_ARMED);
+        if waits {
+            self.flags.set(ConnectionFlags::DELAYED_ACK_ARMED, false);
+            self.flags.set(ConnectionFlags::ACK_NOW, true);
+        }
+        waits
     }
 
     /// Adds the blocks that fit beside the payload. Says whether nothing had to be left out: otherwise an

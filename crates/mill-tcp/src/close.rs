@@ -115,7 +115,11 @@ impl Connection {
         self.rcv.on_fin();
         let mut events = Events::FINISHED;
         match self.state {
-            State::Established => self.state = State::CloseWait,
+            State::Established => {
+                self.state = State::CloseWait;
+                self.acknowledge_soon(env);
+                return events;
+            }
             State::FinWait1 => self.state = State::Closing,
             _ => events |= self.end(Events::TIME_WAIT, env),
         }

@@ -47,6 +47,10 @@ pub struct Config {
     pub delayed_ack: Duration,
     /// Segments acknowledged at once at the beginning, while the peer's window grows (Linux's quick acks).
     pub quick_acks: u8,
+    /// Acknowledgements of a SYN-ACK, of a FIN, and those at the beginning are not sent at once, but with what the owner says next, or
+    /// when it has nothing to say ([`Connection::acknowledge_now`](crate::connection::Connection::acknowledge_now)); like any other, they
+    /// wait no longer than `delayed_ack`. For owners that hear of a segment only after a turn.
+    pub lazy_acks: bool,
     /// Maximum segment lifetime: TIME-WAIT lasts twice as long (RFC 9293 3.4.2). Linux waits 60 s in all.
     pub msl: Duration,
     /// Connections that the owner opens may take over a flow in TIME-WAIT (RFC 6191 2); `tcp_tw_reuse`.
@@ -136,6 +140,7 @@ impl Default for Config {
             orphan_retries_max: 8,
             delayed_ack: Duration::from_millis(40),
             quick_acks: 16,
+            lazy_acks: false,
             msl: Duration::from_secs(30),
             time_wait_reuse: true,
             rfc1337: false,

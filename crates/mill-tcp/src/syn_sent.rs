@@ -96,7 +96,7 @@ impl Connection {
     fn become_established(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Arrived {
         let text = self.syn_text();
         let acked = self.syn_acknowledged(segment, env);
-        self.flags.set(ConnectionFlags::ACK_NOW, true);
+        self.acknowledge_soon(env);
         let mut arrived = Arrived::with(Events::ESTABLISHED | self.acked_events(&acked));
         arrived.acked = acked.bytes;
         if text > 0 && acked.bytes == 0 && self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) {

@@ -4,6 +4,7 @@ use super::numbers::close;
 use super::watching::take_over;
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, returned};
+use crate::placeholder::{self, Family};
 use crate::signals::Handled;
 use crate::stack::{Stack, now};
 use crate::stacks;
@@ -15,6 +16,7 @@ use libc::{pollfd, sockaddr, socklen_t};
 use mill_sockets::errno::Errno;
 use mill_sockets::readiness::Readiness;
 use mill_sockets::slab::Number;
+use mill_sockets::socket::Options;
 use mill_sockets::sockets::closing::Half;
 
 /// # Safety
@@ -113,7 +115,8 @@ fn accept_here(
         return None;
     }
     // Without a descriptor the connection waits on, as in Linux.
-    let descriptor = match stack.reserve(flags & libc::SOCK_CLOEXEC != 0) {
+    let is_close_on_exec = flags & libc::SOCK_CLOEXEC != 0;
+    let descriptor = match placeholder::duplicate(Family::Ipv4, is_close_on_exec) {
         Ok(descriptor) => descriptor,
         Err(errno) => return Some(Err(errno)),
     };
@@ -153,6 +156,16 @@ pub(super) unsafe extern "C" fn connect(
     target: *const sockaddr,
     len: socklen_t,
 ) -> c_int {
+    if let Entry::Fresh(fresh) = descriptors::peek(fd)
+        && c_int::try_from(len).is_ok()
+    {
+        // SAFETY: the caller's promise.
+        let address = unsafe { address::parse(target, len) };
+        let address = address.filter(|address| is_reached(*address) && fresh.may_reach(*address));
+        if let Some(address) = address {
+            return done(connect_here(fd, address, fresh.options(), None));
+        }
+    }
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.
@@ -174,18 +187,27 @@ pub(super) unsafe extern "C" fn connect(
     // SAFETY: the caller's promise.
     let address = unsafe { address::parse(target, len) };
     match address.filter(|address| is_ours(fd, *address)) {
-        Some(address) => done(connect_here(fd, address)),
+        Some(address) => {
+            let options = kernel_options::of_stream(fd);
+            done(connect_here(fd, address, options, bound(fd)))
+        }
         // SAFETY: the caller's promise.
         None => unsafe { originals::connect(fd, target, len) },
     }
 }
 
-/// Whether the stack is to open a connection: of TCP, and to a target that it reaches.
-fn is_ours(fd: c_int, target: SocketAddr) -> bool {
+/// Whether there is a stack that reaches the target.
+fn is_reached(target: SocketAddr) -> bool {
     let ip = target.ip().to_canonical();
     if ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() {
         return false;
     }
+    stacks::ensure() && stacks::on_home(|stack| Ok(stack.sockets.reaches(ip))) == Ok(true)
+}
+
+/// Whether the stack is to open a connection: of TCP, and to a target that it reaches.
+fn is_ours(fd: c_int, target: SocketAddr) -> bool {
+    let ip = target.ip().to_canonical();
     let option = |name| kernel_options::number(fd, libc::SOL_SOCKET, name);
     if ip.is_ipv4() && target.is_ipv6() {
         let v6_only = kernel_options::number(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
@@ -195,19 +217,22 @@ fn is_ours(fd: c_int, target: SocketAddr) -> bool {
     }
     option(libc::SO_TYPE) == Some(libc::SOCK_STREAM)
         && option(libc::SO_PROTOCOL) == Some(libc::IPPROTO_TCP)
-        && stacks::ensure()
-        && stacks::on_home(|stack| Ok(stack.sockets.reaches(ip))) == Ok(true)
+        && is_reached(target)
 }
 
-fn connect_here(fd: c_int, target: SocketAddr) -> Result<c_int, Errno> {
-    let options = kernel_options::of_stream(fd);
+/// Opens a connection from a socket with these options, bound to `source` if that was done.
+fn connect_here(
+    fd: c_int,
+    target: SocketAddr,
+    options: Options,
+    source: Option<SocketAddr>,
+) -> Result<c_int, Errno> {
     match (options.is_ipv6, target.is_ipv6()) {
         (true, false) => return Err(Errno::INVALID),
         (false, true) => return Err(Errno::FAMILY),
         _ => {}
     }
     let waits = options.waits;
-    let source = bound(fd);
     let number = stacks::on_home(|stack| {
         let number = stack.sockets.connect(target, source, options)?;
         descriptors::set(fd, Entry::Stream(number));

@@ -1,7 +1,7 @@
 //! Calls that make descriptors. What the library makes for itself is noted as its own, so that it is told from what other threads of
 //! the program make at the same time.
 
-use crate::descriptors::own;
+use crate::descriptors::{fresh, own};
 use crate::originals;
 use core::ffi::{c_char, c_int, c_uint};
 
@@ -9,8 +9,12 @@ use core::ffi::{c_char, c_int, c_uint};
 /// As socket(2).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let made = match own::is_making() {
+        true => None,
+        false => fresh::make(domain, kind, protocol),
+    };
     // SAFETY: the call takes no pointer.
-    own::note(unsafe { originals::socket(domain, kind, protocol) })
+    made.unwrap_or_else(|| own::note(unsafe { originals::socket(domain, kind, protocol) }))
 }
 
 /// # Safety

@@ -1,5 +1,6 @@
 //! Descriptors: close(2), dup(2), fcntl(2), ioctl(2).
 
+use crate::descriptors::fresh::{self, Fresh};
 use crate::descriptors::{self, Entry, own};
 use crate::listening::Left;
 use crate::memory::{self, done};
@@ -13,7 +14,7 @@ use mill_sockets::slab::Number;
 /// As close(2).
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn close(fd: c_int) -> c_int {
-    match descriptors::find(fd) {
+    match descriptors::peek(fd) {
         Entry::Kernel => drop(early::take(fd)),
         Entry::Private if !stacks::is_inside() => return done(Err(Errno::BAD_DESCRIPTOR)),
         entry => return close_ours(fd, entry),
@@ -46,7 +47,8 @@ fn forget(fd: c_int, entry: Entry) {
         Entry::Set(number) if descriptors::all().all(|(_, other)| other != entry) => {
             sets::remove(number);
         }
-        Entry::Listener(_) | Entry::Set(_) | Entry::Kernel | Entry::Lost | Entry::Private => {}
+        Entry::Listener(_) | Entry::Set(_) | Entry::Kernel => {}
+        Entry::Lost | Entry::Private | Entry::Fresh(_) => {}
     }
 }
 
@@ -159,24 +161,43 @@ fn also(fd: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
 /// As fcntl(2).
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
-    let entry = descriptors::find(fd);
     // SAFETY: the caller's promise.
     let original = || unsafe { originals::fcntl(fd, command, argument) };
-    match (entry, command) {
+    let flags = c_int::try_from(argument & 0xffff_ffff).unwrap_or(0);
+    if let Entry::Fresh(fresh) = descriptors::peek(fd) {
+        match command {
+            libc::F_GETFD | libc::F_SETFD => return original(),
+            libc::F_GETFL => return status_flags(fresh.waits),
+            libc::F_SETFL if flags & !(libc::O_NONBLOCK | libc::O_ACCMODE) == 0 => {
+                let waits = flags & libc::O_NONBLOCK == 0;
+                if fresh::change(fd, fresh, Fresh { waits, ..fresh }) {
+                    return 0;
+                }
+            }
+            _ => {}
+        }
+    }
+    match (descriptors::find(fd), command) {
         (Entry::Kernel | Entry::Private, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
             own::note(original())
         }
         (Entry::Kernel | Entry::Private, _) => original(),
         (_, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => also(fd, original),
         (Entry::Stream(number), libc::F_GETFL) => done(stacks::on(number, |stack| {
-            let waits = stack.sockets.options(number)?.waits;
-            Ok(libc::O_RDWR | if waits { 0 } else { libc::O_NONBLOCK })
+            Ok(status_flags(stack.sockets.options(number)?.waits))
         })),
         (Entry::Stream(number), libc::F_SETFL) => {
-            let flags = c_int::try_from(argument & 0xffff_ffff).unwrap_or(0);
             done(set_waits(number, flags & libc::O_NONBLOCK == 0))
         }
         _ => original(),
+    }
+}
+
+/// The flags that F_GETFL returns of a socket.
+const fn status_flags(waits: bool) -> c_int {
+    match waits {
+        true => libc::O_RDWR,
+        false => libc::O_RDWR | libc::O_NONBLOCK,
     }
 }
 
@@ -196,11 +217,19 @@ fn set_waits(number: Number, waits: bool) -> Result<c_int, Errno> {
 /// As ioctl(2).
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    let place = core::ptr::with_exposed_provenance_mut::<c_int>(argument);
+    if let Entry::Fresh(fresh) = descriptors::peek(fd)
+        && request == libc::FIONBIO
+        // SAFETY: the caller's promise.
+        && let Some(on) = unsafe { memory::number(place) }
+        && fresh::change(fd, fresh, Fresh { waits: on == 0, ..fresh })
+    {
+        return 0;
+    }
     let Entry::Stream(number) = descriptors::find(fd) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::ioctl(fd, request, argument) };
     };
-    let place = core::ptr::with_exposed_provenance_mut::<c_int>(argument);
     let counted: fn(&Stack, Number) -> Result<u64, Errno> = match request {
         libc::FIONBIO => {
             // SAFETY: the caller's promise.

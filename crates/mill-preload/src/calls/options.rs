@@ -1,5 +1,6 @@
 //! Options.
 
+use crate::descriptors::fresh::{self, Fresh};
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, input, output, places};
 use crate::{kernel_options, originals, stacks};
@@ -21,6 +22,17 @@ pub(super) unsafe extern "C" fn setsockopt(
     let has_len = c_int::try_from(len).is_ok();
     // SAFETY: the caller's promise.
     let bytes = || unsafe { input(value, len as usize) };
+    if let Entry::Fresh(fresh) = descriptors::peek(fd)
+        && (level, name) == (libc::IPPROTO_TCP, libc::TCP_NODELAY)
+        && has_len
+        && !value.is_null()
+        && let Some(number) = bytes().first_chunk()
+    {
+        let nodelay = c_int::from_ne_bytes(*number) != 0;
+        if fresh::change(fd, fresh, Fresh { nodelay, ..fresh }) {
+            return 0;
+        }
+    }
     match descriptors::find(fd) {
         Entry::Stream(_) if !has_len => done(Err(Errno::INVALID)),
         Entry::Stream(_) if value.is_null() && len as usize >= size_of::<c_int>() => {

@@ -61,6 +61,8 @@ impl World {
         loop {
             for side in [&mut self.client, &mut self.server] {
                 side.turn(self.now);
+                // As a program that waits.
+                side.acknowledge_unanswered();
                 side.flush();
             }
             let (near, far) = (&mut self.client.link, &mut self.server.link);

@@ -16,6 +16,9 @@ impl<L: SocketLink> Sockets<L> {
     /// program has written what it has to say to them, and the acknowledgement leaves with it.
     pub fn turn(&mut self, now: Instant) -> bool {
         self.now = now;
+        if self.unanswered.have_waited(now) {
+            self.acknowledge_unanswered();
+        }
         self.flush();
         // The link may give its device away now: all frames have been given back.
         self.hear_of_changes();
@@ -47,6 +50,17 @@ impl<L: SocketLink> Sockets<L> {
             self.link.resolve(address);
         }
         self.note_changes();
+    }
+
+    /// The program has nothing to say now: what it was told is acknowledged, by the next turn, which is due at once then.
+    pub fn acknowledge_unanswered(&mut self) {
+        for number in self.unanswered.streams.drain(..) {
+            if let Some(socket) = self.sockets.get(number)
+                && let Kind::Stream(id) = socket.kind
+            {
+                self.has_answers |= self.host.acknowledge_now(id);
+            }
+        }
     }
 
     /// When the next turn has to begin at the latest, if no frame arrives: at once, while there is more to do.
@@ -138,6 +152,9 @@ impl<L: SocketLink> Sockets<L> {
             return Readiness::NONE;
         }
         let is_new = state != socket.known_state;
+        if has_come || is_new {
+            self.unanswered.note(number, self.now);
+        }
         (socket.known_unread, socket.known_state) = (found.unread, state);
         if has_room {
             socket.lacks_space.set(false);

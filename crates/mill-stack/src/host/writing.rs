@@ -98,6 +98,19 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
+    /// The owner has nothing to say on this connection now: an acknowledgement that waits for that leaves
+    /// ([`mill_tcp::config::Config::lazy_acks`]). Says whether one does.
+    pub fn acknowledge_now(&mut self, socket: SocketId) -> bool {
+        let Some(slot) = self.slots.of_mut(socket) else {
+            return false;
+        };
+        let is_due = !slot.flags.has(SlotFlags::ENDED) && slot.connection.acknowledge_now();
+        if is_due {
+            self.slots.want_transmit(socket.index);
+        }
+        is_due
+    }
+
     pub fn set_cork(&mut self, socket: SocketId, on: bool) {
         if let Some(slot) = self.slots.of_mut(socket) {
             slot.connection.set_cork(on);

@@ -138,7 +138,11 @@ impl World {
             has_left: &mut self.has_left,
             is_over: self.is_over,
         };
-        if !self.threads[index].run(&mut scene, self.now) {
+        let goes_on = self.threads[index].run(&mut scene, self.now);
+        if self.threads[index].asleep().is_some() {
+            self.sides[side].sockets.acknowledge_unanswered();
+        }
+        if !goes_on {
             self.threads.remove(index);
         }
         for program in started {
