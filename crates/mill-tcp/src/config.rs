@@ -20,9 +20,10 @@ pub struct Config {
     /// A window that was not used for a retransmission timeout is forgotten by and by (RFC 5681 4.1);
     /// `tcp_slow_start_after_idle`.
     pub slow_start_after_idle: bool,
-    /// Bytes that may wait for the reader, at first; grows as the reader keeps pace.
+    /// Bytes that may wait for the reader, at first; grows as the reader keeps pace. As much as the window of a SYN can say,
+    /// which is what Linux offers at first: of its 128 KiB (`tcp_rmem`) half is for bookkeeping.
     pub receive_buffer_bytes: u32,
-    /// … and at most. Linux's `tcp_rmem`.
+    /// … and at most. Linux's `tcp_rmem`. The same as at first: the window does not tune itself.
     pub receive_buffer_bytes_max: u32,
     /// Bytes out of order that one connection may hold.
     pub reassembly_bytes_max: u32,
@@ -127,7 +128,7 @@ impl Default for Config {
             congestion: Algorithm::Cubic,
             hystart: true,
             slow_start_after_idle: true,
-            receive_buffer_bytes: 128 * 1024,
+            receive_buffer_bytes: 64 * 1024,
             receive_buffer_bytes_max: 6 * 1024 * 1024,
             reassembly_bytes_max: 6 * 1024 * 1024,
             reassembly_ranges_max: 256,

@@ -26,6 +26,7 @@ impl Connection {
         env: &mut Env<'_>,
     ) -> Range<usize> {
         let bytes = u32::try_from(part.len()).unwrap_or(u32::MAX);
+        self.tune_by_echo(segment, env);
         self.rcv.deliver_to(self.rcv.nxt() + bytes);
         env.shared.counters.delivered_bytes += u64::from(bytes);
         let segment_bytes = self.measure_segment(segment);

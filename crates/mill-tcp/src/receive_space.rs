@@ -11,6 +11,9 @@ use mill_wire::seq::SeqNumber;
 /// The window that is offered.
 mod window;
 
+/// How the buffer, hence the window, grows.
+mod tuning;
+
 /// RCV.NXT, the window as the peer knows it, and the buffer that it follows from.
 ///
 /// Invariants: the right edge of the window is at or behind RCV.NXT and never moves left; what the reader has not
@@ -26,8 +29,8 @@ pub(crate) struct ReceiveSpace {
     buffer_bytes: u32,
     /// Delivered and not consumed yet.
     unread_bytes: u32,
-    /// Window tuning: where the reader will have consumed a whole window since `round_at`.
-    round_end: SeqNumber,
+    /// Window tuning: how far the reader had consumed when the round began, which was at `round_at`.
+    round_from: SeqNumber,
     /// Ticks modulo 2^16; a round longer than a minute may look short, which grows a window once for nothing.
     round_at: u16,
     /// The largest segment seen from the peer, for delayed acknowledgements and windows.
@@ -111,6 +114,12 @@ impl ReceiveSpace {
         self.last_ack_sent
     }
 
+    /// Up to here the reader has consumed.
+    #[inline]
+    fn consumed(&self) -> SeqNumber {
+        self.nxt - self.unread_bytes
+    }
+
     /// Sequence numbers that came and were not acknowledged.
     #[inline]
     pub(crate) fn unacknowledged(&self) -> u32 {
@@ -145,7 +154,7 @@ impl ReceiveSpace {
         self.nxt += bytes;
         self.adv += bytes;
         self.last_ack_sent += bytes;
-        self.round_end += bytes;
+        self.round_from += bytes;
     }
 }
 

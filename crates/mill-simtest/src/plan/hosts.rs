@@ -38,7 +38,7 @@ pub(crate) fn card(mtu: u16, random: &mut Random) -> CardPlan {
 
 pub(crate) fn tcp(random: &mut Random) -> Config {
     let defaults = Config::default();
-    let receive_buffer_bytes = random.one_of(&[4_000, 30_000, 128 * 1024]);
+    let receive_buffer_bytes = random.one_of(&[4_000, 30_000, 64 * 1024]);
     Config {
         initial_window_segments: random.one_of(&[1, 2, 10, 10, 10, 30]),
         window_scaling: random.happens(800_000),

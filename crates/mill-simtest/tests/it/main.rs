@@ -2,6 +2,7 @@
 
 mod bare;
 mod cached;
+mod long_fat;
 mod matrix;
 mod proxied;
 mod seeds;

@@ -165,10 +165,31 @@ pub(super) fn config_of_each(mut config: Config, options: SocketOptions) -> Conf
     config.user_timeout = options.user_timeout.or(config.user_timeout);
     config.keepalive = options.keepalive.or(config.keepalive);
     if let Some(bytes) = options.receive_buffer_bytes {
+        // As in Linux, a buffer that a program has set does not tune itself (`SOCK_RCVBUF_LOCK`).
         config.receive_buffer_bytes_max = bytes;
-        config.receive_buffer_bytes = config.receive_buffer_bytes.min(bytes);
+        config.receive_buffer_bytes = bytes;
     }
     config.congestion = options.congestion.unwrap_or(config.congestion);
     config.syn_retries_max = options.syn_retries_max.unwrap_or(config.syn_retries_max);
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receive_buffer_that_a_program_sets_does_not_tune_itself() {
+        for bytes in [5_000, 1 << 20, 16 << 20] {
+            let options = SocketOptions {
+                receive_buffer_bytes: Some(bytes),
+                ..SocketOptions::default()
+            };
+            let config = config_of_each(Config::default(), options);
+            let found = (config.receive_buffer_bytes, config.receive_buffer_bytes_max);
+            assert_eq!(found, (bytes, bytes));
+        }
+        let untouched = config_of_each(Config::default(), SocketOptions::default());
+        assert_eq!(untouched, Config::default());
+    }
 }

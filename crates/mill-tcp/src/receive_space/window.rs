@@ -1,5 +1,5 @@
-//! The window that is offered: never moves back, never by crumbs (RFC 9293 3.8.6, 3.8.6.2.2; RFC 7323 2.4), and grows as
-//! the reader keeps pace. `shift` is its scale.
+//! The window that is offered: never moves back, never by crumbs (RFC 9293 3.8.6, 3.8.6.2.2; RFC 7323 2.4). `shift` is its
+//! scale.
 
 use super::ReceiveSpace;
 use crate::connection::{Connection, ConnectionFlags};
@@ -69,33 +69,6 @@ impl ReceiveSpace {
         let is_narrow = known <= whole / 4 || known < 2 * u32::from(self.mss);
         gain >= self.worthwhile().max(known) && is_narrow
     }
-
-    /// A round of window tuning begins.
-    fn begin_round(&mut self, now: u16) {
-        self.round_end = self.nxt - self.unread_bytes + self.buffer_bytes;
-        self.round_at = now;
-    }
-
-    /// Dynamic right-sizing (Fisk and Feng 2001): a reader that consumes a whole window within about a round trip is
-    /// held up by the window, which therefore doubles. Two round trips are allowed for, because a sender in slow start
-    /// fills the window only in the second.
-    fn tune(&mut self, rtt_ms: u32, env: &Env<'_>) {
-        let consumed = self.nxt - self.unread_bytes;
-        if consumed.is_before(self.round_end) {
-            return;
-        }
-        let now = round_tick(env);
-        let elapsed_ms = u32::from(now.wrapping_sub(self.round_at));
-        if elapsed_ms <= 2 * rtt_ms {
-            let bytes_max = env.config.receive_buffer_bytes_max;
-            let bytes = self.buffer_bytes;
-            let growth = bytes.min(bytes_max.saturating_sub(bytes));
-            if u64::from(growth) <= env.memory_left_bytes {
-                self.buffer_bytes += growth;
-            }
-        }
-        self.begin_round(now);
-    }
 }
 
 impl Connection {
@@ -106,11 +79,7 @@ impl Connection {
         if !self.state.may_receive() {
             return;
         }
-        let rtt_ms = match self.rtt.srtt_us() {
-            0 => RTT_UNKNOWN_MS,
-            srtt_us => srtt_us.div_ceil(1000),
-        };
-        self.rcv.tune(rtt_ms, env);
+        self.tune_by_window(env);
         if self.rcv.is_update_due(self.rcv_wind_shift) {
             self.flags.set(ConnectionFlags::ACK_NOW, true);
         }
@@ -125,11 +94,6 @@ impl Connection {
             self.flags.set(ConnectionFlags::ACK_NOW, true);
         }
     }
-
-    /// The first round of window tuning.
-    pub(crate) fn begin_window_round(&mut self, env: &Env<'_>) {
-        self.rcv.begin_round(round_tick(env));
-    }
 }
 
 /// The largest window that the field can say (RFC 7323 2.2).
@@ -139,15 +103,6 @@ fn window_max(shift: u8) -> u32 {
 
 /// Bytes; the largest window that can be offered (RFC 7323 2.3).
 const RESERVE_MAX: u32 = 1 << 30;
-
-/// A round trip that was never measured (a SYN cookie without timestamps), milliseconds: a far continent.
-const RTT_UNKNOWN_MS: u32 = 100;
-
-/// Ticks modulo 2^16.
-#[expect(clippy::cast_possible_truncation, reason = "only differences count")]
-const fn round_tick(env: &Env<'_>) -> u16 {
-    env.tick().0 as u16
-}
 
 #[cfg(test)]
 mod tests;

@@ -69,8 +69,8 @@ pub(super) const OPTIONS: &[StackOption] = &[
     option(
         "receive-buffer-first",
         Value::Bytes(4096..=(1 << 30), |to| &mut to.tcp.receive_buffer_bytes),
-        "128k",
-        "… and at first, until its reader proves fast; never more than at most",
+        "64k",
+        "… and at first, until its reader proves fast; never more than at most; equal: the window does not tune itself",
     ),
     option(
         "reassembly",

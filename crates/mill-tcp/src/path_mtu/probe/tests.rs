@@ -31,7 +31,7 @@ fn want(pair: &mut Pair, mss: u16) -> bool {
 
 /// Writes a lot, asks for a probe of `wanted` bytes as soon as that may be, and says what came of it.
 fn probe(pair: &mut Pair, wanted: u16) -> Option<PathNews> {
-    let text = pattern(300_000);
+    let text = pattern(1_000_000);
     let before = pair.sides[CLIENT].received.len();
     pair.write(SERVER, &text);
     let mut found = None;
