@@ -15,6 +15,9 @@ pub struct Config {
     pub sack: bool,
     pub ecn: EcnMode,
     pub congestion: Algorithm,
+    /// CUBIC and Reno spread their window over the round trip; BBR always has a pace. Linux: what the `fq` queueing discipline
+    /// does, or `SO_MAX_PACING_RATE`.
+    pub pacing: bool,
     /// HyStart++ (RFC 9406) ends slow start before the first loss.
     pub hystart: bool,
     /// A window that was not used for a retransmission timeout is forgotten by and by (RFC 5681 4.1);
@@ -126,6 +129,7 @@ impl Default for Config {
             sack: true,
             ecn: EcnMode::Accept,
             congestion: Algorithm::Cubic,
+            pacing: false,
             hystart: true,
             slow_start_after_idle: true,
             receive_buffer_bytes: 64 * 1024,

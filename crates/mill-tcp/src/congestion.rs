@@ -22,6 +22,9 @@ pub mod reno;
 /// By measured rate and round trip.
 pub(crate) mod bbr;
 
+/// When what the window allows may leave.
+pub(crate) mod pacing;
+
 /// The end of slow start before the first loss (RFC 9406).
 pub mod hystart;
 
@@ -33,6 +36,7 @@ pub struct CongestionDetail {
     pub(crate) usage: Usage,
     /// What growth has left below a byte.
     pub(crate) growth_rest: u64,
+    pub(crate) pacer: pacing::Pacer,
     /// Of a connection with BBR, from the first data on.
     pub(crate) bbr: Option<Box<bbr::Bbr>>,
 }

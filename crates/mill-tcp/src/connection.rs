@@ -159,7 +159,7 @@ impl ConnectionFlags {
     pub(crate) const SYN_TEXT_TAKEN: u32 = 1 << 26;
     /// `Cold::message_ends` has to be looked at.
     pub(crate) const MESSAGES: u32 = 1 << 27;
-    /// What waits to be sent waits for its time (`Algorithm::Bbr`).
+    /// What waits to be sent waits for its time (pacing.rs).
     pub(crate) const PACED: u32 = 1 << 28;
 
     pub(crate) const fn has(self, bit: u32) -> bool {
@@ -247,7 +247,9 @@ impl Connection {
     /// Gives the cold part back when nothing is in flight, nothing is out of order and recovery has nothing to
     /// remember.
     pub(crate) fn release_cold(&mut self, env: &mut Env<'_>) {
-        let is_idle = self.cold.as_ref().is_some_and(|cold| cold.is_idle());
+        // What waits for its time needs the pacer's.
+        let is_idle = !self.flags.has(ConnectionFlags::PACED)
+            && self.cold.as_ref().is_some_and(|cold| cold.is_idle());
         // Bytes before the FIN that ended the connection may still have to be fetched.
         let is_over = self.state == State::Closed
             && self

@@ -133,6 +133,9 @@ impl Connection {
             let sent = (entry.start, entry.start + len);
             self.note_departure(cold, sent, in_flight, env);
         }
+        if Self::is_paced(env) {
+            self.pace(cold, len, in_flight, env);
+        }
         self.note_usage(cold, self.pipe(cold), false);
         cold.recovery.on_sent(len);
         let counters = &mut env.shared.counters;
@@ -202,14 +205,14 @@ impl Connection {
         if unsent == 0 {
             self.flags.set(ConnectionFlags::PUSH_DUE, false);
         }
-        let is_bbr = env.config.congestion == Algorithm::Bbr;
-        if unsent == 0 && is_bbr {
+        let is_paced = Self::is_paced(env);
+        if unsent == 0 && env.config.congestion == Algorithm::Bbr {
             self.note_limited();
         }
         if unsent == 0 && !fin_waits {
             return None;
         }
-        if is_bbr && unsent > 0 && self.is_paced_out(env) {
+        if is_paced && unsent > 0 && self.is_paced_out(env) {
             return None;
         }
         let is_first = self.snd.is_all_acknowledged();
@@ -221,7 +224,7 @@ impl Connection {
             congestion: self.congestion.room(pipe),
             segment_max: env.segment_bytes_max,
         };
-        if let Some(quantum) = is_bbr.then(|| self.pacing_quantum()).flatten() {
+        if is_paced && let Some(quantum) = self.pacing_quantum(env) {
             room.segment_max = room.segment_max.min(quantum).max(self.snd_mss.into());
         }
         let mut may_be_idle = is_first;
@@ -302,14 +305,15 @@ impl Connection {
         let is_small = has_fin || !len.is_multiple_of(self.snd_mss.into());
         // A message does not share an entry with the next, so that they are not sent again together either.
         let may_join = !is_small && !is_probe && !ends_message;
-        let in_flight = match env.config.congestion {
-            Algorithm::Bbr => self.pipe(&cold),
-            _ => 0,
-        };
+        let is_paced = Self::is_paced(env);
+        let in_flight = if is_paced { self.pipe(&cold) } else { 0 };
         cold.scoreboard
             .push(seq, end, may_join, Moment::of(env.now));
         if env.config.congestion == Algorithm::Bbr && !is_probe {
             self.note_departure(&mut cold, (seq, end), in_flight, env);
+        }
+        if is_paced && !is_probe {
+            self.pace(&mut cold, end - seq, in_flight, env);
         }
         self.snd.on_sent(end);
         self.sent_at = env.tick();

@@ -47,7 +47,8 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "safe",
         about: "as close to Linux as possible: its defaults, and no processor time without work",
-        options: "polling=interrupt,burst=64,congestion=cubic,hystart=on,slow-start-after-idle=on,initial-window=10,\
+        options: "polling=interrupt,burst=64,congestion=cubic,pacing=off,hystart=on,slow-start-after-idle=on,\
+                  initial-window=10,\
                   window-scaling=on,timestamps=on,sack=on,ecn=accept,receive-buffer=6m,receive-buffer-first=64k,\
                   send-buffer=4m,mss=off,rto-min=200ms,rto-max=120s,rto-initial=1s,syn-retries=6,syn-ack-retries=5,\
                   retries=15,orphan-retries=8,user-timeout=off,keepalive=off,delayed-ack=40ms,msl=30s,fin-wait=60s,\

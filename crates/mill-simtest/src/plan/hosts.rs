@@ -60,6 +60,8 @@ pub(crate) fn tcp(random: &mut Random) -> Config {
         msl: Duration::from_millis(1000 + random.up_to(30_000)),
         nodelay: random.happens(800_000),
         fin_wait_2: Duration::from_secs(u64::from(small(10 + random.up_to(50)))),
+        // No draw of its own: the other settings of each seed stay what they were.
+        pacing: receive_buffer_bytes == 30_000,
         ..defaults
     }
 }

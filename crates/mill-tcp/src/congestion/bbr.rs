@@ -5,7 +5,7 @@
 //! rate.rs     acknowledgement → a sample of the path's rate
 //! model.rs    samples → the path's rate, round trip and bounds
 //! phase.rs    what is done next: fill, drain, cruise, probe for more, measure the round trip
-//! bbr.rs      the congestion window and the pace that come of it
+//! bbr.rs      the congestion window and the pace that come of it; pacing.rs keeps to it
 //! ```
 //!
 //! Otherwise than in the draft, losses are a sign of congestion only where they are more than its threshold and a few segments, and
@@ -13,11 +13,12 @@
 //! lose. And what an acknowledgement says stands for each packet that is lost. The state lives as long as the connection.
 
 use super::CWND_MAX;
-use crate::connection::{Cold, Connection, ConnectionFlags};
+use super::pacing::{Pacer, quantum};
+use crate::connection::{Cold, Connection};
 use crate::env::Env;
 use crate::recovery::Progress;
 use crate::scoreboard::Delivery;
-use crate::time::{Duration, Instant, Tick};
+use crate::time::Instant;
 use alloc::boxed::Box;
 use mill_wire::seq::SeqNumber;
 use model::PathModel;
@@ -54,8 +55,6 @@ pub(crate) struct Bbr {
     prior_cwnd: u32,
     is_window_restored: bool,
     pacing_rate: u64,
-    /// When the next segment may leave.
-    next_at: Instant,
     /// Bytes found lost since the last acknowledgement.
     lost_since: u32,
 }
@@ -92,7 +91,6 @@ impl Bbr {
             prior_cwnd: 0,
             is_window_restored: false,
             pacing_rate: rate * Phase::Startup.gains().0 / 1000,
-            next_at: now,
             lost_since: 0,
         }
     }
@@ -116,6 +114,11 @@ impl Bbr {
         self.model.end_ack(&sample);
         self.set_pace();
         self.window(ack, &sample)
+    }
+
+    /// Bytes a second.
+    pub(super) const fn pacing_rate(&self) -> u64 {
+        self.pacing_rate
     }
 
     fn min_rtt(&self) -> u64 {
@@ -143,14 +146,8 @@ impl Bbr {
 
     fn quantized(&self, inflight: u32) -> u32 {
         let more = if self.phase == Phase::Up { 2 } else { 0 };
-        let budget = self.quantum(0).saturating_mul(3);
+        let budget = quantum(self.pacing_rate, 0).saturating_mul(3);
         inflight.max(budget).saturating_add(more)
-    }
-
-    /// Bytes that leave at once: as much as the pace gives in a millisecond, 64 KiB at most, but two segments of any size.
-    fn quantum(&self, mss: u32) -> u32 {
-        let bytes = u32::try_from(self.pacing_rate / 1_000).unwrap_or(u32::MAX);
-        bytes.min(QUANTUM_MAX).max(2 * mss)
     }
 
     /// BBRInflightWithHeadroom.
@@ -203,13 +200,6 @@ impl Bbr {
         };
         bound.min(self.model.inflight_lo()).max(WINDOW_MIN * mss)
     }
-
-    /// Something of so many bytes leaves: when the next may. What was late by some milliseconds is made up for, as timers are.
-    fn pace(&mut self, now: Instant, len: u32) {
-        let nanos = u128::from(len) * 1_000_000_000 / u128::from(self.pacing_rate.max(1));
-        let cost = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        self.next_at = self.next_at.max(now - LATE_MAX) + cost;
-    }
 }
 
 impl Connection {
@@ -224,17 +214,17 @@ impl Connection {
         let rtt = self.rtt.min_us();
         let rtt = (rtt != 0 && rtt != u32::MAX).then_some(u64::from(rtt));
         let cwnd = self.congestion.cwnd();
-        let bbr = cold
-            .congestion
-            .bbr
-            .get_or_insert_with(|| Box::new(Bbr::new(env.now, rtt, cwnd)));
+        let pacer = &mut cold.congestion.pacer;
+        let bbr = cold.congestion.bbr.get_or_insert_with(|| {
+            *pacer = Pacer::starting_at(env.now);
+            Box::new(Bbr::new(env.now, rtt, cwnd))
+        });
         let micros = env.now.as_micros();
         if in_flight == 0 && bbr.model.rates.is_limited() {
             bbr.is_restarting = true;
             bbr.model.restart(micros);
         }
         bbr.model.rates.on_sent((start, end), micros, in_flight);
-        bbr.pace(env.now, end - start);
     }
 
     /// The application has nothing more to send, and the window has room.
@@ -251,33 +241,6 @@ impl Connection {
             bbr.model.rates.limit(in_flight);
         }
         self.cold = Some(cold);
-    }
-
-    /// Whether it is too early to send; then a timer says when it is not.
-    pub(crate) fn is_paced_out(&mut self, env: &Env<'_>) -> bool {
-        let bbr = self
-            .cold
-            .as_ref()
-            .and_then(|cold| cold.congestion.bbr.as_ref());
-        let is_early = bbr.is_some_and(|bbr| bbr.next_at > env.now);
-        self.flags.set(ConnectionFlags::PACED, is_early);
-        is_early
-    }
-
-    /// When that timer is due, if data waits for its time.
-    pub(crate) fn pacing_timer(&self) -> Option<Tick> {
-        if !self.flags.has(ConnectionFlags::PACED) {
-            return None;
-        }
-        let bbr = self.cold.as_ref()?.congestion.bbr.as_ref()?;
-        let millis = bbr.next_at.as_nanos().div_ceil(1_000_000);
-        Some(Instant::from_nanos(millis * 1_000_000).tick())
-    }
-
-    /// Bytes that may leave at once, of a connection that is paced.
-    pub(crate) fn pacing_quantum(&self) -> Option<u32> {
-        let bbr = self.cold.as_ref()?.congestion.bbr.as_ref()?;
-        Some(bbr.quantum(self.snd_mss.into()))
     }
 
     /// An acknowledgement, in place of growth and reduction of the window.
@@ -330,9 +293,3 @@ const PACE_PER_CENT: u64 = 99;
 
 /// BBR.MinPipeCwnd, segments.
 const WINDOW_MIN: u32 = 4;
-
-/// Bytes that leave at once at most.
-const QUANTUM_MAX: u32 = 64 * 1024;
-
-/// Timers are some milliseconds late; what could not leave meanwhile leaves with the next.
-const LATE_MAX: Duration = Duration::from_millis(2);

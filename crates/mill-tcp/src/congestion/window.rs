@@ -48,6 +48,11 @@ impl CongestionWindow {
         self.cwnd < self.ssthresh
     }
 
+    /// The window will double for at least another round trip; Linux looks so far ahead in `tcp_update_pacing_rate`.
+    pub(super) const fn is_doubling(&self) -> bool {
+        self.cwnd < self.ssthresh / 2
+    }
+
     /// No loss has been seen yet ("arbitrarily high", RFC 5681 3.1).
     pub(super) const fn is_first_slow_start(&self) -> bool {
         self.ssthresh == SSTHRESH_UNKNOWN

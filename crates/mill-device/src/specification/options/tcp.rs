@@ -15,6 +15,12 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "how the congestion window grows: by losses (RFC 9438, RFC 5681), or by measured rate and round trip, paced (BBR version 3)",
     ),
     option(
+        "pacing",
+        Value::Switch(|to| &mut to.tcp.pacing),
+        "off",
+        "spread the window of cubic and reno over the round trip, as Linux does with fq; bbr always has a pace",
+    ),
+    option(
         "hystart",
         Value::Switch(|to| &mut to.tcp.hystart),
         "on",

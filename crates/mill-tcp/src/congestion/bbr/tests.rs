@@ -1,5 +1,6 @@
 //! BBR over a path that is computed: a wire of so many bytes a second with a queue before it, and random losses.
 
+use super::super::pacing::Pacer;
 use super::phase::Phase;
 use super::{Ack, Bbr};
 use crate::random::Random;
@@ -23,6 +24,7 @@ struct Path {
     /// Until when the wire is busy with what is queued.
     busy_until: u64,
     bbr: Bbr,
+    pacer: Pacer,
     cwnd: u32,
     sent: u32,
     delivered: u64,
@@ -53,6 +55,7 @@ impl Path {
             now,
             busy_until: now,
             bbr: Bbr::new(Instant::from_nanos(now * 1_000), Some(rtt), cwnd),
+            pacer: Pacer::starting_at(Instant::from_nanos(now * 1_000)),
             cwnd,
             sent: 0,
             delivered: 0,
@@ -80,12 +83,12 @@ impl Path {
 
     fn send(&mut self) {
         let now = Instant::from_nanos(self.now * 1_000);
-        while self.bytes_in_flight() + MSS <= self.cwnd && self.bbr.next_at <= now {
+        while self.bytes_in_flight() + MSS <= self.cwnd && self.pacer.next_at() <= now {
             let (start, end) = (self.sent, self.sent.wrapping_add(MSS));
             let in_flight = self.bytes_in_flight();
             let sent = (SeqNumber(start), SeqNumber(end));
             self.bbr.model.rates.on_sent(sent, self.now, in_flight);
-            self.bbr.pace(now, MSS);
+            self.pacer.spend(now, MSS, self.bbr.pacing_rate());
             self.sent = end;
             let begins = self.busy_until.max(self.now);
             let queued = (begins - self.now) * self.rate / 1_000_000;
@@ -232,24 +235,4 @@ fn a_path_that_becomes_slower_is_filled_and_known_after_two_cycles() {
     assert!((1_100_000..1_500_000).contains(&bw), "{bw}");
     let share = path.share(Duration::from_secs(4));
     assert!(share > 850, "{share}");
-}
-
-#[test]
-fn segments_leave_at_the_pace_and_late_ones_catch_up() {
-    let mut bbr = Bbr::new(Instant::from_nanos(0), Some(10_000), 14_480);
-    bbr.pacing_rate = 1_000_000;
-    let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
-    bbr.pace(at(0), 10_000);
-    assert_eq!(bbr.next_at, at(10));
-    // Late by a millisecond, which the next segment does not wait again.
-    bbr.pace(at(11), 10_000);
-    assert_eq!(bbr.next_at, at(20));
-    // Long late: no more than two milliseconds are made up for.
-    bbr.pace(at(100), 10_000);
-    assert_eq!(bbr.next_at, at(108));
-    assert_eq!(bbr.quantum(1_448), 2 * 1_448);
-    bbr.pacing_rate = 1_000_000_000;
-    assert_eq!(bbr.quantum(1_448), 64 * 1024);
-    // Segments of the largest MTU, as over a memif.
-    assert_eq!(bbr.quantum(65_469), 2 * 65_469);
 }
