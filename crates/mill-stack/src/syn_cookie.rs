@@ -10,6 +10,8 @@
 use crate::flow::Flow;
 use crate::siphash::Key;
 use mill_tcp::config::{Config, EcnMode};
+use mill_tcp::ecn::accurate::{Feedback, is_accurate_ack};
+use mill_tcp::segment::{Ecn, Segment};
 use mill_tcp::time::Instant;
 use mill_wire::seq::SeqNumber;
 
@@ -58,6 +60,22 @@ pub fn open(key: Key, flow: &Flow, irs: SeqNumber, cookie: SeqNumber, now: Insta
         .filter(|minute| minute & 31 == cookie.0 >> 27)
         .find(|minute| cookie.0 & HASH_MASK == hash(key, flow, irs, *minute, index))
         .and_then(|_| MSS_TABLE.get(index as usize).copied())
+}
+
+/// What was agreed on marks, of which a timestamp keeps that there was something; an acknowledgement of accurate ECN tells itself
+/// from others (RFC 9768 5.1).
+pub fn feedback(agreed: bool, segment: &Segment<'_>, config: &Config) -> Feedback {
+    if config.ecn == EcnMode::AcceptAccurate && is_accurate_ack(segment.flags) {
+        return Feedback::Accurate {
+            syn: Ecn::NotCapable,
+            is_capable: true,
+        };
+    }
+    if agreed {
+        Feedback::Classic
+    } else {
+        Feedback::None
+    }
 }
 
 /// The amount to subtract from a timestamp so that its lower six bits encode the options. Later timestamps are not

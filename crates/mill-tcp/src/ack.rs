@@ -65,7 +65,7 @@ impl Connection {
     /// The window that a segment tells, in bytes (RFC 7323 2.3).
     #[inline]
     pub(crate) fn window_of(&self, segment: &Segment<'_>) -> u32 {
-        u32::from(segment.window) << self.snd_wind_shift
+        u32::from(segment.window) << self.shifts.snd()
     }
 
     /// An acknowledgement while something is in flight; returns the sequence numbers it acknowledged.
@@ -94,6 +94,8 @@ impl Connection {
             .timestamps
             .filter(|_| self.flags.has(ConnectionFlags::TIMESTAMPS))
             .map(|timestamps| timestamps.echo);
+        // One that brings nothing may be older than one that came before it (RFC 9768 3.2.2.2).
+        let is_marked = (acked_bytes > 0 || delivery.bytes > 0) && self.take_marks(segment);
         let progress = Progress {
             ack,
             now,
@@ -108,9 +110,10 @@ impl Connection {
                 && !segment.flags.has_any(Flags::SYN | Flags::FIN),
             is_echo_older: self.is_echo_older(echo, &delivery, now, env),
             echo,
-            is_congested: self.flags.has(ConnectionFlags::ECN)
-                && segment.flags.has(Flags::ECE)
-                && !segment.flags.has(Flags::SYN),
+            is_congested: is_marked
+                || (self.flags.has(ConnectionFlags::ECN)
+                    && segment.flags.has(Flags::ECE)
+                    && !segment.flags.has(Flags::SYN)),
         };
         self.take_round_trip(cold, &progress, env);
         self.recover(cold, &progress, env);

@@ -25,9 +25,10 @@ impl Connection {
         let acknowledges = len > 0 || !self.is_probe(seq, flags);
         let says_all = acknowledges && self.attach_sack(&mut options, len);
         let flags = flags | Flags::ACK | self.congestion_echo();
-        let window = self.rcv.offer_window(self.rcv_wind_shift);
+        let window = self.rcv.offer_window(self.shifts.rcv());
         if acknowledges {
             self.rcv.on_ack_sent();
+            self.marks.on_told();
         }
         if says_all {
             self.flags.set(ConnectionFlags::ACK_NOW, false);

@@ -81,12 +81,14 @@ pub struct Config {
     pub mtu_probing: bool,
 }
 
-/// Explicit congestion notification (RFC 3168), as `tcp_ecn`.
+/// Explicit congestion notification (RFC 3168), as `tcp_ecn`. The default is Linux's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnMode {
     Off,
     /// Accept it when a peer asks.
     Accept,
+    /// Accept it, and accurate ECN (RFC 9768) where a peer asks for that; 5 in Linux.
+    AcceptAccurate,
     /// Ask for it also.
     Ask,
 }

@@ -1,6 +1,7 @@
 //! The connection: its variables, getters and commands.
 
 use crate::congestion::{CongestionDetail, CongestionWindow};
+use crate::ecn::accurate::MarkCounters;
 use crate::env::Env;
 use crate::fast_open_client::Handshake;
 use crate::path_mtu::probe::PathSearch;
@@ -14,6 +15,7 @@ use crate::send_space::SendSpace;
 use crate::state::State;
 use crate::time::Tick;
 use crate::timestamps::TimestampState;
+use crate::window_shifts::WindowShifts;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -47,8 +49,10 @@ pub struct Connection {
     pub(crate) snd_mss: u16,
     pub(crate) flags: ConnectionFlags,
     pub(crate) state: State,
-    pub(crate) snd_wind_shift: u8,
-    pub(crate) rcv_wind_shift: u8,
+    /// The scales of both windows.
+    pub(crate) shifts: WindowShifts,
+    /// Marked packets in both directions, with accurate ECN.
+    pub(crate) marks: MarkCounters,
     /// Acknowledgements that still go out at once.
     pub(crate) quick_acks: u8,
     /// Only while data is in flight or out of order.
@@ -159,8 +163,20 @@ impl ConnectionFlags {
     pub(crate) const SYN_TEXT_TAKEN: u32 = 1 << 26;
     /// `Cold::message_ends` has to be looked at.
     pub(crate) const MESSAGES: u32 = 1 << 27;
+    /// Accurate ECN is agreed (RFC 9768); then not `ECN`.
+    pub(crate) const ACCURATE: u32 = 1 << 9;
+    /// … but our data leaves as not capable of marks.
+    pub(crate) const NOT_CAPABLE: u32 = 1 << 17;
+    /// … and what the peer says of marks is not believed.
+    pub(crate) const MARKS_IGNORED: u32 = 1 << 29;
+    /// … and it has said something.
+    pub(crate) const MARKS_TOLD: u32 = 1 << 30;
     /// What waits to be sent waits for its time (pacing.rs).
     pub(crate) const PACED: u32 = 1 << 28;
+
+    pub(crate) const fn has_any(self, bits: u32) -> bool {
+        self.0 & bits != 0
+    }
 
     pub(crate) const fn has(self, bit: u32) -> bool {
         self.0 & bit != 0

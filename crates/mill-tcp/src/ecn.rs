@@ -4,9 +4,15 @@ use crate::connection::{Connection, ConnectionFlags};
 use crate::segment::{Ecn, Segment};
 use mill_wire::tcp::Flags;
 
+/// How many packets came marked (RFC 9768).
+pub mod accurate;
+
 impl Connection {
     /// Echoes a congestion mark in every segment until the peer has reduced its window (CWR).
     pub(crate) fn note_congestion_mark(&mut self, segment: &Segment<'_>) {
+        if self.flags.has(ConnectionFlags::ACCURATE) {
+            return self.count_mark(segment);
+        }
         if !self.flags.has(ConnectionFlags::ECN) {
             return;
         }
@@ -20,9 +26,19 @@ impl Connection {
         }
     }
 
-    /// The flag of every segment while a mark is echoed.
+    /// Data leaves as capable of marks (RFC 3168 6.1.2).
+    #[inline]
+    pub(crate) const fn is_ecn_capable(&self) -> bool {
+        self.flags.has(ConnectionFlags::ECN)
+            || (self.flags.has(ConnectionFlags::ACCURATE)
+                && !self.flags.has(ConnectionFlags::NOT_CAPABLE))
+    }
+
+    /// The flags of every segment: of a mark that is echoed, or how many there were.
     pub(crate) fn congestion_echo(&self) -> Flags {
-        if self.flags.has(ConnectionFlags::ECE_DUE) {
+        if self.flags.has(ConnectionFlags::ACCURATE) {
+            self.marks.told()
+        } else if self.flags.has(ConnectionFlags::ECE_DUE) {
             Flags::ECE
         } else {
             Flags::default()

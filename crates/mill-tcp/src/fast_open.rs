@@ -45,7 +45,9 @@ impl Connection {
         };
         connection.rcv.on_syn(syn.seq, window);
         connection.agree(&agreement, mss_local, env);
-        connection.snd_wind_shift = agreement.snd_wind_shift.unwrap_or_default();
+        connection
+            .shifts
+            .set_snd(agreement.snd_wind_shift.unwrap_or_default());
         connection.flags.set(ConnectionFlags::FAST_OPEN, true);
         connection.flags.set(ConnectionFlags::SYN_DUE, true);
         connection.handshake_part(env).mss_announced = Some(mss_local);
@@ -86,7 +88,7 @@ impl Connection {
         let has = |flag| self.flags.has(flag);
         let agreement = Agreement {
             mss: self.snd_mss,
-            snd_wind_shift: has(ConnectionFlags::SCALING).then_some(self.snd_wind_shift),
+            snd_wind_shift: has(ConnectionFlags::SCALING).then_some(self.shifts.snd()),
             timestamps: has(ConnectionFlags::TIMESTAMPS).then_some(self.ts.recent()),
             sack: has(ConnectionFlags::SACK),
             ecn: has(ConnectionFlags::ECN),

@@ -59,7 +59,7 @@ impl Agreement {
 /// accurate ECN, and is content with the classic one (RFC 9768 3.1.2).
 fn is_ecn_setup(flags: Flags, mode: EcnMode) -> bool {
     match (flags.has(Flags::ACK), mode) {
-        (_, EcnMode::Off) | (true, EcnMode::Accept) => false,
+        (_, EcnMode::Off) | (true, EcnMode::Accept | EcnMode::AcceptAccurate) => false,
         (false, _) => flags.has(Flags::ECE | Flags::CWR),
         (true, EcnMode::Ask) => flags.has(Flags::ECE) && !flags.has_any(Flags::CWR | Flags::AE),
     }
@@ -114,9 +114,11 @@ impl Connection {
         flags.set(ConnectionFlags::SCALING, agreement.snd_wind_shift.is_some());
         self.ts.set_recent(agreement.timestamps.unwrap_or_default());
         self.snd_mss = effective_mss(agreement.mss, mss_local, agreement.timestamps.is_some());
-        self.rcv_wind_shift = agreement
-            .snd_wind_shift
-            .map_or(0, |_| wind_shift(env.config));
+        self.shifts.set_rcv(
+            agreement
+                .snd_wind_shift
+                .map_or(0, |_| wind_shift(env.config)),
+        );
     }
 }
 

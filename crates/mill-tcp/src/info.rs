@@ -110,11 +110,13 @@ impl Connection {
             } else {
                 self.timer.probes()
             },
-            snd_wind_shift: self.snd_wind_shift,
-            rcv_wind_shift: self.rcv_wind_shift,
+            snd_wind_shift: self.shifts.snd(),
+            rcv_wind_shift: self.shifts.rcv(),
             timestamps: self.flags.has(ConnectionFlags::TIMESTAMPS),
             sack: self.flags.has(ConnectionFlags::SACK),
-            ecn: self.flags.has(ConnectionFlags::ECN),
+            ecn: self
+                .flags
+                .has_any(ConnectionFlags::ECN | ConnectionFlags::ACCURATE),
             syn_text_taken: self.flags.has(ConnectionFlags::SYN_TEXT_TAKEN),
         }
     }

@@ -67,6 +67,9 @@ mod acceptability;
 /// What the two SYNs of a connection agree on.
 mod handshake;
 
+/// The scales of both windows.
+mod window_shifts;
+
 /// The active side of a handshake.
 mod syn_sent;
 
@@ -92,7 +95,7 @@ mod challenge;
 pub mod timestamps;
 
 /// Explicit congestion notification.
-mod ecn;
+pub mod ecn;
 
 /// What the segment acknowledges.
 mod ack;

@@ -2,7 +2,9 @@
 
 use crate::arrived::SegmentDrop;
 use crate::challenge::allows_challenge;
+use crate::config::EcnMode;
 use crate::connection::{Connection, ConnectionFlags};
+use crate::ecn::accurate::{CEP_INITIAL, CLASSIC, Feedback, ace, ace_of};
 use crate::env::Env;
 use crate::handshake::{Agreement, syn_ack_options, syn_window, wind_shift};
 use crate::segment::{Segment, SegmentOut};
@@ -34,7 +36,7 @@ pub struct HalfOpen {
     pub snd_wind_shift: Option<u8>,
     pub timestamps: bool,
     pub sack: bool,
-    pub ecn: bool,
+    pub ecn: Feedback,
 }
 
 const _: () = assert!(size_of::<HalfOpen>() <= 64);
@@ -75,17 +77,21 @@ impl HalfOpen {
             snd_wind_shift: agreement.snd_wind_shift,
             timestamps: agreement.timestamps.is_some(),
             sack: agreement.sack,
-            ecn: agreement.ecn,
+            ecn: match Connection::asked_by(syn) {
+                Some(accurate) if env.config.ecn == EcnMode::AcceptAccurate => accurate,
+                _ if agreement.ecn => Feedback::Classic,
+                _ => Feedback::None,
+            },
         }
     }
 
     /// The SYN-ACK.
     pub fn syn_ack(&self, env: &mut Env<'_>) -> SegmentOut {
         env.shared.counters.segments_out += 1;
-        let ecn = if self.ecn {
-            Flags::ECE
-        } else {
+        let ecn = if self.is_ecn_left_out() {
             Flags::default()
+        } else {
+            self.ecn.of_syn_ack()
         };
         SegmentOut {
             seq: self.iss,
@@ -98,6 +104,11 @@ impl HalfOpen {
         }
     }
 
+    /// RFC 9768 3.2.3.2.2: the path may drop what asks for accurate ECN, if two SYN-ACKs with it got no answer.
+    const fn is_ecn_left_out(&self) -> bool {
+        self.ecn.is_accurate() && self.retransmits >= 2
+    }
+
     /// A segment for it (RFC 9293 3.10.7.4 in SYN-RECEIVED).
     pub fn on_segment(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> HalfOpenOutcome {
         let rcv_nxt = self.irs + 1;
@@ -107,6 +118,9 @@ impl HalfOpen {
         }
         // A SYN that was repeated because our answer was lost: the same answer.
         if segment.flags.has(Flags::SYN) && segment.seq == self.irs {
+            if !self.repeats_feedback(segment, env) {
+                return self.refuse_feedback(env);
+            }
             self.wait_anew(env);
             return HalfOpenOutcome::Answer(self.syn_ack(env));
         }
@@ -133,6 +147,27 @@ impl HalfOpen {
             return self.answer_reset(segment, env);
         }
         HalfOpenOutcome::Established(self.connection(segment, env))
+    }
+
+    /// The SYN came once more, which changes what its mark was, and whether our data may be marked, but never the kind of
+    /// feedback (RFC 9768 3.1.5). False if it asks for the other kind: no side could know which one the other has.
+    fn repeats_feedback(&mut self, syn: &Segment<'_>, env: &Env<'_>) -> bool {
+        if env.config.ecn != EcnMode::AcceptAccurate {
+            return true;
+        }
+        let asked = ace_of(syn.flags);
+        match &mut self.ecn {
+            Feedback::None => true,
+            Feedback::Classic => matches!(asked, 0 | CLASSIC),
+            Feedback::Accurate {
+                syn: mark,
+                is_capable,
+            } => {
+                *mark = syn.ecn;
+                *is_capable &= asked != 0;
+                asked != CLASSIC
+            }
+        }
     }
 
     /// The connection that this acknowledgement of the peer's completes, if it does.
@@ -182,7 +217,7 @@ impl HalfOpen {
                 None
             },
             sack: self.sack,
-            ecn: self.ecn,
+            ecn: matches!(self.ecn, Feedback::Classic),
         }
     }
 
@@ -215,12 +250,27 @@ impl HalfOpen {
         HalfOpenOutcome::Answer(SegmentOut {
             seq: self.iss + 1,
             ack: self.irs + 1,
-            flags: Flags::ACK,
+            flags: if self.ecn.is_accurate() {
+                Flags::ACK | ace(CEP_INITIAL)
+            } else {
+                Flags::ACK
+            },
             window: u16::try_from(window).unwrap_or(u16::MAX),
             options: TcpOptions {
                 timestamps: self.timestamps.then(|| self.ts.option_at(env.tick())),
                 ..TcpOptions::default()
             },
+            ..SegmentOut::default()
+        })
+    }
+
+    /// RFC 9768 3.1.5. The handshake ends when the peer resets our next SYN-ACK.
+    fn refuse_feedback(&self, env: &mut Env<'_>) -> HalfOpenOutcome {
+        env.shared.counters.resets_out += 1;
+        HalfOpenOutcome::Answer(SegmentOut {
+            seq: self.iss + 1,
+            ack: self.irs + 1,
+            flags: Flags::RST | Flags::ACK,
             ..SegmentOut::default()
         })
     }
@@ -248,12 +298,22 @@ impl HalfOpen {
         };
         connection.rcv.on_syn(self.irs, syn_window(env.config));
         connection.agree(&self.agreement(), self.mss_local, env);
-        connection.snd_wind_shift = self.snd_wind_shift.unwrap_or_default();
+        connection
+            .shifts
+            .set_snd(self.snd_wind_shift.unwrap_or_default());
         connection
             .flags
             .set(ConnectionFlags::SYN_RETRANSMITTED, self.retransmits > 0);
         let rtt_ms = self.rtt_ms(segment, env);
-        connection.complete_handshake(self.retransmits, rtt_ms, env);
+        let mut losses = self.retransmits;
+        if let Feedback::Accurate { is_capable, .. } = self.ecn {
+            let is_capable = is_capable && !self.is_ecn_left_out();
+            if connection.begin_accurate(segment, is_capable) {
+                // The path is congested already: as if the SYN-ACK had been lost.
+                losses = losses.max(2);
+            }
+        }
+        connection.complete_handshake(losses, rtt_ms, env);
         connection
     }
 

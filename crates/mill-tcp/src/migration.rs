@@ -5,6 +5,7 @@
 //! takes the text as if it arrived there.
 
 use crate::connection::{Connection, ConnectionFlags};
+use crate::ecn::accurate::{CEP_INITIAL, ace};
 use crate::env::Env;
 use crate::handshake::TIMESTAMPS_BYTES;
 use crate::listen::HalfOpen;
@@ -51,10 +52,10 @@ impl Connection {
             mss,
             mss_local: mss,
             window: u16::try_from(self.snd.wnd()).unwrap_or(u16::MAX),
-            snd_wind_shift: scales.then_some(self.snd_wind_shift),
+            snd_wind_shift: scales.then_some(self.shifts.snd()),
             timestamps: has_timestamps,
             sack: self.flags.has(ConnectionFlags::SACK),
-            ecn: self.flags.has(ConnectionFlags::ECN),
+            ecn: self.feedback(),
         };
         Some(Migration {
             half_open,
@@ -108,7 +109,11 @@ impl Migration {
         Segment {
             seq: self.half_open.irs + 1 + offset,
             ack: self.half_open.iss + 1,
-            flags: Flags::ACK | fin,
+            // What accurate ECN counts begins anew.
+            flags: match self.half_open.ecn.is_accurate() {
+                true => Flags::ACK | fin | ace(CEP_INITIAL),
+                false => Flags::ACK | fin,
+            },
             window: u16::try_from(window).unwrap_or(u16::MAX),
             urgent: 0,
             options,

@@ -209,7 +209,11 @@ impl Pair {
         }
     }
 
-    fn call<T>(&mut self, who: usize, call: impl FnOnce(Instant, &mut Env<'_>) -> T) -> T {
+    pub(crate) fn call<T>(
+        &mut self,
+        who: usize,
+        call: impl FnOnce(Instant, &mut Env<'_>) -> T,
+    ) -> T {
         let now = self.now;
         let side = &mut self.sides[who];
         let mut env = Env {

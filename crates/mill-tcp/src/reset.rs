@@ -66,7 +66,7 @@ impl Connection {
             seq: self.snd.nxt(),
             ack: self.rcv.nxt(),
             flags: Flags::RST | Flags::ACK,
-            window: self.rcv.window_field(self.rcv_wind_shift),
+            window: self.rcv.window_field(self.shifts.rcv()),
             // RFC 7323 3.2 requires them in RST too, where a connection can compare them.
             options: TcpOptions {
                 timestamps: self.timestamps_option(env),

@@ -22,13 +22,13 @@ impl Connection {
         }
     }
 
-    /// One test for nearly every data segment of a busy connection: ESTABLISHED, nothing but ACK and PSH, next in
-    /// order, within the window, nothing out of order before it, an acknowledgement of what was sent, a
+    /// One test for nearly every data segment of a busy connection: ESTABLISHED, nothing but ACK and PSH and
+    /// no news of marks, next in order, within the window, nothing out of order before it, an acknowledgement of what was sent, a
     /// timestamp that is not old, no congestion mark. Differences are gathered, so that there is one branch.
     #[inline]
     fn is_next_in_order(&self, segment: &Segment<'_>) -> bool {
         let unusual = (self.state as u32 ^ State::Established as u32)
-            | u32::from((segment.flags.0 & !Flags::PSH.0) ^ Flags::ACK.0)
+            | u32::from((segment.flags.0 & !Flags::PSH.0) ^ (Flags::ACK | self.marks.expected()).0)
             | (segment.seq.0 ^ self.rcv.nxt().0)
             | u32::from(segment.payload.len().wrapping_sub(1) >= self.rcv.wnd() as usize)
             | u32::from(segment.ack.0.wrapping_sub(self.snd.una().0) > self.snd.in_flight())

@@ -76,7 +76,7 @@ impl Connection {
             segment.mss = self.frame_mss(draft);
         }
         // RFC 3168 6.1.4 to 6.1.6: neither retransmissions, probes nor acknowledgements are marked as capable.
-        if draft.len > 0 && !draft.is_retransmission && self.flags.has(ConnectionFlags::ECN) {
+        if draft.len > 0 && !draft.is_retransmission && self.is_ecn_capable() {
             segment.ecn = Ecn::Capable0;
         }
         segment
@@ -117,7 +117,11 @@ impl Connection {
         let entry = cold.scoreboard.next_lost()?;
         let in_flight = self.pipe(cold);
         let room = self.congestion.room(in_flight);
-        let len = whole_segments(entry.len(), room.min(env.segment_bytes_max.max(mss)), mss)?;
+        let segment_max = match self.may_not_be_cut() {
+            true => mss,
+            false => env.segment_bytes_max.max(mss),
+        };
+        let len = whole_segments(entry.len(), room.min(segment_max), mss)?;
         let window = self.snd.window_end().since(entry.start);
         let len = match u32::try_from(window) {
             Ok(window) if window > 0 => len.min(window),
@@ -226,6 +230,9 @@ impl Connection {
         };
         if is_paced && let Some(quantum) = self.pacing_quantum(env) {
             room.segment_max = room.segment_max.min(quantum).max(self.snd_mss.into());
+        }
+        if self.may_not_be_cut() {
+            room.segment_max = self.snd_mss.into();
         }
         let mut may_be_idle = is_first;
         if self.path_probe_bytes(&room).is_some() {

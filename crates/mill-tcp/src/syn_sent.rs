@@ -90,7 +90,8 @@ impl Connection {
         self.heard_at = env.tick();
         // So that the rule for window updates (RFC 9293 3.10.7.4, fifth) accepts the window of this segment.
         self.snd.expect_window_of_syn(segment.seq);
-        self.snd_wind_shift = agreement.snd_wind_shift.unwrap_or_default();
+        self.shifts
+            .set_snd(agreement.snd_wind_shift.unwrap_or_default());
     }
 
     fn become_established(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Arrived {
@@ -118,9 +119,9 @@ impl Connection {
     /// The handshake is complete.
     pub(crate) fn syn_acknowledged(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Acked {
         // The window of a SYN is not scaled (RFC 7323 2.2).
-        let shift = self.snd_wind_shift;
+        let shift = self.shifts.snd();
         if segment.flags.has(Flags::SYN) {
-            self.snd_wind_shift = 0;
+            self.shifts.set_snd(0);
         }
         self.forget_reset();
         let rtt_ms = self.syn_rtt_ms(env);
@@ -131,7 +132,7 @@ impl Connection {
         let mut acked = self.on_ack(&of_syn, env);
         debug_assert!(acked.syn, "an acceptable acknowledgement covers the SYN");
         acked.bytes += self.take_syn_text_ack(segment.ack);
-        self.snd_wind_shift = shift;
+        self.shifts.set_snd(shift);
         self.complete_handshake(self.timer.backoff(), rtt_ms, env);
         self.follow_early_close();
         acked
@@ -251,7 +252,7 @@ impl Connection {
         let has = |flag| self.flags.has(flag);
         TcpOptions {
             mss: Some(self.announced_mss()),
-            window_scale: has(ConnectionFlags::SCALING).then_some(self.rcv_wind_shift),
+            window_scale: has(ConnectionFlags::SCALING).then_some(self.shifts.rcv()),
             sack_permitted: has(ConnectionFlags::SACK),
             timestamps: self.timestamps_option(env),
             ..self.syn_options(env)

@@ -45,7 +45,7 @@ impl TimeWait {
         Self {
             snd_nxt: connection.snd.nxt(),
             rcv_nxt: connection.rcv.nxt(),
-            window: connection.rcv.window_field(connection.rcv_wind_shift),
+            window: connection.rcv.window_field(connection.shifts.rcv()),
             timestamps: connection.flags.has(ConnectionFlags::TIMESTAMPS),
             ts: connection.ts,
             ends_at: env.tick().after(env.config.msl * 2),

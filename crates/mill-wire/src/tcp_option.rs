@@ -374,6 +374,9 @@ mod tests {
             &[2, 0, 1, 1],
             &[2, 1, 1, 1],
             &[254, 255, 0, 0],
+            // AccECN (RFC 9768 3.2.3), cut off, and one that says that it is shorter than its head.
+            &[172, 11, 0, 0, 1],
+            &[174, 1, 1, 1],
         ] {
             check(bytes, Err(Malformed::Option));
         }

@@ -12,6 +12,7 @@ use crate::syn_cache::Entry;
 use crate::syn_cookie::{self, AgreedOptions};
 use mill_tcp::arrived::{Events, SegmentDrop};
 use mill_tcp::connection::Connection;
+use mill_tcp::ecn::accurate::Feedback;
 use mill_tcp::listen::{HalfOpen, HalfOpenOutcome};
 use mill_tcp::segment::Segment;
 use mill_tcp::state::State;
@@ -94,7 +95,7 @@ impl<Q: SendQueue> Host<Q> {
             let options = AgreedOptions {
                 snd_wind_shift: half_open.snd_wind_shift,
                 sack: half_open.sack,
-                ecn: half_open.ecn,
+                ecn: half_open.ecn == Feedback::Classic,
             };
             let decrement = syn_cookie::timestamp_decrement(value, options);
             half_open.ts.lower_by(decrement);
@@ -102,7 +103,10 @@ impl<Q: SendQueue> Host<Q> {
             // There is nowhere to keep these.
             half_open.snd_wind_shift = None;
             half_open.sack = false;
-            half_open.ecn = false;
+            // The acknowledgement says itself whether it is one of accurate ECN.
+            if half_open.ecn == Feedback::Classic {
+                half_open.ecn = Feedback::None;
+            }
         }
         let syn_ack = half_open.syn_ack(&mut self.tcp_context.env(config, self.now));
         if let Some(listener) = self.listeners.at_mut(id) {
@@ -239,7 +243,7 @@ impl<Q: SendQueue> Host<Q> {
             snd_wind_shift: agreed.snd_wind_shift,
             timestamps: stamp.is_some(),
             sack: agreed.sack,
-            ecn: agreed.ecn,
+            ecn: syn_cookie::feedback(agreed.ecn, segment, settings),
         };
         let env = &mut self.tcp_context.env(config, self.now);
         match half_open.on_segment(segment, env) {

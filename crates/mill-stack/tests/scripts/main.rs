@@ -107,6 +107,7 @@ topics! {
     rfc5681_congestion
     rfc6928_initial_window
     rfc3168_ecn
+    rfc9768_accurate_ecn
     rfc5961_blind
     rfc4987_syn_flood
     rfc6191_time_wait

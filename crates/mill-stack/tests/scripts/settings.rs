@@ -102,8 +102,9 @@ fn set_tcp(tcp: &mut Config, name: &str, value: &str) -> Result<(), String> {
             tcp.ecn = match value {
                 "off" => EcnMode::Off,
                 "accept" => EcnMode::Accept,
+                "accurate" => EcnMode::AcceptAccurate,
                 "ask" => EcnMode::Ask,
-                _ => return Err("off, accept or ask".into()),
+                _ => return Err("off, accept, accurate or ask".into()),
             }
         }
         "congestion" => {

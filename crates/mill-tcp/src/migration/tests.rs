@@ -59,7 +59,7 @@ fn a_connection_goes_on_where_it_was() {
                 assert_eq!(resumed.rcv.adv(), connection.rcv.adv());
                 assert_eq!(resumed.snd.wnd(), connection.snd.wnd());
                 assert_eq!(resumed.mss(), connection.mss());
-                assert_eq!(resumed.rcv_wind_shift, connection.rcv_wind_shift);
+                assert_eq!(resumed.shifts.rcv(), connection.shifts.rcv());
                 resumed
             });
             assert_eq!(resumed.state(), state);

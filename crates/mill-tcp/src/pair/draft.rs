@@ -71,7 +71,7 @@ impl Pair {
             seq: connection.rcv.nxt(),
             ack: connection.snd.nxt(),
             flags: Flags::ACK,
-            window: u16::try_from(connection.snd.wnd() >> connection.snd_wind_shift).unwrap(),
+            window: u16::try_from(connection.snd.wnd() >> connection.shifts.snd()).unwrap(),
             options: TcpOptions {
                 timestamps,
                 ..TcpOptions::default()

@@ -161,7 +161,7 @@ impl Pair {
         if segment.flags.has_any(Flags::RST | Flags::SYN) || !segment.flags.has(Flags::ACK) {
             return;
         }
-        let shift = connection.rcv_wind_shift;
+        let shift = connection.shifts.rcv();
         let edge = segment.ack + (u32::from(segment.window) << shift);
         if let Some(before) = self.sides[from].edge {
             let rounding = if self.sides[from].rounds_down {

@@ -80,7 +80,7 @@ impl Connection {
             return;
         }
         self.tune_by_window(env);
-        if self.rcv.is_update_due(self.rcv_wind_shift) {
+        if self.rcv.is_update_due(self.shifts.rcv()) {
             self.flags.set(ConnectionFlags::ACK_NOW, true);
         }
     }

@@ -24,7 +24,7 @@ pub(crate) struct Progress {
     pub(crate) echo: Option<u32>,
     /// TSecr tells of a segment that left before the newest one that arrived.
     pub(crate) is_echo_older: bool,
-    /// ECE (RFC 3168 6.1.2).
+    /// ECE (RFC 3168 6.1.2), or a larger count of marks (RFC 9768 3.2.2.2).
     pub(crate) is_congested: bool,
 }
 
@@ -119,9 +119,18 @@ impl Connection {
         self.announce_reduction();
     }
 
-    /// RFC 3168 6.1.2: ECE is as a loss, once a round trip, and the peer is told by CWR.
+    /// RFC 3168 6.1.2: ECE is as a loss, once a round trip, and the peer is told by CWR. A count (RFC 9768) is not repeated as ECE
+    /// is: where nothing is in flight any more, the window is smaller at once.
     fn on_congestion_echo(&mut self, cold: &mut Cold, progress: &Progress, env: &mut Env<'_>) {
-        if cold.recovery.phase != Phase::Open || cold.scoreboard.is_empty() {
+        if cold.recovery.phase != Phase::Open {
+            return;
+        }
+        if cold.scoreboard.is_empty() {
+            if self.flags.has(ConnectionFlags::ACCURATE) && cold.congestion.bbr.is_none() {
+                env.shared.counters.ecn_reductions += 1;
+                self.on_congestion(cold, Signal::Echo, env);
+                self.congestion.on_reduction_end(self.snd_mss.into());
+            }
             return;
         }
         cold.recovery.enter_reduced(self.snd.nxt());

@@ -25,7 +25,7 @@ fn both_sides_may_open_at_once() {
             assert!(pair.sides[side].events.has_any(Events::ESTABLISHED));
             assert_eq!(pair.state(side), State::Established);
             assert_eq!(pair.connection(side).mss(), 1448);
-            assert_eq!(pair.connection(side).snd_wind_shift, 7);
+            assert_eq!(pair.connection(side).shifts.snd(), 7);
         }
         if bad == 0 {
             assert_eq!(pair.log[2].2.flags, Flags::SYN | Flags::ACK);

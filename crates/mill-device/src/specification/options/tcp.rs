@@ -61,10 +61,11 @@ pub(super) const OPTIONS: &[StackOption] = &[
         Value::Keyword(&[
             ("off", |to| to.tcp.ecn = EcnMode::Off),
             ("accept", |to| to.tcp.ecn = EcnMode::Accept),
+            ("accurate", |to| to.tcp.ecn = EcnMode::AcceptAccurate),
             ("ask", |to| to.tcp.ecn = EcnMode::Ask),
         ]),
         "accept",
-        "explicit congestion notification: not at all, when a peer asks, or asked for also (RFC 3168)",
+        "explicit congestion notification: not at all, when a peer asks (RFC 3168), also as a count of marks (RFC 9768), or asked for also",
     ),
     option(
         "receive-buffer",

@@ -14,8 +14,10 @@ use super::{Progress, Waiting};
 use crate::flow::Flow;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use mill_tcp::ecn::accurate::Feedback;
 use mill_tcp::listen::HalfOpen;
 use mill_tcp::migration::Migration;
+use mill_tcp::segment::Ecn;
 use mill_tcp::time::Tick;
 use mill_tcp::timestamps::TimestampState;
 use mill_wire::seq::SeqNumber;
@@ -67,8 +69,33 @@ fn write_handshake(half_open: &HalfOpen, into: &mut Vec<u8>) {
         half_open.snd_wind_shift.unwrap_or(NO_SHIFT),
         u8::from(half_open.timestamps),
         u8::from(half_open.sack),
-        u8::from(half_open.ecn),
+        write_feedback(half_open.ecn),
     ]);
+}
+
+/// Hosts of before accurate ECN know 0 and 1, and take the others for 1.
+const fn write_feedback(feedback: Feedback) -> u8 {
+    match feedback {
+        Feedback::None => 0,
+        Feedback::Classic => 1,
+        Feedback::Accurate {
+            is_capable: false, ..
+        } => 2,
+        Feedback::Accurate {
+            is_capable: true, ..
+        } => 3,
+    }
+}
+
+const fn read_feedback(byte: u8) -> Feedback {
+    match byte {
+        0 => Feedback::None,
+        2 | 3 => Feedback::Accurate {
+            syn: Ecn::NotCapable,
+            is_capable: byte == 3,
+        },
+        _ => Feedback::Classic,
+    }
 }
 
 /// Takes one from the front of `bytes`; `None` at the end, and where they are no such thing.
@@ -144,7 +171,7 @@ impl<'a> Reader<'a> {
             snd_wind_shift: Some(self.byte()?).filter(|shift| *shift <= SHIFT_MAX),
             timestamps: self.byte()? != 0,
             sack: self.byte()? != 0,
-            ecn: self.byte()? != 0,
+            ecn: read_feedback(self.byte()?),
         })
     }
 }

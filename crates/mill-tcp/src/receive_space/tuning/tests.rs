@@ -70,7 +70,7 @@ fn no_window_exceeds_the_limit_with_or_without_timestamps() {
         // The window of the SYN-ACK is not scaled.
         let windows = pair.sent_since(0, SERVER).into_iter().skip(1);
         let widest = windows.map(|segment| segment.window).max().unwrap();
-        let shift = pair.connection(SERVER).rcv_wind_shift;
+        let shift = pair.connection(SERVER).shifts.rcv();
         assert!(u32::from(widest) << shift <= 300_000);
     }
 }

@@ -95,7 +95,7 @@ fn the_edge_never_moves_left() {
         let mut pair = Pair::established(&Config::with(|config| {
             config.receive_buffer_bytes = 100_000
         }));
-        assert_eq!(pair.connection(SERVER).rcv_wind_shift, 7);
+        assert_eq!(pair.connection(SERVER).shifts.rcv(), 7);
         pair.sides[SERVER].reads = false;
         let payload = pattern(len);
         for _ in 0..100 {
@@ -126,7 +126,7 @@ fn rounding_gives_away_little() {
         let draft = pair.draft(SERVER).with_payload(b"x");
         pair.inject(SERVER, &draft.segment());
         pair.command(SERVER, |connection, _| {
-            let shift = connection.rcv_wind_shift;
+            let shift = connection.shifts.rcv();
             connection.rcv.offer_window(shift)
         });
     }
