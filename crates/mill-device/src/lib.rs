@@ -26,7 +26,7 @@
 //! A worker process that dies therefore leaves memory and rings in order for the next one (mill-sys `xsk/recovery.rs`);
 //! with the master the link is gone, and all frames are the kernel's again. At any time the kernel keeps every other port
 //! and protocol, ARP and neighbour discovery, ICMP except errors about what the stack has sent, multicast and broadcast,
-//! tagged frames, IPv6 with extension headers, later fragments, other queues, loopback, and the connections that it had
+//! tagged frames, IPv6 with long or unusual chains of extension headers, later fragments, other queues, loopback, and the connections that it had
 //! on a port before the port was served (`interface/kernel_flows.rs`).
 //!
 //! When the binary is upgraded (USR2), two processes have the device and one of them uses it:

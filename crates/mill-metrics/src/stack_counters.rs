@@ -236,6 +236,8 @@ counters! {
         steering_blocked: Counter of Frames,
         /// AF_XDP: headers cut short or contradictory, left to the kernel.
         steering_malformed: Counter of Frames,
+        /// AF_XDP: IPv6 with more than four extension headers, or one that the steering does not pass over, left to the kernel.
+        steering_chains: Counter of Frames,
     }
 }
 

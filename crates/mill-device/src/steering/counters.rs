@@ -22,6 +22,9 @@ pub struct SteeringCounters {
     pub blocked: u64,
     /// Truncated or contradictory headers: left to the kernel, which counts them too.
     pub malformed: u64,
+    /// IPv6 with more extension headers than the program passes over, or one that it does not pass, such as that of
+    /// authentication: left to the kernel.
+    pub chains: u64,
 }
 
 /// A counter's place in a row.
@@ -34,6 +37,7 @@ pub(super) enum Counter {
     Fragments,
     Malformed,
     Blocked,
+    Chains,
 }
 
 impl Counter {
@@ -43,7 +47,7 @@ impl Counter {
     }
 }
 
-const _: () = assert!(Counter::Blocked.offset() + size_of::<u64>() <= ROW_BYTES);
+const _: () = assert!(Counter::Chains.offset() + size_of::<u64>() <= ROW_BYTES);
 
 impl SteeringCounters {
     /// Sums up the rows of all queues.
@@ -61,6 +65,7 @@ impl SteeringCounters {
             fragments: sum(Counter::Fragments),
             malformed: sum(Counter::Malformed),
             blocked: sum(Counter::Blocked),
+            chains: sum(Counter::Chains),
         }
     }
 }

@@ -33,6 +33,11 @@ use std::os::fd::BorrowedFd;
 /// ICMP errors.
 mod quoted;
 
+/// IPv6 and its extension headers.
+mod ipv6;
+#[cfg(test)]
+pub(super) use ipv6::CHAIN_MAX;
+
 /// The maps that the program uses for a partition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Maps<'maps> {
@@ -76,7 +81,7 @@ fn decide(to: &mut Assembler, maps: Maps<'_>) {
     ethernet(to);
     tags(to, maps);
     ipv4(to);
-    ipv6(to);
+    ipv6::header(to);
     ports(to, maps);
     served(to, maps);
     kernel_flows(to);
@@ -164,37 +169,6 @@ fn mapped(to: &mut Assembler, address: Register) {
         to.set_wide(R0, 0xffff_0000_0000);
     }
     to.calculate(Or, address, R0);
-}
-
-/// RFC 8200, section 3. Packets with extension headers pass to the kernel, except first fragments, which are dropped as
-/// for IPv4.
-fn ipv6(to: &mut Assembler) {
-    to.label("ipv6");
-    need(to, 40, "malformed");
-    to.load(Byte, R0, R7, 0);
-    to.calculate(ShiftRight, R0, 4);
-    to.jump_if(R0, NotEqual, 6, "malformed");
-    to.load(Byte, R9, R7, 6);
-    to.load(Double, R0, R7, 8);
-    to.store(Double, R10, SOURCE_HIGH, R0);
-    to.load(Double, R0, R7, 16);
-    to.store(Double, R10, SOURCE_LOW, R0);
-    to.load(Double, R5, R7, 24);
-    to.load(Double, R4, R7, 32);
-    to.set(R0, 6);
-    to.store(Double, R10, IP_VERSION, R0);
-    to.set(R0, 0);
-    to.store(Double, R10, IS_FRAGMENT, R0);
-    to.calculate(Add, R7, 40);
-    to.jump_if(R9, NotEqual, FRAGMENT, "transport");
-    // RFC 8200, section 4.5: the next header, a reserved byte, the offset above three bits, an identification.
-    need(to, 8, "malformed");
-    to.load(Byte, R9, R7, 0);
-    to.load(Half, R0, R7, 2);
-    to.jump_if(R0, Common, network_order(IPV6_FRAGMENT_OFFSET), "pass");
-    to.set(R0, 1);
-    to.store(Double, R10, IS_FRAGMENT, R0);
-    to.calculate(Add, R7, 8);
 }
 
 /// Looks up the target: its address among those of the table, then its port in that address's bitmap. For an ICMP error
@@ -418,6 +392,7 @@ fn verdicts(to: &mut Assembler, maps: Maps<'_>) {
         ("fragment", Verdict::Drop, Counter::Fragments),
         ("blocked", Verdict::Drop, Counter::Blocked),
         ("malformed", Verdict::Pass, Counter::Malformed),
+        ("chain", Verdict::Pass, Counter::Chains),
         ("kept", Verdict::Pass, Counter::Kept),
         ("pass", Verdict::Pass, Counter::Passed),
     ] {
@@ -474,12 +449,12 @@ const SERVICE_TAG: u16 = 0x88a8;
 // Protocols (IANA's protocol numbers).
 const TCP: i32 = 6;
 const UDP: i32 = 17;
-const FRAGMENT: i32 = 44;
 
 // RFC 791, section 3.1, and RFC 8200, section 4.5.
 const IPV4_FRAGMENT_OFFSET: u16 = 0x1fff;
 const IPV4_MORE_FRAGMENTS: u16 = 0x2000;
 const IPV6_FRAGMENT_OFFSET: u16 = 0xfff8;
+const IPV6_MORE_FRAGMENTS: u16 = 0x0001;
 
 // RFC 9293, section 3.1.
 const SYN: i32 = 0x02;

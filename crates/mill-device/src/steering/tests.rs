@@ -5,6 +5,7 @@ use bench::{Bench, Fate, of_tcp, of_udp};
 use frames::{Frame, TCP, tcp, udp};
 
 pub(super) mod bench;
+mod chains;
 pub(super) mod frames;
 mod kernel_flows;
 mod quoted;
@@ -105,7 +106,12 @@ fn other_protocols_pass() {
         };
         let frame = tcp(V4, "192.0.2.1:80");
         bench.check(Frame { protocol, ..frame }, expected);
-        // The fragment header (44) is parsed, and says that this is a later fragment.
+        // Of those that are extension headers the peer's port is read as the header: options and routing (0, 43, 60) lead to
+        // an unknown protocol, a fragment header (44) says that this is a later one, and the others are not passed over.
+        let expected = match protocol {
+            50 | 51 | 135 | 139 | 140 => Fate::Chain,
+            _ => expected,
+        };
         let frame = tcp(V6, "[2001:db8::1]:80");
         bench.check(Frame { protocol, ..frame }, expected);
     }
@@ -235,11 +241,13 @@ fn first_fragments_for_what_is_served_are_dropped_and_later_ones_passed() {
         bench.check(tcp(V4, "192.0.2.1:80").fragment(word), expected);
         bench.check(tcp(V4, "192.0.2.1:81").fragment(word), Fate::Passed);
     }
-    // The offset is above three bits, the lowest of which says that more fragments follow.
+    // The offset is above three bits, the lowest of which says that more fragments follow. Without either it is no
+    // fragment (RFC 6946).
     for (word, expected) in [
-        (0, Fate::Fragment),
+        (0, Fate::Ours),
         (1, Fate::Fragment),
-        (6, Fate::Fragment),
+        (6, Fate::Ours),
+        (7, Fate::Fragment),
         (8, Fate::Passed),
         (9, Fate::Passed),
         (0xfff8, Fate::Passed),

@@ -285,6 +285,7 @@ fn ask_kernel(link: &AnyLink, into: &mut StackCounters) {
     into.steering_blocked = steered.blocked;
     into.steering_fragments = steered.fragments;
     into.steering_malformed = steered.malformed;
+    into.steering_chains = steered.chains;
 }
 
 /// How often all figures are published while frames come without a break: 100 stores or so, a tenth of a microsecond,

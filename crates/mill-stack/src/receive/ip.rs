@@ -60,6 +60,10 @@ impl<Q: SendQueue> Host<Q> {
             Ok(upper) => upper,
             Err(refused) => {
                 let whole = bytes.get(..end).unwrap_or_default();
+                if !origin.to_group {
+                    self.next_hops.hear(|| origin.mac);
+                    self.next_hops.note(header.source.into());
+                }
                 self.complain_of_headers(refused, whole, origin);
                 return Err(DropReason::Malformed);
             }

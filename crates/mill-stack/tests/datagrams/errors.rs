@@ -1,8 +1,9 @@
 //! Packets that cause an ICMP error, packets that are only dropped, and the effects of received errors.
 
-use crate::packet::{datagram, icmp, message, packet};
+use crate::packet::{datagram, icmp, message, packet, pseudo_header};
 use crate::world::{OURS, PEER, World};
 use mill_stack::drop_reason::DropReason;
+use mill_stack::socket::ListenOptions;
 use mill_stack::udp::UdpOptions;
 use mill_wire::checksum;
 use mill_wire::checksum::Sum;
@@ -10,7 +11,7 @@ use mill_wire::icmpv4::Icmpv4;
 use mill_wire::icmpv6::Icmpv6;
 use mill_wire::ipv4::Ecn;
 use mill_wire::protocol::Protocol;
-use mill_wire::tcp::TcpHeader;
+use mill_wire::tcp::{Flags, TcpHeader};
 use std::net::SocketAddr;
 
 #[test]
@@ -115,4 +116,70 @@ fn packets_that_must_not_cause_an_error_cause_none() {
     let sent = world.ip(&packet(PEER[1], OURS[1], Protocol::ICMPV6, &body));
     assert_eq!(sent, Vec::<Vec<u8>>::new());
     assert_eq!(world.dropped(DropReason::NotForUs), 1);
+}
+
+#[test]
+fn segments_behind_extension_headers_are_taken_or_answered_as_their_headers_say() {
+    let chain = |headers: &[&[u8]]| headers.concat();
+    let pad = |next| [next, 0, 1, 4, 0, 0, 0, 0];
+    let routing = |kind, left| [6, 2, kind, left, 0, 0, 0, 0];
+    let option = |kind| [6, 0, kind, 4, 0, 0, 0, 0];
+    let rest = &[0; 16][..];
+    for (first, headers, expected) in [
+        (6, Vec::new(), Some(None)),
+        (0, chain(&[&pad(6)]), Some(None)),
+        (60, chain(&[&pad(6)]), Some(None)),
+        (
+            0,
+            chain(&[&pad(60), &pad(43), &routing(0, 0), rest]),
+            Some(None),
+        ),
+        // An atomic fragment (RFC 6946 4).
+        (44, chain(&[&[6, 0, 0, 0, 0, 0, 0, 9]]), Some(None)),
+        (60, chain(&[&option(0x1e)]), Some(None)),
+        // RFC 8200 4.4, RFC 5095 3: a route that leads on, of any type.
+        (43, chain(&[&routing(0, 1), rest]), Some(Some((4, 0, 42)))),
+        (43, chain(&[&routing(2, 1), rest]), Some(Some((4, 0, 42)))),
+        (
+            60,
+            chain(&[&pad(43), &routing(0, 1), rest]),
+            Some(Some((4, 0, 50))),
+        ),
+        // RFC 8200 4.2.
+        (60, chain(&[&option(0x5e)]), None),
+        (60, chain(&[&option(0x9e)]), Some(Some((4, 2, 42)))),
+        (60, chain(&[&option(0xde)]), Some(Some((4, 2, 42)))),
+        (0, chain(&[&option(0xde)]), Some(Some((4, 2, 42)))),
+        // RFC 8200 4.1.
+        (60, chain(&[&pad(0), &pad(6)]), Some(Some((4, 1, 40)))),
+    ] {
+        let mut world = World::new();
+        let (address, options) = (format!("[{}]:80", OURS[1]), ListenOptions::default());
+        world
+            .host
+            .listen(address.parse().unwrap(), &options)
+            .unwrap();
+        let syn = TcpHeader {
+            source: 5000,
+            target: 80,
+            flags: Flags::SYN,
+            window: 60000,
+            ..TcpHeader::default()
+        };
+        let mut segment = vec![0; 20];
+        syn.emit(&mut segment);
+        let sum = pseudo_header(PEER[1], OURS[1], Protocol::TCP, segment.len());
+        checksum::fill(sum, &mut segment, 16);
+        let body = [headers.as_slice(), &segment].concat();
+        let sent = world.ip(&packet(PEER[1], OURS[1], Protocol(first), &body));
+        let found = sent.first().map(|packet| {
+            // Next header: ICMPv6 or TCP.
+            (packet[6] == 58).then(|| (packet[40], packet[41], packet[47]))
+        });
+        assert_eq!(
+            (found, sent.len()),
+            (expected, expected.iter().count()),
+            "{first} {headers:?}"
+        );
+    }
 }

@@ -34,6 +34,9 @@ mod tools;
 /// Other traffic on the same interface.
 mod others;
 
+/// IPv6 with extension headers.
+mod extension_headers;
+
 /// Long segments that leave whole.
 mod long_segments;
 

@@ -85,6 +85,7 @@ impl Bench {
             fragments: after.fragments - before.fragments,
             malformed: after.malformed - before.malformed,
             blocked: after.blocked - before.blocked,
+            chains: after.chains - before.chains,
         };
         (outcome.unwrap().verdict, grown)
     }
@@ -102,6 +103,7 @@ impl Bench {
             of(grown.fragments, Verdict::Drop, Fate::Fragment),
             of(grown.malformed, Verdict::Pass, Fate::Malformed),
             of(grown.blocked, Verdict::Drop, Fate::Blocked),
+            of(grown.chains, Verdict::Pass, Fate::Chain),
         ];
         let fates: Vec<_> = fates.into_iter().flatten().collect();
         let [(expected, fate)] = fates[..] else {
@@ -127,6 +129,7 @@ pub(in crate::steering) enum Fate {
     Fragment,
     Malformed,
     Blocked,
+    Chain,
 }
 
 pub(in crate::steering) fn of_tcp(address: &str) -> Service {
