@@ -15,6 +15,7 @@ use mill_wire::ethernet::{EtherType, EthernetHeader, MacAddress};
 use mill_wire::ipv4::Ecn;
 use mill_wire::ipv6;
 use mill_wire::protocol::Protocol;
+use mill_wire::vlan::LinkHeader;
 
 /// TCP: the connection, listener, handshake or TIME-WAIT entry that a segment is for.
 mod segment;
@@ -110,7 +111,11 @@ impl<Q: SendQueue> Host<Q> {
             mac: header.source,
             to_group: !is_unicast,
         };
-        let taken = match header.ether_type {
+        let (ether_type, len) = match header.ether_type {
+            EtherType::VLAN => behind_priority(frame, len),
+            ether_type => (ether_type, len),
+        };
+        let taken = match ether_type {
             EtherType::IPV4 | EtherType::IPV6 => self.on_ip(frame, len, received, origin),
             EtherType::ARP => self.on_arp(frame.get(len..).unwrap_or_default()),
             _ => Err(DropReason::UnknownProtocol),
@@ -118,7 +123,7 @@ impl<Q: SendQueue> Host<Q> {
         match taken {
             Ok(Taken::Segment(packet)) => return self.on_tcp(link, &packet, &mut packet.ends()),
             Ok(Taken::Fragment) => self.on_fragment(link, received, len, origin),
-            Ok(Taken::Done) => share_neighbors(link, received, header.ether_type, len),
+            Ok(Taken::Done) => share_neighbors(link, received, ether_type, len),
             // Routers do not know which queue or process a flow belongs to.
             Ok(Taken::StrangeError) if link.hand_over(received) => self.counters.handed_over += 1,
             Ok(Taken::StrangeError) => self.drop_frame(DropReason::NotForUs),
@@ -134,6 +139,16 @@ impl<Q: SendQueue> Host<Q> {
         }
         self.wake_parked();
         Ok(Taken::Done)
+    }
+}
+
+/// IEEE 802.1Q 9.6: a tag of network 0 says no more than a priority, and the frame is one without a tag. Of another network it
+/// stays what it is, of no protocol here.
+#[cold]
+fn behind_priority(frame: &[u8], ethernet_len: usize) -> (EtherType, usize) {
+    match LinkHeader::parse(frame) {
+        Ok((header, len)) if header.tag.is_some_and(|tag| tag.id == 0) => (header.ether_type, len),
+        _ => (EtherType::VLAN, ethernet_len),
     }
 }
 
