@@ -11,6 +11,7 @@ use crate::pcap::sink::FrameSender;
 use crate::port_blocks::PortBlocks;
 use crate::standby::StandbyLink;
 use crate::tap::TapLink;
+use crate::vlan::{TAG_BYTES, Vlan};
 use mill_stack::link::{
     Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, LinkSuccession,
     Offload, Received, Service,
@@ -32,6 +33,10 @@ pub struct AnyLink {
     takings: u64,
     /// The local ports that this process may open connections from, if others do that on the same device.
     ports: Option<PortBlocks>,
+    /// The network whose tag all frames have on the device, and only there.
+    vlan: Option<Vlan>,
+    /// Bytes of room that were reserved last, where frames get a tag.
+    reserved: usize,
 }
 
 impl AnyLink {
@@ -42,6 +47,8 @@ impl AnyLink {
             forwarding: None,
             takings: 0,
             ports: None,
+            vlan: None,
+            reserved: 0,
         }
     }
 
@@ -53,6 +60,12 @@ impl AnyLink {
             forwarding: Some(forwarding),
             ..self
         }
+    }
+
+    /// Makes it a link of this virtual network: received frames have its tag, and those to be sent get it. What is recorded has tags.
+    #[must_use]
+    pub fn with_vlan(self, vlan: Option<Vlan>) -> Self {
+        Self { vlan, ..self }
     }
 
     /// Other processes open connections on the device, too: this one may use these ports.
@@ -211,6 +224,15 @@ impl AnyLink {
         self.forwarding.as_ref()
     }
 
+    /// A received frame with its tag, if the link has a network.
+    #[inline]
+    fn device_frame(&mut self, id: FrameId) -> &mut [u8] {
+        match &mut self.forwarding {
+            Some(forwarding) if is_handed(id) => forwarding.frame(id),
+            _ => self.device.frame(id),
+        }
+    }
+
     /// A frame without connection: another worker's, or another process's.
     #[cold]
     fn forward(&mut self, frame: &Received) -> bool {
@@ -249,6 +271,7 @@ impl Link for AnyLink {
     }
 
     fn receive(&mut self, burst: &mut Burst) {
+        let first = burst.as_slice().len();
         // A frame is recorded by the worker whose device received it.
         if let Some(forwarding) = &mut self.forwarding {
             forwarding.receive(burst);
@@ -259,12 +282,19 @@ impl Link for AnyLink {
             let new = burst.as_slice().get(before..).unwrap_or_default();
             recorder.received(&mut self.device, new);
         }
+        if let Some(vlan) = self.vlan {
+            for received in burst.as_slice().get(first..).unwrap_or_default() {
+                vlan.strip(self.device_frame(received.id));
+            }
+        }
     }
 
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        match &mut self.forwarding {
-            Some(forwarding) if is_handed(id) => forwarding.frame(id),
-            _ => self.device.frame(id),
+        let is_tagged = self.vlan.is_some();
+        let frame = self.device_frame(id);
+        match is_tagged {
+            false => frame,
+            true => frame.get_mut(TAG_BYTES..).unwrap_or_default(),
         }
     }
 
@@ -276,10 +306,21 @@ impl Link for AnyLink {
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
-        self.device.reserve(len_max)
+        if self.vlan.is_none() {
+            return self.device.reserve(len_max);
+        }
+        self.reserved = len_max + TAG_BYTES;
+        self.device.reserve(self.reserved)?.get_mut(TAG_BYTES..)
     }
 
-    fn transmit(&mut self, len: usize, offload: Offload) {
+    fn transmit(&mut self, mut len: usize, mut offload: Offload) {
+        if let Some(vlan) = self.vlan {
+            if let Some(room) = self.device.reserve(self.reserved) {
+                vlan.put(room);
+            }
+            len += TAG_BYTES;
+            offload = Vlan::shifted(offload);
+        }
         if let Some(recorder) = &mut self.recorder {
             recorder.transmits(&mut self.device, len, offload);
         }
@@ -291,7 +332,14 @@ impl Link for AnyLink {
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        self.forward(frame)
+        let Some(vlan) = self.vlan else {
+            return self.forward(frame);
+        };
+        // The other worker or process takes the tag off itself, and this host may go on with the frame.
+        vlan.put(self.device_frame(frame.id));
+        let is_taken = self.forward(frame);
+        vlan.strip(self.device_frame(frame.id));
+        is_taken
     }
 }
 
@@ -363,3 +411,6 @@ impl AsFd for AnyLink {
         self.device.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests;

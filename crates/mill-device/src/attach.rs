@@ -29,6 +29,7 @@ use crate::pcap::Recorder;
 use crate::specification::Specification;
 use crate::specification::device::Device;
 use crate::steering::Steering;
+use crate::vlan::Vlan;
 use af_xdp::{AfXdp, Placed};
 use dpdk::bridge::Bridge;
 use memif::Memif;
@@ -152,6 +153,7 @@ impl Attached {
             Device::AfXdp { interface } => {
                 let workers = specification.workers;
                 let settings = (&specification.af_xdp, specification.offload);
+                let interface = (interface.as_str(), specification.vlan());
                 let made = AfXdp::make(interface, settings, workers)?;
                 hold = made.hold;
                 notices = made.notices;
@@ -234,8 +236,9 @@ impl Attached {
             let on_error = Box::new(move |error| on_trouble(Trouble::Capture(error)));
             Recorder::to_file(File::from(file), on_error)
         });
+        let vlan = self.vlan(specification);
         let device = self.device(specification, (Aim::Take, 0), on_gone)?;
-        Ok(AnyLink::new(device, recorder))
+        Ok(AnyLink::new(device, recorder).with_vlan(vlan))
     }
 
     /// The same without a capture, with what this process wants of an interface that another one owns, and its number.
@@ -287,6 +290,14 @@ impl<D> Attached<D> {
             queue.configure(&mut config, &specification.af_xdp);
         }
         Ok(config)
+    }
+
+    /// The virtual network whose tag its frames have.
+    pub(crate) fn vlan(&self, specification: &Specification) -> Option<Vlan> {
+        match &self.wire {
+            Wire::AfXdp(queue) => queue.vlan(),
+            Wire::Tap(_) | Wire::Memif(_) => specification.vlan(),
+        }
     }
 
     fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<Attached<E>> {

@@ -145,6 +145,7 @@ impl Attachment {
         let first = self.workers.first();
         let first = first.ok_or_else(|| io::Error::other("the device has no queue"))?;
         let host = first.host_config(specification)?;
+        let vlan = first.vlan(specification);
         let mut links = Vec::with_capacity(self.workers.len());
         for (place, attached) in (0..).zip(self.workers) {
             let aim = match (own.contains(&place), specification.stacks) {
@@ -158,7 +159,7 @@ impl Attachment {
             1 => links.remove(0),
             _ => DeviceLink::Partitions(Partitions::new(links)),
         };
-        Ok((AnyLink::new(device, None), host))
+        Ok((AnyLink::new(device, None).with_vlan(vlan), host))
     }
 
     /// The parts of all workers of this process, in their order, prepared.

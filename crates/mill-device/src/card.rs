@@ -18,6 +18,8 @@ pub struct Card {
     pub cuts_segments: Option<bool>,
     /// Segments of TCP are merged before the kernel sees them.
     pub merges_segments: Option<bool>,
+    /// Tags of virtual networks are taken off before the stack sees them.
+    pub strips_tags: Option<bool>,
     /// The XDP program that is attached.
     pub program: Option<AttachedProgram>,
 }
@@ -44,6 +46,7 @@ impl Card {
             features: xdp_features(query.index()).ok(),
             cuts_segments: interface::has_segmentation(name).ok(),
             merges_segments: interface::merges_segments(name).ok(),
+            strips_tags: interface::strips_vlan_tags(name).ok(),
         })
     }
 
@@ -151,6 +154,7 @@ mod tests {
             kind: None,
             receive_queues: 4,
             transmit_queues: 4,
+            vlan: None,
         };
         Card {
             link,
@@ -169,6 +173,7 @@ mod tests {
             features: None,
             cuts_segments: Some(true),
             merges_segments: Some(false),
+            strips_tags: Some(true),
             program: None,
         }
     }

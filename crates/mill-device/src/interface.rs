@@ -112,8 +112,6 @@ impl InterfaceLink {
             wanted: Wanted::default(),
             handover: None,
         };
-        // The stack does not parse tags (IEEE 802.1Q): the kernel gets tagged frames.
-        link.table.set_tags(0);
         let network = link.monitor.network().clone();
         link.steer(&network.addresses);
         link.report_passage(&network.link);

@@ -6,6 +6,7 @@
 //! Over AF_XDP the stack works on an interface that the kernel goes on using. A frame's way:
 //!
 //! ```text
+//! vlan.rs               in a virtual network: frames have a tag below any.rs, and none above it
 //! steering/program.rs   the XDP program: frames of served flows go to the socket, all others to the kernel
 //! af_xdp.rs             receive: ring to burst, no system call, no copy (mill-sys xsk.rs); joins frames of several pieces
 //! interface.rs          addresses, routes, MTU and neighbours, as network/monitor.rs reports them
@@ -26,7 +27,7 @@
 //! A worker process that dies therefore leaves memory and rings in order for the next one (mill-sys `xsk/recovery.rs`);
 //! with the master the link is gone, and all frames are the kernel's again. At any time the kernel keeps every other port
 //! and protocol, ARP and neighbour discovery, ICMP except errors about what the stack has sent, multicast and broadcast,
-//! tagged frames, IPv6 with long or unusual chains of extension headers, later fragments, other queues, loopback, and the connections that it had
+//! frames of other virtual networks, IPv6 with long or unusual chains of extension headers, later fragments, other queues, loopback, and the connections that it had
 //! on a port before the port was served (`interface/kernel_flows.rs`).
 //!
 //! When the binary is upgraded (USR2), two processes have the device and one of them uses it:
@@ -112,6 +113,9 @@ mod frames;
 
 /// Records a link's frames for tcpdump and Wireshark.
 pub mod pcap;
+
+/// The tag of a virtual network.
+pub mod vlan;
 
 /// Completes checksums in captured frames.
 mod checksum;

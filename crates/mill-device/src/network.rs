@@ -65,6 +65,17 @@ pub struct LinkState {
     /// Queues in use.
     pub receive_queues: u32,
     pub transmit_queues: u32,
+    /// What it is a virtual network on, if it is one (802.1Q).
+    pub vlan: Option<VlanOf>,
+}
+
+/// The interface below a virtual network, and the network's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VlanOf {
+    /// Number of the interface.
+    pub parent: u32,
+    /// 12 bits, as in tags.
+    pub id: u16,
 }
 
 /// A query that failed, or whose answer could not be parsed.

@@ -29,6 +29,7 @@ pub mod profile;
 pub mod settings;
 
 use crate::impair::Impairment;
+use crate::vlan::Vlan;
 use device::{Device, Devices};
 use mill_stack::config::{HostConfig, Prefix, Route};
 use mill_stack::limits::Limits;
@@ -56,6 +57,8 @@ pub struct Specification {
     pub gateways: Vec<IpAddr>,
     /// Bytes of IP packet in a frame.
     pub mtu: u32,
+    /// The number of the virtual network whose tag frames have, 1 to 4094; 0 for frames without a tag.
+    pub vlan: u32,
     /// Whether checksums and segmentation are left to the device.
     pub offload: bool,
     /// The capture file.
@@ -231,6 +234,11 @@ impl Specification {
         u16::try_from(self.mtu).unwrap_or(u16::MAX)
     }
 
+    /// The virtual network that `vlan=` names.
+    pub fn vlan(&self) -> Option<Vlan> {
+        Vlan::new(u16::try_from(self.vlan).ok()?)
+    }
+
     fn new(device: Device) -> Self {
         Self {
             device,
@@ -238,6 +246,7 @@ impl Specification {
             host: Vec::new(),
             gateways: Vec::new(),
             mtu: 1500,
+            vlan: 0,
             offload: true,
             pcap: None,
             impairment: Impairment::default(),

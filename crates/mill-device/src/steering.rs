@@ -8,6 +8,7 @@
 //!
 //! The queues may be in partitions, each of which another process has: then each has a table of its own.
 
+use crate::vlan::Vlan;
 use mill_sys::bpf::BpfError;
 use mill_sys::bpf::link::{self, Mode};
 use mill_sys::bpf::map::Map;
@@ -86,10 +87,10 @@ impl Steering {
     pub fn attach_partitions(
         interface: u32,
         queues: u32,
-        partitions: &[Vec<u32>],
+        (partitions, vlan): (&[Vec<u32>], Option<Vlan>),
         wanted: WantedMode,
     ) -> Result<Self, SteeringError> {
-        Rules::load_partitions(queues, partitions)?.attach(interface, wanted)
+        Rules::load_partitions(queues, partitions, vlan)?.attach(interface, wanted)
     }
 
     pub fn rules(&self) -> &Rules {
@@ -113,13 +114,18 @@ impl Steering {
 }
 
 impl Rules {
-    /// Makes the maps and loads the program, with all queues in one partition.
+    /// Makes the maps and loads the program, with all queues in one partition, for frames without a tag.
     pub fn load(queues: u32) -> Result<Self, SteeringError> {
-        Self::load_partitions(queues, &[Vec::new()])
+        Self::load_partitions(queues, &[Vec::new()], None)
     }
 
     /// Makes the maps and loads the program, with the queues in partitions, at least one; queues that none has are of the first.
-    pub fn load_partitions(queues: u32, partitions: &[Vec<u32>]) -> Result<Self, SteeringError> {
+    /// Served are frames of the virtual network, if there is one, else those without a tag or with one of priority only.
+    pub fn load_partitions(
+        queues: u32,
+        partitions: &[Vec<u32>],
+        vlan: Option<Vlan>,
+    ) -> Result<Self, SteeringError> {
         let refused = SteeringError::loading;
         let sockets = queues.max(1).saturating_mul(WORKERS_MAX);
         let sockets = Map::sockets("mill_sockets", sockets).map_err(refused)?;
@@ -130,7 +136,8 @@ impl Rules {
             .zip(partitions)
             .map(|(made, queues)| (made.with(&sockets), queues.as_slice()))
             .collect();
-        let instructions = program::assemble(&parts).expect("the program's labels are there, once");
+        let instructions =
+            program::assemble(&parts, vlan).expect("the program's labels are there, once");
         let program = Program::load("mill_steering", &instructions).map_err(refused)?;
         let rules = Self {
             partitions: made,

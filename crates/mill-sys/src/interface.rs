@@ -14,6 +14,7 @@ pub use binding::bind_to;
 mod ethtool;
 pub use ethtool::{
     Channels, Driver, RingSizes, channels, driver, has_segmentation, merges_segments, ring_sizes,
+    strips_vlan_tags,
 };
 
 /// One address of one interface.

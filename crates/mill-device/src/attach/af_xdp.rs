@@ -3,6 +3,9 @@
 /// Which worker has a socket at which queue.
 mod plan;
 
+/// The interface that carries the frames.
+mod carrier;
+
 /// What the workers of a process share.
 mod shared_resources;
 
@@ -28,7 +31,9 @@ use crate::queues::Queues;
 use crate::specification::settings::{AfXdpSettings, Mode, Spread, Workers};
 use crate::standby::{Origin, Parts, StandbyLink};
 use crate::steering::{Steering, SteeringError, Table, WantedMode};
+use crate::vlan::Vlan;
 use crate::wanted::Wanted;
+use carrier::Carrier;
 use mill_stack::config::{HostConfig, Neighboring};
 use mill_sys::bpf::link;
 use mill_sys::memory::SharedMemory;
@@ -55,7 +60,9 @@ pub(super) struct AfXdp<D> {
     worker: u32,
     /// Queues and table are this worker's own, so that each may be another process's.
     is_partition: bool,
-    network: Network,
+    network: Box<Network>,
+    /// The virtual network whose tag the frames have.
+    vlan: Option<Vlan>,
 }
 
 /// A socket at a queue, with the memory that all sockets of the queue share.
@@ -78,31 +85,32 @@ pub(super) struct Made {
 
 impl AfXdp<OwnedFd> {
     pub(super) fn make(
-        interface: &str,
+        (interface, vlan): (&str, Option<Vlan>),
         (settings, offload): (&AfXdpSettings, bool),
         workers: Workers,
     ) -> Result<Made, AttachError> {
         let refused = |what: String| AttachError(format!("af_xdp:{interface}: {what}"));
         let network = Network::of(interface).map_err(|error| refused(not_read(&error)))?;
-        let queues = check(&network.link, settings, workers).map_err(refused)?;
-        let transmit_queues = network.link.transmit_queues;
+        let carrier = Carrier::of(&network.link, vlan).map_err(refused)?;
+        let link = &carrier.link;
+        let queues = check(link, settings, workers).map_err(refused)?;
+        let transmit_queues = link.transmit_queues;
         let (workers, queues) = match workers.spread {
             Spread::ByPartition => partitions(workers, &queues, transmit_queues),
             Spread::ByQueue | Spread::ByFlow => (workers, queues),
         };
         check_share(workers, &queues).map_err(refused)?;
         let plan = plan(workers, &queues, transmit_queues);
-        let (sockets, not_huge) = make_sockets(&network.link, settings, &plan).map_err(refused)?;
+        let (sockets, not_huge) = make_sockets(link, settings, &plan).map_err(refused)?;
         let wanted = match settings.mode {
             Mode::Any => WantedMode::Fastest,
             Mode::Native => WantedMode::Only(link::Mode::Native),
             Mode::Generic => WantedMode::Only(link::Mode::Generic),
         };
         let steer = || {
-            let link = &network.link;
             let partitions = plan.partitions();
-            let queues = link.receive_queues;
-            let steering = Steering::attach_partitions(link.index, queues, &partitions, wanted)?;
+            let (partitions, queues) = ((&*partitions, carrier.vlan), link.receive_queues);
+            let steering = Steering::attach_partitions(link.index, queues, partitions, wanted)?;
             let rules = steering.rules();
             for (planned, socket) in plan.sockets.iter().zip(&sockets) {
                 if let Some(number) = planned.receives {
@@ -112,13 +120,13 @@ impl AfXdp<OwnedFd> {
             Ok(steering)
         };
         let steering = steer().map_err(|error: SteeringError| refused(error.to_string()))?;
-        let mut notices = Vec::new();
+        let mut notices: Vec<String> = carrier.notice().into_iter().collect();
         if let Some(why) = steering.fallback() {
             notices.push(format!(
                 "af_xdp:{interface}: the driver takes no program ({why}), frames are taken behind it (mode=generic), \
                  which costs more for each"
             ));
-            if loses_merged(&network.link, settings.mode) {
+            if loses_merged(link, settings.mode) {
                 notices.push(loses_merged_notice(interface));
             }
         }
@@ -128,10 +136,15 @@ impl AfXdp<OwnedFd> {
                  \"sysctl vm.nr_hugepages=64\" makes some"
             ));
         }
-        let mut attachments = attachments(workers, (&plan, sockets), &steering, network)
-            .map_err(|error| refused(format!("dup() failed: {error}")))?;
+        let mut attachments = attachments(
+            workers,
+            (&plan, sockets),
+            &steering,
+            (network, carrier.vlan),
+        )
+        .map_err(|error| refused(format!("dup() failed: {error}")))?;
         for attachment in attachments.iter_mut().filter(|_| offload) {
-            attachment.outlet = outlet(&attachment.network.link);
+            attachment.outlet = outlet(link);
         }
         Ok(Made {
             attachments,
@@ -282,6 +295,11 @@ pub(super) enum Placed {
 }
 
 impl<D> AfXdp<D> {
+    /// The virtual network whose tag the frames have.
+    pub(super) fn vlan(&self) -> Option<Vlan> {
+        self.vlan
+    }
+
     /// The kernel's addresses and routes.
     pub(super) fn configure(&self, host: &mut HostConfig, settings: &AfXdpSettings) {
         host.addresses.clone_from(&self.network.addresses);
@@ -309,6 +327,7 @@ impl<D> AfXdp<D> {
             worker: self.worker,
             is_partition: self.is_partition,
             network: self.network.clone(),
+            vlan: self.vlan,
         })
     }
 

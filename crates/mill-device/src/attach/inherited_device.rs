@@ -7,6 +7,7 @@ use super::{AttachError, Attached, Held, Hold, Made, Wire};
 use crate::handover::{OwnershipLock, VERSION};
 use crate::specification::Specification;
 use crate::specification::device::Device;
+use crate::vlan::Vlan;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A device as it is described to the next binary.
@@ -121,7 +122,7 @@ impl Attached {
         let mut attachments = Vec::new();
         for text in text.split(BETWEEN) {
             let ownership = lock(&mut descriptors)?;
-            let queues = AfXdp::inherit(interface, text, &mut descriptors)?;
+            let queues = AfXdp::inherit((interface, specification.vlan()), text, &mut descriptors)?;
             attachments.push(Self::inherited(Wire::AfXdp(queues), ownership));
         }
         let wires: Vec<_> = attachments.iter().filter_map(Self::interface).collect();
@@ -175,6 +176,11 @@ pub(super) fn same_terms<'a>(text: &'a str, terms: &str) -> Result<&'a str, Atta
             "the device can't be changed together with the binary: the old one has {theirs}, and this one {terms}"
         ))
     })
+}
+
+/// The virtual network among the terms; nothing without one, as of versions that knew none.
+pub(in crate::attach) fn vlan_terms(vlan: Option<Vlan>) -> String {
+    vlan.map_or_else(String::new, |vlan| format!(" vlan {}", vlan.id()))
 }
 
 pub(super) fn unknown(text: &str) -> AttachError {

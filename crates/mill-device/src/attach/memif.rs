@@ -2,7 +2,7 @@
 
 use super::dpdk::bridge::PROGRAM;
 use super::dpdk::output;
-use super::inherited_device::{same_terms, unknown};
+use super::inherited_device::{same_terms, unknown, vlan_terms};
 use super::movable::Movable;
 use super::{AttachError, Trouble};
 use crate::device_link::DeviceLink;
@@ -125,7 +125,10 @@ fn terms(specification: &Specification) -> String {
     };
     let (path, id) = (socket.display(), settings.id);
     let (mtu, offload) = (specification.mtu(), specification.offload);
-    format!("memif {path} role {role} id {id} mtu {mtu} offload {offload}")
+    format!(
+        "memif {path} role {role} id {id} mtu {mtu} offload {offload}{}",
+        vlan_terms(specification.vlan())
+    )
 }
 
 fn terms_of_port(port: &Port, specification: &Specification) -> String {

@@ -1,6 +1,6 @@
 //! A TAP device, made and set up.
 
-use super::inherited_device::{same_terms, unknown};
+use super::inherited_device::{same_terms, unknown, vlan_terms};
 use super::movable::Movable;
 use super::{AttachError, Trouble};
 use crate::device_link::DeviceLink;
@@ -161,7 +161,10 @@ fn terms(specification: &Specification) -> String {
         return String::new();
     };
     let (mtu, offload) = (specification.mtu(), specification.offload);
-    format!("tap {name} mtu {mtu} offload {offload}")
+    format!(
+        "tap {name} mtu {mtu} offload {offload}{}",
+        vlan_terms(specification.vlan())
+    )
 }
 
 impl<D> Tap<D> {

@@ -1,6 +1,6 @@
 //! Parses the kernel's messages from the view of one interface; messages about others are ignored.
 
-use super::LinkState;
+use super::{LinkState, VlanOf};
 use crate::card::AttachedProgram;
 use mill_stack::config::Prefix;
 use mill_wire::ethernet::MacAddress;
@@ -9,7 +9,8 @@ use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage,
 };
 use netlink_packet_route::link::{
-    LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, XdpAttached,
+    InfoData, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, VlanProtocol,
+    XdpAttached,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
@@ -59,7 +60,9 @@ pub(super) fn link(message: &RouteNetlinkMessage, index: u32) -> Option<LinkStat
         kind: None,
         receive_queues: 1,
         transmit_queues: 1,
+        vlan: None,
     };
+    let (mut parent, mut network) = (None, None);
     for attribute in attributes {
         match attribute {
             LinkAttribute::IfName(name) => link.name.clone_from(name),
@@ -67,7 +70,9 @@ pub(super) fn link(message: &RouteNetlinkMessage, index: u32) -> Option<LinkStat
             LinkAttribute::Mtu(mtu) => link.mtu = u16::try_from(*mtu).unwrap_or(u16::MAX),
             LinkAttribute::NumRxQueues(count) => link.receive_queues = *count,
             LinkAttribute::NumTxQueues(count) => link.transmit_queues = *count,
+            LinkAttribute::Link(index) => parent = Some(*index),
             LinkAttribute::LinkInfo(infos) => {
+                network = infos.iter().find_map(network_of);
                 link.kind = infos.iter().find_map(|info| match info {
                     LinkInfo::Kind(kind) => Some(kind.to_string()),
                     _ => None,
@@ -76,7 +81,25 @@ pub(super) fn link(message: &RouteNetlinkMessage, index: u32) -> Option<LinkStat
             _ => {}
         }
     }
+    link.vlan = parent
+        .zip(network)
+        .map(|(parent, id)| VlanOf { parent, id });
     (!link.name.is_empty()).then_some(link)
+}
+
+/// The number of the virtual network that an interface is, with tags of customers: the stack has no others.
+fn network_of(info: &LinkInfo) -> Option<u16> {
+    let LinkInfo::Data(InfoData::Vlan(all)) = info else {
+        return None;
+    };
+    let is_other = |one: &InfoVlan| matches!(one, InfoVlan::Protocol(protocol) if *protocol != VlanProtocol::Ieee8021Q);
+    if all.iter().any(is_other) {
+        return None;
+    }
+    all.iter().find_map(|one| match one {
+        InfoVlan::Id(id) => Some(*id),
+        _ => None,
+    })
 }
 
 /// The XDP program that an interface has.

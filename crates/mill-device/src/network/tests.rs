@@ -2,6 +2,10 @@
 
 use super::*;
 use mill_sys::namespace;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVlan, LinkAttribute, LinkInfo, LinkMessage, VlanProtocol,
+};
 use std::process::Command;
 
 /// Runs a test on a thread in a network namespace that vanishes with it.
@@ -176,6 +180,7 @@ fn routes_beyond_the_limit_are_counted() {
             kind: None,
             receive_queues: 1,
             transmit_queues: 1,
+            vlan: None,
         },
         addresses: Vec::new(),
         routes: Vec::new(),
@@ -218,4 +223,35 @@ fn a_namespace_that_never_had_a_route_has_none() {
         let network = Network::of("mill0").unwrap();
         assert!(network.routes.is_empty() && network.addresses.is_empty());
     });
+}
+
+/// The kernel's message about eth0.10, without the kernel's module of such interfaces.
+#[test]
+fn a_virtual_network_is_read_with_its_number_and_the_interface_below() {
+    let read = |infos: Vec<LinkInfo>| {
+        let mut message = LinkMessage::default();
+        message.header.index = 7;
+        message.attributes = vec![
+            LinkAttribute::IfName(String::from("eth0.10")),
+            LinkAttribute::Link(2),
+            LinkAttribute::LinkInfo(infos),
+        ];
+        read::link(&RouteNetlinkMessage::NewLink(message), 7)
+            .unwrap()
+            .vlan
+    };
+    let vlan = |options| {
+        let kind = LinkInfo::Kind(InfoKind::Vlan);
+        read(vec![kind, LinkInfo::Data(InfoData::Vlan(options))])
+    };
+    let id = InfoVlan::Id(10);
+    let of = Some(VlanOf { parent: 2, id: 10 });
+    assert_eq!(vlan(vec![id.clone()]), of);
+    let customer = InfoVlan::Protocol(VlanProtocol::Ieee8021Q);
+    assert_eq!(vlan(vec![customer, id.clone()]), of);
+    // A provider's: the stack has no such tags.
+    let provider = InfoVlan::Protocol(VlanProtocol::Ieee8021Ad);
+    assert_eq!(vlan(vec![provider, id]), None);
+    assert_eq!(vlan(vec![]), None);
+    assert_eq!(read(vec![LinkInfo::Kind(InfoKind::Veth)]), None);
 }

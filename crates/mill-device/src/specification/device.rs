@@ -68,6 +68,12 @@ impl Devices {
         ..Self::ALL
     };
 
+    /// Those whose frames may have the tag of a virtual network.
+    pub const TAGGED: Self = Self {
+        dpdk: false,
+        ..Self::ALL
+    };
+
     pub const fn has(self, device: &Device) -> bool {
         match device {
             Device::Tap { .. } => self.tap,

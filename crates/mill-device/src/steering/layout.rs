@@ -5,7 +5,7 @@
 //! 0    whether the kernel's connections are looked up       0    first queue's row: one number a counter
 //! 4    workers a queue                                      128  second queue's row
 //! 8    number of addresses to search                        …
-//! 12   number of tags that a frame may have
+//! 12   of former versions, which leave it 0
 //! 16   seed of the flow hash
 //! 24   whether the device's owner has a successor that may have connections
 //! 32   number of blocked addresses
@@ -26,13 +26,9 @@ pub const WORKERS_MAX: u32 = 64;
 /// Tables that a program can have, each with its counters: it may use 64 maps (Linux's `MAX_USED_MAPS`), and one is that of the sockets.
 pub const TABLES_MAX: u32 = 31;
 
-/// Tags (802.1Q, 802.1ad) that the program skips at most.
-pub const TAGS_MAX: u32 = 2;
-
 pub(super) const LOOKS_UP_KERNEL_FLOWS: usize = 0;
 pub(super) const WORKERS: usize = 4;
 pub(super) const ADDRESS_COUNT: usize = 8;
-pub(super) const TAGS: usize = 12;
 pub(super) const SEED: usize = 16;
 pub(super) const HAS_SUCCESSOR: usize = 24;
 pub(super) const BLOCKED_COUNT: usize = 32;

@@ -19,9 +19,9 @@ use super::flow::{BUCKET_SHIFT, GOLDEN, PI};
 use super::layout::{
     ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS,
     BLOCKED, BLOCKED_BUCKETS, BLOCKED_COUNT, BLOCKED_WAYS, BUCKET_BYTES, CLOSING_PORTS,
-    LOOKS_UP_KERNEL_FLOWS, ROW_BYTES, ROWS, SEED, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS,
-    WORKERS_MAX,
+    LOOKS_UP_KERNEL_FLOWS, ROW_BYTES, ROWS, SEED, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
 };
+use crate::vlan::{ID_MASK, Vlan};
 use Condition::{Above, Below, Common, Equal, NotEqual};
 use Operation::{Add, And, Multiply, Or, ShiftLeft, ShiftRight, Xor};
 use Register::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
@@ -46,9 +46,11 @@ pub(super) struct Maps<'maps> {
     pub(super) sockets: BorrowedFd<'maps>,
 }
 
-/// Assembles the program for partitions, each with its queues; those that none has are of the first one.
+/// Assembles the program for partitions, each with its queues; those that none has are of the first one. Served are frames
+/// of the virtual network, if there is one, else those without a tag.
 pub(super) fn assemble(
     partitions: &[(Maps<'_>, &[u32])],
+    vlan: Option<Vlan>,
 ) -> Result<Vec<Instruction>, AssembleError> {
     let mut to = Assembler::default();
     if partitions.len() > 1 {
@@ -56,7 +58,7 @@ pub(super) fn assemble(
     }
     for (index, (maps, _)) in partitions.iter().enumerate() {
         to.enter(scope(index));
-        decide(&mut to, *maps);
+        decide(&mut to, *maps, vlan);
     }
     to.finish()
 }
@@ -76,10 +78,9 @@ fn scope(partition: usize) -> String {
     format!("{partition}: ")
 }
 
-fn decide(to: &mut Assembler, maps: Maps<'_>) {
+fn decide(to: &mut Assembler, maps: Maps<'_>, vlan: Option<Vlan>) {
     to.label("begin");
-    ethernet(to);
-    tags(to, maps);
+    ethernet(to, vlan);
     ipv4(to);
     ipv6::header(to);
     ports(to, maps);
@@ -90,8 +91,10 @@ fn decide(to: &mut Assembler, maps: Maps<'_>) {
     verdicts(to, maps);
 }
 
-/// Multicast and broadcast frames pass to the kernel, as do all protocols but IP.
-fn ethernet(to: &mut Assembler) {
+/// Multicast and broadcast frames pass to the kernel, as do all protocols but IP, and frames of other virtual networks.
+///
+/// The network is a constant of the program: without one a plain frame takes the two comparisons of its protocol.
+fn ethernet(to: &mut Assembler, vlan: Option<Vlan>) {
     to.set(R6, R1);
     to.load(Word, R7, R6, CONTEXT_DATA);
     to.load(Word, R8, R6, CONTEXT_DATA_END);
@@ -101,32 +104,22 @@ fn ethernet(to: &mut Assembler) {
     to.jump_if(R0, Common, 1, "pass");
     to.load(Half, R0, R7, 12);
     to.calculate(Add, R7, 14);
-    to.jump_if(R0, Equal, network_order(IPV4), "ipv4");
-    to.jump_if(R0, Equal, network_order(IPV6), "ipv6");
-    to.jump_if(R0, Equal, network_order(TAG), "tag 0");
-    to.jump_if(R0, Equal, network_order(SERVICE_TAG), "tag 0");
-    to.jump("pass");
-}
-
-/// Skips tags between the Ethernet addresses and the protocol, as many as the table allows (IEEE 802.1Q, section 9).
-fn tags(to: &mut Assembler, maps: Maps<'_>) {
-    for tag in 0..TAGS_MAX {
-        to.label(format!("tag {tag}"));
-        to.set_map_value(R1, maps.table, offset(TAGS));
-        to.load(Word, R1, R1, 0);
-        to.jump_if(R1, Below, number(tag + 1), "pass");
-        need(to, 4, "malformed");
-        to.load(Half, R0, R7, 2);
-        to.calculate(Add, R7, 4);
+    if vlan.is_none() {
         to.jump_if(R0, Equal, network_order(IPV4), "ipv4");
         to.jump_if(R0, Equal, network_order(IPV6), "ipv6");
-        if tag + 1 < TAGS_MAX {
-            let next = format!("tag {}", tag + 1);
-            to.jump_if(R0, Equal, network_order(TAG), next.as_str());
-            to.jump_if(R0, Equal, network_order(SERVICE_TAG), next);
-        }
-        to.jump("pass");
     }
+    // Number 0 is no network, but a priority (IEEE 802.1Q, section 9.6): such frames are as those without a tag.
+    let id = vlan.map_or(0, Vlan::id);
+    to.jump_if(R0, NotEqual, network_order(TAG), "pass");
+    need(to, 4, "malformed");
+    to.load(Half, R0, R7, 0);
+    to.calculate(And, R0, network_order(ID_MASK));
+    to.jump_if(R0, NotEqual, network_order(id), "pass");
+    to.load(Half, R0, R7, 2);
+    to.calculate(Add, R7, 4);
+    to.jump_if(R0, Equal, network_order(IPV4), "ipv4");
+    to.jump_if(R0, Equal, network_order(IPV6), "ipv6");
+    to.jump("pass");
 }
 
 /// RFC 791, section 3.1. Stores the addresses and whether the packet is a fragment; R7 points behind the options.
@@ -444,7 +437,6 @@ const CONTEXT_QUEUE: i16 = 16;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const TAG: u16 = 0x8100;
-const SERVICE_TAG: u16 = 0x88a8;
 
 // Protocols (IANA's protocol numbers).
 const TCP: i32 = 6;

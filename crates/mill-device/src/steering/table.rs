@@ -8,7 +8,7 @@ use super::flow::{FlowHash, address_of, halves_of};
 use super::layout::{
     ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS,
     BLOCKED, CLOSING_PORTS, COUNTERS_BYTES, HAS_SUCCESSOR, LOOKS_UP_KERNEL_FLOWS, SEED,
-    TABLE_BYTES, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
+    TABLE_BYTES, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
 };
 use mill_stack::link::Service;
 use mill_sys::bpf::map::ArrayMemory;
@@ -159,13 +159,6 @@ impl Table {
         self.state().word(WORKERS).store(workers, Ordering::Release);
     }
 
-    /// Sets how many tags (802.1Q) a frame may have, 0 to [`TAGS_MAX`]; frames with more pass to the kernel.
-    pub fn set_tags(&self, tags: u32) {
-        debug_assert!(tags <= TAGS_MAX, "{tags}");
-        let tags = tags.min(TAGS_MAX);
-        self.state().word(TAGS).store(tags, Ordering::Release);
-    }
-
     /// The hash that assigns flows to workers.
     pub fn flow_hash(&self) -> FlowHash {
         let state = self.state();
@@ -180,10 +173,9 @@ impl Table {
         SteeringCounters::read(&self.state().counters)
     }
 
-    /// Writes the initial values, before anything is served: one worker, two tags.
+    /// Writes the initial values, before anything is served: one worker.
     pub(super) fn begin(&self, seed: u64) {
         self.set_workers(1);
-        self.set_tags(TAGS_MAX);
         let state = self.state();
         let place = state.served.atomic_u64(SEED).expect(INSIDE);
         place.store(seed, Ordering::Release);

@@ -10,6 +10,7 @@ pub(super) mod frames;
 mod kernel_flows;
 mod quoted;
 mod spread;
+mod tags;
 mod wire;
 
 /// The peer's address.
@@ -150,13 +151,10 @@ fn headers_may_end_anywhere() {
     let Some(bench) = Bench::serving(&["192.0.2.1:80", "[2001:db8::1]:80"]) else {
         return;
     };
-    const TWO: &[u16] = &[0x88a8, 0x8100];
     for (frame, needed) in [
         (tcp(V4, "192.0.2.1:80"), 14 + 20 + 4),
         (tcp(V6, "[2001:db8::1]:80"), 14 + 40 + 4),
         (udp(V4, "192.0.2.1:80"), 14 + 20 + 4),
-        (tcp(V4, "192.0.2.1:80").tagged(TWO), 22 + 20 + 4),
-        (tcp(V6, "[2001:db8::1]:80").tagged(TWO), 22 + 40 + 4),
         (tcp(V6, "[2001:db8::1]:80").fragment(1), 14 + 48 + 4),
     ] {
         let whole = bench.fate(&frame.bytes());
@@ -255,34 +253,6 @@ fn first_fragments_for_what_is_served_are_dropped_and_later_ones_passed() {
         bench.check(tcp(V6, "[2001:db8::1]:80").fragment(word), expected);
         bench.check(tcp(V6, "[2001:db8::1]:81").fragment(word), Fate::Passed);
         bench.check(udp(V6, "[2001:db8::1]:80").fragment(word), Fate::Passed);
-    }
-}
-
-#[test]
-fn up_to_two_tags_are_skipped() {
-    let Some(bench) = Bench::serving(&["192.0.2.1:80", "[2001:db8::1]:80"]) else {
-        return;
-    };
-    const TAGS: [&[u16]; 6] = [
-        &[],
-        &[0x8100],
-        &[0x88a8],
-        &[0x88a8, 0x8100],
-        &[0x8100, 0x8100],
-        &[0x88a8, 0x8100, 0x8100],
-    ];
-    for allowed in [2, 1, 0] {
-        bench.table.set_tags(allowed);
-        for tags in TAGS {
-            let expected = if tags.len() <= usize::try_from(allowed).unwrap() {
-                Fate::Ours
-            } else {
-                Fate::Passed
-            };
-            bench.check(tcp(V4, "192.0.2.1:80").tagged(tags), expected);
-            bench.check(tcp(V6, "[2001:db8::1]:80").tagged(tags), expected);
-            bench.check(tcp(V4, "192.0.2.1:81").tagged(tags), Fate::Passed);
-        }
     }
 }
 

@@ -62,6 +62,12 @@ pub fn merges_segments(name: &str) -> io::Result<bool> {
     Ok(value(name, ETHTOOL_GFLAGS)? & ETH_FLAG_LRO != 0)
 }
 
+/// Whether it takes the tags of virtual networks off received frames, and tells them to the kernel beside the frame (ethtool -k,
+/// rx-vlan-offload; the kernel's rx-vlan-hw-parse).
+pub fn strips_vlan_tags(name: &str) -> io::Result<bool> {
+    Ok(value(name, ETHTOOL_GFLAGS)? & ETH_FLAG_RXVLAN != 0)
+}
+
 fn value(name: &str, command: u32) -> io::Result<u32> {
     let mut answer = EthtoolValue { command, value: 0 };
     ask(name, &mut answer)?;
@@ -164,7 +170,8 @@ const ETHTOOL_GTSO: u32 = 0x1e;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
-/// A flag of `ETHTOOL_GFLAGS`.
+/// Flags of `ETHTOOL_GFLAGS`.
+const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 const ETH_FLAG_LRO: u32 = 1 << 15;
 
 /// linux/sockios.h: an ethtool request, whose structure `ifr_data` points to.
@@ -184,6 +191,7 @@ mod tests {
     fn the_loopback_takes_long_segments() {
         assert!(has_segmentation("lo").unwrap());
         assert!(!merges_segments("lo").unwrap());
+        assert!(!strips_vlan_tags("lo").unwrap());
     }
 
     #[test]

@@ -58,6 +58,7 @@ fn about(card: &Card) -> String {
         ("zero copy", zero_copy(card.features)),
         ("frames in several slots", multi_buffer(card.features)),
         ("long segments", segments(card.cuts_segments).to_owned()),
+        ("VLAN tags", tags(card)),
         ("XDP program", program(card.program)),
     ];
     for (what, value) in rows {
@@ -67,6 +68,17 @@ fn about(card: &Card) -> String {
         text.push_str(&format!("  ! {advice}\n"));
     }
     text
+}
+
+fn tags(card: &Card) -> String {
+    let name = &card.link.name;
+    match card.strips_tags {
+        Some(true) => format!(
+            "taken off: a stack of a VLAN needs \"ethtool -K {name} rxvlan off\", unless the interface is virtual"
+        ),
+        Some(false) => String::from("left in frames"),
+        None => String::from("not told"),
+    }
 }
 
 fn queues(card: &Card) -> String {

@@ -37,6 +37,9 @@ mod others;
 /// IPv6 with extension headers.
 mod extension_headers;
 
+/// Virtual networks.
+mod vlan;
+
 /// Long segments that leave whole.
 mod long_segments;
 

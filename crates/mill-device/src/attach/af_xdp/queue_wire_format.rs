@@ -1,11 +1,14 @@
 //! The description of queues for the next binary or another process, which accompanies their descriptors.
 
+use super::carrier::Carrier;
 use super::shared_resources::SharedResources;
 use super::{AfXdp, Socket};
 use crate::attach::AttachError;
+use crate::attach::inherited_device::vlan_terms;
 use crate::handover::VERSION;
 use crate::network::Network;
 use crate::specification::settings::AfXdpSettings;
+use crate::vlan::Vlan;
 use mill_sys::xsk::{Copying, XskOptions};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -39,7 +42,8 @@ impl AfXdp<OwnedFd> {
         let outlet = self.outlet.is_some();
         Some(format!(
             "{VERSION} af_xdp {name} mtu {mtu} partition {partition} queues {queues} bytes {frame_bytes} receive {receive_frames} \
-             send {transmit_frames} copying {copying} pieces {in_pieces} outlet {outlet}"
+             send {transmit_frames} copying {copying} pieces {in_pieces} outlet {outlet}{}",
+            vlan_terms(self.vlan)
         ))
     }
 
@@ -65,7 +69,9 @@ impl AfXdp<OwnedFd> {
                 "af_xdp:{interface}: there is no queue"
             )));
         };
-        let mut wanted = super::sockets::queues_of(&first.network.link, settings);
+        let refused = |what: String| AttachError(format!("af_xdp:{interface}: {what}"));
+        let carrier = Carrier::of(&first.network.link, first.vlan).map_err(refused)?;
+        let mut wanted = super::sockets::queues_of(&carrier.link, settings);
         wanted.sort_unstable();
         if wanted == there {
             return Ok(());
@@ -80,7 +86,7 @@ impl AfXdp<OwnedFd> {
 
     /// Parses the description that the previous binary, or the keeper of a device, has sent.
     pub(in crate::attach) fn inherit(
-        interface: &str,
+        (interface, vlan): (&str, Option<Vlan>),
         text: &str,
         descriptors: &mut impl Iterator<Item = OwnedFd>,
     ) -> Result<Self, AttachError> {
@@ -89,6 +95,10 @@ impl AfXdp<OwnedFd> {
             refused(format!(
                 "the old binary has a device that this one does not know ({text})"
             ))
+        };
+        let (text, their_vlan) = match text.split_once(" vlan ") {
+            Some((text, id)) => (text, id.parse().ok().and_then(Vlan::new)),
+            None => (text, None),
         };
         let words: Vec<&str> = text.split_whitespace().collect();
         let [
@@ -126,6 +136,16 @@ impl AfXdp<OwnedFd> {
         if *name != interface {
             return Err(refused(format!(
                 "the device can't be changed together with the binary: the old one has af_xdp:{name},queue={queues}"
+            )));
+        }
+        let carrier = Carrier::of(&network.link, vlan).map_err(refused)?;
+        if carrier.vlan != their_vlan {
+            let [theirs, ours] = [their_vlan, carrier.vlan].map(|vlan| match vlan {
+                Some(vlan) => format!("VLAN {}", vlan.id()),
+                None => String::from("no VLAN"),
+            });
+            return Err(refused(format!(
+                "the device can't be changed together with the binary: the old one has {theirs}, and this one {ours}"
             )));
         }
         let number = |text: &str| text.parse().map_err(|_| unknown());
@@ -167,7 +187,8 @@ impl AfXdp<OwnedFd> {
                 some => number(some)?,
             },
             is_partition: *partition != ALONE,
-            network,
+            network: Box::new(network),
+            vlan: their_vlan,
         })
     }
 }

@@ -11,6 +11,7 @@ use crate::queues::QUEUES_MAX;
 use crate::specification::settings::{AfXdpSettings, Mode, Spread, Workers};
 use crate::steering::Steering;
 use crate::steering::layout::WORKERS_MAX;
+use crate::vlan::Vlan;
 use mill_sys::memory::{Pages, SharedMemory};
 use mill_sys::xsk::{Copying, XskOptions, create_sharing};
 use std::io;
@@ -72,7 +73,7 @@ pub(super) fn attachments(
     workers: Workers,
     (plan, sockets): (&Plan, Vec<Socket<OwnedFd>>),
     steering: &Steering,
-    network: Network,
+    (network, vlan): (Network, Option<Vlan>),
 ) -> io::Result<Vec<AfXdp<OwnedFd>>> {
     let count = workers.count;
     // A partition shares nothing with the others.
@@ -88,7 +89,8 @@ pub(super) fn attachments(
             shared: Arc::clone(&shared),
             worker,
             is_partition: plan.is_partitioned,
-            network: network.clone(),
+            network: Box::new(network.clone()),
+            vlan,
         });
     }
     for (planned, socket) in plan.sockets.iter().zip(sockets) {
@@ -219,6 +221,7 @@ mod tests {
             kind: kind.map(String::from),
             receive_queues: 1,
             transmit_queues: 1,
+            vlan: None,
         };
         let found = (may_be_merged(&link, mode), loses_merged(&link, mode));
         assert_eq!(found, (has_room, loses), "{kind:?} {mode:?}");

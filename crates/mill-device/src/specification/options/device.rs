@@ -34,6 +34,13 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "bytes of IP packet in a frame",
     ),
     option_of(
+        Devices::TAGGED,
+        "vlan",
+        Value::Number(1..=4094, |to| &mut to.vlan),
+        "none",
+        "the virtual network (802.1Q) whose tag all frames of the stack have; an interface that is one itself, as eth0.10, needs no option",
+    ),
+    option_of(
         Devices::AF_XDP,
         "queue",
         Value::Queues(1023, |to| &mut to.af_xdp.queues),

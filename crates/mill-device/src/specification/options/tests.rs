@@ -21,6 +21,7 @@ fn parse(option: &StackOption, value: &str) -> Option<Specification> {
 /// Name; the values just inside; the values just outside.
 const BOUNDS: &[(&str, [&str; 2], [&str; 2])] = &[
     ("mtu", ["576", "65521"], ["575", "65522"]),
+    ("vlan", ["1", "4094"], ["0", "4095"]),
     ("queue", ["all", "0-1023"], ["3-1", "1024"]),
     ("receive-frames", ["256", "65536"], ["255", "65537"]),
     ("transmit-frames", ["256", "65536"], ["255", "65537"]),

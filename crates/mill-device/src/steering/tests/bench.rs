@@ -3,6 +3,7 @@
 use super::frames::Frame;
 use crate::af_xdp::setup;
 use crate::steering::{Rules, SteeringCounters, SteeringError, Table};
+use crate::vlan::Vlan;
 use mill_stack::link::Service;
 use mill_sys::bpf::program::{Trial, Verdict};
 use mill_sys::memory::Pages;
@@ -23,7 +24,12 @@ impl Bench {
     /// `None`, with the reason printed, where privileges or kernel features are missing. Moves the calling thread into
     /// a network namespace of its own.
     pub(in crate::steering) fn new() -> Option<Self> {
-        let rules = match Rules::load(2) {
+        Self::new_in(None)
+    }
+
+    /// The same of a program for frames of a virtual network.
+    fn new_in(vlan: Option<Vlan>) -> Option<Self> {
+        let rules = match Rules::load_partitions(2, &[Vec::new()], vlan) {
             Ok(rules) => rules,
             Err(error @ SteeringError::Rights(_)) => {
                 println!("not tested: {error}");
@@ -57,7 +63,12 @@ impl Bench {
 
     /// A bench that serves these TCP addresses, which are also set as the interface's.
     pub(in crate::steering) fn serving(services: &[&str]) -> Option<Self> {
-        let bench = Self::new()?;
+        Self::serving_in(None, services)
+    }
+
+    /// The same for frames of a virtual network.
+    pub(in crate::steering) fn serving_in(vlan: Option<Vlan>, services: &[&str]) -> Option<Self> {
+        let bench = Self::new_in(vlan)?;
         let mut addresses = Vec::new();
         for service in services {
             let service = of_tcp(service);

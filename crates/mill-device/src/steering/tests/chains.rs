@@ -68,7 +68,6 @@ fn chains_are_passed_over_up_to_their_number() {
             assert_eq!(bench.fate(&chained(frame, chain)), expected, "{chain:?}");
         };
         check(tcp(V6, TARGET), expected);
-        check(tcp(V6, TARGET).tagged(&[0x8100]), expected);
         check(udp(V6, "[2001:db8::1]:53"), expected);
         let other = match expected {
             Fate::Ours => Fate::Passed,

@@ -6,8 +6,6 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Clone, Copy, Debug)]
 pub(in crate::steering) struct Frame {
     pub(in crate::steering) target_mac: [u8; 6],
-    /// EtherTypes of the tags, outer ones first.
-    pub(in crate::steering) tags: &'static [u16],
     pub(in crate::steering) source: SocketAddr,
     pub(in crate::steering) target: SocketAddr,
     pub(in crate::steering) protocol: u8,
@@ -29,7 +27,6 @@ pub(in crate::steering) const ACK: u8 = 0x10;
 pub(in crate::steering) fn tcp(source: &str, target: &str) -> Frame {
     Frame {
         target_mac: [2, 0, 0, 0, 0, 1],
-        tags: &[],
         source: source.parse().unwrap(),
         target: target.parse().unwrap(),
         protocol: TCP,
@@ -48,10 +45,6 @@ pub(in crate::steering) fn udp(source: &str, target: &str) -> Frame {
 }
 
 impl Frame {
-    pub(in crate::steering) fn tagged(self, tags: &'static [u16]) -> Self {
-        Self { tags, ..self }
-    }
-
     pub(in crate::steering) fn fragment(self, word: u16) -> Self {
         Self {
             fragment: Some(word),
@@ -61,7 +54,7 @@ impl Frame {
 
     /// Bytes before the IP header.
     pub(in crate::steering) fn link_len(&self) -> usize {
-        14 + 4 * self.tags.len()
+        14
     }
 
     /// Length of the IP header of a frame without fragment header and options.
@@ -72,10 +65,6 @@ impl Frame {
     pub(in crate::steering) fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.target_mac.to_vec();
         bytes.extend([2, 0, 0, 0, 0, 2]);
-        for tag in self.tags {
-            bytes.extend(tag.to_be_bytes());
-            bytes.extend([0x60, 7]);
-        }
         match (self.source.ip(), self.target.ip()) {
             (IpAddr::V4(source), IpAddr::V4(target)) => {
                 bytes.extend([8, 0, 0x40 | self.header_words, 0, 0, 60, 0, 1]);

@@ -114,7 +114,7 @@ fn each_queue_has_its_own_sockets_and_counters() {
 #[test]
 fn a_program_with_the_most_tables_is_loaded() {
     let partitions: Vec<Vec<u32>> = (0..TABLES_MAX).map(|queue| vec![queue]).collect();
-    match Rules::load_partitions(TABLES_MAX, &partitions) {
+    match Rules::load_partitions(TABLES_MAX, &partitions, None) {
         Ok(rules) => {
             let last = TABLES_MAX as usize - 1;
             let numbers = [0, last].map(|partition| rules.descriptors(partition)[0].as_raw_fd());
