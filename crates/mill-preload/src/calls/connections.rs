@@ -236,7 +236,8 @@ fn connect_here(
     let number = stacks::on_home(|stack| {
         let number = stack.sockets.connect(target, source, options)?;
         descriptors::set(fd, Entry::Stream(number));
-        stack.turn(now());
+        // SYNs of many connections in a row leave together, as what is written to them.
+        stack.flush_now_and_then();
         Ok(number)
     })?;
     take_over(fd, number);
