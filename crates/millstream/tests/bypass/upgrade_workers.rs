@@ -8,7 +8,7 @@ use crate::server::{Server, Site, wait_for};
 use crate::topology::{
     BRIDGED, HOSTS, JOIN_BRIDGE, STACK, between_queues, is_steered, kernel_connections,
 };
-use crate::upgrade::{Download, LISTEN, Load, World, children, is_running, pid_line, send};
+use crate::upgrade::{Download, LISTEN, Load, World, is_running, pid_line, send};
 use crate::workers::leave_by;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
