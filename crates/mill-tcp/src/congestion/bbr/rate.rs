@@ -142,8 +142,10 @@ impl Rates {
         let sending = state.at.saturating_sub(state.first_sent_at);
         let arriving = self.delivered_at.saturating_sub(state.delivered_at);
         self.first_sent_at = state.at;
-        let interval = sending.max(arriving);
-        if interval >= min_rtt.max(1) {
+        // The clock may not have moved, as a round trip is a microsecond at least: without this the first, slow sample of a path that
+        // is faster than the clock would be the only one.
+        let interval = sending.max(arriving).max(1);
+        if interval >= min_rtt {
             sample.rate = Some(sample.delivered * 1_000_000 / interval);
         }
         sample
@@ -217,6 +219,18 @@ mod tests {
                 assert_eq!((sample.delivered, sample.in_flight), (10_000, 10_000));
             }
         }
+    }
+
+    /// Its peer's first acknowledgement was delayed (a proxied world of seed 1021 was paced by that for half an hour).
+    #[test]
+    fn a_path_that_is_faster_than_the_clock_has_a_rate() {
+        let mut rates = Rates::default();
+        rates.on_sent(sequence(0, 40), 1_000_000, 0);
+        let slow = rates.on_ack(&arrived(40, 1_000_000, 40), 0, (1_200_000, 200_000));
+        assert_eq!(slow.rate, Some(200));
+        rates.on_sent(sequence(40, 3_040), 2_000_000, 0);
+        let fast = rates.on_ack(&arrived(3_000, 2_000_000, 3_040), 0, (2_000_000, 1));
+        assert_eq!(fast.rate, Some(3_000_000_000));
     }
 
     #[test]
