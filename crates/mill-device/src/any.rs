@@ -35,7 +35,7 @@ pub struct AnyLink {
     ports: Option<PortBlocks>,
     /// The network whose tag all frames have on the device, and only there.
     vlan: Option<Vlan>,
-    /// Bytes of room that were reserved last, where frames get a tag.
+    /// Bytes of room that were reserved last, a tag's included.
     reserved: usize,
 }
 
@@ -306,11 +306,12 @@ impl Link for AnyLink {
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
-        if self.vlan.is_none() {
-            return self.device.reserve(len_max);
-        }
-        self.reserved = len_max + TAG_BYTES;
-        self.device.reserve(self.reserved)?.get_mut(TAG_BYTES..)
+        let tag_bytes = match self.vlan {
+            None => 0,
+            Some(_) => TAG_BYTES,
+        };
+        self.reserved = len_max + tag_bytes;
+        self.device.reserve(self.reserved)?.get_mut(tag_bytes..)
     }
 
     fn transmit(&mut self, mut len: usize, mut offload: Offload) {
@@ -322,7 +323,7 @@ impl Link for AnyLink {
             offload = Vlan::shifted(offload);
         }
         if let Some(recorder) = &mut self.recorder {
-            recorder.transmits(&mut self.device, len, offload);
+            recorder.transmits(&mut self.device, (self.reserved, len), offload);
         }
         self.device.transmit(len, offload);
     }

@@ -65,11 +65,18 @@ impl Recorder {
         }
     }
 
-    /// Records the frame that the link is about to transmit: the first `len` bytes of the room that was reserved last.
+    /// Records the frame that the link is about to transmit: the first `len` bytes of the room that was reserved last, which was
+    /// `reserved` bytes long. Less could be another room, as long segments have one of their own.
     #[cold]
-    pub(crate) fn transmits(&mut self, link: &mut impl Link, len: usize, offload: Offload) {
+    pub(crate) fn transmits(
+        &mut self,
+        link: &mut impl Link,
+        (reserved, len): (usize, usize),
+        offload: Offload,
+    ) {
         if let Some(filter) = self.filter()
-            && let Some(frame) = link.reserve(len)
+            && let Some(room) = link.reserve(reserved)
+            && let Some(frame) = room.get_mut(..len)
             && filter.has(frame)
         {
             self.record(frame, offload.checksum.is_some());

@@ -5,7 +5,7 @@ use crate::any::AnyLink;
 use crate::device_link::DeviceLink;
 use crate::impair::{ImpairedLink, Impairment};
 use crate::pair::{drain, pair, put, send};
-use mill_stack::link::PartialChecksum;
+use mill_stack::link::{Burst, FrameId, LinkProperties, PartialChecksum};
 use mill_sys::passing;
 use std::io::{Read, Seek};
 use std::sync::mpsc;
@@ -137,7 +137,7 @@ fn the_buffer_is_bounded() {
     let capacity = recorder.buffer.capacity();
     for _ in 0..20 {
         assert!(send(&mut link, 7, 65_000));
-        recorder.transmits(&mut link, 65_000, Offload::default());
+        recorder.transmits(&mut link, (65_000, 65_000), Offload::default());
         crate::pair::take(&far).unwrap();
     }
     assert_eq!(recorder.buffer.capacity(), capacity);
@@ -180,4 +180,60 @@ fn a_queue_gets_what_passes_between_the_beginning_and_the_end_of_a_capture() {
     bytes.extend(queue.blocks.try_iter().flatten());
     assert_eq!(records(&bytes), [vec![2; 60], vec![2; 61]]);
     assert!(link.begin_capture(frames));
+}
+
+/// A link with a room for frames and another one for long segments, as an interface has them.
+struct TwoRooms {
+    rooms: [Vec<u8>; 2],
+    reserved: usize,
+    sent: Vec<Vec<u8>>,
+}
+
+impl Link for TwoRooms {
+    fn properties(&self) -> &LinkProperties {
+        unreachable!("a recorder does not ask")
+    }
+
+    fn receive(&mut self, _: &mut Burst) {}
+
+    fn frame(&mut self, _: FrameId) -> &mut [u8] {
+        &mut []
+    }
+
+    fn release(&mut self, _: FrameId) {}
+
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        self.reserved = usize::from(len_max > 1514);
+        self.rooms[self.reserved].get_mut(..len_max)
+    }
+
+    fn transmit(&mut self, len: usize, _: Offload) {
+        self.sent.push(self.rooms[self.reserved][..len].to_vec());
+    }
+
+    fn flush(&mut self) -> bool {
+        false
+    }
+
+    fn hand_over(&mut self, _: &Received) -> bool {
+        false
+    }
+}
+
+/// A segment that the device cuts, though it is no longer than a frame, as a path takes shorter ones.
+#[test]
+fn a_recorded_frame_stays_in_its_room() {
+    let file = passing::memory_file(c"pcap").unwrap();
+    let mut link = TwoRooms {
+        rooms: [vec![0; 1514], vec![0; 65_536]],
+        reserved: 0,
+        sent: Vec::new(),
+    };
+    let mut recorder = recorder(&file);
+    link.reserve(65_000).unwrap()[..900].fill(7);
+    recorder.transmits(&mut link, (65_000, 900), Offload::default());
+    link.transmit(900, Offload::default());
+    drop(recorder);
+    assert_eq!(link.sent, [[7; 900]]);
+    assert_eq!(records(&contents(&file)), [[7; 900]]);
 }
