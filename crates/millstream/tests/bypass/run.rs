@@ -92,8 +92,41 @@ impl Accelerated {
     }
 }
 
+impl Accelerated {
+    /// Sends the signal again and again until the program has ended, a few seconds apart.
+    pub(crate) fn end_in_the_end(mut self, signal: Signal) -> ExitStatus {
+        let mut looks = 0_u32;
+        let mut ended = None;
+        wait_for(|| {
+            if looks.is_multiple_of(LOOKS_BETWEEN_SIGNALS) {
+                self.signal(signal);
+            }
+            looks += 1;
+            ended = self.0.try_wait().unwrap();
+            ended.is_some()
+        });
+        wait_for(|| !is_steered());
+        ended.unwrap()
+    }
+
+    /// What its threads wait for, if it does not do what a test expects.
+    fn tell_threads(&self) {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id()));
+        for task in tasks.into_iter().flatten().flatten() {
+            let told = ["comm", "wchan", "syscall"].map(|name| {
+                let told = fs::read_to_string(task.path().join(name));
+                told.unwrap_or_default().trim().to_owned()
+            });
+            println!("{told:?}");
+        }
+    }
+}
+
 impl Drop for Accelerated {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.tell_threads();
+        }
         for child in self.children() {
             let _ = child.kill(Signal::Kill.number());
         }
@@ -101,6 +134,9 @@ impl Drop for Accelerated {
         let _ = self.0.wait();
     }
 }
+
+/// How often it is looked, before a signal is sent again.
+const LOOKS_BETWEEN_SIGNALS: u32 = 500;
 
 pub(crate) fn address(port: u16) -> SocketAddr {
     format!("{}:{port}", HOSTS[0]).parse().unwrap()

@@ -22,7 +22,8 @@ fn pythons_http_server_serves_a_folder() {
         let words = [PYTHON, "-m", "http.server", "80", "--protocol", "HTTP/1.1"];
         let server = Accelerated::start(&[&words[..], &folder].concat());
         check_site(topology, &site, 80);
-        assert!(server.end(Signal::Interrupt).success());
+        // Python forgets an exception that a signal raises while it runs a callback, as of a reference that ends.
+        assert!(server.end_in_the_end(Signal::Interrupt).success());
     });
 }
 
