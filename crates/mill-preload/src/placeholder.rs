@@ -1,11 +1,13 @@
 //! What the descriptors of the stack's sockets are duplicates of: a socket of the kernel for each address family, which does nothing.
+//! All of them are that one socket, so a call that would change it needs a socket of the descriptor's own first.
 
 use crate::descriptors::own;
 use crate::memory::returned;
-use crate::originals;
+use crate::{kernel_options, originals};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering};
 use mill_sockets::errno::Errno;
+use std::sync::{Mutex, PoisonError};
 
 /// Of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,76 @@ pub(crate) fn duplicate(family: Family, is_close_on_exec: bool) -> Result<c_int,
     returned(unsafe { originals::fcntl(placeholder, command, 0) })
 }
 
+/// A descriptor in reserve: a program that has as many as it may have can still use all of its sockets.
+static SPARE: Mutex<Option<c_int>> = Mutex::new(None);
+
+/// A socket of the kernel, to be put in a placeholder's place.
+pub(crate) fn socket(family: Family, waits: bool) -> Result<c_int, Errno> {
+    let kind = match waits {
+        true => libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
+        false => libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+    };
+    // SAFETY: the call takes no pointer.
+    let make = || returned(unsafe { originals::socket(family.domain(), kind, 0) });
+    let made = make();
+    if made != Err(Errno::NO_DESCRIPTOR) {
+        return made;
+    }
+    let spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let spare = spare.ok_or(Errno::NO_DESCRIPTOR)?;
+    crate::descriptors::set(spare, crate::descriptors::Entry::Kernel);
+    // SAFETY: the number is this library's, and nothing else uses it.
+    unsafe { originals::close(spare) };
+    make()
+}
+
+/// Gives the program's number this socket instead.
+pub(crate) fn put(made: c_int, descriptor: c_int) {
+    // SAFETY: the command takes no argument.
+    let flags = unsafe { originals::fcntl(descriptor, libc::F_GETFD, 0) };
+    let flags = match flags & libc::FD_CLOEXEC {
+        0 => 0,
+        _ => libc::O_CLOEXEC,
+    };
+    // SAFETY: the call takes no pointer.
+    unsafe { originals::dup3(made, descriptor, flags) };
+    discard(made);
+}
+
+/// Closes what [`socket`] has made, once it has its place, or needs none.
+pub(crate) fn discard(made: c_int) {
+    // SAFETY: the number was just made, and nothing else knows it.
+    unsafe { originals::close(made) };
+    reserve();
+}
+
+/// Gives the program's number a socket of its own, if it has none.
+pub(crate) fn leave(descriptor: c_int, family: Family, waits: bool) -> Result<(), Errno> {
+    let name = kernel_options::cookie(descriptor);
+    let is_placeholder = [&IPV4, &IPV6].iter().any(|place| {
+        let placeholder = place.load(Ordering::Acquire);
+        placeholder != -1 && kernel_options::cookie(placeholder) == name
+    });
+    if is_placeholder {
+        put(socket(family, waits)?, descriptor);
+    }
+    Ok(())
+}
+
+/// Has a descriptor in reserve again, if there is one to be had.
+fn reserve() {
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    let placeholder = IPV4
+        .load(Ordering::Acquire)
+        .max(IPV6.load(Ordering::Acquire));
+    if spare.is_none() {
+        let command = libc::F_DUPFD_CLOEXEC;
+        // SAFETY: the command takes a number.
+        let made = own::during(|| own::note(unsafe { originals::fcntl(placeholder, command, 0) }));
+        *spare = returned(made).ok();
+    }
+}
+
 #[cold]
 fn make(place: &AtomicI32, family: Family) -> Result<c_int, Errno> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
@@ -62,7 +134,10 @@ fn make(place: &AtomicI32, family: Family) -> Result<c_int, Errno> {
     let made = own::during(|| own::note(unsafe { originals::socket(family.domain(), kind, 0) }));
     let made = returned(made)?;
     match place.compare_exchange(-1, made, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => Ok(made),
+        Ok(_) => {
+            reserve();
+            Ok(made)
+        }
         Err(other) => {
             crate::descriptors::set(made, crate::descriptors::Entry::Kernel);
             // SAFETY: another thread was first, and nothing knows this one.

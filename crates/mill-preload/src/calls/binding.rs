@@ -3,6 +3,7 @@
 use crate::declared;
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, errno};
+use crate::placeholder::{self, Family};
 use crate::{address, kernel_options, originals, own_addresses, stacks};
 use core::ffi::c_int;
 use libc::{sockaddr, socklen_t};
@@ -19,6 +20,12 @@ pub(super) unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: s
             let is_over = stack.sockets.is_over(number);
             is_over.then_some(0).ok_or(Errno::INVALID)
         })),
+        Entry::Stream(number) => match leave_placeholder(fd, number) {
+            // SAFETY: the caller's promise.
+            Ok(()) => unsafe { bind_in_kernel(fd, address, len) },
+            Err(errno) => done(Err(errno)),
+        },
+        Entry::Lost => done(Err(Errno::NOT_CONNECTED)),
         // SAFETY: the caller's promise.
         _ => unsafe { bind_in_kernel(fd, address, len) },
     }
@@ -47,6 +54,7 @@ unsafe fn bind_in_kernel(fd: c_int, address: *const sockaddr, len: socklen_t) ->
 pub(super) unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
     match descriptors::find(fd) {
         Entry::Stream(_) => done(Err(Errno::INVALID)),
+        Entry::Lost => done(Err(Errno::NOT_CONNECTED)),
         Entry::Listener(number) => {
             // SAFETY: the call takes no pointer.
             let result = unsafe { originals::listen(fd, backlog) };
@@ -65,6 +73,19 @@ pub(super) unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
             result
         }
     }
+}
+
+/// A stream that is not connected any more is bound where a socket of the kernel is, for its next connect(2).
+fn leave_placeholder(fd: c_int, number: Number) -> Result<(), Errno> {
+    let (is_ipv6, waits) = stacks::on(number, |stack| {
+        let options = stack.sockets.options(number)?;
+        Ok((options.is_ipv6, options.waits))
+    })?;
+    let family = match is_ipv6 {
+        false => Family::Ipv4,
+        true => Family::Ipv6,
+    };
+    placeholder::leave(fd, family, waits)
 }
 
 fn is_idle(number: Number) -> bool {

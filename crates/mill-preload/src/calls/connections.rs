@@ -180,6 +180,7 @@ pub(super) unsafe extern "C" fn connect(
             let target = unsafe { address::parse(target, len) };
             return done(connect_again(fd, number, target));
         }
+        Entry::Lost => return done(Err(Errno::NOT_CONNECTED)),
         Entry::Kernel if !stacks::is_inside() && c_int::try_from(len).is_ok() => {}
         // SAFETY: the caller's promise.
         _ => return unsafe { originals::connect(fd, target, len) },

@@ -47,37 +47,23 @@ pub(crate) fn change(descriptor: c_int, from: Fresh, to: Fresh) -> bool {
     exchange(descriptor, Entry::Fresh(from), Entry::Fresh(to))
 }
 
-/// Makes it a socket of the kernel, with what was said of it.
+/// Makes it a socket of the kernel, with what was said of it. Without one, for want of memory or descriptors, the call that needs it
+/// fails as on a connection that is lost; the next one tries again.
 #[cold]
 pub(super) fn settle(descriptor: c_int, fresh: Fresh) -> Entry {
-    let kind = match fresh.waits {
-        true => libc::SOCK_STREAM,
-        false => libc::SOCK_STREAM | libc::SOCK_NONBLOCK,
+    let Ok(made) = placeholder::socket(fresh.family, fresh.waits) else {
+        return Entry::Lost;
     };
-    // SAFETY: the call takes no pointer.
-    let made = unsafe { originals::socket(fresh.family.domain(), kind | libc::SOCK_CLOEXEC, 0) };
-    if made == -1 {
-        // It stays what it is: the unconnected socket answers the program.
-        return Entry::Kernel;
-    }
     if fresh.nodelay {
         set_nodelay(made);
     }
-    // SAFETY: the command takes no argument.
-    let flags = unsafe { originals::fcntl(descriptor, libc::F_GETFD, 0) };
-    let flags = match flags & libc::FD_CLOEXEC {
-        0 => 0,
-        _ => libc::O_CLOEXEC,
-    };
-    if exchange(descriptor, Entry::Fresh(fresh), Entry::Kernel) {
-        // SAFETY: the call takes no pointer; the program's number gets another socket of the same kind.
-        unsafe { originals::dup3(made, descriptor, flags) };
+    match exchange(descriptor, Entry::Fresh(fresh), Entry::Kernel) {
+        true => placeholder::put(made, descriptor),
+        // Another thread was first.
+        false => placeholder::discard(made),
     }
-    // SAFETY: the number was just made, and nothing else knows it.
-    unsafe { originals::close(made) };
-    // Another thread may have been first.
     match peek(descriptor) {
-        Entry::Fresh(_) => Entry::Kernel,
+        Entry::Fresh(_) => Entry::Lost,
         entry => entry,
     }
 }

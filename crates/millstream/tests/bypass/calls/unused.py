@@ -122,3 +122,35 @@ def kinds_of_sockets(kind, protocol):
             return s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL)
 
     yield call(made)
+
+
+@scene(*BOTH)
+def bound_after_a_refusal(v):
+    s, other = fresh(v), fresh(v)
+    yield call(s.connect, (FAR[v], 9)), call(other.connect, (FAR[v], 9))
+    yield call(s.bind, (NEAR[v], 0)), s.getsockname()[0] == NEAR[v], other.getsockname()[1] != s.getsockname()[1]
+    port = s.getsockname()[1]
+    yield call(s.connect, (FAR[v], 5001)), s.getsockname()[1] == port
+    yield call(other.bind, (NEAR[v], 0)), other.getsockname()[1] != port, call(other.connect, (FAR[v], 5001))
+
+
+@scene(alone=True)
+def used_while_no_more_descriptors_may_be_had():
+    import resource
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        s, t = fresh(), fresh()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        spent = []
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1024), hard))
+        try:
+            while True:
+                spent.append(os.dup(0))
+        except OSError as error:
+            yield errno.errorcode[error.errno]
+        results = call(s.connect, listener.getsockname()), call(t.bind, ("127.0.0.1", 0)), call(t.listen, 1)
+        for number in spent:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        yield results, s.getpeername() == listener.getsockname(), call(fresh().getpeername)
+        yield t.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN), fresh().getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
