@@ -1,7 +1,7 @@
 //! The link of a process that does not own the device: it sends and receives through its predecessor in the chain
 //! (see [`crate::handover`]), or waits until it owns the device.
 
-use crate::forwarding::{Returns, take_returned};
+use crate::forwarding::take_returned;
 use crate::frames::Frames;
 use crate::handover::{self, Aim, EventSource, Message, PeerProcess, Request, RequestKind};
 use crate::interface::InterfaceFault;
@@ -21,6 +21,9 @@ use std::time::Duration;
 /// What a process keeps of the device.
 mod origin;
 pub(crate) use origin::{OpenDevice, Origin, Parts};
+
+/// Frames that this worker does not know.
+mod unknown;
 
 /// The link of a device that another process owns.
 pub struct StandbyLink {
@@ -448,47 +451,6 @@ impl Link for StandbyLink {
     }
 }
 
-/// Frames that match none of this worker's connections.
-impl StandbyLink {
-    /// Passes a frame to the successor; `false` without one.
-    pub(crate) fn pass_on(&mut self, frame: &Received) -> bool {
-        let Some(successor) = &mut self.parts.member.successor else {
-            return false;
-        };
-        let note = Note::arrived(frame.checksum, frame.merged);
-        // Without room the frame is dropped, as on a full link.
-        successor.relay.put(&note, self.frames.frame(frame.id));
-        true
-    }
-
-    /// Returns a frame that no worker of this process knows to the predecessor, whose other workers may know it. One that has come
-    /// back often enough is dropped: while processes change their places, the workers' chains can form a ring. `false` without a
-    /// predecessor.
-    pub(crate) fn give_back(&mut self, frame: &Received, bytes: &[u8], returns: u8) -> bool {
-        let Some(predecessor) = &mut self.predecessor else {
-            return false;
-        };
-        if returns < RETURNS_MAX {
-            let note = Note {
-                returns: returns + 1,
-                ..Note::arrived(frame.checksum, frame.merged)
-            };
-            predecessor.relay.put(&note, bytes);
-        }
-        true
-    }
-
-    /// Whether a frame without connection may be of a process that has no place in the chain yet.
-    pub(crate) fn may_be_of_others(&self) -> bool {
-        !self.parts.member.endpoint.is_settled()
-    }
-
-    /// Where frames go that the successor returns.
-    pub(crate) fn set_returns(&mut self, returns: Returns) {
-        self.parts.member.returns = Some(returns);
-    }
-}
-
 /// What [`mill_stack::link::FlowSteering`], [`mill_stack::link::LinkMonitor`] and [`mill_stack::link::LinkSuccession`] ask of an
 /// interface.
 impl StandbyLink {
@@ -607,9 +569,6 @@ pub(crate) const fn frame_len_max(packet_bytes_max: u32) -> usize {
 
 /// Frames received and not released yet: those that a host holds, and a few bursts.
 const FRAMES: u32 = 512;
-
-/// How often a frame comes back: once from each process of a long row of upgrades.
-const RETURNS_MAX: u8 = 4;
 
 /// Turns between two polls of the sources; the interface's monitor is polled as rarely.
 const TURNS_BETWEEN: u32 = 63;

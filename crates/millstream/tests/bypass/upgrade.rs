@@ -1,6 +1,7 @@
 //! The binary is replaced while it serves over the stack: no connection is lost, whether the new one succeeds or not.
 
 use crate::client::Client;
+use crate::handover::upgraded;
 use crate::namespace::{get, has, text_of};
 use crate::server::{Server, Site, wait_for};
 use crate::topology::{
@@ -355,13 +356,7 @@ fn ten_upgrades_in_a_row_fail_no_request() {
         let load = Load::begin(&world);
         let mut master = world.old.pid();
         for _ in 0..10 {
-            send(master, Signal::User2);
-            wait_for(|| world.master().is_some_and(|pid| pid != master));
-            let next = world.master().unwrap();
-            wait_for(|| {
-                let by = world.served_by();
-                by.is_some_and(|by| children(next).contains(&by))
-            });
+            let (next, _) = upgraded(&world, master);
             send(master, Signal::Quit);
             wait_for(|| !is_running(master));
             master = next;
