@@ -47,6 +47,9 @@ mod stack_half;
 /// One host, its link, and the slots of its streams.
 mod stack;
 
+/// Connections are noted for the case that the process is killed.
+mod noting;
+
 /// When a turn waits, and when it polls the inner engine.
 mod pace;
 

@@ -4,6 +4,7 @@ use crate::bypass::{BypassLink, is_under_way};
 use crate::datagram_tasks::DatagramTasks;
 use crate::file_bytes::FileBytes;
 use crate::mapping::{to_runtime, to_stack};
+use crate::noting::Noting;
 use crate::pace::{Pace, Wait};
 use crate::payload_queue::PayloadQueue;
 use crate::pool::Pool;
@@ -49,6 +50,8 @@ pub(crate) struct Stack<L: BypassLink, F: FileBytes> {
     aborted_to: u32,
     /// The slot from which the last search for unsent bytes goes on.
     lingered_at: u32,
+    /// If the link has a ledger.
+    noting: Option<Noting>,
     /// The time of the last packet call.
     now: Instant,
 }
@@ -56,10 +59,11 @@ pub(crate) struct Stack<L: BypassLink, F: FileBytes> {
 impl<L: BypassLink, F: FileBytes> Stack<L, F> {
     pub(crate) fn new(
         host: Host<PayloadQueue<F>>,
-        link: L,
+        mut link: L,
         (burst_max, polling): (usize, Polling),
         now: Instant,
     ) -> Self {
+        let noting = link.has_ledger().then(|| Noting::new(&mut link, now));
         Self {
             host,
             link,
@@ -78,6 +82,7 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
             is_alone: false,
             aborted_to: 0,
             lingered_at: 0,
+            noting,
             now,
         }
     }
@@ -102,6 +107,9 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
         if park == Park::No || has_work || asks_again {
             return Park::No;
         }
+        let noting = self.noting.as_ref();
+        let noted_at = noting.and_then(|noting| noting.next_turn(&self.host));
+        let park = earlier(park, noted_at);
         let park = earlier(park, self.host.next_expiry().map(to_runtime));
         if self.full_turns > 0 {
             return earlier(park, Some(now() + LINK_PAUSE));
@@ -156,9 +164,7 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
     }
 
     /// Whether bytes are on their way that the peer will take. The search goes on from the last slot that had some: a
-    /// million connections that
-    /// are ending are looked at a few times each, and not once a turn.
-    /// end are looked at a few times each, and not once a turn.
+    /// million connections that are ending are looked at a few times each, and not once a turn.
     pub(crate) fn has_lingering_orphans(&mut self) -> bool {
         !self.is_alone && (self.lingers_from(self.lingered_at) || self.lingers_from(0))
     }
@@ -196,6 +202,10 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
     /// Sends queued frames, and gives the turn's received frames back.
     pub(crate) fn settle(&mut self, now: Instant) {
         self.now = now;
+        if let Some(noting) = &mut self.noting {
+            noting.go_on(&mut self.host, &mut self.link, now);
+            self.has_more |= noting.is_telling();
+        }
         let frames = FRAMES_PER_TURN;
         let sent = self
             .host

@@ -4,6 +4,7 @@ use crate::device_link::DeviceLink;
 use crate::forwarding::{WorkerForwarding, is_handed};
 use crate::handover::Endpoint;
 use crate::interface::InterfaceLink;
+use crate::ledger::{Entry, Ledger};
 use crate::memif::MemifLink;
 use crate::partitions::Partitions;
 use crate::pcap::Recorder;
@@ -12,9 +13,10 @@ use crate::port_blocks::PortBlocks;
 use crate::standby::StandbyLink;
 use crate::tap::TapLink;
 use crate::vlan::{TAG_BYTES, Vlan};
+use mill_stack::host::tables::NextNumbers;
 use mill_stack::link::{
-    Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, LinkSuccession,
-    Offload, Received, Service,
+    Burst, FlowSteering, FrameId, Link, LinkChange, LinkLedger, LinkMonitor, LinkProperties,
+    LinkSuccession, Offload, Received, Service,
 };
 use mill_sys::epoll::Watcher;
 use std::io;
@@ -35,6 +37,8 @@ pub struct AnyLink {
     ports: Option<PortBlocks>,
     /// The network whose tag all frames have on the device, and only there.
     vlan: Option<Vlan>,
+    /// The host's connections, for the process that replaces this one.
+    ledger: Option<Ledger>,
     /// Bytes of room that were reserved last, a tag's included.
     reserved: usize,
 }
@@ -48,6 +52,7 @@ impl AnyLink {
             takings: 0,
             ports: None,
             vlan: None,
+            ledger: None,
             reserved: 0,
         }
     }
@@ -66,6 +71,12 @@ impl AnyLink {
     #[must_use]
     pub fn with_vlan(self, vlan: Option<Vlan>) -> Self {
         Self { vlan, ..self }
+    }
+
+    /// The connections of its host are noted there; what is there already is another process's.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Option<Ledger>) -> Self {
+        Self { ledger, ..self }
     }
 
     /// Other processes open connections on the device, too: this one may use these ports.
@@ -404,6 +415,24 @@ impl LinkSuccession for AnyLink {
     #[inline]
     fn take_ports_wanted(&mut self) -> bool {
         self.device.take_ports_wanted()
+    }
+}
+
+impl LinkLedger for AnyLink {
+    #[inline]
+    fn has_ledger(&self) -> bool {
+        self.ledger.is_some()
+    }
+
+    fn note(&mut self, slot: u32, numbers: Option<NextNumbers>) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.note(slot, numbers.map(Entry::from));
+        }
+    }
+
+    fn take_left(&mut self) -> Vec<NextNumbers> {
+        let left = self.ledger.as_mut().map(Ledger::take).unwrap_or_default();
+        left.into_iter().map(NextNumbers::from).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::attach::siblings::{Sibling, siblings};
 use crate::attach::{AttachError, Attached, Hold, Made, Trouble};
 use crate::device_link::DeviceLink;
 use crate::handover::Aim;
+use crate::ledger::Ledger;
 use crate::partitions::Partitions;
 use crate::specification::Specification;
 use crate::specification::settings::StacksPer;
@@ -24,6 +25,8 @@ pub struct Attachment {
     workers: Vec<Attached>,
     /// The same, where the workers of this process forward frames to each other; made by [`Self::prepare`].
     siblings: Vec<Sibling>,
+    /// The connections of each worker, in memory that all processes have that are forked from this one; empty without.
+    ledgers: Vec<Ledger>,
     /// Set only in the process that made the device.
     hold: Hold,
 }
@@ -35,6 +38,7 @@ pub struct WorkerAttachment<D = OwnedFd> {
     specification: Specification,
     attached: Attached<D>,
     sibling: Option<Sibling<D>>,
+    ledger: Option<Ledger>,
     /// This worker reports what concerns all workers.
     is_first: bool,
 }
@@ -64,6 +68,7 @@ impl Attachment {
             specification,
             workers: made.attachments,
             siblings: Vec::new(),
+            ledgers: Vec::new(),
             hold: made.hold,
         };
         (attachment, made.notices)
@@ -86,8 +91,17 @@ impl Attachment {
             specification: self.specification.clone(),
             workers: workers.collect::<io::Result<_>>()?,
             siblings: Vec::new(),
+            ledgers: self.ledgers.clone(),
             hold: Hold::default(),
         })
+    }
+
+    /// Has workers note their connections, so that a process that replaces a killed one can tell their peers. To be called before
+    /// those processes are forked.
+    pub fn keep_ledgers(&mut self) -> io::Result<()> {
+        let ledgers = self.workers.iter().map(|_| Ok(Ledger::new()?.0));
+        self.ledgers = ledgers.collect::<io::Result<_>>()?;
+        Ok(())
     }
 
     /// The descriptors that keep the device alive, to be held longer than by the thread that gets this value.
@@ -129,6 +143,7 @@ impl Attachment {
                 .get(place)
                 .map(Sibling::duplicate)
                 .transpose()?,
+            ledger: self.ledgers.get(place).cloned(),
             is_first: place == 0,
         })
     }
@@ -167,11 +182,13 @@ impl Attachment {
         self.prepare()?;
         let specification = self.specification;
         let mut siblings = self.siblings.into_iter();
+        let mut ledgers = self.ledgers.into_iter();
         let workers = self.workers.into_iter().enumerate();
         let workers = workers.map(|(place, attached)| WorkerAttachment {
             specification: specification.clone(),
             attached,
             sibling: siblings.next(),
+            ledger: ledgers.next(),
             is_first: place == 0,
         });
         Ok(workers.collect())
@@ -190,6 +207,7 @@ impl WorkerAttachment {
             specification: self.specification.clone(),
             attached: self.attached.lend(),
             sibling: self.sibling.as_ref().map(Sibling::lend),
+            ledger: self.ledger.clone(),
             is_first: self.is_first,
         }
     }
@@ -209,6 +227,7 @@ impl WorkerAttachment {
     ) -> io::Result<(AnyLink, HostConfig)> {
         let host = self.attached.host_config(&self.specification)?;
         let link = self.attached.link(&self.specification, on_trouble)?;
+        let link = link.with_ledger(self.ledger);
         let link = match self.sibling {
             Some(sibling) => link.with_forwarding(sibling.forwarding()),
             None => link,
@@ -224,6 +243,7 @@ impl WorkerAttachment<RawFd> {
             specification: self.specification,
             attached: self.attached.take()?,
             sibling: self.sibling.map(Sibling::take).transpose()?,
+            ledger: self.ledger,
             is_first: self.is_first,
         })
     }

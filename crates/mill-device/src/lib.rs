@@ -102,6 +102,9 @@ pub mod partitions;
 /// Local ports of connections that several processes open.
 pub mod port_blocks;
 
+/// The connections of a process, for what tells their peers when it is killed.
+pub mod ledger;
+
 /// A link without a device.
 pub mod nowhere;
 

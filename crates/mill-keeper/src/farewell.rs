@@ -7,7 +7,7 @@
 //!   something since the ledger was written answers it, and that answer finds no connection any more: it is reset by whatever has
 //!   the interface now, another process' stack or the kernel.
 
-use crate::ledger::Entry;
+use mill_device::ledger::Entry;
 use mill_sys::raw_ip::RawIp;
 use mill_wire::checksum::{self, Sum};
 use mill_wire::ipv4::{self, Ecn, Ipv4Header};

@@ -1,10 +1,10 @@
 //! The process that answers.
 
 use crate::farewell::{Farewell, Word};
-use crate::ledger::{self, Entry};
 use crate::request::{ATTACH, Answer, CLAIM, KEEP, give};
 use crate::shares::Shares;
 use mill_device::attachment::Attachment;
+use mill_device::ledger::{self, Entry};
 use mill_device::partitions::PARTITIONS_MAX;
 use mill_device::port_blocks::PortBlocks;
 use mill_device::specification::Specification;

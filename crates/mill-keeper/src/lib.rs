@@ -15,7 +15,7 @@
 //!  │                        │◀─ keep ────────────────────╳ one ends, and leaves connections that wait at its listeners
 //!  │                        ├─ claim ───────────────────▶│ they go to the process that has the device next
 //!  │                        │                            ╳ one is killed: farewell.rs tells the peers of its connections,
-//!  │                        │                            │ which are in ledger.rs
+//!  │                        │                            │ which are in mill-device ledger.rs
 //!  │                        │                            ╳ the last process has ended
 //!  │                        ╳ end of the socket: the interface is the kernel's again
 //! ```
@@ -28,9 +28,6 @@ pub mod request;
 
 /// Which partitions of the interface a process is to own.
 pub mod shares;
-
-/// The connections of a process, for its keeper.
-pub mod ledger;
 
 /// What peers of a killed process are told.
 mod farewell;

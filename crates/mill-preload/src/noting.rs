@@ -1,7 +1,7 @@
 //! The connections of this process, noted for its keeper: when the process is killed, the keeper tells their peers.
 
 use crate::stack::Stack;
-use mill_keeper::ledger::{Entry, Ledger};
+use mill_device::ledger::{Entry, Ledger};
 use std::fs::File;
 
 /// The ledger, and how far it is written.
@@ -35,13 +35,7 @@ pub(crate) fn go_on(stack: &mut Stack) {
         .host()
         .next_numbers_from(noting.next, SLOTS_MAX);
     for (slot, numbers) in found {
-        let entry = numbers.map(|numbers| Entry {
-            local: numbers.flow.local(),
-            remote: numbers.flow.remote(),
-            snd_nxt: numbers.snd_nxt.0,
-            rcv_nxt: numbers.rcv_nxt.0,
-        });
-        noting.ledger.note(slot, entry);
+        noting.ledger.note(slot, numbers.map(Entry::from));
     }
     noting.next = next.unwrap_or(0);
 }

@@ -98,6 +98,15 @@ impl<'a> Supervisor<'a> {
         if let Some(title) = &mut self.title {
             title.set(&master_title(self.launch));
         }
+        if let Some(stack) = &mut self.stack
+            && let Err(error) = stack.keep_ledgers()
+        {
+            let why = describe(&error);
+            let what = format!(
+                "there is no memory to note connections in: peers of a worker process that is killed hear of it when they send {why}"
+            );
+            self.log(LogLevel::Warn, &what);
+        }
         self.master.on_start();
         if let Some(code) = self.act() {
             return code;

@@ -48,6 +48,9 @@ mod writing;
 /// Closing connections.
 mod closing;
 
+/// Telling the peers of a killed process.
+mod farewell;
+
 /// Routes and next hops.
 mod next_hop;
 

@@ -1,5 +1,6 @@
 //! What carries frames, seen from above: `Link` is all that a host needs. What only a device has that is shared with the
-//! kernel, other processes or other workers is in `FlowSteering`, `LinkMonitor` and `LinkSuccession`.
+//! kernel, other processes or other workers is in `FlowSteering`, `LinkMonitor`,
+//! `LinkSuccession` and `LinkLedger`.
 //!
 //! None of their methods has a default: a link around another forwards all of them, or does not compile.
 
@@ -14,7 +15,11 @@ mod monitor;
 /// Which process has the device.
 mod succession;
 
+/// A record of a host's connections that outlives its process.
+mod ledger;
+
 pub use flow_steering::{FlowSteering, Service};
+pub use ledger::LinkLedger;
 pub use monitor::{LinkChange, LinkMonitor};
 pub use succession::LinkSuccession;
 

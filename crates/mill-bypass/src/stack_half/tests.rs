@@ -5,16 +5,23 @@ use crate::file_bytes::NoFile;
 use alloc::string::String;
 use alloc::vec;
 use mill_stack::config::{HostConfig, Prefix, Route};
+use mill_stack::host::tables::NextNumbers;
 use mill_stack::link::{
-    Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, Offload, Received,
+    Burst, FlowSteering, FrameId, Link, LinkChange, LinkLedger, LinkMonitor, LinkProperties,
+    Offload, Received,
 };
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::polling::Polling;
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::{Flags, TcpHeader};
 
 /// A link that records the calls made to it.
 struct RecordingLink {
     link: MemoryLink,
     told: Vec<String>,
+    /// Slots as they were noted, with the far end of what is there.
+    noted: Vec<(u32, Option<SocketAddr>)>,
+    left: Vec<NextNumbers>,
 }
 
 impl Link for RecordingLink {
@@ -78,12 +85,32 @@ impl LinkMonitor for RecordingLink {
     fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
 }
 
+impl LinkLedger for RecordingLink {
+    fn has_ledger(&self) -> bool {
+        true
+    }
+
+    fn note(&mut self, slot: u32, numbers: Option<NextNumbers>) {
+        let remote = numbers.map(|numbers| numbers.flow.remote());
+        self.noted.push((slot, remote));
+    }
+
+    fn take_left(&mut self) -> Vec<NextNumbers> {
+        core::mem::take(&mut self.left)
+    }
+}
+
 fn at(millis: u64) -> Instant {
     Instant::from_nanos((1_000_000 + millis) * 1_000_000)
 }
 
 /// A stack on an interface that the kernel uses too.
 fn stack_half() -> StackHalf<RecordingLink, NoFile> {
+    heir_of(Vec::new())
+}
+
+/// The same after a process was killed that had these connections.
+fn heir_of(left: Vec<NextNumbers>) -> StackHalf<RecordingLink, NoFile> {
     let prefix = Prefix {
         address: IpAddr::from([10, 0, 0, 1]),
         len: 24,
@@ -100,6 +127,8 @@ fn stack_half() -> StackHalf<RecordingLink, NoFile> {
             ..*MemoryLink::ethernet(1).properties()
         }),
         told: Vec::new(),
+        noted: Vec::new(),
+        left,
     };
     let options = StackOptions {
         polling: Polling::Interrupt,
@@ -230,4 +259,105 @@ fn a_turn_takes_no_more_than_its_share_and_the_next_one_follows_at_once() {
     turn(&stack_half, 1);
     assert_eq!(taken(), 40);
     assert!(!stack_half.stack.borrow().has_more);
+}
+
+fn settle(stack_half: &StackHalf<RecordingLink, NoFile>, millis: u64) {
+    stack_half.stack.borrow_mut().settle(at(millis));
+}
+
+/// The segments that have left since the last call, but for questions of ARP.
+fn sent(stack_half: &StackHalf<RecordingLink, NoFile>) -> Vec<TcpHeader> {
+    let sent = core::mem::take(&mut stack_half.stack.borrow_mut().link.link.sent);
+    let segments = sent.iter().filter_map(|frame| {
+        let segment = frame.bytes.get(14 + 20..)?;
+        Some(TcpHeader::parse(segment).ok()?.0)
+    });
+    segments.collect()
+}
+
+#[test]
+fn peers_of_a_killed_process_are_told_in_parts_and_once_more() {
+    let peer: IpAddr = [10, 0, 0, 2].into();
+    let own = "10.0.0.1:80".parse().unwrap();
+    let left = (1..=200).map(|port| NextNumbers {
+        flow: Flow::new(own, SocketAddr::new(peer, port)),
+        snd_nxt: SeqNumber(u32::from(port)),
+        rcv_nxt: SeqNumber(7),
+    });
+    let stack_half = heir_of(left.collect());
+    let known = LinkChange::Neighbor {
+        address: peer,
+        mac: Some([2; 6]),
+    };
+    let start = to_stack(at(0));
+    stack_half.stack.borrow_mut().host.on_change(&known, start);
+    // A flow that has begun anew is not reset.
+    let again = SocketAddr::new(peer, 9);
+    let host = |stack: &mut Stack<_, _>| stack.host.connect(again, Some(own), true, 7);
+    host(&mut stack_half.stack.borrow_mut()).unwrap();
+    for round in [0, 1200] {
+        settle(&stack_half, round);
+        let first = sent(&stack_half);
+        assert!(stack_half.stack.borrow().has_more);
+        let reset = first.iter().find(|header| header.target == 128).unwrap();
+        assert_eq!((reset.flags, reset.seq), (Flags::RST, SeqNumber(128)));
+        settle(&stack_half, round + 1);
+        let all: Vec<TcpHeader> = first.into_iter().chain(sent(&stack_half)).collect();
+        let of = |flags| all.iter().filter(move |header| header.flags == flags);
+        assert_eq!(of(Flags::RST).count(), 199);
+        assert_eq!(of(Flags::ACK).count(), 199);
+        assert!(of(Flags::ACK).all(|header| header.ack == SeqNumber(7)));
+        settle(&stack_half, round + 2);
+        assert_eq!(
+            sent(&stack_half)
+                .iter()
+                .filter(|it| it.flags == Flags::RST)
+                .count(),
+            0
+        );
+    }
+}
+
+#[test]
+fn connections_are_noted_while_there_is_something_new_and_the_turn_comes_for_it() {
+    let stack_half = stack_half();
+    let noted = || core::mem::take(&mut stack_half.stack.borrow_mut().link.noted);
+    settle(&stack_half, 0);
+    assert_eq!(noted(), []);
+    let target = "10.0.0.2:9".parse().unwrap();
+    let opened = {
+        let host = &mut stack_half.stack.borrow_mut().host;
+        let known = LinkChange::Neighbor {
+            address: IpAddr::from([10, 0, 0, 2]),
+            mac: Some([2; 6]),
+        };
+        host.on_change(&known, to_stack(at(1)));
+        host.connect(target, None, true, 7).unwrap()
+    };
+    settle(&stack_half, 1);
+    // Its SYN has left after the part of this turn, and the next part is due in a hundredth of a second.
+    assert_eq!(noted(), []);
+    let until = Park::Until(at(10));
+    assert_eq!(
+        stack_half
+            .stack
+            .borrow_mut()
+            .wait(Park::Until(at(500)), || at(1)),
+        Wait::Inner(until)
+    );
+    settle(&stack_half, 10);
+    assert_eq!(noted(), [(0, Some(target))]);
+    // What ends without a frame is noted with the next one.
+    stack_half.stack.borrow_mut().host.abort(opened);
+    settle(&stack_half, 20);
+    assert_eq!(noted(), []);
+    let mut peer = MemoryLink::ethernet(2);
+    assert!(peer.reserve(60).is_some());
+    peer.transmit(60, Offload::default());
+    peer.carry(&mut stack_half.stack.borrow_mut().link.link);
+    turn(&stack_half, 21);
+    settle(&stack_half, 30);
+    assert_eq!(noted(), [(0, None)]);
+    settle(&stack_half, 40);
+    assert_eq!(noted(), []);
 }

@@ -74,6 +74,9 @@ mod signals;
 /// Processes that are killed at any moment.
 mod killing;
 
+/// What peers hear of a worker process that is killed.
+mod crashing;
+
 /// Frames that are taken after the driver.
 mod generic;
 

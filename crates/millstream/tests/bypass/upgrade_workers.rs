@@ -14,7 +14,7 @@ use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 
 /// A server with so many workers on an interface with so many queues.
-fn with_workers(queues: u32, workers: u32, test: impl FnOnce(World<'_>) + Send) {
+pub(crate) fn with_workers(queues: u32, workers: u32, test: impl FnOnce(World<'_>) + Send) {
     between_queues([queues, queues], |topology| {
         let site = Site::new();
         let conf = site.configure(&format!("worker_processes {workers};"), LISTEN);
@@ -28,7 +28,7 @@ fn with_workers(queues: u32, workers: u32, test: impl FnOnce(World<'_>) + Send) 
 }
 
 /// The same on a TAP device, which has a queue for each worker.
-fn with_workers_on_tap(workers: u32, test: impl FnOnce(World<'_>) + Send) {
+pub(crate) fn with_workers_on_tap(workers: u32, test: impl FnOnce(World<'_>) + Send) {
     between_queues([1, 1], |topology| {
         topology.bridge();
         let site = Site::new();
@@ -44,12 +44,12 @@ fn with_workers_on_tap(workers: u32, test: impl FnOnce(World<'_>) + Send) {
 }
 
 /// Waits until each of many connections in a row is this process's.
-fn wait_until_all_are_of(world: &World<'_>, worker: Pid) {
+pub(crate) fn wait_until_all_are_of(world: &World<'_>, worker: Pid) {
     wait_for(|| (0..40).all(|_| world.served_by() == Some(worker)));
 }
 
 /// Connections to both addresses, spread over the queues by their ports.
-fn connections(world: &World<'_>) -> Vec<Client> {
+pub(crate) fn connections(world: &World<'_>) -> Vec<Client> {
     let connect = |number: usize| {
         let address = format!("{}:80", HOSTS[number % 2]).parse().unwrap();
         world
@@ -59,7 +59,7 @@ fn connections(world: &World<'_>) -> Vec<Client> {
     (0..24).map(connect).collect()
 }
 
-fn are_served_by(clients: &mut [Client], worker: Pid) {
+pub(crate) fn are_served_by(clients: &mut [Client], worker: Pid) {
     for client in clients {
         assert_eq!(client.get("/pid").unwrap().content, pid_line(worker));
     }

@@ -1,9 +1,13 @@
-//! The connections of a process on the stack, in memory that outlives it: when it is killed, its keeper tells their peers.
+//! The connections of a process on the stack, in memory that outlives it: when it is killed, their peers are told by the keeper
+//! of `millstream run`, or by the worker process that replaces it (mill-stack `host/farewell.rs`).
 //!
 //! Each place is one connection. The process writes it now and then, so that it costs nothing at a connection's beginning or end;
-//! what has happened since shows in what the peers answer (`farewell.rs`).
+//! what has happened since shows in what the peers answer.
 
+use mill_stack::flow::Flow;
+use mill_stack::host::tables::NextNumbers;
 use mill_sys::memory::words;
+use mill_wire::seq::SeqNumber;
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -20,12 +24,12 @@ pub struct Entry {
     pub rcv_nxt: u32,
 }
 
-/// The places, as the process that writes them has them.
-#[derive(Debug)]
+/// The places, as the process that writes them has them. A process that is forked has the same memory.
+#[derive(Clone, Debug)]
 pub struct Ledger {
-    words: &'static [AtomicU64],
-    /// Behind the last place that was written.
-    end: u32,
+    /// How many places have been written, from the first on; so many are read.
+    end: &'static AtomicU64,
+    places: &'static [AtomicU64],
 }
 
 /// Connections beyond are not in it; pages of places that are never written take no memory.
@@ -34,22 +38,26 @@ pub const PLACES: u32 = 262_144;
 /// Words of a place: family and ports, two addresses, two numbers.
 const WORDS: usize = 6;
 
+/// Words of all.
+const COUNT: usize = 1 + PLACES as usize * WORDS;
+
 impl Ledger {
     /// Makes one; the file is for the keeper.
     pub fn new() -> io::Result<(Self, File)> {
-        let count = PLACES as usize * WORDS;
-        let file = words::create("millstream-ledger", count)?;
-        let words = words::map(&file, count)?;
-        Ok((Self { words, end: 0 }, file))
+        let file = words::create("millstream-ledger", COUNT)?;
+        let (end, places) = words::map(&file, COUNT)?
+            .split_first()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok((Self { end, places }, file))
     }
 
     /// What is at a place now. A place beyond the last is ignored.
     pub fn note(&mut self, place: u32, entry: Option<Entry>) {
-        if place >= PLACES || (entry.is_none() && place >= self.end) {
+        if place >= PLACES || (entry.is_none() && place >= self.end()) {
             return;
         }
         let start = place as usize * WORDS;
-        let Some([kind, rest @ ..]) = self.words.get(start..start + WORDS) else {
+        let Some([kind, rest @ ..]) = self.places.get(start..start + WORDS) else {
             return;
         };
         // Last, so that an entry that is half written is none.
@@ -57,7 +65,8 @@ impl Ledger {
         let Some(entry) = entry else {
             return;
         };
-        self.end = self.end.max(place + 1);
+        let end = self.end().max(place + 1);
+        self.end.store(end.into(), Ordering::Relaxed);
         let [first, numbers @ ..] = emit(&entry);
         for (word, number) in rest.iter().zip(numbers) {
             word.store(number, Ordering::Release);
@@ -67,18 +76,58 @@ impl Ledger {
 
     /// No connection is left.
     pub fn clear(&mut self) {
-        for place in 0..self.end {
+        for place in 0..self.end() {
             self.note(place, None);
         }
-        self.end = 0;
+        self.end.store(0, Ordering::Relaxed);
+    }
+
+    /// What the process has left that had this memory before, which is empty then.
+    pub fn take(&mut self) -> Vec<Entry> {
+        let words = self.places.get(..self.end() as usize * WORDS);
+        let words = words.unwrap_or_default().iter();
+        let words: Vec<u64> = words.map(|word| word.load(Ordering::Acquire)).collect();
+        self.clear();
+        entries(&words)
+    }
+
+    /// It is no more than there are places, whatever is written there.
+    fn end(&self) -> u32 {
+        let end = self.end.load(Ordering::Relaxed);
+        end.min(PLACES.into()) as u32
     }
 }
 
 /// Reads what a process has left.
 pub fn read(file: &File) -> io::Result<Vec<Entry>> {
-    let words = words::copy(file, PLACES as usize * WORDS)?;
-    let (places, _) = words.as_chunks::<WORDS>();
-    Ok(places.iter().filter_map(parse).collect())
+    let words = words::copy(file, COUNT)?;
+    Ok(entries(words.get(1..).unwrap_or_default()))
+}
+
+fn entries(places: &[u64]) -> Vec<Entry> {
+    let (places, _) = places.as_chunks::<WORDS>();
+    places.iter().filter_map(parse).collect()
+}
+
+impl From<NextNumbers> for Entry {
+    fn from(numbers: NextNumbers) -> Self {
+        Self {
+            local: numbers.flow.local(),
+            remote: numbers.flow.remote(),
+            snd_nxt: numbers.snd_nxt.0,
+            rcv_nxt: numbers.rcv_nxt.0,
+        }
+    }
+}
+
+impl From<Entry> for NextNumbers {
+    fn from(entry: Entry) -> Self {
+        Self {
+            flow: Flow::new(entry.local, entry.remote),
+            snd_nxt: SeqNumber(entry.snd_nxt),
+            rcv_nxt: SeqNumber(entry.rcv_nxt),
+        }
+    }
 }
 
 fn emit(entry: &Entry) -> [u64; WORDS] {
@@ -189,6 +238,17 @@ mod tests {
         assert_eq!(read(&file).unwrap(), []);
         ledger.note(0, Some(second));
         assert_eq!(read(&file).unwrap(), [second]);
+        // As a process does that is forked.
+        let mut heir = ledger.clone();
+        assert_eq!(heir.take(), [second]);
+        assert_eq!(heir.take(), []);
+        assert_eq!(read(&file).unwrap(), []);
+    }
+
+    #[test]
+    fn an_entry_has_all_of_a_connection_s_numbers() {
+        let first = entry("[fd00::1]:443", "[2001:db8::2]:1");
+        assert_eq!(Entry::from(NextNumbers::from(first)), first);
     }
 
     #[test]
