@@ -94,7 +94,7 @@ impl Ledger {
     /// It is no more than there are places, whatever is written there.
     fn end(&self) -> u32 {
         let end = self.end.load(Ordering::Relaxed);
-        end.min(PLACES.into()) as u32
+        u32::try_from(end).unwrap_or(PLACES).min(PLACES)
     }
 }
 
