@@ -274,6 +274,11 @@ impl Event {
         self.has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR)
     }
 
+    /// A connection that was being opened is established: if it had failed, the report would say so.
+    pub fn is_established(self) -> bool {
+        self.has(libc::EPOLLOUT) && !self.has(libc::EPOLLHUP | libc::EPOLLERR)
+    }
+
     /// Nothing can be sent or received any more, but for what has been received.
     pub fn hung_up(self) -> bool {
         self.has(libc::EPOLLHUP)

@@ -131,6 +131,7 @@ impl Slot {
         self.flags.may_send |= report.writable();
         self.flags.fin_announced |= report.finished();
         self.flags.hung_up |= report.hung_up();
+        self.flags.connecting &= !report.is_established();
         let waits = self.outbound.is_some() || self.flags.shutdown_due;
         waits && report.writable() && !std::mem::replace(&mut self.flags.unsent, true)
     }

@@ -123,7 +123,8 @@ impl Slot {
         self.on_sent(sent, offered as u64)
     }
 
-    /// A connect in progress whose socket has become writable has succeeded or failed.
+    /// A connect in progress whose socket has become writable, but for a reason that the report did not tell, has succeeded or
+    /// failed.
     pub(super) fn check_connected(&mut self) {
         if self.flags.connecting && self.flags.may_send && self.error.is_none() {
             match socket::take_error(self.descriptor.as_fd()) {
