@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::journal::errand;
 use crate::monitor::tcp::Tcp;
 use crate::needs;
-use mill_lab::recipe::Setup;
+use mill_lab::recipe::{Setup, TopologyKind, Tune};
 use mill_lab::record::Figures;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -48,8 +48,32 @@ pub(crate) fn unmet(stack: &str, host: &Host) -> Option<String> {
             Some(String::from("not on this machine: needs /dev/net/tun"))
         }
         "tap" => rights.lacks(&[CAP_NET_ADMIN]),
+        "dpdk" if needs::program(BRIDGE).is_none() => {
+            Some(format!("not on this machine: needs {BRIDGE} (dpdk-dev)"))
+        }
         _ => None,
     }
+}
+
+/// The program that carries frames to and from a port of DPDK.
+const BRIDGE: &str = "dpdk-testpmd";
+
+/// The tuning of a setup. Ports of DPDK don't say that a frame which has not left the machine lacks its checksum, or is longer than
+/// the link carries: both ends complete their frames.
+pub(crate) fn tuning(setup: &Setup) -> Tune {
+    let mut tune = setup.tune.clone();
+    let is_dpdk = |stack: &String| device(stack).0 == "dpdk";
+    let over_veth = setup.topology.kind == TopologyKind::Veth;
+    if over_veth
+        && [&setup.system.stack, &setup.load.stack]
+            .into_iter()
+            .any(is_dpdk)
+    {
+        for name in ["tx", "tso", "gso"] {
+            tune.interface.offloads.insert(String::from(name), false);
+        }
+    }
+    tune
 }
 
 /// What stands before the command line of a program that is not changed, to put it on a stack.

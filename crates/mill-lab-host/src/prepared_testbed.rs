@@ -6,6 +6,7 @@ use crate::host_folder::HostFolder;
 use crate::journal::Journal;
 use crate::limits;
 use crate::needs;
+use crate::own_stack;
 use crate::system::Trouble;
 use crate::topology::{self, Testbed, TopologyError};
 use crate::tune;
@@ -61,20 +62,21 @@ impl PreparedTestbed {
             TopologyError::Absent(reason) => Trouble::Absent(reason),
             TopologyError::Failed(reason) => Trouble::Failed(reason),
         })?;
-        let mut tuned = tune::apply(&setup.tune, &testbed, journal);
+        let tuning = own_stack::tuning(setup);
+        let mut tuned = tune::apply(&tuning, &testbed, journal);
         tuned.extend(not_made(&setup.topology));
         let failed = |what: &dyn std::fmt::Display| {
             Trouble::Failed(format!("{}: {what}", scratch.display()))
         };
         let place =
             HostFolder::make(&testbed.server, scratch, journal).map_err(|error| failed(&error))?;
-        if let Some(size) = &setup.tune.tmpfs {
+        if let Some(size) = &tuning.tmpfs {
             tuned.push(
                 content_in_memory(size, &place, &testbed, journal)
                     .map_err(|error| failed(&error))?,
             );
         }
-        let files = setup.tune.limits.nofile;
+        let files = tuning.limits.nofile;
         let files = files.and_then(|wanted| limits::open_files(&testbed.server, wanted));
         tuned.extend(files.iter().map(|files| files.tuned.clone()));
         content::write(&setup.content, &place).map_err(|error| failed(&error))?;
@@ -87,11 +89,7 @@ impl PreparedTestbed {
             nofile: files.map(|files| files.limit),
             place,
             wrk_script,
-            made_of: (
-                setup.topology.clone(),
-                setup.tune.clone(),
-                setup.content.clone(),
-            ),
+            made_of: (setup.topology.clone(), tuning, setup.content.clone()),
             mark,
         })
     }
@@ -99,7 +97,9 @@ impl PreparedTestbed {
     /// Whether a trial can run on it without a change.
     pub fn fits(&self, setup: &Setup) -> bool {
         let (topology, tune, content) = &self.made_of;
-        *topology == setup.topology && *tune == setup.tune && *content == setup.content
+        *topology == setup.topology
+            && *tune == own_stack::tuning(setup)
+            && *content == setup.content
     }
 
     /// Removes everything; returns messages on what could not be restored.

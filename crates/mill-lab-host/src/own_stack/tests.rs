@@ -112,3 +112,29 @@ fn the_device_is_the_part_before_the_first_comma() {
     assert!(!is_there("tap:no-such-if", &Host::Local));
     assert!(!is_there("af_xdp:no-such-if", &Host::Local));
 }
+
+#[test]
+fn both_ends_of_a_pair_complete_their_frames_where_a_port_of_dpdk_is_on_it() {
+    let offloads = |kind: &str, stack: &str| {
+        let text = format!(
+            "[topology]\nkind = '{kind}'\n[tune.interface.offloads]\ngro = true\n\
+             [system]\ntitle = 't'\nkind = 'millstream'\nstack = '{stack}'\n\
+             [load]\ntool = 'wrk'\nargs = '${{url}}'\n"
+        );
+        let setup: Setup = toml::from_str(&text).unwrap();
+        tuning(&setup).interface.offloads
+    };
+    let dpdk = offloads(
+        "veth",
+        "dpdk:vdev=net_af_packet0,iface=ms0,address=10.0.0.2/24",
+    );
+    let off: Vec<&str> = dpdk
+        .iter()
+        .filter_map(|(name, is_on)| (!is_on).then_some(name.as_str()))
+        .collect();
+    assert_eq!(off, ["gso", "tso", "tx"]);
+    assert_eq!(dpdk.len(), 4);
+    // A card's link is a link.
+    assert_eq!(offloads("ssh", "dpdk:0000:03:00.0").len(), 1);
+    assert_eq!(offloads("veth", "af_xdp:ms0").len(), 1);
+}

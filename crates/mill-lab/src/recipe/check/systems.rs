@@ -15,7 +15,7 @@ const NEEDS: [&str; 7] = [
 ];
 
 /// What a stack of our own runs over, as `--stack` names it.
-const DEVICES: [&str; 3] = ["af_xdp", "tap", "memif"];
+const DEVICES: [&str; 4] = ["af_xdp", "tap", "memif", "dpdk"];
 
 impl Setup {
     /// Whether a machine with so many cores can't run it: the system is absent everywhere, the topology is only described, or the

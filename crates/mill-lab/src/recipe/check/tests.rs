@@ -309,6 +309,7 @@ fn a_stack_of_our_own_is_over_devices_that_there_are_and_of_others_programs_over
     expect(&format!("{veth}\"tap:ms0,address=10.0.0.2/24\""), &[]);
     expect(&format!("{veth}\"af_xdp:${{interface}}\""), &[loopback]);
     expect(&format!("{veth}\"memif:/x\""), &[ends]);
+    expect(&format!("{veth}\"dpdk:vdev=net_tap0\""), &[]);
     let found = mistakes(&format!("{veth}\"af-xdp:eth0\""));
     assert_eq!(
         found,
