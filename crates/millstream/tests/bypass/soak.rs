@@ -1,4 +1,5 @@
-//! Load for a while at four fifths of the server's capacity: nothing fails, nothing grows, and all counters agree.
+//! Load for a while at four fifths of the server's capacity, of small requests, connections and large answers: nothing fails,
+//! nothing grows, and all counters agree.
 //!
 //! Ten seconds, or as many as `MILL_SOAK_SECONDS` says.
 
@@ -9,7 +10,8 @@ use crate::overload::figure;
 use crate::server::{Server, Site, wait_for};
 use crate::topology::{HOSTS, STACK, Topology, between, kernel_connections};
 use mill_sys::process::Pid;
-use std::process::Command;
+use std::fs;
+use std::process::{Child, Command, Stdio};
 
 const SERVER: &str = "server {
     listen 80; listen [::]:80; keepalive_requests 1000000000;
@@ -22,45 +24,75 @@ fn seconds() -> u32 {
     wanted.map_or(10, |wanted| wanted.parse().unwrap())
 }
 
-/// The counts of a load over the stack, in JSON. Its verdict tells whether the machine was quiet enough for the latency
-/// to be valid, which does not matter here.
-fn load(topology: &Topology, seconds: u32, words: &[&str]) -> String {
-    let duration = format!("{seconds}s");
-    let url = format!("http://{}/", HOSTS[0]);
-    let own = [
-        "load",
-        "--stack",
-        "af_xdp:mill1",
-        "-t",
-        "1",
-        "-c",
-        "64",
-        "-d",
-        &duration,
-        "--warm-up",
-        "0s",
-        "--quiet",
-        "--json",
-        "-",
-    ];
-    let all = [&own, words, &[&url]].concat();
-    let output = topology.at_client(|| {
+/// One kind of clients, all of which run at once.
+struct Clients {
+    words: &'static [&'static str],
+    path: &'static str,
+    /// Of the requests a second that the server answers these alone.
+    share: f64,
+}
+
+/// Kept connections from a stack like the server's; from the kernel connections with one request each, and large answers. Together
+/// they take four fifths of what the server can do.
+const CLIENTS: [Clients; 3] = [
+    Clients {
+        words: &["--stack", "af_xdp:mill1", "-c", "64"],
+        path: "/",
+        share: 0.4,
+    },
+    Clients {
+        words: &["-c", "16", "--no-keepalive"],
+        path: "/",
+        share: 0.2,
+    },
+    Clients {
+        words: &["-c", "4"],
+        path: "/large.bin",
+        share: 0.2,
+    },
+];
+
+const LARGE_BYTES: usize = 3_000_000;
+
+impl Clients {
+    /// A load whose verdict tells whether the machine was quiet enough for the latency to be valid, which does not matter here.
+    fn begin(&self, topology: &Topology, seconds: u32, rate: Option<f64>) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
-        command.args(all).output().unwrap()
-    });
+        command
+            .args(["load", "-t", "1", "--warm-up", "0s", "--quiet"])
+            .args(["--json", "-", "-d", &format!("{seconds}s")])
+            .args(self.words);
+        if let Some(rate) = rate {
+            command.args(["--rate", &format!("{rate:.0}")]);
+        }
+        command.arg(format!("http://{}{}", HOSTS[0], self.path));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        topology.at_client(|| command.spawn().unwrap())
+    }
+}
+
+/// What a load has counted, in JSON.
+fn end(load: Child) -> String {
+    let output = load.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        !text.is_empty(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!text.is_empty(), "{said}");
     assert_eq!(figure(&text, "\"failed\":"), 0.0, "{text}");
     text
 }
 
+/// All kinds of clients at their rates; how many requests were answered, and how many were under way at the end.
+fn load_all(topology: &Topology, seconds: u32, rates: &[f64]) -> (f64, f64) {
+    let begin = |(clients, rate): (&Clients, &f64)| clients.begin(topology, seconds, Some(*rate));
+    let loads: Vec<Child> = CLIENTS.iter().zip(rates).map(begin).collect();
+    let reports: Vec<String> = loads.into_iter().map(end).collect();
+    let sum = |name: &str| reports.iter().map(|report| figure(report, name)).sum();
+    (sum("\"answered\":"), sum("\"unfinished\":"))
+}
+
 /// Kibibytes of memory in use (proc(5), status: VmRSS).
 pub(crate) fn resident_kib(process: Pid) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.number())).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", process.number())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.unwrap().trim().trim_end_matches(" kB");
     number.parse().unwrap()
@@ -80,18 +112,20 @@ fn nothing_fails_and_nothing_grows_in_a_long_load() {
         let mut kept = topology.at_client(|| HOSTS.map(|host| echo.connect(host)));
         let site = Site::new();
         let conf = site.configure("worker_processes 1;", SERVER);
+        fs::write(site.path("large.bin"), vec![b'x'; LARGE_BYTES]).unwrap();
         let server = Server::configured(&site, &conf, &["--stack", STACK]);
         let worker = server.worker();
-        let most = figure(&load(topology, 2, &[]), "\"answered_per_s\":");
-        let rate = format!("{:.0}", 0.8 * most);
+        let rates = CLIENTS.map(|clients| {
+            let report = end(clients.begin(topology, 2, None));
+            clients.share * figure(&report, "\"answered_per_s\":")
+        });
         // Memory that is allocated once is allocated now.
-        load(topology, 1, &["--rate", &rate]);
+        load_all(topology, 3, &rates);
         let before = (resident_kib(worker), handled());
-        let report = load(topology, seconds(), &["--rate", &rate]);
+        let (answered, unfinished) = load_all(topology, seconds(), &rates);
         let after = (resident_kib(worker), handled());
-        let answered = figure(&report, "\"answered\":");
         println!(
-            "{} s at {rate} of {most:.0} requests/s: {answered} answered, {} to {} KiB",
+            "{} s at {rates:.0?} requests/s: {answered} answered, {} to {} KiB",
             seconds(),
             before.0,
             after.0
@@ -99,10 +133,9 @@ fn nothing_fails_and_nothing_grows_in_a_long_load() {
         // One is the query itself; others were in progress when the load ended.
         let counted = f64::from(u32::try_from(after.1 - before.1 - 1).unwrap());
         let unread = counted - answered;
-        let unfinished = figure(&report, "\"unfinished\":");
         assert!(
             (0.0..=unfinished).contains(&unread),
-            "{counted} handled: {report}"
+            "{counted} handled, {answered} answered, {unfinished} under way"
         );
         // The last frames may still be in flight.
         let process = server.pid().number().to_string();
@@ -122,5 +155,5 @@ fn nothing_fails_and_nothing_grows_in_a_long_load() {
     });
 }
 
-/// Far less than a byte for each request of the shortest load.
-const GROWTH_MAX_KIB: u64 = 1024;
+/// Memory of large answers is kept for the next ones, so that it grows with the most of them that were under way at once.
+const GROWTH_MAX_KIB: u64 = 8 * 1024;
