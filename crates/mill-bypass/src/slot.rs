@@ -14,8 +14,6 @@ pub(crate) struct Slot {
     pub(crate) sent: u64,
     /// Bytes that count as taken before they are acknowledged.
     pub(crate) send_buffer_bytes: u32,
-    /// Unread bytes that the receive window was enlarged to hold.
-    pub(crate) reserved_bytes: u32,
     /// Unread bytes that the reader has seen.
     pub(crate) seen_bytes: u32,
     pub(crate) flags: Flags,

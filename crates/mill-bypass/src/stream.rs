@@ -223,7 +223,6 @@ impl<L: BypassLink, F: FileBytes> StackStream<L, F> {
             error: None,
             sent: 0,
             send_buffer_bytes,
-            reserved_bytes: 1,
             seen_bytes: 0,
             flags,
         };
@@ -255,9 +254,7 @@ impl<L: BypassLink, F: FileBytes> StackStream<L, F> {
             return Poll::Ready(Err(error));
         }
         // The peer sends no more than its window allows: the window has to hold so much, or the wait would never end.
-        let least_bytes = u32::try_from(least).unwrap_or(u32::MAX);
-        if least_bytes > slot.reserved_bytes {
-            slot.reserved_bytes = least_bytes;
+        if least > 1 {
             stack.host.reserve_receive(slot.socket, least);
         }
         Poll::Pending

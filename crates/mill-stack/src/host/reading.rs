@@ -75,8 +75,9 @@ impl<Q: SendQueue> Host<Q> {
             return;
         };
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        slot.connection.reserve_receive(bytes);
-        self.slots.want_transmit(socket.index);
+        if slot.connection.reserve_receive(bytes) {
+            self.slots.want_transmit(socket.index);
+        }
     }
 
     /// The connection's changes are reported with another token from now on.

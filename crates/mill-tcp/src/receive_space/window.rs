@@ -87,12 +87,19 @@ impl Connection {
 
     /// The reader waits until `bytes` are unread: the window becomes able to hold them and one more segment, also
     /// beyond what tuning would give. The window is announced at once, because the peer may have stopped.
-    pub fn reserve_receive(&mut self, bytes: u32) {
+    ///
+    /// The edge moves by a segment at least, in units of the scale: with less than a segment and a unit beyond what is waited
+    /// for, a peer that has sent almost all of it would be offered nothing more, and the reader would wait for ever.
+    /// Returns whether there is such an announcement. To be repeated while the reader waits: segments may turn out larger.
+    pub fn reserve_receive(&mut self, bytes: u32) -> bool {
         let segment = u32::from(self.rcv.mss().max(self.snd_mss));
-        let wanted = bytes.saturating_add(segment).min(RESERVE_MAX);
-        if self.rcv.reserve(wanted) && self.state.may_receive() {
+        let step = segment + (1 << self.shifts.rcv());
+        let wanted = bytes.saturating_add(step).min(RESERVE_MAX);
+        let is_news = self.rcv.reserve(wanted) && self.state.may_receive();
+        if is_news {
             self.flags.set(ConnectionFlags::ACK_NOW, true);
         }
+        is_news
     }
 }
 

@@ -133,3 +133,38 @@ fn rounding_gives_away_little() {
     assert_eq!(pair.connection(SERVER).rcv.wnd(), 0);
     assert!(pair.connection(SERVER).unread_bytes() <= 4096 + 512 + 128);
 }
+
+/// A reader that waits for a whole record of TLS, and then for the next one behind it, gets them, whatever the window's scale leaves
+/// of a window.
+#[test]
+fn a_reader_gets_as_much_as_it_waits_for() {
+    for beyond in 1..300 {
+        let mut pair = Pair::established(&Config {
+            receive_buffer_bytes: 4000,
+            ..Config::default()
+        });
+        assert_eq!(pair.connection(SERVER).shifts.rcv(), 7);
+        pair.sides[SERVER].reads = false;
+        fill(&mut pair, 16_000);
+        let wanted = pair.connection(SERVER).unread_bytes() + beyond;
+        fill(&mut pair, wanted);
+        let unread = pair.connection(SERVER).unread_bytes();
+        assert!(unread >= wanted, "{unread} of {wanted}");
+    }
+}
+
+/// The reader waits for so much, and the peer sends all that it may.
+fn fill(pair: &mut Pair, wanted: u32) {
+    loop {
+        pair.command(SERVER, |connection, _| {
+            connection.reserve_receive(wanted);
+        });
+        pair.run_for(Duration::from_millis(500));
+        let open = pair.connection(SERVER).rcv.wnd().min(1460);
+        if open == 0 {
+            return;
+        }
+        let draft = pair.draft(SERVER).with_payload(&pattern(open as usize));
+        pair.give(SERVER, &draft);
+    }
+}
