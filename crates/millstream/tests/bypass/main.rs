@@ -28,6 +28,9 @@ mod client;
 /// Two namespaces and the link between them.
 mod topology;
 
+/// The same conversations over every kind of link.
+mod conversations;
+
 /// Common clients: curl, wrk, ab, Python.
 mod tools;
 

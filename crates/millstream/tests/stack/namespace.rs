@@ -64,4 +64,4 @@ pub(crate) fn has(program: &str) -> bool {
 }
 
 /// The time limit of a command, in seconds.
-const COMMAND_TIME_MAX: &str = "30";
+pub(crate) const COMMAND_TIME_MAX: &str = "30";
