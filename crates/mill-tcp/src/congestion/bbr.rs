@@ -102,7 +102,9 @@ impl Bbr {
 
     /// The window after an acknowledgement.
     fn on_ack(&mut self, ack: &Ack<'_>) -> u32 {
-        let times = (ack.now, self.min_rtt());
+        // Also the shortest round trip so far may be this one.
+        let shortest = self.min_rtt().min(ack.rtt.unwrap_or(u64::MAX));
+        let times = (ack.now, shortest);
         let sample = self.model.rates.on_ack(ack.delivery, ack.lost, times);
         self.model.on_sample(&sample, ack.rtt);
         let is_full = self.full.was_full;

@@ -185,6 +185,45 @@ fn it_fills_the_path_drains_the_queue_and_cycles() {
     assert!(path.queued_max < 250_000, "{}", path.queued_max);
 }
 
+/// As where the path was shared and the others have gone: each round trip is shorter than all before.
+#[test]
+fn the_path_is_measured_while_its_round_trip_becomes_shorter() {
+    const FIRST: u64 = 400_000;
+    let mut now = 1_000_000;
+    let begin = Instant::from_nanos(now * 1_000);
+    let mut bbr = Bbr::new(begin, Some(FIRST), 10 * MSS);
+    for round in 1..=10 {
+        let (start, end) = (SeqNumber((round - 1) * MSS), SeqNumber(round * MSS));
+        bbr.model.rates.on_sent((start, end), now, 0);
+        let at = Moment(u32::try_from(now).unwrap());
+        let rtt = FIRST - u64::from(round) * 1_000;
+        now += rtt;
+        let newest = Newest {
+            at,
+            end,
+            is_retransmission: false,
+        };
+        let delivery = Delivery {
+            bytes: MSS,
+            newest: Some(newest),
+            ..Delivery::default()
+        };
+        bbr.on_ack(&Ack {
+            now,
+            delivery: &delivery,
+            lost: 0,
+            rtt: Some(rtt),
+            in_flight: 0,
+            cwnd: 10 * MSS,
+            mss: MSS,
+            is_window_used: false,
+            random: 0,
+        });
+    }
+    let (measured, least) = (bbr.model.bw(), u64::from(MSS) * 1_000_000 / FIRST);
+    assert!(measured > least, "{measured} of {least} at least");
+}
+
 #[test]
 fn the_round_trip_is_measured_every_five_seconds_and_costs_little() {
     let mut path = Path::new(20, 30, 10_000_000, 0);
