@@ -17,6 +17,8 @@
 
 /// The switch and its stations, as a test sees them.
 pub mod ethernet;
+/// A wire for frames of others.
+pub mod lane;
 /// The link that a host or an engine uses.
 pub mod sim_link;
 /// What a wire does to frames, as options.

@@ -114,6 +114,13 @@ impl Station {
         self.net.borrow().packets.stations[self.index].held
     }
 
+    /// Bytes that wait for the wire out.
+    pub fn waiting(&self) -> u64 {
+        let net = self.net.borrow();
+        let now = net.now;
+        net.packets.stations[self.index].outward.backlog(now)
+    }
+
     pub fn counts(&self) -> StationCounts {
         self.net.borrow().packets.stations[self.index].counts
     }
