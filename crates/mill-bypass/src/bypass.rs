@@ -322,7 +322,7 @@ where
         let mut listeners = stack_half.listeners.borrow_mut();
         listeners.translate(&mut events.acceptable, reported);
         drop(listeners);
-        stack_half.receive(clocks.0, events);
+        stack_half.receive(clocks.0, || self.inner.now(), events);
         clocks
     }
 

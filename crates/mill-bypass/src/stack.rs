@@ -117,15 +117,18 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
         park
     }
 
-    /// Receives waiting frames, up to a turn's share, and expires timers.
-    pub(crate) fn receive(&mut self, now: Instant) {
+    /// Receives waiting frames, up to a turn's share, and expires timers. `now` is when the turn began, `clock` the time as it goes on.
+    pub(crate) fn receive(&mut self, now: Instant, clock: impl Fn() -> Instant) {
         self.now = now;
-        let now = to_stack(now);
         self.hear_of_changes();
         let share = self.link.properties().frames_per_turn;
         let (mut bursts, mut frames) = (0, 0);
         self.has_more = loop {
-            let count = self.host.receive(&mut self.link, now);
+            let (now, link) = (&mut self.now, &mut self.link);
+            let count = self.host.receive_timed(link, || {
+                *now = clock().max(*now);
+                to_stack(*now)
+            });
             if count > 0 {
                 self.pace.worked(self.now);
             }
@@ -138,6 +141,7 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
                 break true;
             }
         };
+        let now = to_stack(self.now);
         let is_done = self.host.expire(now);
         debug_assert!(
             !is_done || self.host.next_expiry().is_none_or(|at| at > now),
@@ -303,7 +307,7 @@ mod tests {
     use super::*;
     use crate::file_bytes::NoFile;
     use mill_stack::config::{HostConfig, Neighboring, Prefix, Route};
-    use mill_stack::link::Link;
+    use mill_stack::link::{Link, Offload};
     use mill_stack::memory_link::MemoryLink;
 
     /// As after the machine was suspended: the timers of all connections are due at the same time, more than one turn
@@ -327,7 +331,7 @@ mod tests {
         while let Park::Until(at) = stack.park(Park::Forever, || late)
             && at <= late
         {
-            stack.receive(late);
+            stack.receive(late, || late);
             stack.settle(late);
             turns += 1;
             assert!(turns < 100, "the turns end");
@@ -359,12 +363,34 @@ mod tests {
             assert!(opened.is_ok());
         }
         for turn in 1..=3 {
-            stack.receive(start);
+            stack.receive(start, || start);
             stack.settle(start);
             assert_eq!(stack.host.counters().frames_out, turn * FRAMES_PER_TURN);
             let is_done = stack.park(Park::Forever, || start) != Park::No;
             assert_eq!(is_done, turn == 3);
         }
+    }
+
+    /// Or its round trip would be shorter than the path's, wherever a thread is preempted before it takes its frames.
+    #[test]
+    fn frames_have_arrived_when_they_were_taken_and_not_when_the_turn_began() {
+        let (mut link, mut far) = (MemoryLink::ethernet(1), MemoryLink::ethernet(2));
+        let room = far.reserve(60).map(|room| room.len());
+        assert_eq!(room, Some(60));
+        far.transmit(60, Offload::default());
+        far.carry(&mut link);
+        let address = IpAddr::from([10, 0, 0, 1]);
+        let config = HostConfig::new(alloc::vec![Prefix { address, len: 24 }], [1; 16]);
+        let start = Instant::from_nanos(1_000_000_000);
+        let host = Host::new(config, link.properties(), to_stack(start));
+        let mut stack: Stack<_, NoFile> = Stack::new(host, link, (64, Polling::Interrupt), start);
+        let taken = start + Duration::from_millis(25);
+        stack.receive(start, || taken);
+        assert_eq!((stack.now(), stack.host.counters().frames_in), (taken, 1));
+        // Without a frame no clock is read.
+        let next = start + Duration::from_millis(26);
+        stack.receive(next, || panic!("for nothing"));
+        assert_eq!(stack.now(), next);
     }
 
     #[test]

@@ -282,9 +282,9 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
     }
 
     /// What the frames and timers of this turn changed.
-    pub(crate) fn receive(&self, now: Instant, events: &mut Events) {
+    pub(crate) fn receive(&self, now: Instant, clock: impl Fn() -> Instant, events: &mut Events) {
         let mut stack = self.stack.borrow_mut();
-        stack.receive(now);
+        stack.receive(now, clock);
         self.forget_closed(&mut stack, now);
         stack.report(&mut events.ready);
         let mut listeners = self.listeners.borrow_mut();

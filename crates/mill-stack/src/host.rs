@@ -180,10 +180,23 @@ impl<Q: SendQueue> Host<Q> {
     /// Receives one burst from the link; says how many frames it was. Frames with bytes for a reader are held until
     /// `settle`, the others are released.
     pub fn receive<L: Link>(&mut self, link: &mut L, now: Instant) -> usize {
-        self.advance(now);
+        self.receive_timed(link, || now)
+    }
+
+    /// The same where time goes on meanwhile: the clock is asked once the frames are here. Had it been asked before, a thread that was
+    /// preempted in between would take frames that have arrived since for earlier than they are, and a round trip for shorter than
+    /// the path; BBR believes the shortest for ten seconds.
+    pub fn receive_timed<L: Link>(
+        &mut self,
+        link: &mut L,
+        clock: impl FnOnce() -> Instant,
+    ) -> usize {
         let mut burst = core::mem::replace(&mut self.burst, Burst::new(0));
         burst.clear();
         link.receive(&mut burst);
+        if !burst.as_slice().is_empty() {
+            self.advance(clock());
+        }
         for received in burst.as_slice() {
             self.counters.frames_in += 1;
             let dropped = self.counters.received_drops();

@@ -147,7 +147,7 @@ fn told(stack_half: &StackHalf<RecordingLink, NoFile>) -> Vec<String> {
 
 fn turn(stack_half: &StackHalf<RecordingLink, NoFile>, millis: u64) {
     let mut events = Events::default();
-    stack_half.receive(at(millis), &mut events);
+    stack_half.receive(at(millis), || at(millis), &mut events);
 }
 
 #[test]
