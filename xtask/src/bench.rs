@@ -1,4 +1,4 @@
-//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`, `run`, `proxy`, `cache`, `tls`), one line each in `LIST` and in `run`.
+//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`, `paths` …), one line each in `LIST` and in `run`.
 //! Modules that several of them use are beside them.
 
 /// The content that is served.
@@ -20,6 +20,8 @@ mod cache;
 mod floor;
 /// Our load generator beside wrk, ab and h2load.
 mod load;
+/// Congestion control beside the kernel's, over emulated paths.
+mod paths;
 /// Programs that are not changed, on our stack.
 mod program;
 /// Millstream as a proxy, against nginx and HAProxy.
@@ -56,6 +58,8 @@ Measurements:
            (cargo xtask bench cache --help)
   stack    our own TCP/IP stack in memory: nanoseconds a segment and a connection, bytes an idle one
            (cargo xtask bench stack --help)
+  paths    congestion control of our stack beside the kernel's, over ten emulated paths
+           (cargo xtask bench paths --help)
   tls      TLS and HTTP/2 against nginx and h2o: CPU time a handshake and a request
            (cargo xtask bench tls --help)
   tunnels  the memory of an idle WebSocket through nginx and Millstream, 20 000 of them
@@ -77,6 +81,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         ["run", options @ ..] => recipe::run(root, &program::RUN, options),
         ["tls", options @ ..] => recipe::run(root, &tls::TLS, options),
         ["serve", options @ ..] => recipe::run(root, &serve::SERVE, options),
+        ["paths", options @ ..] => paths::run(root, options),
         ["stack", options @ ..] => stack::run(root, options),
         ["tunnels", options @ ..] => tunnels::run(root, options),
         [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),

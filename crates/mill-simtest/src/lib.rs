@@ -47,6 +47,9 @@ pub mod bare;
 /// Throughput by loss, delay and buffer.
 pub mod matrix;
 
+/// Ten paths on which the stack is compared with the kernel.
+pub mod standard_paths;
+
 use mill_bypass::BypassEngine;
 use mill_sim::engine::SimEngine;
 use mill_sim::packet::sim_link::SimLink;
