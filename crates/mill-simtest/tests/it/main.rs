@@ -6,3 +6,4 @@ mod long_fat;
 mod matrix;
 mod proxied;
 mod seeds;
+mod standard_paths;

@@ -130,10 +130,17 @@ impl Bbr {
         }
     }
 
-    /// BBRSetPacingRate: a little less than the rate, so that no queue grows of it.
+    /// BBRSetPacingRate: a little less than the rate, so that no queue grows of it. The rate is that at which bytes arrive; what the path
+    /// loses anyway leaves on top, or the wire would not be full; not while a queue is to be drained.
     fn set_pace(&mut self) {
         let (gain, _) = self.phase.gains();
-        let rate = u128::from(self.model.bw()) * u128::from(gain * PACE_PER_CENT) / 100_000;
+        let on_top = if self.phase.is_draining() {
+            1_000
+        } else {
+            self.model.loss_allowance()
+        };
+        let gain = gain * PACE_PER_CENT * on_top / 1_000;
+        let rate = u128::from(self.model.bw()) * u128::from(gain) / 100_000;
         let rate = u64::try_from(rate).unwrap_or(u64::MAX);
         if rate > 0 && (self.full.was_full || rate > self.pacing_rate) {
             self.pacing_rate = rate;

@@ -35,6 +35,8 @@ pub(super) struct PathModel {
     is_congested: bool,
     /// The shortest round trip in it.
     round_rtt: u64,
+    /// What the path loses without a queue, of a million; a mean of late rounds.
+    random_losses: u64,
     /// BBR.bw_latest and BBR.inflight_latest.
     bw_latest: u64,
     inflight_latest: u64,
@@ -68,6 +70,7 @@ impl PathModel {
             round_delivered: 0,
             is_congested: false,
             round_rtt: u64::MAX,
+            random_losses: 0,
             bw_latest: 0,
             inflight_latest: 0,
             extra: MaxFilter::default(),
@@ -158,17 +161,39 @@ impl PathModel {
         }
     }
 
-    /// Whether so many of `total` bytes are more than a path may lose without a full queue: more than [`LOSS_PER_MILLE_MAX`] where
-    /// there is a queue, as the round trip tells, and much more where there is none. A few segments are never too many.
+    /// Whether so many of `total` bytes are more than a path may lose without a full queue: more than [`LOSS_PER_MILLE_MAX`] beside
+    /// what it loses anyway, where there is a queue, as the round trip tells, and much more where there is none. A few segments are never
+    /// too many.
     pub(super) fn is_too_much(&self, lost: u64, total: u64, mss: u32) -> bool {
-        let has_queue =
-            self.round_rtt != u64::MAX && self.round_rtt > self.min_rtt.saturating_mul(9) / 8;
-        let most = if has_queue {
-            LOSS_PER_MILLE_MAX
+        let most = if self.has_queue() {
+            let anyway = self.random_losses * 3 / 2_000;
+            (LOSS_PER_MILLE_MAX + anyway).min(LOSS_PER_MILLE_MAX_WITHOUT_QUEUE)
         } else {
             LOSS_PER_MILLE_MAX_WITHOUT_QUEUE
         };
         lost >= FEW_SEGMENTS * u64::from(mss) && lost * 1000 > total * most
+    }
+
+    /// Thousandths of the rate at which to send for what is lost on the way anyway. Not for all of it: the rate is the largest of late, and
+    /// by chance larger than what the path carries, the more the more is lost. With all of it a queue stands (`bench paths`, loss-5).
+    pub(super) fn loss_allowance(&self) -> u64 {
+        1_000 + self.random_losses.min(RANDOM_LOSSES_MAX) / ALLOWANCE_PART / 1_000
+    }
+
+    /// Every packet of this round has waited somewhere.
+    const fn has_queue(&self) -> bool {
+        self.round_rtt != u64::MAX && self.round_rtt > self.min_rtt.saturating_mul(9) / 8
+    }
+
+    /// A round of losses without a queue says what the path loses anyway.
+    fn note_random_losses(&mut self) {
+        let lost = self.lost_in_round();
+        let total = lost + self.rates.delivered() - self.round_delivered;
+        if self.round_rtt == u64::MAX || self.has_queue() || total == 0 {
+            return;
+        }
+        let share = lost * 1_000_000 / total;
+        self.random_losses = (self.random_losses * (RANDOM_ROUNDS - 1) + share) / RANDOM_ROUNDS;
     }
 
     /// Too much was lost in the round of losses so far, or the peer reports congestion.
@@ -189,6 +214,7 @@ impl PathModel {
         if !self.is_loss_round_start {
             return;
         }
+        self.note_random_losses();
         if !is_probing && self.has_lost_too_much(mss) {
             let bw = if self.bw_lo == u64::MAX {
                 self.max_bw()
@@ -283,6 +309,14 @@ impl PathModel {
 /// queue, drops more.
 const LOSS_PER_MILLE_MAX: u64 = 20;
 const LOSS_PER_MILLE_MAX_WITHOUT_QUEUE: u64 = 100;
+
+/// So much of them, of a million, and no more, …
+const RANDOM_LOSSES_MAX: u64 = 100_000;
+/// … and a quarter of that is sent on top.
+const ALLOWANCE_PART: u64 = 4;
+
+/// Rounds in the mean of what is lost without a queue.
+const RANDOM_ROUNDS: u64 = 16;
 
 /// Segments that are too few to tell a share by.
 const FEW_SEGMENTS: u64 = 3;

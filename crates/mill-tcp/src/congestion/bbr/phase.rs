@@ -88,6 +88,11 @@ impl Phase {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }
 
+    /// What waits before the wire is to become less.
+    pub(super) const fn is_draining(self) -> bool {
+        matches!(self, Self::Drain | Self::Down | Self::ProbeRtt)
+    }
+
     const fn is_of_cycle(self) -> bool {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
