@@ -228,6 +228,9 @@ impl Connection {
             congestion: self.congestion.room(pipe),
             segment_max: env.segment_bytes_max,
         };
+        if is_paced && room.window < self.snd_mss.into() && room.congestion > 0 {
+            self.note_peer_limited();
+        }
         if is_paced && let Some(quantum) = self.pacing_quantum(env) {
             room.segment_max = room.segment_max.min(quantum).max(self.snd_mss.into());
         }

@@ -57,6 +57,8 @@ pub(crate) struct Bbr {
     pacing_rate: u64,
     /// Bytes found lost since the last acknowledgement.
     lost_since: u32,
+    /// The peer's window has held data back in this round.
+    is_peer_limited: bool,
 }
 
 /// An acknowledgement, and the connection at that time.
@@ -92,6 +94,7 @@ impl Bbr {
             is_window_restored: false,
             pacing_rate: rate * Phase::Startup.gains().0 / 1000,
             lost_since: 0,
+            is_peer_limited: false,
         }
     }
 
@@ -250,6 +253,17 @@ impl Connection {
             bbr.model.rates.limit(in_flight);
         }
         self.cold = Some(cold);
+    }
+
+    /// The peer's window holds data back, and not the path.
+    pub(crate) fn note_peer_limited(&mut self) {
+        if let Some(bbr) = self
+            .cold
+            .as_mut()
+            .and_then(|cold| cold.congestion.bbr.as_mut())
+        {
+            bbr.is_peer_limited = true;
+        }
     }
 
     /// An acknowledgement, in place of growth and reduction of the window.

@@ -181,7 +181,7 @@ impl PathModel {
     }
 
     /// Every packet of this round has waited somewhere.
-    const fn has_queue(&self) -> bool {
+    pub(super) const fn has_queue(&self) -> bool {
         self.round_rtt != u64::MAX && self.round_rtt > self.min_rtt.saturating_mul(9) / 8
     }
 

@@ -109,7 +109,8 @@ impl Bbr {
         self.check_probe_rtt(ack, sample);
     }
 
-    /// BBRCheckFullBWReached.
+    /// BBRCheckFullBWReached. Otherwise than in the draft a round in which the peer's window held data back, and nothing waited in the path,
+    /// says nothing: a receiver whose window grows with what it reads is behind after losses, as bytes behind a hole are not read.
     fn check_full(&mut self, sample: &RateSample) {
         if self.full.is_full || sample.is_limited {
             return;
@@ -120,6 +121,9 @@ impl Bbr {
             return;
         }
         if !self.model.is_round_start {
+            return;
+        }
+        if core::mem::take(&mut self.is_peer_limited) && !self.model.has_queue() {
             return;
         }
         self.full.rounds += 1;

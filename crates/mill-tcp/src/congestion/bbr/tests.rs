@@ -19,6 +19,8 @@ struct Path {
     rtt: u64,
     queue_max: u64,
     losses_per_mille: u64,
+    /// The peer's window, bytes.
+    window: u32,
     random: Random,
     now: u64,
     /// Until when the wire is busy with what is queued.
@@ -51,6 +53,7 @@ impl Path {
             rtt,
             queue_max,
             losses_per_mille,
+            window: u32::MAX,
             random: Random::new(7),
             now,
             busy_until: now,
@@ -84,6 +87,10 @@ impl Path {
     fn send(&mut self) {
         let now = Instant::from_nanos(self.now * 1_000);
         while self.bytes_in_flight() + MSS <= self.cwnd && self.pacer.next_at() <= now {
+            if self.bytes_in_flight() + MSS > self.window {
+                self.bbr.is_peer_limited = true;
+                return;
+            }
             let (start, end) = (self.sent, self.sent.wrapping_add(MSS));
             let in_flight = self.bytes_in_flight();
             let sent = (SeqNumber(start), SeqNumber(end));
@@ -281,4 +288,24 @@ fn a_path_that_becomes_slower_is_filled_and_known_after_two_cycles() {
     assert!((1_100_000..1_500_000).contains(&bw), "{bw}");
     let share = path.share(Duration::from_secs(4));
     assert!(share > 850, "{share}");
+}
+
+/// As a receiver's does that begins with 64 KiB and grows with what its reader takes; behind holes that is late.
+#[test]
+fn a_peers_window_that_is_small_at_first_does_not_end_startup() {
+    let mut path = Path::new(100, 20, 1_000_000, 0);
+    path.window = 65_536;
+    path.run(Duration::from_millis(300));
+    path.window = u32::MAX;
+    path.run(Duration::from_millis(200));
+    let share = path.share(Duration::from_millis(500));
+    assert!(share > 950, "{share}");
+}
+
+#[test]
+fn a_peers_window_that_lets_a_queue_stand_ends_startup() {
+    let mut path = Path::new(100, 20, 1_000_000, 0);
+    path.window = 400_000;
+    path.run(Duration::from_millis(800));
+    assert!(path.phases.contains(&Phase::Cruise), "{:?}", path.phases);
 }
