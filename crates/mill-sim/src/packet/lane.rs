@@ -1,4 +1,4 @@
-//! A wire for frames of others: what a [`Wire`] does to them, without a world around it.
+//! A wire for frames of others: what a `Wire` does to them, without a world around it.
 //!
 //! Which time it is, the caller says: the clock of a machine, between whose interfaces it passes real frames, or any other.
 

@@ -1,7 +1,7 @@
 //! A path between two interfaces: frames that the kernel, or a stack, sends by one come out of the other, when and if the path's
 //! wires let them.
 //!
-//! What a wire does is decided by [`Lane`], which knows no clock; here is only the clock, and the reading and writing of frames.
+//! What a wire does is decided by `Lane`, which knows no clock; here is only the clock, and the reading and writing of frames.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
