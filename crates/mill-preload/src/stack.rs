@@ -102,7 +102,7 @@ impl Stack {
         );
         (self.turned_at, self.flushed_at) = (now, now);
         self.claim();
-        if self.sockets.turn(now) {
+        if self.sockets.turn_timed(now, self::now) {
             self.worked_at = now;
         }
         if self.sockets.has_unclaimed() {

@@ -133,3 +133,21 @@ pub(super) const fn interest(conditions: Readiness, flags: u32, data: u64) -> In
 }
 
 pub(super) const WRITING: Half = Half::Writing;
+
+/// Or a round trip would be shorter than the path's, wherever a thread is preempted before it takes its frames.
+#[test]
+fn frames_have_arrived_when_they_were_taken_and_not_when_the_turn_began() {
+    let mut world = World::new();
+    world.listen(waiting(false));
+    world.connect();
+    let (near, far) = (&mut world.client, &mut world.server);
+    near.turn(world.now);
+    near.link.carry(&mut far.link);
+    let taken = world.now + Duration::from_millis(25);
+    assert!(far.turn_timed(world.now, || taken));
+    assert_eq!(far.now, taken);
+    // Without a frame no clock is read.
+    let next = taken + Duration::from_millis(1);
+    assert!(!far.turn_timed(next, || panic!("for nothing")));
+    assert_eq!(far.now, next);
+}

@@ -15,6 +15,12 @@ impl<L: SocketLink> Sockets<L> {
     /// What these frames are answered with is sent by the next turn, which is due at once ([`Self::next_turn`]): by then the
     /// program has written what it has to say to them, and the acknowledgement leaves with it.
     pub fn turn(&mut self, now: Instant) -> bool {
+        self.turn_timed(now, || now)
+    }
+
+    /// The same where time goes on meanwhile: frames have arrived when they were taken (see `Host::receive_timed`). `now` is when the
+    /// turn began.
+    pub fn turn_timed(&mut self, now: Instant, clock: impl Fn() -> Instant) -> bool {
         self.now = now;
         if self.unanswered.have_waited(now) {
             self.acknowledge_unanswered();
@@ -28,8 +34,8 @@ impl<L: SocketLink> Sockets<L> {
         }
         self.pass_waiting();
         let is_due = self.host.next_expiry().is_some_and(|at| at <= now);
-        let has_come = self.receive();
-        self.host.expire(now);
+        let has_come = self.receive(clock);
+        self.host.expire(self.now);
         self.has_answers = has_come | has_taken | is_due;
         self.note_changes();
         self.forget_closed();
@@ -81,11 +87,15 @@ impl<L: SocketLink> Sockets<L> {
         self.woken.drain(..)
     }
 
-    fn receive(&mut self) -> bool {
+    fn receive(&mut self, clock: impl Fn() -> Instant) -> bool {
         let share = self.link.properties().frames_per_turn;
         let (mut bursts, mut frames) = (0, 0);
         loop {
-            let count = self.host.receive(&mut self.link, self.now);
+            let (now, link) = (&mut self.now, &mut self.link);
+            let count = self.host.receive_timed(link, || {
+                *now = clock().max(*now);
+                *now
+            });
             frames += count;
             bursts += 1;
             if count < self.burst_max.min(share) {
