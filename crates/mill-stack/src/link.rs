@@ -1,6 +1,5 @@
 //! What carries frames, seen from above: `Link` is all that a host needs. What only a device has that is shared with the
-//! kernel, other processes or other workers is in `FlowSteering`, `LinkMonitor`,
-//! `LinkSuccession` and `LinkLedger`.
+//! kernel, other processes or other workers is in `FlowSteering`, `LinkMonitor`, `LinkSuccession` and `LinkLedger`.
 //!
 //! None of their methods has a default: a link around another forwards all of them, or does not compile.
 

@@ -90,7 +90,7 @@ impl Connection {
     ///
     /// The edge moves by a segment at least, in units of the scale: with less than a segment and a unit beyond what is waited
     /// for, a peer that has sent almost all of it would be offered nothing more, and the reader would wait for ever.
-    /// Returns whether there is such an announcement. To be repeated while the reader waits: segments may turn out larger.
+    /// Returns whether there is such an announcement; repeated for as many bytes there is none.
     pub fn reserve_receive(&mut self, bytes: u32) -> bool {
         let segment = u32::from(self.rcv.mss().max(self.snd_mss));
         let step = segment + (1 << self.shifts.rcv());

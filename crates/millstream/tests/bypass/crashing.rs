@@ -4,9 +4,9 @@
 use crate::client::Client;
 use crate::server::wait_for;
 use crate::topology::HOSTS;
-use crate::upgrade::{World, is_running, pid_line, send};
+use crate::upgrade::{World, is_running, send};
 use crate::upgrade_workers::{
-    are_served_by, connections, wait_until_all_are_of, with_workers, with_workers_on_tap,
+    Both, are_served_by, connections, wait_until_all_are_of, with_workers, with_workers_on_tap,
 };
 use mill_sys::clock;
 use mill_sys::descriptor::wait_readable;
@@ -83,21 +83,13 @@ fn so_they_do_over_a_tap_device() {
 #[test]
 fn peers_of_the_old_binary_hear_nothing_when_the_new_one_s_worker_is_killed() {
     with_workers(2, 2, |world| {
-        let old_worker = world.old.worker();
-        let mut of_old = connections(&world);
-        are_served_by(&mut of_old, old_worker);
-        let (master, worker) = world.upgrade();
-        wait_until_all_are_of(&world, worker);
-        let mut of_new = connections(&world);
-        are_served_by(&mut of_new, worker);
+        let mut both = Both::begin(&world);
         wait_readable(&[], Some(NOTED)).unwrap();
-        kill(worker, &mut of_new);
-        for client in &mut of_old {
-            assert_eq!(client.get("/pid").unwrap().content, pid_line(old_worker));
-        }
-        send(master, Signal::Quit);
-        drop(of_old);
-        wait_for(|| !is_running(master));
+        kill(both.worker, &mut both.of_new);
+        are_served_by(&mut both.of_old, both.old_worker);
+        send(both.master, Signal::Quit);
+        drop(both.of_old);
+        wait_for(|| !is_running(both.master));
         assert!(world.old.end(Signal::Quit).success());
     });
 }

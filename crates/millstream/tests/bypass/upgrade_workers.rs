@@ -65,6 +65,35 @@ pub(crate) fn are_served_by(clients: &mut [Client], worker: Pid) {
     }
 }
 
+/// The connections of two processes, of which the newer has the device.
+pub(crate) struct Both {
+    pub(crate) old_worker: Pid,
+    pub(crate) of_old: Vec<Client>,
+    /// The new binary's processes.
+    pub(crate) master: Pid,
+    pub(crate) worker: Pid,
+    pub(crate) of_new: Vec<Client>,
+}
+
+impl Both {
+    pub(crate) fn begin(world: &World<'_>) -> Self {
+        let old_worker = world.old.worker();
+        let mut of_old = connections(world);
+        are_served_by(&mut of_old, old_worker);
+        let (master, worker) = world.upgrade();
+        wait_until_all_are_of(world, worker);
+        let mut of_new = connections(world);
+        are_served_by(&mut of_new, worker);
+        Self {
+            old_worker,
+            of_old,
+            master,
+            worker,
+            of_new,
+        }
+    }
+}
+
 fn check_upgrade(world: World<'_>) {
     let was_steered = is_steered();
     let old_worker = world.old.worker();
@@ -111,12 +140,13 @@ fn so_they_do_over_a_tap_device() {
 fn connections_of_both_processes_go_on_where_their_frames_change_queues() {
     for (queues, workers) in [(2, 2), (4, 3)] {
         with_workers(queues, workers, |world| {
-            let old_worker = world.old.worker();
-            let mut of_old = connections(&world);
-            are_served_by(&mut of_old, old_worker);
-            let (master, worker) = world.upgrade();
-            wait_until_all_are_of(&world, worker);
-            let mut of_new = connections(&world);
+            let Both {
+                old_worker,
+                mut of_old,
+                master,
+                worker,
+                mut of_new,
+            } = Both::begin(&world);
             for turn in 0..2 * queues {
                 world.topology.at_client(|| leave_by(turn % queues, queues));
                 are_served_by(&mut of_old, old_worker);
@@ -155,16 +185,11 @@ fn an_upgrade_of_several_workers_can_be_taken_back() {
 /// Kills a worker process of an upgrade; the connections of the other one go on.
 fn check_killed(is_old: bool) {
     with_workers(2, 2, |world| {
-        let old_worker = world.old.worker();
-        let mut of_old = connections(&world);
-        are_served_by(&mut of_old, old_worker);
-        let (master, worker) = world.upgrade();
-        wait_until_all_are_of(&world, worker);
-        let mut of_new = connections(&world);
-        are_served_by(&mut of_new, worker);
+        let both = Both::begin(&world);
+        let master = both.master;
         let (victim, mut lost, mut left) = match is_old {
-            true => (old_worker, of_old, of_new),
-            false => (worker, of_new, of_old),
+            true => (both.old_worker, both.of_old, both.of_new),
+            false => (both.worker, both.of_new, both.of_old),
         };
         send(victim, Signal::Kill);
         wait_for(|| !is_running(victim));
