@@ -138,8 +138,9 @@ impl Wish {
                 "--only" => {
                     let name = value()?;
                     let path = Path::named(name);
-                    wish.paths
-                        .push(path.ok_or_else(|| format!("no path is called \"{name}\""))?);
+                    wish.paths.push(path.ok_or_else(|| {
+                        format!("no path is called \"{name}\"; --list says which there are")
+                    })?);
                 }
                 _ => wish.set(option, value()?)?,
             }
