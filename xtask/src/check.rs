@@ -1,5 +1,7 @@
 //! Everything that a commit must pass, the quick steps first. The first failure ends the run.
 
+mod programs;
+
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -80,12 +82,30 @@ fn clippy(root: &Path) -> Outcome {
     cargo(root, &format!("clippy {options} -- -D warnings"))
 }
 
-/// The tests preload a library, which no crate links to, so that only this builds it.
+/// The tests preload a library, which no crate links to, so that only this builds it. The examples of the documentation
+/// come last.
 fn test(root: &Path) -> Outcome {
     if cargo(root, "build --quiet --locked --package mill-preload") == Outcome::Failed {
         return Outcome::Failed;
     }
-    cargo(root, "test --quiet --workspace --locked --no-fail-fast")
+    let every = "test --quiet --workspace --locked";
+    let json = "--message-format=json-render-diagnostics";
+    let build = cargo_command(root, &format!("{every} --no-run {json}"));
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let failed = match programs::run(build, &root.join(target).join("tests")) {
+        Ok(failed) => failed,
+        Err(message) => {
+            eprintln!("{message}");
+            return Outcome::Failed;
+        }
+    };
+    for name in &failed {
+        eprintln!("failed: {name}");
+    }
+    match cargo(root, &format!("{every} --no-fail-fast --doc")) {
+        Outcome::Passed if failed.is_empty() => Outcome::Passed,
+        _ => Outcome::Failed,
+    }
 }
 
 fn doc(root: &Path) -> Outcome {

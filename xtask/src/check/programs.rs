@@ -1,0 +1,185 @@
+//! The tests of the workspace: built at once, then run as two rows of programs beside each other, since most of the
+//! time they wait for what they have started.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+/// Takes nearly as long as all others together, with little of a processor.
+const OF_THE_FIRST_ROW: &str = "bypass";
+
+/// A program of tests that cargo has built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Program {
+    package: String,
+    target: String,
+    executable: PathBuf,
+    /// The folder that cargo runs it in.
+    folder: PathBuf,
+}
+
+/// Builds every program with the command of cargo that `build` is, and runs it; its output goes to files in `logs`.
+/// Returns the names of those that failed; an error is one of building.
+pub(super) fn run(mut build: Command, logs: &Path) -> Result<Vec<String>, String> {
+    let output = build
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from("the tests do not build"));
+    }
+    std::fs::create_dir_all(logs).map_err(|error| format!("{}: {error}", logs.display()))?;
+    let rows = in_rows(programs(&String::from_utf8_lossy(&output.stdout)));
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for row in &rows {
+            let failed = &failed;
+            scope.spawn(move || {
+                for program in row {
+                    if !program.passes(logs) {
+                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        failed.push(program.name());
+                    }
+                }
+            });
+        }
+    });
+    Ok(failed.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The programs of tests among cargo's messages, of which each line is one.
+fn programs(messages: &str) -> Vec<Program> {
+    let messages = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    messages
+        .filter_map(|message| Program::of(&message))
+        .collect()
+}
+
+fn in_rows(programs: Vec<Program>) -> [Vec<Program>; 2] {
+    let (first, second) = programs
+        .into_iter()
+        .partition(|program| program.target == OF_THE_FIRST_ROW);
+    [first, second]
+}
+
+impl Program {
+    fn of(message: &Value) -> Option<Self> {
+        if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+            return None;
+        }
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+        Some(Self {
+            package: folder.file_name()?.to_string_lossy().into_owned(),
+            target: String::from(message["target"]["name"].as_str()?),
+            executable: PathBuf::from(message["executable"].as_str()?),
+            folder: folder.to_path_buf(),
+        })
+    }
+
+    fn name(&self) -> String {
+        format!("{}/{}", self.package, self.target)
+    }
+
+    /// Runs it to its end, and shows its last line, or all of it when it failed.
+    fn passes(&self, logs: &Path) -> bool {
+        let name = self.name();
+        let log = logs.join(format!("{}.log", name.replace('/', "-")));
+        println!("{name}: running");
+        let (status, took) = super::timed(|| self.run(&log));
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        let seconds = took.as_secs();
+        match status {
+            Ok(status) if status.success() => {
+                println!("{name}: {} ({seconds} s)", last_line(&text));
+                return true;
+            }
+            Ok(status) => println!("{text}\n{name}: {status} after {seconds} s, see above"),
+            Err(error) => println!("{name}: {}: {error}", self.executable.display()),
+        }
+        false
+    }
+
+    fn run(&self, log: &Path) -> io::Result<ExitStatus> {
+        let file = File::create(log)?;
+        Command::new(&self.executable)
+            .arg("--quiet")
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .status()
+    }
+}
+
+/// The last line that has something: the sum that a program of tests ends with.
+fn last_line(text: &str) -> &str {
+    text.lines()
+        .rfind(|line| !line.trim().is_empty())
+        .unwrap_or("no output")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(target: &str, is_test: bool) -> String {
+        format!(
+            r#"{{"reason":"compiler-artifact","manifest_path":"/a/crates/mill-x/Cargo.toml","target":{{"name":"{target}"}},"profile":{{"test":{is_test}}},"executable":"/a/target/{target}-1"}}"#
+        )
+    }
+
+    #[test]
+    fn programs_of_tests_are_found_among_messages_of_cargo() {
+        let library = r#"{"reason":"compiler-artifact","manifest_path":"/a/Cargo.toml","target":{"name":"b"},"profile":{"test":true},"executable":null}"#;
+        let messages = [
+            message("bypass", true),
+            message("millstream", false),
+            String::from(library),
+            String::from("no message"),
+            message("it", true),
+        ]
+        .join("\n");
+        let found = programs(&messages);
+        let names: Vec<_> = found.iter().map(Program::name).collect();
+        assert_eq!(names, ["mill-x/bypass", "mill-x/it"]);
+        assert_eq!(found[1].folder, Path::new("/a/crates/mill-x"));
+        let [first, second] = in_rows(found.clone());
+        assert_eq!(
+            (first, second),
+            (vec![found[0].clone()], vec![found[1].clone()])
+        );
+    }
+
+    #[test]
+    fn programs_that_fail_or_cannot_start_are_named_and_the_others_run() {
+        let logs = std::env::temp_dir().join(format!("millstream-check-{}", std::process::id()));
+        let lines = [
+            ("true", "/bin/true"),
+            ("false", "/bin/false"),
+            ("absent", "/no/such/program"),
+            ("bypass", "/bin/false"),
+        ]
+        .map(|(target, executable)| {
+            message(target, true)
+                .replace(&format!("/a/target/{target}-1"), executable)
+                .replace("/a/crates/mill-x", "/tmp")
+        });
+        let mut build = Command::new("printf");
+        build.args(["%s\n"]).args(lines);
+        let mut failed = run(build, &logs).unwrap();
+        failed.sort();
+        assert_eq!(failed, ["tmp/absent", "tmp/bypass", "tmp/false"]);
+        std::fs::remove_dir_all(&logs).unwrap();
+        assert_eq!(
+            run(Command::new("false"), &logs),
+            Err(String::from("the tests do not build"))
+        );
+    }
+}
