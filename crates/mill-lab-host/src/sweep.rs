@@ -2,7 +2,7 @@
 //! every case.
 
 mod dues;
-mod precision;
+mod wanted;
 
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
@@ -19,6 +19,7 @@ use mill_lab::store::RunFolder;
 use mill_sys::clock;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
+use wanted::Wanted;
 
 /// What a sweep works with.
 #[derive(Debug)]
@@ -63,11 +64,13 @@ impl Sweep<'_> {
                 let fate = due.done(next, &record.status);
                 progress.kept(&trial, &record, fate);
             }
-            if !self.wants_more(&plan)? {
+            let wanted = self.wanted(&plan)?;
+            let before = plan.trials.len();
+            plan.extend(self.resolved, |point| wanted.has(point))
+                .map_err(said)?;
+            if plan.trials.len() == before {
                 return Ok(());
             }
-            let before = plan.trials.len();
-            plan.extend(self.resolved).map_err(said)?;
             progress.more(&plan.trials[before..]);
             due.extend(&plan.trials[before..]);
         }
@@ -81,10 +84,7 @@ impl Sweep<'_> {
     fn plan(&self) -> Result<Plan, String> {
         let mut plan = Plan::of(self.resolved, crate::environment::cores()).map_err(said)?;
         let kept = self.folder.kept_trials().map_err(said)?;
-        let reached = kept.iter().map(|record| record.number).max();
-        while reached.is_some_and(|number| number >= plan.trials.len()) {
-            plan.extend(self.resolved).map_err(said)?;
-        }
+        plan.adopt(self.resolved, &kept).map_err(said)?;
         Ok(plan)
     }
 
@@ -154,19 +154,17 @@ impl Sweep<'_> {
         Ok(record)
     }
 
-    /// Whether the comparisons are too wide yet, and another block is allowed.
-    fn wants_more(&self, plan: &Plan) -> Result<bool, String> {
-        let repeat = self.repeat();
+    /// The points of another block, if one is allowed.
+    fn wanted(&self, plan: &Plan) -> Result<Wanted, String> {
         let blocks = plan.trials.last().map_or(0, |trial| trial.block + 1);
-        let Some(half_width) = repeat.half_width.filter(|_| blocks < repeat.blocks_max) else {
-            return Ok(false);
-        };
+        if blocks >= self.repeat().blocks_max {
+            return Ok(Wanted::none());
+        }
         let kept = self.folder.kept_trials().map_err(said)?;
-        Ok(precision::is_wide(
+        Ok(Wanted::after(
             &self.resolved.recipe,
             self.folder.run(),
             kept,
-            half_width,
         ))
     }
 }

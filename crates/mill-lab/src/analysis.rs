@@ -37,6 +37,7 @@ mod wording;
 
 pub use compare::{Between, compare};
 pub use comparison::widest_half_width;
+pub use target::undecided_points;
 
 use crate::findings::{Findings, Picture};
 use crate::recipe::Recipe;

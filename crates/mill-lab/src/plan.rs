@@ -8,7 +8,7 @@ mod estimate;
 mod shuffle;
 
 use crate::recipe::{Order, RecipeError, Resolved, Setup, System, Tool};
-use crate::record::Point;
+use crate::record::{Point, TrialRecord};
 use serde::{Deserialize, Serialize};
 use shuffle::Shuffle;
 
@@ -62,10 +62,15 @@ impl Plan {
         self.cores
     }
 
-    /// One block more, after the last: what `repeat.half_width` asks for. The order of a block depends on the seed and
-    /// its number alone.
-    pub fn extend(&mut self, recipe: &Resolved) -> Result<(), RecipeError> {
-        let points = prepared(recipe, self.cores)?;
+    /// One block more, after the last, of the points that are wanted: what `repeat.half_width` and `until_decided` ask
+    /// for. The order of a block depends on the seed, its number and its points alone.
+    pub fn extend(
+        &mut self,
+        recipe: &Resolved,
+        is_wanted: impl Fn(&Point) -> bool,
+    ) -> Result<(), RecipeError> {
+        let mut points = prepared(recipe, self.cores)?;
+        points.retain(|prepared| is_wanted(&prepared.point));
         let block = self.trials.last().map_or(0, |trial| trial.block + 1);
         // Further blocks have all points, one group behind the other.
         self.append(recipe, &points, block);
@@ -89,22 +94,43 @@ impl Plan {
             order.insert(place, (first, true));
         }
         for (prepared, again) in order {
-            let mut setup = prepared.setup.clone();
-            // Probes cost time and their results repeat: one pass at each point is enough, unless the plan has probes
-            // only.
-            if (block > 0 || again) && setup.load.tool != Tool::None {
-                setup.probe.clear();
-            }
-            self.trials.push(Trial {
-                number: self.trials.len(),
-                block,
-                point: prepared.point.clone(),
-                again,
-                setup,
-                is_absent: prepared.is_absent,
-                upstreams: prepared.upstreams.clone(),
-            });
+            self.push(prepared, block, again);
         }
+    }
+
+    fn push(&mut self, prepared: &Prepared, block: u32, again: bool) {
+        let mut setup = prepared.setup.clone();
+        // Probes cost time and their results repeat: one pass at each point is enough, unless the plan has probes
+        // only.
+        if (block > 0 || again) && setup.load.tool != Tool::None {
+            setup.probe.clear();
+        }
+        self.trials.push(Trial {
+            number: self.trials.len(),
+            block,
+            point: prepared.point.clone(),
+            again,
+            setup,
+            is_absent: prepared.is_absent,
+            upstreams: prepared.upstreams.clone(),
+        });
+    }
+
+    /// Adds the trials of further blocks that an interrupted run had begun, as they were: which points those had may
+    /// have depended on figures.
+    pub fn adopt(&mut self, recipe: &Resolved, kept: &[TrialRecord]) -> Result<(), RecipeError> {
+        let points = prepared(recipe, self.cores)?;
+        let mut kept: Vec<&TrialRecord> = kept.iter().collect();
+        kept.sort_by_key(|record| record.number);
+        for record in kept {
+            let of_record = |prepared: &&Prepared| prepared.point == record.point;
+            if record.number == self.trials.len()
+                && let Some(prepared) = points.iter().find(of_record)
+            {
+                self.push(prepared, record.block, record.again);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -48,6 +48,14 @@ pub struct RunRecord {
     pub trials: usize,
 }
 
+impl RunRecord {
+    /// Counts the trials of blocks that followed those of the plan, because figures were not precise enough.
+    pub(crate) fn count_further<'a>(&mut self, kept: impl Iterator<Item = &'a TrialRecord>) {
+        let reached = kept.map(|trial| trial.number + 1).max();
+        self.trials = self.trials.max(reached.unwrap_or(0));
+    }
+}
+
 /// `finished.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finish {

@@ -224,7 +224,9 @@ impl Store {
     /// What a list shows of one run.
     pub fn summary(&self, id: &str) -> Result<RunSummary, StoreError> {
         let path = self.run_path(id);
-        let run: RunRecord = required(&path.join(RUN_FILE))?;
+        let mut run: RunRecord = required(&path.join(RUN_FILE))?;
+        let kept = folder::kept(&path)?;
+        run.count_further(kept.iter().map(|trial| &trial.record));
         let environment: Environment = required(&path.join(ENVIRONMENT_FILE))?;
         let finish = read_json(&path.join(FINISHED_FILE))?;
         let mut summary = RunSummary {
@@ -237,7 +239,7 @@ impl Store {
             finish,
             path,
         };
-        let latest: std::collections::BTreeMap<usize, Status> = folder::kept(&summary.path)?
+        let latest: std::collections::BTreeMap<usize, Status> = kept
             .into_iter()
             .map(|kept| (kept.record.number, kept.record.status))
             .collect();
@@ -290,10 +292,11 @@ impl Store {
 
     fn index_run(&self, index: &mut Index, id: &str) -> Result<(), StoreError> {
         let path = self.run_path(id);
-        let run: RunRecord = required(&path.join(RUN_FILE))?;
+        let mut run: RunRecord = required(&path.join(RUN_FILE))?;
         let environment: Environment = required(&path.join(ENVIRONMENT_FILE))?;
         let finish: Option<Finish> = read_json(&path.join(FINISHED_FILE))?;
         let trials = folder::kept(&path)?;
+        run.count_further(trials.iter().map(|trial| &trial.record));
         index.put_run(&run, &environment, finish.as_ref(), &trials)
     }
 

@@ -35,7 +35,8 @@ and a client on the second, in two network namespaces joined by a veth pair. Tak
                    (idle-1m, which takes a minute); hours in all
   --list           the names of the cases, then end
   --seconds N      length of a timed block (default 1)
-  --rounds N       rounds of all subjects there and back (default 3)
+  --rounds N       exactly N rounds of all subjects there and back. Otherwise 3, and then as many more,
+                   12 in all at most, of those whose targets are open, until none is
   --set KEY=VALUE  for the lab, such as half_rate=20000 or overload_rate=200000; may be repeated
   --server PATH    the Millstream to measure (default: builds target/release/millstream)
   --json FILE      every block, for programs

@@ -110,12 +110,11 @@ impl Wish {
             sets.push(format!("seconds={seconds}"));
             sets.push(format!("timeout={}", seconds + TIMEOUT_PAST_END_SECONDS));
         }
-        // There and back (A B B A) in each round.
-        let blocks = self
-            .order
-            .rounds
-            .map(|rounds| format!("repeat.blocks={}", 2 * rounds));
-        sets.extend(blocks);
+        if let Some(rounds) = self.order.rounds {
+            // There and back (A B B A) in each round.
+            sets.push(format!("repeat.blocks={}", 2 * rounds));
+            sets.push(String::from("repeat.until_decided=false"));
+        }
         if self.order.timed_only {
             sets.push(String::from("probe=[]"));
         }
@@ -307,6 +306,7 @@ mod tests {
             "seconds=3",
             "timeout=8",
             "repeat.blocks=4",
+            "repeat.until_decided=false",
             "probe=[]",
         ];
         let line = "--case gzip-1k --case close-0 --seconds 3 --rounds 2 --timed-only";

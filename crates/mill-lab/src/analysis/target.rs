@@ -1,12 +1,14 @@
 //! Limits for figures or ratios: met, missed, or open while the limit is inside the interval.
 
+use super::Kept;
 use super::measured::{Filter, Measured, figure, over};
 use super::wording::written;
 use crate::findings::{Cell, Grid, Statement, Tone};
 use crate::metric::describe;
 use crate::recipe::Target;
-use crate::record::TrialRecord;
+use crate::record::{Point, TrialRecord};
 use crate::statistics::{PairedRatio, median};
+use std::collections::BTreeSet;
 
 /// The table of all targets that have figures, if there is any, and its sentence in the summary.
 pub(super) fn all(measured: &Measured<'_>) -> (Option<Grid>, Option<Statement>) {
@@ -37,7 +39,7 @@ pub(super) fn all(measured: &Measured<'_>) -> (Option<Grid>, Option<Statement>) 
     };
     let grid = Grid {
         title: String::from("Targets"),
-        head: ["figure", "of", "found", "target", "verdict"]
+        head: ["figure", "of", "found", "from", "target", "verdict"]
             .map(String::from)
             .to_vec(),
         rows: judged.iter().map(Judged::row).collect(),
@@ -60,8 +62,12 @@ struct Judged {
     figure: String,
     of: String,
     found: String,
+    /// Trials, or pairs of them.
+    from: String,
     limit: String,
     verdict: Verdict,
+    /// The points whose trials it rests on, if more of them can decide it.
+    rests_on: Vec<Filter>,
     /// What was left out because requests failed, and of how many.
     left_out: (usize, usize),
 }
@@ -71,6 +77,7 @@ struct Found {
     middle: f64,
     low: f64,
     high: f64,
+    count: usize,
     /// Whether the true value is between the two in 95 % of cases.
     is_sure: bool,
 }
@@ -87,7 +94,7 @@ impl Verdict {
 
 impl Judged {
     fn row(&self) -> Vec<Cell> {
-        let words = [&self.figure, &self.of, &self.found, &self.limit];
+        let words = [&self.figure, &self.of, &self.found, &self.from, &self.limit];
         let cell = |text: &str| Cell {
             text: String::from(text),
             ..Cell::default()
@@ -134,12 +141,36 @@ fn judge(measured: &Measured<'_>, target: &Target) -> Vec<Judged> {
                 let [middle, low, high] = [found.middle, found.low, found.high].map(number);
                 format!("{middle} [{low}, {high}]")
             }),
+            from: found.as_ref().map_or_else(String::new, |found| {
+                let unit = match target.over {
+                    Some(_) => "pair",
+                    None => "trial",
+                };
+                let plural = if found.count == 1 { "" } else { "s" };
+                format!("{} {unit}{plural}", found.count)
+            }),
             limit: limits.collect::<Vec<_>>().join(", "),
+            rests_on: match &target.over {
+                Some(other) => vec![over(&[&point, other]), point.clone()],
+                // The least and the most of more trials are only further apart.
+                None => Vec::new(),
+            },
             verdict: found.map_or(Verdict::Open, |found| found.verdict(target)),
             left_out,
         })
     });
     judged.collect()
+}
+
+/// The points of targets that are open, and that more trials can decide: those that are ratios.
+pub fn undecided_points(kept: &Kept) -> BTreeSet<Point> {
+    let measured = Measured::of(kept);
+    let targets = measured.recipe.target.iter();
+    let judged = targets.flat_map(|target| judge(&measured, target));
+    let open = judged.filter(|one| one.verdict == Verdict::Open);
+    let filters: Vec<Filter> = open.flat_map(|one| one.rests_on).collect();
+    let trials = filters.iter().flat_map(|filter| measured.at(filter));
+    trials.map(|trial| trial.point.clone()).collect()
 }
 
 /// Whether a trial may count: what failed took other time and bytes than an answer.
@@ -184,6 +215,7 @@ fn ratio_of(pairs: &[(f64, f64)]) -> Option<Found> {
         middle: ratio.middle.exp(),
         low: low.exp(),
         high: high.exp(),
+        count: pairs.len(),
         is_sure,
     })
 }
@@ -193,6 +225,7 @@ fn spread(values: &[f64]) -> Option<Found> {
         middle: median(values)?,
         low: values.iter().copied().fold(f64::INFINITY, f64::min),
         high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        count: values.len(),
         is_sure: true,
     })
 }

@@ -101,8 +101,37 @@ fn a_seed_is_an_order() {
 fn a_block_more_is_the_block_that_a_longer_plan_has() {
     let (recipe, mut short) = plan(RECIPE);
     let (_, long) = plan(&RECIPE.replace("blocks = 3", "blocks = 4"));
-    short.extend(&recipe).unwrap();
+    short.extend(&recipe, |_| true).unwrap();
     assert_eq!(short, long);
+}
+
+#[test]
+fn a_block_more_may_have_some_points_only_and_a_resumed_run_has_the_same() {
+    let (recipe, mut plan) = plan(RECIPE);
+    let planned = plan.clone();
+    let is_own = |point: &Point| point.get("system").is_some_and(|system| system == "own");
+    plan.extend(&recipe, is_own).unwrap();
+    let further = &plan.trials[planned.trials.len()..];
+    assert!(further.len() < planned.trials.len() / 3 && !further.is_empty());
+    assert!(
+        further
+            .iter()
+            .all(|trial| trial.block == 3 && is_own(&trial.point))
+    );
+    let records: Vec<_> = plan.trials.iter().rev().map(record).collect();
+    let mut resumed = planned.clone();
+    resumed.adopt(&recipe, &records).unwrap();
+    assert_eq!(resumed, plan);
+}
+
+fn record(trial: &Trial) -> TrialRecord {
+    TrialRecord {
+        number: trial.number,
+        block: trial.block,
+        point: trial.point.clone(),
+        again: trial.again,
+        ..TrialRecord::default()
+    }
 }
 
 #[test]

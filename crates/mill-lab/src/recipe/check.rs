@@ -7,7 +7,7 @@ mod systems;
 
 use super::inherit::{self, Document};
 use super::source::KeyPath;
-use super::{RecipeError, Resolved, finish, size, value_names};
+use super::{RecipeError, Repeat, Resolved, finish, size, value_names};
 use crate::metric;
 use mill_config::suggest::nearest;
 use std::collections::BTreeMap;
@@ -78,24 +78,33 @@ impl Check<'_> {
         self.errors.push(self.resolved.error(path, problem));
     }
 
+    fn further_blocks(&mut self, repeat: &Repeat) {
+        let goes_on = repeat.half_width.is_some() || repeat.until_decided;
+        if goes_on && repeat.blocks_max < repeat.blocks {
+            let problem = format!(
+                "`blocks_max` is {}, fewer than the {} blocks there are anyway",
+                repeat.blocks_max, repeat.blocks
+            );
+            self.fail(&["repeat", "blocks_max"], problem);
+        }
+        let targets = &self.resolved.recipe.target;
+        if repeat.until_decided && targets.iter().all(|target| target.over.is_none()) {
+            let problem = "`until_decided` is for targets with `over`, and there is none";
+            self.fail(&["repeat", "until_decided"], problem);
+        }
+    }
+
     fn repeat(&mut self) {
         let repeat = self.resolved.recipe.repeat.clone();
         if repeat.blocks == 0 {
             self.fail(&["repeat", "blocks"], "there has to be at least one block");
         }
-        if let Some(width) = repeat.half_width {
-            if !(width > 0.0 && width < 1.0) {
-                let problem = "`half_width` is a share: 0.02 is 2 %";
-                self.fail(&["repeat", "half_width"], problem);
-            }
-            if repeat.blocks_max < repeat.blocks {
-                let problem = format!(
-                    "`blocks_max` is {}, fewer than the {} blocks there are anyway",
-                    repeat.blocks_max, repeat.blocks
-                );
-                self.fail(&["repeat", "blocks_max"], problem);
-            }
+        let is_share = |width: f64| width > 0.0 && width < 1.0;
+        if repeat.half_width.is_some_and(|width| !is_share(width)) {
+            let problem = "`half_width` is a share: 0.02 is 2 %";
+            self.fail(&["repeat", "half_width"], problem);
         }
+        self.further_blocks(&repeat);
         let shares = [
             ("foreign_cpu", repeat.foreign_cpu),
             ("steal", repeat.steal),

@@ -90,6 +90,8 @@ pub struct Repeat {
     pub order: Order,
     /// Go on after `blocks` until every comparison's interval is this narrow (half its width, as a share), at most `blocks_max`.
     pub half_width: Option<f64>,
+    /// Go on after `blocks` until no target that is a ratio is open, with the points of open ones, at most `blocks_max`.
+    pub until_decided: bool,
     pub blocks_max: u32,
     /// The first system runs twice in each block: the noise floor.
     pub again: bool,
@@ -123,6 +125,7 @@ impl Default for Repeat {
             blocks: 5,
             order: Order::Shuffled,
             half_width: None,
+            until_decided: false,
             blocks_max: 20,
             again: true,
             seed: 1,

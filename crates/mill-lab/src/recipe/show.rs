@@ -138,6 +138,13 @@ fn sizes(text: &mut String, resolved: &Resolved, plan: &Plan) {
         );
         text.push_str(&wrapped(&line, 2, 2));
     }
+    if resolved.recipe.repeat.until_decided {
+        let line = format!(
+            "More blocks follow, up to {}, of the points of targets that are open yet.",
+            resolved.recipe.repeat.blocks_max
+        );
+        text.push_str(&wrapped(&line, 2, 2));
+    }
 }
 
 fn size_line(text: &mut String, size: &str, this: bool, resolved: &Resolved, plan: &Plan) {

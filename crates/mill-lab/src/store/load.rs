@@ -12,8 +12,9 @@ use std::path::Path;
 
 /// Reads the run below `folder`: every attempt's record, and of the last attempt of each trial the texts that a report shows.
 pub(super) fn load(folder: &Path) -> Result<Kept, StoreError> {
-    let run: RunRecord = required(&folder.join(RUN_FILE))?;
+    let mut run: RunRecord = required(&folder.join(RUN_FILE))?;
     let kept = folder::kept(folder)?;
+    run.count_further(kept.iter().map(|trial| &trial.record));
     let latest: BTreeMap<usize, &KeptTrial> = kept
         .iter()
         .map(|trial| (trial.record.number, trial))

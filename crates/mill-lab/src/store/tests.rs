@@ -213,3 +213,17 @@ fn a_figure_that_is_no_number_is_absent() {
         "the figure came out as NaN"
     );
 }
+
+#[test]
+fn trials_of_further_blocks_count_among_all() {
+    let scratch = Scratch::new();
+    let store = Store::open(&scratch.0).unwrap();
+    let record = run("2026-11-21T0736-nginx-jemalloc-a000", 5000);
+    let folder = store.begin(&record, RECIPE, &environment()).unwrap();
+    for number in 0..6 {
+        keep(&folder, &trial(number, "glibc", 33_585.56));
+    }
+    assert_eq!(record.trials, 4);
+    assert_eq!(store.load(&record.id).unwrap().run.trials, 6);
+    assert_eq!(store.summary(&record.id).unwrap().run.trials, 6);
+}

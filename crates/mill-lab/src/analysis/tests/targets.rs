@@ -1,7 +1,7 @@
 //! Limits that figures and ratios are to keep.
 
 use super::made_up::{ALLOCATORS, Run};
-use crate::analysis::findings;
+use crate::analysis::{findings, undecided_points};
 
 /// The verdicts on targets at jemalloc, which is faster than glibc by 10 % at 30 000 requests/s.
 fn check(targets: &str, expected: &[&str]) {
@@ -80,4 +80,30 @@ fn trials_in_which_requests_failed_do_not_count() {
     check(&all, "open; 10 of 10 had errors and are left out");
     let errors = figure.replace("requests_per_s", "errors.all");
     check_with_errors(10, &all, &errors, &["met"]);
+}
+
+#[test]
+fn open_ratios_name_the_points_that_they_rest_on_and_open_figures_none() {
+    let of = |limit: &str, rest: &str| {
+        format!(
+            "[[target]]\nmetric = \"requests_per_s\"\nat = {{ system = \"jemalloc\" }}\n{limit}\n{rest}\n"
+        )
+    };
+    let over = "over = { system = \"glibc\" }";
+    let systems = |blocks: u32, target: &str| -> Vec<String> {
+        let run = Run::new(&format!("{ALLOCATORS}{target}")).blocks(blocks, 0.1, 0.001);
+        let points = undecided_points(&run.kept).into_iter();
+        points.map(|point| point["system"].clone()).collect()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(systems(10, &of("at_least = 1.05", over)), none);
+    assert_eq!(
+        systems(10, &of("at_most = 1.1", over)),
+        ["glibc", "jemalloc"]
+    );
+    assert_eq!(
+        systems(5, &of("at_least = 1.05", over)),
+        ["glibc", "jemalloc"]
+    );
+    assert_eq!(systems(10, &of("at_least = 33000", "")), none);
 }

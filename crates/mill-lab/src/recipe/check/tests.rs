@@ -269,6 +269,13 @@ fn skips_and_repeats_make_sense() {
         "[repeat]\nblocks = 30\nhalf_width = 0.1\n",
         &["`blocks_max` is 20, fewer than the 30 blocks there are anyway"],
     );
+    expect(
+        "[repeat]\nblocks = 30\nuntil_decided = true\n",
+        &[
+            "`blocks_max` is 20, fewer than the 30 blocks there are anyway",
+            "`until_decided` is for targets with `over`, and there is none",
+        ],
+    );
 }
 
 #[test]
