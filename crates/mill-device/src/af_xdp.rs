@@ -100,6 +100,7 @@ impl XdpLink {
             xsk,
         };
         link.fill();
+        link.wake();
         link
     }
 
@@ -122,8 +123,13 @@ impl XdpLink {
     }
 
     /// Whether the driver uses the memory directly, without copies.
-    pub fn is_zero_copy(&self) -> io::Result<bool> {
+    pub fn is_zero_copy(&self) -> bool {
         self.xsk.is_zero_copy()
+    }
+
+    /// Has a driver without copies process the rings, which it may have stopped to do while the interface was down.
+    pub fn wake(&self) {
+        self.xsk.wake();
     }
 
     /// Pieces that wait to be received, slots that wait to be sent, as far as is known, and the total number of slots
@@ -419,7 +425,8 @@ impl Link for XdpLink {
             // cache.
             self.complete();
         }
-        self.is_waiting = self.xsk.unsent() > 0;
+        // A driver without copies sends soon after the call, and goes on by itself when its own ring was full.
+        self.is_waiting = !self.xsk.is_zero_copy() && self.xsk.unsent() > 0;
         self.is_waiting
     }
 

@@ -185,6 +185,7 @@ impl InterfaceLink {
         match change {
             Change::Link(state) => {
                 self.report_passage(&state);
+                self.queues.wake();
                 into.push(LinkChange::OwnMac(state.mac.0));
                 if self.queues.set_mtu(state.mtu) {
                     into.push(LinkChange::Mtu(state.mtu));

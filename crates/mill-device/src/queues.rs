@@ -100,8 +100,13 @@ impl Queues {
     }
 
     /// As [`XdpLink::is_zero_copy`], for the queue that sends.
-    pub fn is_zero_copy(&self) -> io::Result<bool> {
+    pub fn is_zero_copy(&self) -> bool {
         self.first.is_zero_copy()
+    }
+
+    /// As [`XdpLink::wake`], for all queues.
+    pub(crate) fn wake(&self) {
+        self.iter().for_each(XdpLink::wake);
     }
 
     /// As [`XdpLink::ring_depths`], summed.

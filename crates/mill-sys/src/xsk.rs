@@ -85,6 +85,8 @@ pub struct Xsk {
     recovered: Recovered,
     /// Invalid entries of the rings.
     strange: u64,
+    /// The driver processes the rings itself, some time after a call.
+    is_zero_copy: bool,
     socket: OwnedFd,
 }
 
@@ -135,6 +137,7 @@ impl Xsk {
             vacant,
             recovered,
             strange: 0,
+            is_zero_copy: socket::is_zero_copy(socket.as_fd()).unwrap_or(false),
             socket,
         })
     }
@@ -161,6 +164,7 @@ impl Xsk {
             vacant,
             recovered,
             strange: 0,
+            is_zero_copy: socket::is_zero_copy(socket.as_fd()).unwrap_or(false),
             socket,
         }
     }
@@ -348,7 +352,7 @@ impl Xsk {
         let left = self.transmit.pending();
         let took = before.wrapping_sub(left);
         match result {
-            Ok(()) if left == 0 || self.is_driver_sending() => Kicked::All,
+            Ok(()) if left == 0 || self.is_zero_copy || self.is_driver_sending() => Kicked::All,
             Ok(()) if took == 0 => Kicked::Ignored,
             Ok(()) => Kicked::Some { took },
             Err(error) => match error.raw_os_error().unwrap_or_default() {
@@ -359,14 +363,25 @@ impl Xsk {
         }
     }
 
+    /// Has a driver without copies process both rings. It does so by itself only while it has slots for receiving: one
+    /// that found the fill ring empty, as when the program is attached before the ring is filled, waits for this call,
+    /// and does not ask for it (`xp_assign_dev` of net/xdp/xsk_buff_pool.c sets the flag of the transmit ring alone).
+    pub fn wake(&self) {
+        if self.is_zero_copy {
+            socket::wake_receiver(self.socket.as_fd());
+            // The result does not matter: an interface that is down is woken when it is up.
+            let _ = socket::send(self.socket.as_fd());
+        }
+    }
+
     /// Whether the driver polls the ring without a call.
     fn is_driver_sending(&self) -> bool {
         !self.transmit.needs_wakeup()
     }
 
     /// Whether the kernel copies neither received nor sent frames.
-    pub fn is_zero_copy(&self) -> io::Result<bool> {
-        socket::is_zero_copy(self.socket.as_fd())
+    pub fn is_zero_copy(&self) -> bool {
+        self.is_zero_copy
     }
 
     /// The kernel's counters since the socket was made.

@@ -3,6 +3,7 @@
 use super::ring::{Descriptor, Layout};
 use super::{Copying, XskOptions};
 use crate::memory::SharedMemory;
+use crate::memory::frames::Frames;
 use crate::memory::mapping::Mapping;
 use crate::process::check;
 use crate::socket::set_option;
@@ -101,10 +102,36 @@ pub fn create(
     )
     .map_err(failed("setsockopt(XDP_UMEM_COMPLETION_RING)"))?;
     make_own_rings(fd, options)?;
+    fill_first(fd, memory, options).map_err(failed("mmap(AF_XDP)"))?;
     bind(fd, (interface, queue), flags_of(options), None).map_err(failed("bind(AF_XDP)"))?;
     allow_long_calls(fd, options);
     Ok(socket)
 }
+
+/// Gives the kernel slots for receiving before the driver looks for some: without copies it takes them when a program is
+/// attached, and all frames of the queue, the kernel's too, are lost until it has any. Not every driver can be told
+/// later that there are some: igb wakes the interrupt that sends (`igb_xsk_wakeup`), which only with half of its queues
+/// or more is also the one that receives (`igb_set_flag_queue_pairs`).
+fn fill_first(
+    socket: BorrowedFd<'_>,
+    memory: &SharedMemory,
+    options: &XskOptions,
+) -> io::Result<()> {
+    let (mut fill, _) = Rings::of(socket)?.common(options)?;
+    let memory = SharedMemory::open(memory.as_fd().try_clone_to_owned()?)?;
+    let frame_bytes = options.frame_bytes as usize;
+    let mut frames = Frames::inherited(memory, frame_bytes, options.frames())?;
+    let first = options.receivers_of(0).take(FILLED_FIRST);
+    for number in first.filter(|number| frames.give(*number)) {
+        let is_put = fill.put(u64::from(number) * u64::from(options.frame_bytes));
+        debug_assert!(is_put, "the ring has room for all receive frames");
+    }
+    fill.publish();
+    Ok(())
+}
+
+/// More than the rings that most drivers begin with: 256 slots (igb, virtio_net) or 512 (i40e).
+const FILLED_FIRST: usize = 512;
 
 /// Makes a further socket at the queue of `first`, which [`create`] has made with the same `options`: over its memory,
 /// with its fill and completion rings.
