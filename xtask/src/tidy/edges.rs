@@ -48,7 +48,10 @@ mill-load: mill-config mill-runtime mill-tls mill-multiplex mill-http mill-metri
 mill-load-host: mill-sys mill-device mill-engine mill-runtime mill-load
 # The lab measures programs as processes, Millstream's too: it uses neither server nor load generator.
 mill-lab: mill-metrics mill-config
-mill-lab-host: mill-sys mill-metrics mill-lab
+# Command lines of virtual machines, and what they boot: nothing is started.
+mill-guest:
+# Its topology of virtual machines is made of guests.
+mill-lab-host: mill-sys mill-metrics mill-lab mill-guest
 # A process with rights makes devices for those without.
 mill-keeper: mill-sys mill-device mill-wire
 # The C library's functions over sockets of the stack; its links and descriptors are those of mill-device and mill-sys.
@@ -59,7 +62,8 @@ millstream: *
 # The measurements are recipes of mill-lab that mill-lab-host carries out; their reference, the floor, is made of
 # the sockets and epoll of mill-sys. The page of directives is generated from the tables of mill-config, that of
 # --stack from mill-device's. The stack is measured in memory and replayed in simulation. The cases of caches are put to other programs.
-xtask: mill-sys mill-config mill-conformance mill-tcp mill-stack mill-sim mill-simtest mill-device mill-lab mill-lab-host
+# `xtask vm` runs tests in a guest.
+xtask: mill-sys mill-config mill-conformance mill-tcp mill-stack mill-sim mill-simtest mill-device mill-lab mill-lab-host mill-guest
 ";
 
 /// The crates that a crate may use, `*` for all of them; none if it has no row.
