@@ -122,7 +122,10 @@ fn fill_first(
     let frame_bytes = options.frame_bytes as usize;
     let mut frames = Frames::inherited(memory, frame_bytes, options.frames())?;
     let first = options.receivers_of(0).take(FILLED_FIRST);
-    for number in first.filter(|number| frames.give(*number)) {
+    for number in first {
+        // They are the kernel's already where a former try to bind has failed: the rings went with its socket, and the
+        // memory stayed.
+        let _ = frames.give(number);
         let is_put = fill.put(u64::from(number) * u64::from(options.frame_bytes));
         debug_assert!(is_put, "the ring has room for all receive frames");
     }

@@ -1,9 +1,10 @@
 //! What a link recovers from a former one, and what happens when its interface goes away.
 
-use super::wire::{End, FAR, NEAR, duplicate, ip, lay, link};
+use super::wire::{End, FAR, NEAR, Steering, duplicate, ip, lay, link};
 use super::{frames, slices};
 use crate::af_xdp::{XdpTrouble, setup};
 use mill_stack::link::{Burst, Link, Offload};
+use mill_sys::bpf::link::Mode;
 use mill_sys::interface;
 use mill_sys::memory::{Pages, SharedMemory};
 use mill_sys::xsk::{Copying, create};
@@ -63,6 +64,33 @@ fn a_link_that_takes_a_socket_over_recovers_every_frame() {
         assert!(near.receive() == frames[..256]);
     }
     assert!(!far.link.is_full());
+}
+
+/// A driver without copies looks for slots when the program is attached, before any link is opened.
+#[test]
+fn the_kernel_has_slots_before_a_link_is_opened() {
+    if !lay(1500, "") {
+        return;
+    }
+    let mut near = End::new(NEAR, 1500);
+    let (options, index) = (near.options, interface::index(FAR).unwrap());
+    let memory = || setup::memory(&options, Pages::Huge).unwrap().memory;
+    let (first, kept) = (memory(), memory());
+    let busy = create(index, 0, &first, &options).unwrap();
+    // A queue that is busy for a moment is tried again, with the memory of the first try.
+    let ebusy = 16;
+    let failed = create(index, 0, &kept, &options).unwrap_err();
+    assert_eq!(failed.error.raw_os_error(), Some(ebusy));
+    drop(busy);
+    let socket = setup::socket(index, 0, &kept, &options).unwrap();
+    let steering = Steering::new(FAR, Mode::Native);
+    steering.sockets.set_socket(0, socket.as_fd()).unwrap();
+    let frames = frames(200, 300);
+    near.send(slices(&frames));
+    let far = link(socket, kept, FAR, 1500, &options);
+    let recovered = far.recovered();
+    assert_eq!((recovered.waiting, recovered.reclaimed), (200, 0));
+    assert_eq!(far.statistics().unwrap().no_place, 0);
 }
 
 #[test]
