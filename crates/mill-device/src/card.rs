@@ -116,12 +116,48 @@ impl Card {
                 "with a program its driver takes half of its queues at most: \"ethtool -L {name} combined {half}\""
             ));
         }
+        if let Some(why) = added_queues(name, driver, channels, possible_cpus()) {
+            return Some(why);
+        }
         (channels.transmit < channels.receive).then(|| {
             format!(
                 "it has fewer transmit queues than receive queues, and each that the stack takes needs both: \"ethtool -L {name}\" sets them"
             )
         })
     }
+}
+
+/// What the administrator is told if the driver of an interface adds queues while it has a program; the sentence goes behind
+/// the interface's name.
+pub(crate) fn added_queues_of(name: &str) -> Option<String> {
+    let driver = interface::driver(name).ok()?;
+    let channels = interface::channels(name).ok()?;
+    added_queues(name, &driver.name, channels, possible_cpus())
+}
+
+/// virtio_net adds a pair of queues for each CPU, if it has as many that are not in use (`virtnet_xdp_set`). They are meant
+/// for sending, yet the host delivers to them too, and what arrives there can't be bound (`virtnet_xsk_pool_enable` and
+/// ethtool know only those before): the kernel takes it, and resets connections that it does not know.
+fn added_queues(name: &str, driver: &str, channels: Channels, cpus: u32) -> Option<String> {
+    let unused = channels.receive_max.saturating_sub(channels.receive);
+    if driver != "virtio_net" || cpus == 0 || unused < cpus {
+        return None;
+    }
+    let most = channels.receive_max;
+    Some(format!(
+        "with a program its driver uses {cpus} queues more, and the kernel resets connections whose frames the host sends there: \"ethtool -L {name} combined {most}\" before the start leaves it none"
+    ))
+}
+
+/// How many CPUs the kernel could have (`nr_cpu_ids`); 0 if it does not tell.
+fn possible_cpus() -> u32 {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    last_of_list(&text).map_or(0, |last| last.saturating_add(1))
+}
+
+/// The last number of a list such as `0-3` or `0`.
+fn last_of_list(text: &str) -> Option<u32> {
+    text.trim().rsplit([',', '-']).next()?.parse().ok()
 }
 
 /// The largest MTU that drivers take with a program (docs/cards.md).
@@ -221,6 +257,40 @@ mod tests {
                 "tso on",
             ],
         );
+    }
+
+    #[test]
+    fn queues_that_a_driver_adds_for_a_program_are_told_before() {
+        let check = |driver: &str, (receive, receive_max), cpus, is_told| {
+            let channels = Channels {
+                receive,
+                transmit: receive,
+                receive_max,
+                transmit_max: receive_max,
+                combined: receive,
+            };
+            let told = added_queues("eth0", driver, channels, cpus);
+            assert_eq!(told.is_some(), is_told, "{driver} {receive} {cpus}");
+            told.unwrap_or_default()
+        };
+        let told = check("virtio_net", (2, 6), 2, true);
+        assert!(
+            told.contains("2 queues more") && told.contains("ethtool -L eth0 combined 6"),
+            "{told}"
+        );
+        check("virtio_net", (4, 6), 2, true);
+        check("virtio_net", (5, 6), 2, false);
+        check("virtio_net", (2, 2), 2, false);
+        check("virtio_net", (2, 6), 0, false);
+        check("igb", (2, 8), 2, false);
+        for (text, last) in [
+            ("0-3\n", Some(3)),
+            ("0\n", Some(0)),
+            ("0,2-7\n", Some(7)),
+            ("", None),
+        ] {
+            assert_eq!(last_of_list(text), last, "{text:?}");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod sentences;
 use super::movable::trouble_of;
 use super::{AttachError, Hold, Trouble};
 use crate::af_xdp::{XdpLink, XdpLinkOptions, XdpTrouble};
+use crate::card::added_queues_of;
 use crate::handover::member::Member;
 use crate::handover::{Aim, Endpoint, OwnershipLock, ProcessNumber};
 use crate::interface::{InterfaceFault, InterfaceLink};
@@ -129,6 +130,10 @@ impl AfXdp<OwnedFd> {
             if loses_merged(link, settings.mode) {
                 notices.push(loses_merged_notice(interface));
             }
+        }
+        if steering.fallback().is_none() && settings.mode != Mode::Generic {
+            let told = added_queues_of(&link.name);
+            notices.extend(told.map(|why| format!("af_xdp:{interface}: {why}")));
         }
         if let Some(why) = not_huge {
             notices.push(format!(
