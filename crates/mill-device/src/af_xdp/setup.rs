@@ -39,6 +39,16 @@ pub fn for_merged(options: XskOptions) -> XskOptions {
     }
 }
 
+/// The same for a device that is told the room of a slot in whole KiB: the larger slot where a frame would not fit.
+pub fn for_whole_kib(options: XskOptions, mtu: u16) -> XskOptions {
+    let room = (options.frame_bytes - HEADROOM) / 1024 * 1024;
+    let fits = frame_len_max(mtu) <= room as usize;
+    XskOptions {
+        frame_bytes: if fits { options.frame_bytes } else { 4096 },
+        ..options
+    }
+}
+
 /// Makes the memory; of 2 MiB pages if they are wanted and available.
 pub fn memory(options: &XskOptions, wanted: Pages) -> io::Result<XdpMemory> {
     let bytes = options.memory_bytes()?;

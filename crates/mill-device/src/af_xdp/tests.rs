@@ -281,6 +281,21 @@ fn sizes_follow_the_mtu() {
 }
 
 #[test]
+fn a_device_that_counts_in_kib_gets_slots_in_which_frames_fit() {
+    for (mtu, frame_bytes) in [
+        (576, 2048),
+        (1002, 2048),
+        (1003, 4096),
+        (1500, 4096),
+        (3050, 4096),
+    ] {
+        let options = setup::xsk_options(mtu, Copying::AsDriverCan);
+        let options = setup::for_whole_kib(options, mtu);
+        assert_eq!(options.frame_bytes, frame_bytes, "{mtu}");
+    }
+}
+
+#[test]
 fn memory_of_small_pages_says_why() {
     let options = setup::xsk_options(1500, Copying::AsDriverCan);
     let made = setup::memory(&options, Pages::Huge).unwrap();

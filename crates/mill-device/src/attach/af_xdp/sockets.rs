@@ -40,6 +40,9 @@ pub(super) fn make_sockets(
             continue;
         };
         let mut options = xsk_options(link.mtu, settings, plan, first.sharers);
+        if options.copying == Copying::AsDriverCan && takes_whole_kib(&link.name) {
+            options = setup::for_whole_kib(options, link.mtu);
+        }
         if may_be_merged(link, settings.mode) {
             options = setup::for_merged(options);
         }
@@ -127,6 +130,14 @@ fn xsk_options(mtu: u16, settings: &AfXdpSettings, plan: &Plan, sharers: u32) ->
         sharers,
         ..setup::xsk_options(mtu, copying)
     }
+}
+
+/// Whether the driver tells its device the room of a slot in whole KiB, rounded down (SRRCTL.BSIZEPKT of `igb_setup_srrctl`,
+/// `igc_configure_rx_ring`, and `ixgbe_configure_srrctl` for 82599): of a slot of 2048 bytes, less the headroom, 1024 stay.
+/// igb cuts a longer frame into several then, and gives each to the program.
+fn takes_whole_kib(interface: &str) -> bool {
+    let driver = mill_sys::interface::driver(interface);
+    driver.is_ok_and(|driver| matches!(driver.name.as_str(), "igb" | "igc" | "ixgbe"))
 }
 
 /// Whether frames may be merged segments. Drivers that run programs natively do not merge; the kernel merges none from
