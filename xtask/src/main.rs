@@ -2,7 +2,7 @@
 //!
 //! In reading order: `check` is everything a commit must pass, `tidy` has the rules of the workspace that the
 //! compiler does not check, `docs` writes the generated pages, `bench` measures, `sim` replays worlds of simulated
-//! networks, `conformance` asks other caches what ours is asked.
+//! networks, `vm` runs tests in a virtual machine, `conformance` asks other caches what ours is asked.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
@@ -22,6 +22,8 @@ mod docs;
 mod sim;
 /// The rules of the workspace that the compiler does not check.
 mod tidy;
+/// Tests in a virtual machine.
+mod vm;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -34,6 +36,7 @@ Usage: cargo xtask COMMAND
   docs            writes docs/directives.md anew
   bench [NAME]    a measurement; without a name, the list of them
   sim …           simulated networks by seed; `sim --help` says more
+  vm [FILTER]     the tests of network cards, in a guest of QEMU; `vm --help` says more
   conformance     what nginx, Varnish, HAProxy and Millstream do in our cases of RFC 9111
 ";
 
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::run(root()),
         ["bench", arguments @ ..] => bench::run(root(), arguments),
         ["sim", arguments @ ..] => sim::run(root(), arguments),
+        ["vm", arguments @ ..] => vm::run(root(), arguments),
         ["conformance", arguments @ ..] => conformance::run(root(), arguments),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
