@@ -48,7 +48,7 @@ fn check(card: Card) {
             "{card}: {} segments left whole, {} came behind later ones, {} were sent again",
             seen("stack.link_segments"),
             out_of_order(serving),
-            seen("stack.retransmitted"),
+            seen("stack.segments_retransmitted"),
         );
     });
 }
