@@ -8,6 +8,7 @@ use crate::needs;
 use crate::own_stack;
 use crate::prepared_testbed::PreparedTestbed;
 use crate::process::{Process, Streams};
+use crate::remote_shell::GuestTarget;
 use crate::shell;
 use mill_lab::command::seconds_asked;
 use mill_lab::output::{self, Printed};
@@ -190,11 +191,13 @@ fn program(load: &Load, host: &Host) -> Result<Vec<String>, String> {
     }
 }
 
-/// This binary; on other machines, the one in their PATH.
+/// This binary, which guests have at the same path; on other machines, the one in their PATH.
 pub(crate) fn millstream(given: Option<&str>, host: &Host) -> Result<String, String> {
     match (given, host) {
         (Some(binary), _) => Ok(String::from(binary)),
-        (None, Host::Remote(_)) => Ok(String::from("millstream")),
+        (None, Host::Remote(target)) if GuestTarget::of(target).is_none() => {
+            Ok(String::from("millstream"))
+        }
         (None, _) => {
             let path = std::env::current_exe()
                 .map_err(|error| format!("this program's own path: {error}"))?;

@@ -4,6 +4,7 @@
 //! is run. `ip netns exec` and `taskset` replace themselves with the program they start, so the process id is the
 //! program's.
 
+use crate::remote_shell;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -15,7 +16,7 @@ pub enum Host {
     Local,
     /// A namespace of ip-netns(8).
     Namespace(String),
-    /// A target of ssh(1).
+    /// A target of ssh(1), or a guest of the lab's.
     Remote(String),
 }
 
@@ -66,16 +67,16 @@ impl Host {
         words.extend(line.argv.iter().cloned());
         match self {
             Self::Local | Self::Namespace(_) => words,
-            // -tt, so that the remote process ends when this ssh does.
+            // -tt, so that the remote process is told when this ssh ends.
             Self::Remote(target) => {
                 let far = words
                     .iter()
                     .map(|word| quoted(word))
                     .collect::<Vec<_>>()
                     .join(" ");
-                ["ssh", "-tt", "-o", "BatchMode=yes", target, &far]
-                    .map(String::from)
-                    .to_vec()
+                let mut words = remote_shell::words(&["-tt", "-o", "BatchMode=yes"], target);
+                words.push(remote_shell::ending_with_terminal(&far));
+                words
             }
         }
     }
@@ -155,6 +156,7 @@ mod tests {
         let line = Line::new(["echo", "it's"]);
         let host = Host::Remote(String::from("ada@far"));
         let words = host.wrap(&line);
-        assert_eq!(words.last().map(String::as_str), Some(r"echo 'it'\''s'"));
+        let far = words.last().unwrap();
+        assert!(far.contains(r"; echo 'it'\''s' & wait"), "{far}");
     }
 }

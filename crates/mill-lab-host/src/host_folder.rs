@@ -2,6 +2,7 @@
 
 use crate::host::{Host, Line};
 use crate::journal::{Entry, Journal};
+use crate::remote_shell;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -75,7 +76,9 @@ impl HostFolder {
             .collect::<Vec<_>>()
             .join(" ");
         // Without -tt: the stream is binary.
-        let line = Line::new(["ssh", "-o", "BatchMode=yes", target, &far]);
+        let mut words = remote_shell::words(&["-o", "BatchMode=yes"], target);
+        words.push(far.clone());
+        let line = Line::new(words);
         let mut child = Host::Local
             .command(&line)
             .stdin(Stdio::piped())

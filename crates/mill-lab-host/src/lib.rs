@@ -57,6 +57,8 @@ pub mod process;
 pub mod process_stat;
 /// Progress shown to the user.
 pub mod progress;
+/// ssh(1), and guests.
+pub(crate) mod remote_shell;
 /// Requests that the lab itself sends.
 pub mod request;
 /// Folders of tests.

@@ -111,11 +111,14 @@ impl PreparedTestbed {
 /// Settings of a link that this kind of topology does not apply: reported, because the figures are of the link as it
 /// is.
 fn not_made(topology: &Topology) -> Vec<TunedKey> {
-    if !matches!(topology.kind, TopologyKind::Loopback | TopologyKind::Ssh) {
-        return Vec::new();
-    }
+    let queues = match topology.kind {
+        TopologyKind::Loopback | TopologyKind::Ssh => topology.queues,
+        // Guests have as many as was asked for.
+        TopologyKind::Vm => None,
+        TopologyKind::Veth | TopologyKind::Macvlan => return Vec::new(),
+    };
     let asked = [
-        ("queues", topology.queues.map(|count| count.to_string())),
+        ("queues", queues.map(|count| count.to_string())),
         ("rate_gbit", topology.rate_gbit.map(|rate| rate.to_string())),
         ("mtu", topology.mtu.map(|bytes| bytes.to_string())),
     ];

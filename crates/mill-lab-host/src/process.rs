@@ -108,6 +108,11 @@ impl Process {
         }
     }
 
+    /// Lets it run until the journal is undone, which ends it.
+    pub fn leave_to_journal(self) {
+        std::mem::forget(self);
+    }
+
     /// Ends it by SIGTERM, then SIGKILL.
     pub fn end(mut self, patience: Duration) {
         if self.ended().is_some() {

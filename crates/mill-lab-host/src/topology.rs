@@ -7,7 +7,7 @@
 //!            msPID-c1 [ms0]┼─ macvlan ── msPID-l [ms0] ══ [ms0] msPID-s
 //!            msPID-c… [ms0]┘            (or on a given interface, the server a macvlan beside them)
 //! ssh        client@there ── their network ── server@there
-//! vm         said, checked, not made
+//! vm         client guest or msPID-c [ms0] ── bridge ── [ms0] server guest
 //! ```
 
 use crate::host::Host;
@@ -74,7 +74,7 @@ pub fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbed, Topo
             macvlan::raise(topology, journal)
         }
         TopologyKind::Ssh => remote::raise(topology),
-        TopologyKind::Vm => Err(TopologyError::Absent(vm::needs(topology))),
+        TopologyKind::Vm => vm::raise(topology, journal),
     }
 }
 

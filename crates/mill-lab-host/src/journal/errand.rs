@@ -1,6 +1,7 @@
 //! A short command on a host: its output, or its error message.
 
 use crate::host::{Host, quoted};
+use crate::remote_shell;
 use mill_sys::program::on_its_own;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -94,9 +95,8 @@ fn wrapped(host: &Host, argv: &[&str]) -> Vec<String> {
                 .map(|word| quoted(word))
                 .collect::<Vec<_>>()
                 .join(" ");
-            let mut words: Vec<String> = plain(&["ssh"]);
-            words.extend(SSH_OPTIONS.map(String::from));
-            words.extend([target.clone(), far]);
+            let mut words = remote_shell::words(&SSH_OPTIONS, target);
+            words.push(far);
             words
         }
     }

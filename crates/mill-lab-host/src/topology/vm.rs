@@ -1,79 +1,300 @@
-//! Virtual machines: described and checked, not made. Two existing ones are named under `ssh`.
+//! Virtual machines: guests of QEMU on a bridge, in a namespace of their own.
+//!
+//! ```text
+//! guests = 1   msPID-c [ms0] ─┐                              clients on this machine
+//!                             ├─ br0 (msPID-v) ─ TAP ─ guest [ms0]   server
+//! guests = 2   guest [ms0] ───┘
+//! ```
 
+use super::link::{INTERFACE, Links, PREFIX, address};
+use super::{Testbed, TopologyError, cpus};
+use crate::host::{Host, Line};
+use crate::journal::{Entry, Journal, errand};
+use crate::process::{Process, Streams};
+use crate::remote_shell;
+use mill_guest::Kernel;
+use mill_guest::initramfs::{self, Errand, READY};
+use mill_guest::machine::{self, Acceleration, Card, Machine, Model};
 use mill_lab::recipe::Topology;
-use std::path::Path;
+use mill_sys::{clock, descriptor};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// What it needs, and the layout, in one paragraph for a report's cell.
-pub(super) fn needs(topology: &Topology) -> String {
-    needs_below(topology, Path::new("/"))
+pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbed, TopologyError> {
+    let kernel = needed()?;
+    let pinned = cpus::split(&cpus_of_this_machine(topology), &cpus::here()?)?;
+    let folder = folder(journal)?;
+    let key = key(&folder)?;
+    let mut links = Links::new(journal);
+    let wire = links.namespace("v")?;
+    inside(
+        &mut links,
+        &wire,
+        "link add br0 type bridge forward_delay 0 mcast_snooping 0",
+    )?;
+    inside(&mut links, &wire, "link set br0 up")?;
+    let vcpus = topology.cpus.server_count.unwrap_or(1).max(1);
+    let queues = topology.queues.unwrap_or(vcpus);
+    let site = Site {
+        kernel,
+        folder,
+        key,
+        wire,
+    };
+    let server = site.start(&mut links, (SERVER, vcpus, queues), &pinned.server)?;
+    let (client, client_cpus) = match topology.guests.unwrap_or(2) {
+        1 => (site.client_here(&mut links)?, pinned.client),
+        _ => {
+            let client = site.start(&mut links, (CLIENT, vcpus, queues), &pinned.client)?;
+            (client, (0..vcpus).collect())
+        }
+    };
+    site.await_guest(&server, SERVER)?;
+    if matches!(client, Host::Remote(_)) {
+        site.await_guest(&client, CLIENT)?;
+    }
+    Ok(Testbed {
+        server,
+        clients: vec![client],
+        address: address(SERVER),
+        client_addresses: vec![address(CLIENT)],
+        server_interface: String::from(INTERFACE),
+        client_interface: String::from(INTERFACE),
+        server_cpus: (0..vcpus).collect(),
+        client_cpus,
+        link_mbit: None,
+    })
 }
 
-fn needs_below(topology: &Topology, root: &Path) -> String {
-    let there = |path: &str| root.join(path).exists();
-    let mut missing = Vec::new();
-    if !there("dev/kvm") {
-        missing.push("/dev/kvm");
-    }
-    if !there("usr/bin/virsh") && !there("usr/sbin/libvirtd") {
-        missing.push("libvirt");
-    }
-    missing.push("a guest image");
-    format!("needs {}; {}", listed(&missing), layout(topology))
+/// What the guests are made of.
+struct Site {
+    kernel: Kernel,
+    folder: PathBuf,
+    /// The private key; the public one lies beside it.
+    key: PathBuf,
+    /// The namespace of QEMU and the bridge.
+    wire: String,
 }
 
-/// The layout for libvirt.
-fn layout(topology: &Topology) -> String {
-    let count = topology.cpus.server_count.or(topology.queues).unwrap_or(1);
-    let queues = topology.queues.unwrap_or(count);
-    let pinned = match &topology.cpus.server {
-        Some(list) => format!("on host CPUs {list}"),
-        None => String::from("vcpu n on host CPU n"),
-    };
-    let link = match &topology.interface {
-        Some(interface) => format!("macvtap private on {interface}"),
-        None => String::from("libvirt's routed network on the host"),
-    };
+impl Site {
+    /// Starts a guest, on these CPUs of this machine; the journal ends it.
+    fn start(
+        &self,
+        links: &mut Links<'_>,
+        (number, vcpus, queues): (u32, u32, u32),
+        pinned: &[u32],
+    ) -> Result<Host, TopologyError> {
+        let card = Card {
+            model: Model::VirtioNet { queues },
+            tap: format!("tap{number}"),
+            number: last_byte(number),
+        };
+        let several = if queues > 1 { " multi_queue" } else { "" };
+        let tap = &card.tap;
+        inside(
+            links,
+            &self.wire,
+            &format!("tuntap add {tap} mode tap vnet_hdr{several}"),
+        )?;
+        inside(links, &self.wire, &format!("link set {tap} master br0 up"))?;
+        let port = port(number);
+        let machine = Machine {
+            cpus: vcpus,
+            memory_mib: MEMORY_MIB,
+            acceleration: Acceleration::here(),
+            cards: vec![card],
+            ssh_port: Some(port),
+            monitor: None,
+            console: machine::Console::Output,
+        };
+        let archive = self.archive()?;
+        let mut line = Line::new(machine.command(&self.kernel, &archive));
+        let list: Vec<String> = pinned.iter().map(ToString::to_string).collect();
+        line.cpus = Some(list.join(",")).filter(|list| !list.is_empty());
+        let errors = self.folder.join(format!("errors{number}"));
+        let streams = Streams {
+            out: &self.console(number),
+            err: &errors,
+        };
+        let host = Host::Namespace(self.wire.clone());
+        Process::start(&host, &line, "guest", streams, links.journal)
+            .map_err(|error| failed(&error))?
+            .leave_to_journal();
+        Ok(Host::Remote(remote_shell::guest(
+            &self.wire, port, &self.key,
+        )))
+    }
+
+    /// A client's namespace on the bridge.
+    fn client_here(&self, links: &mut Links<'_>) -> Result<Host, TopologyError> {
+        let client = links.namespace("c")?;
+        inside(
+            links,
+            &client,
+            &format!(
+                "link add {INTERFACE} type veth peer name client netns {}",
+                self.wire
+            ),
+        )?;
+        inside(links, &self.wire, "link set client master br0 up")?;
+        links.up(&client, CLIENT)?;
+        Ok(Host::Namespace(client))
+    }
+
+    fn archive(&self) -> Result<PathBuf, TopologyError> {
+        let path = self.folder.join("initramfs");
+        if path.exists() {
+            return Ok(path);
+        }
+        let public = fs::read_to_string(self.key.with_extension("pub"));
+        let errand = Errand {
+            job: None,
+            authorized_key: Some(public.map_err(|error| failed(&error))?),
+        };
+        let built = initramfs::build(&self.kernel, &errand);
+        let written = built.and_then(|bytes| fs::write(&path, bytes));
+        written.map(|()| path).map_err(|error| failed(&error))
+    }
+
+    fn console(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("console{number}"))
+    }
+
+    /// Waits until the guest accepts commands, then gives its card name and address.
+    fn await_guest(&self, host: &Host, number: u32) -> Result<(), TopologyError> {
+        let deadline = clock::monotonic() + BOOT_TIME_MAX;
+        let console = self.console(number);
+        while !fs::read_to_string(&console).is_ok_and(|text| text.contains(READY)) {
+            if clock::monotonic() > deadline {
+                let text = fs::read_to_string(&console).unwrap_or_default();
+                let last = text.trim().lines().last().unwrap_or_default();
+                let seconds = BOOT_TIME_MAX.as_secs();
+                return Err(TopologyError::Failed(format!(
+                    "the guest is not ready after {seconds} s: {last}"
+                )));
+            }
+            // Without descriptors it only waits.
+            let _ = descriptor::wait_readable(&[], Some(LOOK));
+        }
+        let script = set_up(last_byte(number), &address(number));
+        errand::run(host, &["sh", "-c", &script], None)
+            .map(drop)
+            .map_err(|error| failed(&error))
+    }
+}
+
+/// What a guest does to have its card under the lab's name.
+fn set_up(last_byte: u8, address: &str) -> String {
+    let mac = Card {
+        model: Model::Igb,
+        tap: String::new(),
+        number: last_byte,
+    }
+    .address();
     format!(
-        "the server's guest has {count} vCPU{}, pinned one to one ({pinned}), virtio-net by vhost with {queues} \
-         queue{} ({link}); a guest that is up is measured over ssh: topology.kind=ssh",
-        plural(count),
-        plural(queues),
+        "for card in /sys/class/net/*; do \
+         if [ \"$(cat $card/address)\" = {mac} ]; then ip link set ${{card##*/}} name {INTERFACE}; fi; done; \
+         ip address add {address}/{PREFIX} dev {INTERFACE} && ip link set {INTERFACE} up"
     )
 }
 
-fn plural(count: u32) -> &'static str {
-    if count == 1 { "" } else { "s" }
+/// The kernel for guests, if the rest is there as well.
+fn needed() -> Result<Kernel, TopologyError> {
+    super::needs_root()?;
+    let missing = initramfs::missing(true);
+    if !missing.is_empty() {
+        return Err(TopologyError::Absent(format!(
+            "not on this machine: needs {} (setup/ensure vm)",
+            missing.join(", ")
+        )));
+    }
+    Kernel::find(None).map_err(|error| TopologyError::Absent(error.to_string()))
 }
 
-fn listed(words: &[&str]) -> String {
-    match words {
-        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
-        _ => words.join(""),
+/// CPUs for QEMU's processes: a guest may have more than there are.
+fn cpus_of_this_machine(topology: &Topology) -> mill_lab::recipe::Cpus {
+    mill_lab::recipe::Cpus {
+        server_count: None,
+        ..topology.cpus.clone()
     }
 }
+
+fn folder(journal: &mut Journal) -> Result<PathBuf, TopologyError> {
+    let name = format!(
+        "millstream-guests-{}-{}",
+        std::process::id(),
+        journal.mark()
+    );
+    let path = std::env::temp_dir().join(name);
+    journal
+        .note(&Entry::MadeFolder {
+            path: path.display().to_string(),
+        })
+        .and_then(|()| fs::create_dir(&path))
+        .map_err(|error| failed(&error))?;
+    Ok(path)
+}
+
+/// A key for these guests alone.
+fn key(folder: &Path) -> Result<PathBuf, TopologyError> {
+    let key = folder.join("key");
+    let path = key.display().to_string();
+    let words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", &path];
+    errand::run(&Host::Local, &words, None).map_err(|error| failed(&error))?;
+    Ok(key)
+}
+
+fn inside(links: &mut Links<'_>, namespace: &str, words: &str) -> Result<(), TopologyError> {
+    let mut argv = vec!["ip", "-n", namespace];
+    argv.extend(words.split(' '));
+    links.make(&argv)
+}
+
+fn failed(error: &std::io::Error) -> TopologyError {
+    TopologyError::Failed(error.to_string())
+}
+
+/// Places in the network.
+const SERVER: u32 = 0;
+const CLIENT: u32 = 1;
+
+fn last_byte(number: u32) -> u8 {
+    u8::try_from(number + 1).unwrap_or(u8::MAX)
+}
+
+/// A port of the namespace of QEMU, where nothing else listens.
+fn port(number: u32) -> u16 {
+    FIRST_PORT + u16::from(last_byte(number))
+}
+
+const FIRST_PORT: u16 = 2200;
+
+/// Programs, as far as they are read, and what they write.
+const MEMORY_MIB: u32 = 1024;
+
+/// Emulated, a guest beside another one was seen to take 20 s.
+const BOOT_TIME_MAX: Duration = Duration::from_secs(90);
+
+/// How often its console is looked at.
+const LOOK: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mill_lab::recipe::{Cpus, TopologyKind};
 
     #[test]
-    fn what_is_missing_and_the_layout_are_said() {
-        let topology = Topology {
-            kind: TopologyKind::Vm,
-            cpus: Cpus {
-                server_count: Some(4),
-                ..Cpus::default()
-            },
-            interface: Some(String::from("eth2")),
-            ..Topology::default()
-        };
-        assert_eq!(
-            needs_below(&topology, Path::new("/nonexistent")),
-            "needs /dev/kvm, libvirt and a guest image; the server's guest has 4 vCPUs, pinned one to one \
-             (vcpu n on host CPU n), virtio-net by vhost with 4 queues (macvtap private on eth2); a guest that \
-             is up is measured over ssh: topology.kind=ssh"
+    fn a_guest_finds_its_card_by_the_address() {
+        let script = set_up(1, "10.213.0.1");
+        assert!(script.contains("= 52:54:00:6d:67:01 ]"), "{script}");
+        assert!(
+            script.ends_with("ip address add 10.213.0.1/16 dev ms0 && ip link set ms0 up"),
+            "{script}"
         );
-        assert_eq!(listed(&["a guest image"]), "a guest image");
+    }
+
+    #[test]
+    fn guests_have_ports_of_their_own() {
+        assert_eq!((port(SERVER), port(CLIENT)), (2201, 2202));
     }
 }

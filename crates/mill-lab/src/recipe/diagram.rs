@@ -38,11 +38,6 @@ pub fn diagram(topology: &Topology) -> String {
         text.push_str(format!("{left}{link}{server}").trim_end());
         text.push('\n');
     }
-    if topology.kind == TopologyKind::Vm {
-        text.push_str(
-            "(described, not made by the lab: start the machines and use kind = \"ssh\")\n",
-        );
-    }
     text
 }
 
@@ -64,7 +59,11 @@ fn titles(topology: &Topology) -> (String, String) {
                 |remote| remote.server.clone(),
             ),
         ),
-        TopologyKind::Vm => (String::from("client VM"), String::from("server VM")),
+        TopologyKind::Vm => {
+            let is_here = topology.guests == Some(1);
+            let client = if is_here { "this machine" } else { "client VM" };
+            (String::from(client), String::from("server VM"))
+        }
     }
 }
 
@@ -82,7 +81,7 @@ fn link_name(topology: &Topology) -> String {
             (None, Some(remote)) => format!("network, {}", remote.address),
             (None, None) => String::from("network"),
         },
-        TopologyKind::Vm => String::from("virtio-net, vhost"),
+        TopologyKind::Vm => String::from("virtio-net, bridge"),
     }
 }
 

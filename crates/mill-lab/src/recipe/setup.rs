@@ -42,6 +42,8 @@ pub struct Topology {
     pub cpus: Cpus,
     /// For ssh.
     pub remote: Option<Remote>,
+    /// For vm: 1 if the server alone is in a guest, and its clients on this machine; 2 (the default) if both are.
+    pub guests: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +58,7 @@ pub enum TopologyKind {
     Macvlan,
     /// Client and server on other machines.
     Ssh,
-    /// A topology of virtual machines: described and checked, not made.
+    /// Guests of QEMU on a bridge.
     Vm,
 }
 

@@ -18,7 +18,7 @@ const NEEDS: [&str; 7] = [
 const DEVICES: [&str; 4] = ["af_xdp", "tap", "memif", "dpdk"];
 
 impl Setup {
-    /// Whether a machine with so many cores can't run it: the system is absent everywhere, the topology is only described, or the
+    /// Whether a machine with so many cores can't run it: the system is absent everywhere, or the
     /// server wants all cores, of which the client needs one.
     pub fn is_surely_absent(&self, cores: u32) -> bool {
         let wanted = self
@@ -26,10 +26,8 @@ impl Setup {
             .cpus
             .server_count
             .map_or(0, |count| count.saturating_add(1));
-        let is_remote = self.topology.kind == TopologyKind::Ssh;
-        self.system.is_surely_absent()
-            || self.topology.kind == TopologyKind::Vm
-            || (wanted > cores && !is_remote)
+        let is_remote = matches!(self.topology.kind, TopologyKind::Ssh | TopologyKind::Vm);
+        self.system.is_surely_absent() || (wanted > cores && !is_remote)
     }
 }
 

@@ -96,13 +96,16 @@ fn far_hosts_have_their_names_however_long() {
 }
 
 #[test]
-fn virtual_machines_are_said_to_be_described_only() {
-    let drawn = diagram(&Topology {
-        kind: TopologyKind::Vm,
-        queues: Some(1),
-        ..Topology::default()
-    });
-    assert!(drawn.contains("virtio-net, vhost"));
-    assert!(drawn.contains("1 queue"));
-    assert!(drawn.ends_with("use kind = \"ssh\")\n"));
+fn clients_of_a_virtual_machine_are_in_another_one_or_here() {
+    for (guests, client) in [(None, "client VM"), (Some(1), "this machine")] {
+        let drawn = diagram(&Topology {
+            kind: TopologyKind::Vm,
+            queues: Some(1),
+            guests,
+            ..Topology::default()
+        });
+        for words in [client, "server VM", "virtio-net, bridge", "1 queue"] {
+            assert!(drawn.contains(words), "{words}: {drawn}");
+        }
+    }
 }

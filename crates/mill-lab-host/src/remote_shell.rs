@@ -1,0 +1,116 @@
+//! How commands reach another machine: ssh(1) with the user's own configuration, or the network namespace of a guest that the
+//! lab has started.
+
+use std::path::Path;
+
+/// A guest of this machine, as a target: `guest:NAMESPACE:PORT:KEY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GuestTarget<'a> {
+    /// Where QEMU runs.
+    pub(crate) namespace: &'a str,
+    /// The port of 127.0.0.1 there that leads to the guest's ssh.
+    pub(crate) port: &'a str,
+    /// A file with the private key.
+    pub(crate) key: &'a str,
+}
+
+impl<'a> GuestTarget<'a> {
+    pub(crate) fn of(target: &'a str) -> Option<Self> {
+        let (namespace, rest) = target.strip_prefix("guest:")?.split_once(':')?;
+        let (port, key) = rest.split_once(':')?;
+        Some(Self {
+            namespace,
+            port,
+            key,
+        })
+    }
+}
+
+/// The target of a guest.
+pub(crate) fn guest(namespace: &str, port: u16, key: &Path) -> String {
+    format!("guest:{namespace}:{port}:{}", key.display())
+}
+
+/// The words before the command: `options` of ssh(1), and the target.
+pub(crate) fn words(options: &[&str], target: &str) -> Vec<String> {
+    let mut words: Vec<&str> = Vec::new();
+    let Some(guest) = GuestTarget::of(target) else {
+        words.push("ssh");
+        words.extend(options);
+        words.push(target);
+        return words.into_iter().map(String::from).collect();
+    };
+    words.extend(["ip", "netns", "exec", guest.namespace, "ssh"]);
+    words.extend(options);
+    words.extend(GUEST_OPTIONS);
+    words.extend(["-i", guest.key, "-p", guest.port, "root@127.0.0.1"]);
+    words.into_iter().map(String::from).collect()
+}
+
+/// A command for the far shell that ends with its terminal. A hang-up alone does not do it: servers take it for the wish to
+/// read their configuration again.
+pub(crate) fn ending_with_terminal(command: &str) -> String {
+    format!(
+        "trap 'kill $!' HUP INT TERM; {command} & wait $!; s=$?; kill -0 $! 2>/dev/null && wait $!; exit $s"
+    )
+}
+
+/// Nothing of the user's: neither configuration nor known hosts, and no connection that others share.
+const GUEST_OPTIONS: [&str; 14] = [
+    "-F",
+    "none",
+    "-S",
+    "none",
+    "-o",
+    "IdentitiesOnly=yes",
+    "-o",
+    "StrictHostKeyChecking=no",
+    "-o",
+    "UserKnownHostsFile=/dev/null",
+    "-o",
+    "LogLevel=ERROR",
+    "-o",
+    "ConnectTimeout=20",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_machine_is_reached_as_the_user_would() {
+        let words = words(&["-tt", "-o", "BatchMode=yes"], "ada@far");
+        assert_eq!(words.join(" "), "ssh -tt -o BatchMode=yes ada@far");
+    }
+
+    #[test]
+    fn a_guest_is_reached_from_the_namespace_of_its_qemu() {
+        let target = guest("ms7-v", 2201, Path::new("/run/x/key"));
+        let text = words(&["-tt"], &target).join(" ");
+        assert!(
+            text.starts_with("ip netns exec ms7-v ssh -tt -F none -S none"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("-i /run/x/key -p 2201 root@127.0.0.1"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_command_has_its_own_status_and_ends_with_its_terminal() {
+        let run = |command: &str| {
+            let line = ending_with_terminal(command);
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &line]).stdin(Stdio::null());
+            shell
+        };
+        assert_eq!(run("sh -c 'exit 7'").status().unwrap().code(), Some(7));
+        // The command sends what the end of the terminal sends; by itself it would not take notice of it.
+        let deaf = "sh -c 'trap \"\" HUP; kill -HUP $PPID; exec sleep 60'";
+        let status = run(deaf).status().unwrap().code();
+        // 128 and SIGHUP or SIGTERM, depending on whether the shell waits already.
+        assert!(matches!(status, Some(129 | 143)), "{status:?}");
+    }
+}
