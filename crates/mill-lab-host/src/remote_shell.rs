@@ -41,8 +41,9 @@ pub(crate) fn words(options: &[&str], target: &str) -> Vec<String> {
         return words.into_iter().map(String::from).collect();
     };
     words.extend(["ip", "netns", "exec", guest.namespace, "ssh"]);
-    words.extend(options);
+    // Of an option that is there twice ssh(1) takes the first.
     words.extend(GUEST_OPTIONS);
+    words.extend(options);
     words.extend(["-i", guest.key, "-p", guest.port, "root@127.0.0.1"]);
     words.into_iter().map(String::from).collect()
 }
@@ -89,11 +90,11 @@ mod tests {
         let target = guest("ms7-v", 2201, Path::new("/run/x/key"));
         let text = words(&["-tt"], &target).join(" ");
         assert!(
-            text.starts_with("ip netns exec ms7-v ssh -tt -F none -S none"),
+            text.starts_with("ip netns exec ms7-v ssh -F none -S none"),
             "{text}"
         );
         assert!(
-            text.ends_with("-i /run/x/key -p 2201 root@127.0.0.1"),
+            text.ends_with(" -tt -i /run/x/key -p 2201 root@127.0.0.1"),
             "{text}"
         );
     }
