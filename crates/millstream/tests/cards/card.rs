@@ -36,9 +36,8 @@ pub(crate) const VIRTIO_NET_WITH_SPARE_QUEUES: Card = Card {
 };
 
 /// With more than four queues an interrupt serves both directions of a queue (`igb_set_flag_queue_pairs`). With a share of
-/// 1024 frames for each queue the driver was seen to give frames twice that it had given before, after it had found too few
-/// slots (`igb_alloc_rx_buffers_zc` leaves the length in the first descriptor without one then, if that is before the end of
-/// the ring); with 4096 it has enough.
+/// 1024 frames for each queue a frame was once seen to come that the stack had already, under large uploads; with 4096 none
+/// was. The cause is not known: docs/cards.md.
 pub(crate) const IGB: Card = Card {
     outside: "card2",
     address: "52:54:00:6d:67:03",
