@@ -9,7 +9,8 @@
 //! Nothing is started here: a guest is the command line of QEMU, for whatever starts and ends processes.
 //!
 //! Invariants: no process outlives its start here (programs that decompress modules end before a function returns);
-//! a guest can write nothing but its own memory and what its console goes to.
+//! a guest can write nothing but its own memory and what its console goes to, unless it has QEMU's monitor, and with
+//! it all of QEMU's rights.
 #![forbid(unsafe_code)]
 
 /// The archive that the kernel unpacks.

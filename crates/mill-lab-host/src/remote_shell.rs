@@ -1,6 +1,7 @@
 //! How commands reach another machine: ssh(1) with the user's own configuration, or the network namespace of a guest that the
 //! lab has started.
 
+use crate::host::quoted;
 use std::path::Path;
 
 /// A guest of this machine, as a target: `guest:NAMESPACE:PORT:KEY`.
@@ -51,9 +52,11 @@ pub(crate) fn words(options: &[&str], target: &str) -> Vec<String> {
 /// A command for the far shell that ends with its terminal. A hang-up alone does not do it: servers take it for the wish to
 /// read their configuration again.
 pub(crate) fn ending_with_terminal(command: &str) -> String {
-    format!(
+    let script = format!(
         "trap 'kill $!' HUP INT TERM; {command} & wait $!; s=$?; kill -0 $! 2>/dev/null && wait $!; exit $s"
-    )
+    );
+    // The far shell may be another one.
+    format!("exec sh -c {}", quoted(&script))
 }
 
 /// Nothing of the user's: neither configuration nor known hosts, and no connection that others share.

@@ -84,7 +84,14 @@ impl Sweep<'_> {
     fn plan(&self) -> Result<Plan, String> {
         let mut plan = Plan::of(self.resolved, crate::environment::cores()).map_err(said)?;
         let kept = self.folder.kept_trials().map_err(said)?;
-        plan.adopt(self.resolved, &kept).map_err(said)?;
+        if self.repeat().until_decided {
+            plan.adopt(self.resolved, &kept).map_err(said)?;
+            return Ok(plan);
+        }
+        let reached = kept.iter().map(|record| record.number).max();
+        while reached.is_some_and(|number| number >= plan.trials.len()) {
+            plan.extend(self.resolved, |_| true).map_err(said)?;
+        }
         Ok(plan)
     }
 

@@ -72,7 +72,7 @@ impl Plan {
         let mut points = prepared(recipe, self.cores)?;
         points.retain(|prepared| is_wanted(&prepared.point));
         let block = self.trials.last().map_or(0, |trial| trial.block + 1);
-        // Further blocks have all points, one group behind the other.
+        // Groups follow each other within the block.
         self.append(recipe, &points, block);
         Ok(())
     }
@@ -116,8 +116,8 @@ impl Plan {
         });
     }
 
-    /// Adds the trials of further blocks that an interrupted run had begun, as they were: which points those had may
-    /// have depended on figures.
+    /// Adds the trials of further blocks that an interrupted run of `until_decided` has kept: which points those blocks had
+    /// depended on figures. What is missing of the last one is not made up for; the next block decides anew.
     pub fn adopt(&mut self, recipe: &Resolved, kept: &[TrialRecord]) -> Result<(), RecipeError> {
         let points = prepared(recipe, self.cores)?;
         let mut kept: Vec<&TrialRecord> = kept.iter().collect();

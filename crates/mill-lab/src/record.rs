@@ -49,7 +49,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// Counts the trials of blocks that followed those of the plan, because figures were not precise enough.
+    /// Counts the trials of blocks that followed those of the plan, because figures were not precise enough or targets open.
     pub(crate) fn count_further<'a>(&mut self, kept: impl Iterator<Item = &'a TrialRecord>) {
         let reached = kept.map(|trial| trial.number + 1).max();
         self.trials = self.trials.max(reached.unwrap_or(0));

@@ -34,6 +34,11 @@ pub(super) fn run(mut build: Command, logs: &Path) -> Result<Vec<String>, String
     }
     std::fs::create_dir_all(logs).map_err(|error| format!("{}: {error}", logs.display()))?;
     let rows = in_rows(programs(&String::from_utf8_lossy(&output.stdout)));
+    if rows.iter().any(Vec::is_empty) {
+        return Err(String::from(
+            "cargo's messages do not name the programs of tests",
+        ));
+    }
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for row in &rows {

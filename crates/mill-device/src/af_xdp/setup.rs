@@ -39,12 +39,11 @@ pub fn for_merged(options: XskOptions) -> XskOptions {
     }
 }
 
-/// The same for a device that is told the room of a slot in whole KiB: the larger slot where a frame would not fit.
-pub fn for_whole_kib(options: XskOptions, mtu: u16) -> XskOptions {
-    let room = (options.frame_bytes - HEADROOM) / 1024 * 1024;
-    let fits = frame_len_max(mtu) <= room as usize;
+/// The same for a device that is told the room of a slot in whole KiB, rounded down: frames of any usual MTU fit into the larger
+/// slot, and the MTU may grow while the link is open.
+pub fn for_whole_kib(options: XskOptions) -> XskOptions {
     XskOptions {
-        frame_bytes: if fits { options.frame_bytes } else { 4096 },
+        frame_bytes: 4096,
         ..options
     }
 }

@@ -282,16 +282,10 @@ fn sizes_follow_the_mtu() {
 
 #[test]
 fn a_device_that_counts_in_kib_gets_slots_in_which_frames_fit() {
-    for (mtu, frame_bytes) in [
-        (576, 2048),
-        (1002, 2048),
-        (1003, 4096),
-        (1500, 4096),
-        (3050, 4096),
-    ] {
+    for mtu in [576, 1500, 3050] {
         let options = setup::xsk_options(mtu, Copying::AsDriverCan);
-        let options = setup::for_whole_kib(options, mtu);
-        assert_eq!(options.frame_bytes, frame_bytes, "{mtu}");
+        let room = setup::for_whole_kib(options).frame_bytes - mill_sys::xsk::HEADROOM;
+        assert!(frame_len_max(mtu) <= (room / 1024 * 1024) as usize, "{mtu}");
     }
 }
 

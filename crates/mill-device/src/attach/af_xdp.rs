@@ -120,6 +120,8 @@ impl AfXdp<OwnedFd> {
             }
             Ok(steering)
         };
+        // Before the program, with which the driver counts the added ones as well.
+        let added = added_queues_of(&link.name);
         let steering = steer().map_err(|error: SteeringError| refused(error.to_string()))?;
         let mut notices: Vec<String> = carrier.notice().into_iter().collect();
         if let Some(why) = steering.fallback() {
@@ -132,8 +134,7 @@ impl AfXdp<OwnedFd> {
             }
         }
         if steering.fallback().is_none() && settings.mode != Mode::Generic {
-            let told = added_queues_of(&link.name);
-            notices.extend(told.map(|why| format!("af_xdp:{interface}: {why}")));
+            notices.extend(added.map(|why| format!("af_xdp:{interface}: {why}")));
         }
         if let Some(why) = not_huge {
             notices.push(format!(

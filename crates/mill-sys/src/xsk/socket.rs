@@ -133,7 +133,7 @@ fn fill_first(
     Ok(())
 }
 
-/// More than the rings that most drivers begin with: 256 slots (igb, virtio_net) or 512 (i40e).
+/// As many as the rings that most drivers begin with: 256 slots (igb, virtio_net) or 512 (i40e).
 const FILLED_FIRST: usize = 512;
 
 /// Makes a further socket at the queue of `first`, which [`create`] has made with the same `options`: over its memory,

@@ -41,7 +41,7 @@ pub(super) fn make_sockets(
         };
         let mut options = xsk_options(link.mtu, settings, plan, first.sharers);
         if options.copying == Copying::AsDriverCan && takes_whole_kib(&link.name) {
-            options = setup::for_whole_kib(options, link.mtu);
+            options = setup::for_whole_kib(options);
         }
         if may_be_merged(link, settings.mode) {
             options = setup::for_merged(options);
