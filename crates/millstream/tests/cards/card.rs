@@ -101,6 +101,16 @@ pub(crate) fn with_card(card: Card, test: impl FnOnce(&Wire) + Send) {
         // Refused where it is so already.
         let queues = card.queues.to_string();
         output_of("ethtool", &["-L", INTERFACE, "combined", &queues]);
+        let channels = text_of("ethtool", &["-l", INTERFACE]);
+        let mut combined = channels
+            .lines()
+            .filter_map(|line| line.strip_prefix("Combined:"));
+        // The largest number comes first, the current one last.
+        assert_eq!(
+            combined.next_back().map(str::trim),
+            Some(&*queues),
+            "{channels}"
+        );
         begin(INTERFACE, ADDRESS);
         test(&wire);
     });
