@@ -3,6 +3,7 @@
 use crate::content;
 use crate::host::Host;
 use crate::host_folder::HostFolder;
+use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::limits;
 use crate::needs;
@@ -33,9 +34,14 @@ pub struct PreparedTestbed {
 
 impl PreparedTestbed {
     /// Makes everything that the setup needs; the journal undoes it in reverse order.
-    pub fn make(setup: &Setup, scratch: &Path, journal: &mut Journal) -> Result<Self, Trouble> {
+    pub fn make(
+        setup: &Setup,
+        scratch: &Path,
+        journal: &mut Journal,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Trouble> {
         let mark = journal.mark();
-        match Self::raise(setup, scratch, journal, mark) {
+        match Self::raise(setup, scratch, journal, (mark, interrupt)) {
             Ok(prepared_testbed) => Ok(prepared_testbed),
             Err(trouble) => {
                 journal.undo_to(mark);
@@ -48,7 +54,7 @@ impl PreparedTestbed {
         setup: &Setup,
         scratch: &Path,
         journal: &mut Journal,
-        mark: usize,
+        (mark, interrupt): (usize, &Interrupt),
     ) -> Result<Self, Trouble> {
         if let Some(name) = WRAPPERS
             .into_iter()
@@ -58,7 +64,8 @@ impl PreparedTestbed {
                 "not on this machine: needs {name} (util-linux)"
             )));
         }
-        let testbed = topology::raise(&setup.topology, journal).map_err(|error| match error {
+        let raised = topology::raise(&setup.topology, journal, interrupt);
+        let testbed = raised.map_err(|error| match error {
             TopologyError::Absent(reason) => Trouble::Absent(reason),
             TopologyError::Failed(reason) => Trouble::Failed(reason),
         })?;

@@ -1,7 +1,8 @@
 //! How commands reach another machine: ssh(1) with the user's own configuration, or the network namespace of a guest that the
 //! lab has started.
 
-use crate::host::quoted;
+use crate::host::{Host, quoted};
+use crate::journal::errand;
 use std::path::Path;
 
 /// A guest of this machine, as a target: `guest:NAMESPACE:PORT:KEY`.
@@ -25,7 +26,30 @@ impl<'a> GuestTarget<'a> {
             key,
         })
     }
+
+    /// Whether its QEMU, which listens at the port, is there. What cannot be found out counts as yes.
+    pub(crate) fn is_running(&self) -> bool {
+        let wire = Host::Namespace(String::from(self.namespace));
+        let Ok(port) = self.port.parse() else {
+            return true;
+        };
+        errand::run(&wire, &["cat", "/proc/net/tcp"], None)
+            .map_or(true, |table| has_listener(&table, port))
+    }
 }
+
+/// Whether a table of proc_net_tcp(5) has a listening socket with this port.
+fn has_listener(table: &str, port: u16) -> bool {
+    let own = format!(":{port:04X}");
+    table.lines().any(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let local = words.next().unwrap_or_default();
+        local.ends_with(&own) && words.nth(1) == Some(LISTEN)
+    })
+}
+
+/// TCP_LISTEN, as the table has it.
+const LISTEN: &str = "0A";
 
 /// The target of a guest.
 pub(crate) fn guest(namespace: &str, port: u16, key: &Path) -> String {
@@ -100,6 +124,16 @@ mod tests {
             text.ends_with(" -tt -i /run/x/key -p 2201 root@127.0.0.1"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_guest_runs_as_long_as_its_port_is_listened_at() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue\n   \
+             0: 0100007F:0899 00000000:0000 0A 00000000:00000000 00:00000000\n   \
+             1: 0100007F:089A 0100007F:C001 01 00000000:00000000 00:00000000\n";
+        assert!(has_listener(table, 2201));
+        assert!(!has_listener(table, 2202), "a connection is no listener");
+        assert!(!has_listener("", 2201));
     }
 
     #[test]

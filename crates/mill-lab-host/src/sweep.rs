@@ -139,7 +139,7 @@ impl Sweep<'_> {
             Some(prepared_testbed) => Ok(prepared_testbed),
             None => match absent_before(&due.trial) {
                 Some(reason) => Err(Trouble::Absent(reason)),
-                None => PreparedTestbed::make(setup, &self.scratch, self.journal),
+                None => PreparedTestbed::make(setup, &self.scratch, self.journal, self.interrupt),
             },
         };
         let record = match made {
@@ -153,6 +153,7 @@ impl Sweep<'_> {
                 };
                 trial::carry_out(&due.trial, due.attempt, bench)
             }
+            Err(_) if self.interrupt.is_asked() => None,
             Err(trouble) => Some(without_ground(due, trouble)),
         };
         if let Some(record) = &record {

@@ -11,6 +11,7 @@
 //! ```
 
 use crate::host::Host;
+use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use mill_lab::recipe::{Side, Topology, TopologyKind};
 
@@ -61,8 +62,12 @@ pub enum TopologyError {
 }
 
 /// Makes it. Names of namespaces carry the lab's process id, so that two labs do not collide. What was made before a
-/// failure is in the journal, and removed with it.
-pub fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbed, TopologyError> {
+/// failure is in the journal, and removed with it. Guests take seconds to begin, which an interrupt ends.
+pub fn raise(
+    topology: &Topology,
+    journal: &mut Journal,
+    interrupt: &Interrupt,
+) -> Result<Testbed, TopologyError> {
     match topology.kind {
         TopologyKind::Loopback => loopback(topology),
         TopologyKind::Veth => {
@@ -74,7 +79,7 @@ pub fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbed, Topo
             macvlan::raise(topology, journal)
         }
         TopologyKind::Ssh => remote::raise(topology),
-        TopologyKind::Vm => vm::raise(topology, journal),
+        TopologyKind::Vm => vm::raise(topology, journal, interrupt),
     }
 }
 

@@ -17,7 +17,9 @@ pub enum Failure {
     #[error("no descriptor left (see ulimit -n)")]
     NoDescriptor,
     /// No port was left on the source address.
-    #[error("no port left on the source address, or it is not one of this machine")]
+    #[error(
+        "no port left on the source address (see --source, ports= of --stack, and net.ipv4.ip_local_port_range), or it is not one of this machine"
+    )]
     NoPort,
     /// The handshake of TLS failed.
     #[error("the TLS handshake failed")]

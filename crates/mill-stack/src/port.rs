@@ -13,8 +13,10 @@ pub(crate) struct Ports {
     count: u32,
     /// RFC 6056 3.3.4: one counter for all targets would tell one of them how many connections go to others.
     next: [u32; COUNTERS],
-    /// The target for which no port was left, without and with those that can be taken over, and when that was.
-    exhausted: [Option<Exhausted>; 2],
+    /// Targets for which no port was left, without and with those that can be taken over, and when that was: one for
+    /// each counter, so that a client with many source addresses does not look through all ports of one of them since
+    /// another one was the last to have none.
+    exhausted: [[Option<Exhausted>; 2]; COUNTERS],
 }
 
 /// Nothing has changed for a target since no port was left for it.
@@ -43,7 +45,7 @@ impl Ports {
             first,
             count: u32::from(last).saturating_sub(u32::from(first)) + u32::from(first <= last),
             next: [0; COUNTERS],
-            exhausted: [None; 2],
+            exhausted: [[None; 2]; COUNTERS],
         }
     }
 
@@ -87,7 +89,8 @@ impl Ports {
                 0
             },
         };
-        let known = self.exhausted.get(usize::from(may_take_over))?;
+        let known = self.exhausted.get(counter_of(hash))?;
+        let known = known.get(usize::from(may_take_over))?;
         (*known != Some(exhausted)).then_some(Search {
             exhausted,
             may_take_over,
@@ -97,19 +100,25 @@ impl Ports {
 
     /// The next port to try; `None` after the last one, which is remembered.
     pub(crate) fn next(&mut self, search: &mut Search) -> Option<u16> {
+        let hash = search.exhausted.target_hash;
         let Some(left) = search.left.checked_sub(1) else {
-            let known = self.exhausted.get_mut(usize::from(search.may_take_over))?;
+            let known = self.exhausted.get_mut(counter_of(hash))?;
+            let known = known.get_mut(usize::from(search.may_take_over))?;
             *known = Some(search.exhausted);
             return None;
         };
         search.left = left;
-        let hash = search.exhausted.target_hash;
-        let counter = self.next.get_mut((hash >> 32) as usize % COUNTERS)?;
+        let counter = self.next.get_mut(counter_of(hash))?;
         let offset = (hash & u64::from(u32::MAX)) + u64::from(*counter);
         *counter = counter.wrapping_add(1);
         let offset = u16::try_from(offset % u64::from(self.count)).ok()?;
         Some(self.first + offset)
     }
+}
+
+/// The counter of a target.
+const fn counter_of(target_hash: u64) -> usize {
+    (target_hash >> 32) as usize % COUNTERS
 }
 
 /// RFC 6056 3.3.4 has a table of counters; more of them hide more.
@@ -153,6 +162,25 @@ mod tests {
             ports.choose(&target, KEY, false, 1, NOW, |port| port == 1050),
             Some(1050)
         );
+    }
+
+    #[test]
+    fn many_sources_without_a_port_are_looked_through_once_each() {
+        let mut ports = Ports::new(1000..=1099);
+        let sources = ["10.0.0.1:0", "10.0.0.3:0", "10.0.0.4:0", "10.0.0.5:0"];
+        let mut asked = 0;
+        for _ in 0..10 {
+            for source in sources {
+                let flow = Flow::new(source.parse().unwrap(), "10.0.0.2:80".parse().unwrap());
+                let found = ports.choose(&flow, KEY, false, 0, NOW, |_| {
+                    asked += 1;
+                    false
+                });
+                assert_eq!(found, None);
+            }
+        }
+        // Their counters differ with this key.
+        assert_eq!(asked, 400);
     }
 
     #[test]

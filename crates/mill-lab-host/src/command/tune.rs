@@ -1,6 +1,7 @@
 //! `lab tune`: applies the topology and the tuning of a recipe, and leaves them in place until `lab restore`.
 
 use crate::host::Host;
+use crate::interrupt::Interrupt;
 use crate::journal::{self, Journal};
 use crate::options::Choice;
 use crate::topology::{self, Testbed};
@@ -25,8 +26,8 @@ pub(super) fn run(choice: &Choice, yes: bool, out: &mut dyn Write) -> Result<u8,
     let mut journal =
         Journal::begin(&state, &name).map_err(|error| format!("{}: {error}", state.display()))?;
     journal.allow_ssh_interface(yes);
-    let testbed =
-        topology::raise(&setup.topology, &mut journal).map_err(|error| error.to_string())?;
+    let testbed = topology::raise(&setup.topology, &mut journal, &Interrupt::default())
+        .map_err(|error| error.to_string())?;
     let tuned = tune::apply(&setup.tune, &testbed, &mut journal);
     journal.leave();
     say(&testbed, &tuned, out).map_err(|error| error.to_string())?;

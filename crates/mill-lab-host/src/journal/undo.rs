@@ -2,6 +2,7 @@
 
 use super::{Entry, ending, errand, setting};
 use crate::host::{Host, quoted};
+use crate::remote_shell::GuestTarget;
 use mill_sys::{clock, descriptor};
 use std::io;
 use std::path::{Component, Path};
@@ -67,9 +68,14 @@ impl Undoing {
     }
 }
 
-/// Deleting a namespace removed all that was made inside.
+/// Deleting a namespace removed all that was made inside, and the end of a guest all that was set there.
 fn is_gone(host: &Host) -> bool {
-    matches!(host, Host::Namespace(name) if !setting::is_namespace(name))
+    match host {
+        Host::Local => false,
+        Host::Namespace(name) => !setting::is_namespace(name),
+        Host::Remote(target) => GuestTarget::of(target)
+            .is_some_and(|guest| !setting::is_namespace(guest.namespace) || !guest.is_running()),
+    }
 }
 
 /// ssh did not reach the host: the command was not run.

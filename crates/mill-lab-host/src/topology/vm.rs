@@ -9,6 +9,7 @@
 use super::link::{INTERFACE, Links, PREFIX, address};
 use super::{Testbed, TopologyError, cpus};
 use crate::host::{Host, Line};
+use crate::interrupt::Interrupt;
 use crate::journal::{Entry, Journal, errand};
 use crate::process::{Process, Streams};
 use crate::remote_shell;
@@ -16,12 +17,16 @@ use mill_guest::Kernel;
 use mill_guest::initramfs::{self, Errand, READY};
 use mill_guest::machine::{self, Acceleration, Card, Machine, Model};
 use mill_lab::recipe::Topology;
-use mill_sys::{clock, descriptor};
+use mill_sys::clock;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbed, TopologyError> {
+pub(super) fn raise(
+    topology: &Topology,
+    journal: &mut Journal,
+    interrupt: &Interrupt,
+) -> Result<Testbed, TopologyError> {
     let kernel = needed()?;
     let pinned = cpus::split(&cpus_of_this_machine(topology), &cpus::here()?)?;
     let folder = folder(journal)?;
@@ -46,16 +51,13 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbe
     let (client, client_cpus) = match topology.guests.unwrap_or(2) {
         1 => (site.client_here(&mut links)?, pinned.client),
         _ => {
+            // Both boot at the same time.
             let client = site.start(&mut links, (CLIENT, vcpus, queues), &pinned.client)?;
-            (client, (0..vcpus).collect())
+            (site.booted(client, interrupt)?, (0..vcpus).collect())
         }
     };
-    site.await_guest(&server, SERVER)?;
-    if matches!(client, Host::Remote(_)) {
-        site.await_guest(&client, CLIENT)?;
-    }
     Ok(Testbed {
-        server,
+        server: site.booted(server, interrupt)?,
         clients: vec![client],
         address: address(SERVER),
         client_addresses: vec![address(CLIENT)],
@@ -65,6 +67,13 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbe
         client_cpus,
         link_mbit: None,
     })
+}
+
+/// A guest that boots, or has booted.
+struct Guest {
+    number: u32,
+    host: Host,
+    qemu: Process,
 }
 
 /// What the guests are made of.
@@ -78,13 +87,13 @@ struct Site {
 }
 
 impl Site {
-    /// Starts a guest, on these CPUs of this machine; the journal ends it.
+    /// Starts a guest, on these CPUs of this machine.
     fn start(
         &self,
         links: &mut Links<'_>,
         (number, vcpus, queues): (u32, u32, u32),
         pinned: &[u32],
-    ) -> Result<Host, TopologyError> {
+    ) -> Result<Guest, TopologyError> {
         let card = Card {
             model: Model::VirtioNet { queues },
             tap: format!("tap{number}"),
@@ -112,18 +121,17 @@ impl Site {
         let mut line = Line::new(machine.command(&self.kernel, &archive));
         let list: Vec<String> = pinned.iter().map(ToString::to_string).collect();
         line.cpus = Some(list.join(",")).filter(|list| !list.is_empty());
-        let errors = self.folder.join(format!("errors{number}"));
         let streams = Streams {
             out: &self.console(number),
-            err: &errors,
+            err: &self.errors(number),
         };
         let host = Host::Namespace(self.wire.clone());
-        Process::start(&host, &line, "guest", streams, links.journal)
-            .map_err(|error| failed(&error))?
-            .leave_to_journal();
-        Ok(Host::Remote(remote_shell::guest(
-            &self.wire, port, &self.key,
-        )))
+        let qemu = Process::start(&host, &line, "guest", streams, links.journal);
+        Ok(Guest {
+            number,
+            host: Host::Remote(remote_shell::guest(&self.wire, port, &self.key)),
+            qemu: qemu.map_err(|error| failed(&error))?,
+        })
     }
 
     /// A client's namespace on the bridge.
@@ -161,27 +169,52 @@ impl Site {
         self.folder.join(format!("console{number}"))
     }
 
-    /// Waits until the guest accepts commands, then gives its card name and address.
-    fn await_guest(&self, host: &Host, number: u32) -> Result<(), TopologyError> {
+    /// What QEMU says.
+    fn errors(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("errors{number}"))
+    }
+
+    /// Waits until the guest accepts commands, then gives its card name and address. The journal ends it.
+    fn booted(&self, mut guest: Guest, interrupt: &Interrupt) -> Result<Host, TopologyError> {
+        self.await_boot(&mut guest, interrupt)?;
+        let number = guest.number;
+        let script = set_up(last_byte(number), &address(number));
+        let is_set_up = errand::run(&guest.host, &["sh", "-c", &script], None);
+        is_set_up.map_err(|error| failed(&error))?;
+        guest.qemu.leave_to_journal();
+        Ok(guest.host)
+    }
+
+    fn await_boot(&self, guest: &mut Guest, interrupt: &Interrupt) -> Result<(), TopologyError> {
         let deadline = clock::monotonic() + BOOT_TIME_MAX;
-        let console = self.console(number);
+        let console = self.console(guest.number);
         while !fs::read_to_string(&console).is_ok_and(|text| text.contains(READY)) {
+            if let Some(status) = guest.qemu.wait(LOOK, interrupt) {
+                let said = last_line(&self.errors(guest.number));
+                let said = said.unwrap_or_else(|| last_line(&console).unwrap_or_default());
+                return Err(TopologyError::Failed(format!(
+                    "the guest has ended before it was ready: {said} (qemu: {status})"
+                )));
+            }
+            if interrupt.is_asked() {
+                return Err(TopologyError::Failed(String::from("interrupted")));
+            }
             if clock::monotonic() > deadline {
-                let text = fs::read_to_string(&console).unwrap_or_default();
-                let last = text.trim().lines().last().unwrap_or_default();
+                let last = last_line(&console).unwrap_or_default();
                 let seconds = BOOT_TIME_MAX.as_secs();
                 return Err(TopologyError::Failed(format!(
                     "the guest is not ready after {seconds} s: {last}"
                 )));
             }
-            // Without descriptors it only waits.
-            let _ = descriptor::wait_readable(&[], Some(LOOK));
         }
-        let script = set_up(last_byte(number), &address(number));
-        errand::run(host, &["sh", "-c", &script], None)
-            .map(drop)
-            .map_err(|error| failed(&error))
+        Ok(())
     }
+}
+
+/// The last line of a file that has any.
+fn last_line(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    text.trim().lines().last().map(String::from)
 }
 
 /// What a guest does to have its card under the lab's name.

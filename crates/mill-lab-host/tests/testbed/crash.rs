@@ -6,6 +6,7 @@
 use crate::stage::{Folder, has_root, on, turn};
 use mill_lab::recipe::{Topology, TopologyKind, Tune};
 use mill_lab_host::host::{Host, Line};
+use mill_lab_host::interrupt::Interrupt;
 use mill_lab_host::journal::{self, Entry, Journal};
 use mill_lab_host::process_stat::ProcessStat;
 use mill_lab_host::topology::{self, Testbed};
@@ -43,7 +44,7 @@ fn the_part_that_a_child_plays() {
         kind: TopologyKind::Veth,
         ..Topology::default()
     };
-    let own = topology::raise(&topology, &mut journal).unwrap();
+    let own = topology::raise(&topology, &mut journal, &Interrupt::default()).unwrap();
     let tuned: Vec<String> = std::env::var(TUNED)
         .unwrap()
         .split(' ')
@@ -115,7 +116,7 @@ impl Scene {
             kind: TopologyKind::Veth,
             ..Topology::default()
         };
-        let testbed = topology::raise(&topology, &mut journal).unwrap();
+        let testbed = topology::raise(&topology, &mut journal, &Interrupt::default()).unwrap();
         let names: Vec<&str> = [&testbed.server, &testbed.clients[0]]
             .into_iter()
             .map(|host| match host {

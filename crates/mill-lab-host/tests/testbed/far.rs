@@ -4,6 +4,7 @@
 use crate::stage::{Folder, has_root, on, turn};
 use mill_lab::recipe::{Remote, Topology, TopologyKind, Tune};
 use mill_lab_host::host::Host;
+use mill_lab_host::interrupt::Interrupt;
 use mill_lab_host::{topology, tune};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -35,7 +36,7 @@ fn the_part_that_a_child_plays() {
         }),
         ..Topology::default()
     };
-    let testbed = topology::raise(&topology, &mut journal).unwrap();
+    let testbed = topology::raise(&topology, &mut journal, &Interrupt::default()).unwrap();
     assert_eq!(
         (
             testbed.server_interface.as_str(),
@@ -91,7 +92,7 @@ fn remote_machines_are_tuned_and_restored_through_ssh() {
         kind: TopologyKind::Veth,
         ..Topology::default()
     };
-    let testbed = topology::raise(&topology, &mut journal).unwrap();
+    let testbed = topology::raise(&topology, &mut journal, &Interrupt::default()).unwrap();
     let names: Vec<String> = [&testbed.server, &testbed.clients[0]]
         .into_iter()
         .filter_map(|host| match host {

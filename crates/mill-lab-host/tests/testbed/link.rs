@@ -3,6 +3,7 @@
 use crate::stage::{Folder, has_root, namespaces, on, turn};
 use mill_lab::recipe::{Topology, TopologyKind};
 use mill_lab_host::host::Host;
+use mill_lab_host::interrupt::Interrupt;
 use mill_lab_host::journal::Journal;
 use mill_lab_host::topology::{self, Testbed};
 use mill_sys::clock;
@@ -83,7 +84,7 @@ fn bulk_mbit(testbed: &Testbed) -> f64 {
 }
 
 fn raise(topology: &Topology, journal: &mut Journal) -> Testbed {
-    topology::raise(topology, journal).unwrap()
+    topology::raise(topology, journal, &Interrupt::default()).unwrap()
 }
 
 #[test]
@@ -186,7 +187,7 @@ fn clients_on_a_given_interface_reach_a_server_beside_them() {
         rate_gbit: Some(1.0),
         ..topology
     };
-    let refused = topology::raise(&limited, &mut journal).unwrap_err();
+    let refused = topology::raise(&limited, &mut journal, &Interrupt::default()).unwrap_err();
     assert!(
         refused.to_string().contains("leave out rate_gbit"),
         "{refused}"

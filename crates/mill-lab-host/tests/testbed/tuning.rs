@@ -4,6 +4,7 @@ use crate::stage::{Folder, has_root, on, turn};
 use mill_lab::recipe::{Topology, TopologyKind, Tune};
 use mill_lab::record::TunedKey;
 use mill_lab_host::host::Host;
+use mill_lab_host::interrupt::Interrupt;
 use mill_lab_host::{topology, tune};
 
 fn read(host: &Host, key: &str) -> String {
@@ -42,7 +43,7 @@ fn check(kind: TopologyKind, recipe: &str, checks: impl FnOnce(&topology::Testbe
         clients: Some(3),
         ..Topology::default()
     };
-    let testbed = topology::raise(&topology, &mut journal).unwrap();
+    let testbed = topology::raise(&topology, &mut journal, &Interrupt::default()).unwrap();
     let tune: Tune = toml::from_str(recipe).unwrap();
     let keys_before: Vec<String> = tune.sysctl.keys().cloned().collect();
     let values = |host: &Host| {
@@ -168,7 +169,7 @@ fn settings_of_an_existing_link_are_undone() {
         kind: TopologyKind::Veth,
         ..Topology::default()
     };
-    let testbed = topology::raise(&topology, &mut journal).unwrap();
+    let testbed = topology::raise(&topology, &mut journal, &Interrupt::default()).unwrap();
     let looks = || {
         let server = &testbed.server;
         let queue = said(server, &["cat", "/sys/class/net/ms0/queues/rx-0/rps_cpus"]);
