@@ -28,15 +28,24 @@ use alloc::boxed::Box;
 use core::fmt;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::StreamError;
+use mill_stack::link::ExternalBytes;
 use mill_stack::queue::{SendQueue, Vanished};
 pub(crate) use outbound::Outbound;
+
+/// How a connection's files come into memory.
+#[derive(Clone, Copy, Debug)]
+pub struct FileMemory {
+    /// Bytes of files that are kept in memory together, at most.
+    pub bytes_max: usize,
+    /// Whether the link may send them from where they are mapped.
+    pub is_mapped: bool,
+}
 
 /// The queue of one connection of the stack. Empty it is a null pointer.
 pub struct PayloadQueue<F>(Option<Box<Outbound<F>>>);
 
 impl<F: FileBytes> PayloadQueue<F> {
-    /// Appends a payload, whose memory comes from `pool`. `file_bytes_max` is how many bytes of files are kept in memory
-    /// together.
+    /// Appends a payload, whose memory comes from `pool`.
     ///
     /// An error means that the payload's bytes do not exist. The queue is then longer by one byte that cannot be
     /// read, so that the connection is reset after the bytes before it were sent.
@@ -44,13 +53,13 @@ impl<F: FileBytes> PayloadQueue<F> {
         &mut self,
         payload: Payload<'_, F>,
         pool: &Pool<F>,
-        file_bytes_max: usize,
+        files: FileMemory,
     ) -> Result<(), StreamError> {
         if payload.is_empty() {
             return Ok(());
         }
         let outbound = self.0.get_or_insert_with(|| pool.take_queue());
-        outbound.attach(pool, file_bytes_max);
+        outbound.attach(pool, files);
         let pushed = match payload {
             Payload::Copy(bytes) => {
                 outbound.push_copy(bytes);
@@ -88,6 +97,10 @@ impl<F: FileBytes> SendQueue for PayloadQueue<F> {
             None if into.is_empty() => Ok(()),
             None => Err(Vanished),
         }
+    }
+
+    fn external(&mut self, offset: u64, len: u32) -> Option<ExternalBytes<'_>> {
+        self.0.as_mut()?.external(offset, len)
     }
 
     fn release(&mut self, count: u64) {

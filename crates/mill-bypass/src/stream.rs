@@ -2,7 +2,9 @@
 
 use crate::bypass::{BypassLink, FileOf};
 use crate::file_bytes::FileBytes;
+
 use crate::mapping::{canonical, mapped, stream_error, transport_info};
+use crate::payload_queue::FileMemory;
 use crate::slot::{Flags, Slot};
 use crate::stack::Stack;
 use alloc::rc::Rc;
@@ -289,8 +291,12 @@ impl<L: BypassLink, F: FileBytes> StackStream<L, F> {
             slot.error = Some(StreamError::Reset);
             return;
         }
-        let file_bytes_max = usize::try_from(slot.send_buffer_bytes).unwrap_or(usize::MAX);
-        if let Err(error) = queue.push(payload, &stack.pool, file_bytes_max) {
+        let properties = stack.link.properties();
+        let files = FileMemory {
+            bytes_max: usize::try_from(slot.send_buffer_bytes).unwrap_or(usize::MAX),
+            is_mapped: properties.segment_bytes_max > u32::from(properties.mtu),
+        };
+        if let Err(error) = queue.push(payload, &stack.pool, files) {
             slot.error = Some(error);
             slot.flags.reset_on_close = true;
         }

@@ -5,7 +5,10 @@
 
 use crate::frames::Frames;
 use filling::Filling;
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use mill_stack::link::{
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
+    ReceivedChecksum,
+};
 use mill_sys::xsk::{Kicked, Piece, Recovered, Xsk, XskStatistics};
 use slots::Slots;
 use std::io;
@@ -412,6 +415,10 @@ impl Link for XdpLink {
         if self.unpublished >= UNPUBLISHED_MAX {
             self.flush();
         }
+    }
+
+    fn transmit_external(&mut self, _: usize, _: Offload, _: ExternalBytes<'_>) -> ExternalSent {
+        ExternalSent::Unable
     }
 
     fn flush(&mut self) -> bool {

@@ -15,8 +15,8 @@ use crate::tap::TapLink;
 use crate::vlan::{TAG_BYTES, Vlan};
 use mill_stack::host::tables::NextNumbers;
 use mill_stack::link::{
-    Burst, FlowSteering, FrameId, Link, LinkChange, LinkLedger, LinkMonitor, LinkProperties,
-    LinkSuccession, Offload, Received, Service,
+    Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkLedger,
+    LinkMonitor, LinkProperties, LinkSuccession, Offload, Received, Service,
 };
 use mill_sys::epoll::Watcher;
 use std::io;
@@ -337,6 +337,19 @@ impl Link for AnyLink {
             recorder.transmits(&mut self.device, (self.reserved, len), offload);
         }
         self.device.transmit(len, offload);
+    }
+
+    fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent {
+        // A tag and a capture need the frame in one piece.
+        if self.vlan.is_some() || self.recorder.is_some() {
+            return ExternalSent::Unable;
+        }
+        self.device.transmit_external(len, offload, payload)
     }
 
     fn flush(&mut self) -> bool {

@@ -10,8 +10,8 @@ use crate::partitions::Partitions;
 use crate::standby::{Origin, StandbyLink};
 use crate::tap::TapLink;
 use mill_stack::link::{
-    Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, LinkSuccession,
-    Offload, Received, Service,
+    Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkMonitor,
+    LinkProperties, LinkSuccession, Offload, Received, Service,
 };
 use mill_sys::epoll::Watcher;
 use std::net::{IpAddr, SocketAddr};
@@ -194,6 +194,15 @@ impl Link for DeviceLink {
     #[inline]
     fn transmit(&mut self, len: usize, offload: Offload) {
         each!(self, link => link.transmit(len, offload));
+    }
+
+    fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent {
+        each!(self, link => link.transmit_external(len, offload, payload))
     }
 
     #[inline]

@@ -6,7 +6,10 @@
 
 use crate::frames::Frames;
 use crate::tap::TapLink;
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use mill_stack::link::{
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
+    ReceivedChecksum,
+};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -272,6 +275,10 @@ impl Link for ImpairedLink {
                 self.send_late(frame);
             }
         }
+    }
+
+    fn transmit_external(&mut self, _: usize, _: Offload, _: ExternalBytes<'_>) -> ExternalSent {
+        ExternalSent::Unable
     }
 
     fn flush(&mut self) -> bool {

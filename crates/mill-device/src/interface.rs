@@ -15,7 +15,8 @@ use crate::wanted::Wanted;
 use kernel_flows::PreexistingKernelFlows;
 use mill_stack::config::Prefix;
 use mill_stack::link::{
-    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkProperties, Offload,
+    Received, Service,
 };
 use std::collections::BTreeSet;
 use std::fmt;
@@ -258,6 +259,15 @@ impl Link for InterfaceLink {
     #[inline]
     fn transmit(&mut self, len: usize, offload: Offload) {
         self.queues.transmit(len, offload);
+    }
+
+    fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent {
+        self.queues.transmit_external(len, offload, payload)
     }
 
     #[inline]

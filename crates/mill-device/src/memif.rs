@@ -65,7 +65,8 @@ use connection::Connection;
 use control::{Control, News, Side};
 use extra::Extra;
 use mill_stack::link::{
-    Burst, FRAMES_HELD_MAX, FrameId, Link, LinkChange, LinkProperties, Offload, Received,
+    Burst, ExternalBytes, ExternalSent, FRAMES_HELD_MAX, FrameId, Link, LinkChange, LinkProperties,
+    Offload, Received,
 };
 use place::name;
 use report::ChangeReporter;
@@ -348,6 +349,10 @@ impl Link for MemifLink {
         if let Err(broken) = self.put(len, offload) {
             self.refuse(broken);
         }
+    }
+
+    fn transmit_external(&mut self, _: usize, _: Offload, _: ExternalBytes<'_>) -> ExternalSent {
+        ExternalSent::Unable
     }
 
     fn flush(&mut self) -> bool {

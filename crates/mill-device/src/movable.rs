@@ -13,7 +13,8 @@ use crate::relay::RelayCounters;
 use crate::standby::{OpenDevice, Origin, Parts, StandbyLink, frame_len_max};
 use crate::wanted::Wanted;
 use mill_stack::link::{
-    Burst, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, Offload, Received, Service,
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkMonitor, LinkProperties,
+    Offload, Received, Service,
 };
 use mill_sys::epoll::Watcher;
 use std::fmt;
@@ -162,6 +163,10 @@ impl Link for MovableLink {
 
     fn transmit(&mut self, len: usize, offload: Offload) {
         self.device.transmit(len, offload);
+    }
+
+    fn transmit_external(&mut self, _: usize, _: Offload, _: ExternalBytes<'_>) -> ExternalSent {
+        ExternalSent::Unable
     }
 
     fn flush(&mut self) -> bool {

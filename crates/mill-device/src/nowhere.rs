@@ -1,6 +1,8 @@
 //! A link without a device, which takes the place of a link that is being replaced.
 
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
+use mill_stack::link::{
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
+};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Receives nothing and sends nothing.
@@ -34,6 +36,10 @@ impl Link for Nowhere {
     }
 
     fn transmit(&mut self, _len: usize, _offload: Offload) {}
+
+    fn transmit_external(&mut self, _: usize, _: Offload, _: ExternalBytes<'_>) -> ExternalSent {
+        ExternalSent::Unable
+    }
 
     fn flush(&mut self) -> bool {
         false

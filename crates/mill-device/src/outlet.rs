@@ -7,7 +7,8 @@
 
 use crate::af_xdp::XdpCounters;
 use crate::vnet::VnetHeader;
-use mill_stack::link::Offload;
+use mill_stack::link::{ExternalBytes, ExternalSent, Offload};
+use mill_sys::file;
 use mill_sys::packet::{self, VNET_HEADER_LEN};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
@@ -77,27 +78,46 @@ impl Outlet {
     fn send(&mut self, len: usize) -> bool {
         let frame = self.room.get(..len).unwrap_or_default();
         let pieces = [IoSlice::new(&self.header), IoSlice::new(frame)];
-        loop {
-            let error = match packet::send(self.socket.as_fd(), &pieces) {
-                Ok(()) => {
-                    self.counters.transmitted += 1;
-                    self.counters.segments += 1;
-                    self.counters.transmitted_bytes += len as u64;
-                    return true;
-                }
-                Err(error) => error,
-            };
-            match error.kind() {
-                io::ErrorKind::Interrupted => {}
-                io::ErrorKind::WouldBlock => return false,
-                _ if error.raw_os_error() == Some(ENOBUFS) => {
-                    self.counters.lost += 1;
-                    return true;
-                }
-                _ => {
-                    self.counters.refused += 1;
-                    return true;
-                }
+        let sent = packet::send(self.socket.as_fd(), &pieces);
+        self.count(sent, len) != ExternalSent::Full
+    }
+
+    /// Sends the first `len` bytes of the room, and the payload from where it lies. What has no room does not wait here: its bytes may
+    /// not be copied.
+    pub(crate) fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent {
+        let head = self.room.get(..len).unwrap_or_default();
+        self.header = VnetHeader::of_transmitted(head, offload).emit();
+        let pieces = [IoSlice::new(&self.header), IoSlice::new(head)];
+        let place = (payload.address(), payload.len());
+        let sent = file::write_mapped(self.socket.as_fd(), pieces, place);
+        let is_sent = self.count(sent, len + payload.len());
+        self.counters.waited += u64::from(is_sent == ExternalSent::Full);
+        is_sent
+    }
+
+    /// Counts a segment of `len` bytes, and says what became of it.
+    fn count(&mut self, sent: io::Result<()>, len: usize) -> ExternalSent {
+        let Err(error) = sent else {
+            self.counters.transmitted += 1;
+            self.counters.segments += 1;
+            self.counters.transmitted_bytes += len as u64;
+            return ExternalSent::Yes;
+        };
+        match (error.kind(), error.raw_os_error()) {
+            (io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted, _) => ExternalSent::Full,
+            (_, Some(EFAULT)) => ExternalSent::Vanished,
+            (_, Some(ENOBUFS)) => {
+                self.counters.lost += 1;
+                ExternalSent::Yes
+            }
+            _ => {
+                self.counters.refused += 1;
+                ExternalSent::Yes
             }
         }
     }
@@ -114,3 +134,6 @@ const FRAME_BYTES_MAX: usize = 22 + SEGMENT_BYTES_MAX as usize;
 
 /// "No buffer space available" (asm-generic/errno.h): the device's queue was full, and the kernel has dropped the segment.
 const ENOBUFS: i32 = 105;
+
+/// "Bad address": a mapped file has become shorter.
+const EFAULT: i32 = 14;

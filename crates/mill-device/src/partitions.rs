@@ -16,8 +16,8 @@ use crate::device_link::DeviceLink;
 use crate::interface::InterfaceLink;
 use crate::standby::StandbyLink;
 use mill_stack::link::{
-    Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, LinkSuccession,
-    Offload, Received, Service,
+    Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkMonitor,
+    LinkProperties, LinkSuccession, Offload, Received, Service,
 };
 use mill_sys::epoll::Watcher;
 use std::net::{IpAddr, SocketAddr};
@@ -174,6 +174,15 @@ impl Link for Partitions {
     #[inline]
     fn transmit(&mut self, len: usize, offload: Offload) {
         self.sender().transmit(len, offload);
+    }
+
+    fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent {
+        self.sender().transmit_external(len, offload, payload)
     }
 
     fn flush(&mut self) -> bool {

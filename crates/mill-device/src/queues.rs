@@ -6,7 +6,9 @@
 use crate::af_xdp::{XdpCounters, XdpLink};
 use crate::outlet::{self, Outlet};
 use crate::standby::frame_len_max;
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
+use mill_stack::link::{
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
+};
 use mill_sys::xsk::XskStatistics;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -236,6 +238,22 @@ impl Link for Queues {
             }
             _ => self.first.transmit(len, offload),
         }
+    }
+
+    fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent {
+        let Some(outlet) = self.outlet.as_mut().filter(|_| self.is_outlet_reserved) else {
+            return ExternalSent::Unable;
+        };
+        // Frames that were sent before leave before.
+        if self.first.has_unsent() {
+            self.first.flush();
+        }
+        outlet.transmit_external(len, offload, payload)
     }
 
     #[inline]

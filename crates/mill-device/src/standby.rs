@@ -8,7 +8,8 @@ use crate::interface::InterfaceFault;
 use crate::network::monitor::Change;
 use crate::relay::{Note, Relay, RelayCounters};
 use mill_stack::link::{
-    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkProperties, Offload,
+    Received, Service,
 };
 use mill_sys::epoll::Watcher;
 use std::fmt;
@@ -239,6 +240,10 @@ impl Link for StandbyLink {
         let frame = self.room.get(..len).unwrap_or_default();
         let is_put = predecessor.relay.put(&note, frame);
         debug_assert!(is_put, "room was reserved");
+    }
+
+    fn transmit_external(&mut self, _: usize, _: Offload, _: ExternalBytes<'_>) -> ExternalSent {
+        ExternalSent::Unable
     }
 
     fn flush(&mut self) -> bool {

@@ -5,10 +5,14 @@
 
 use crate::frames::Frames;
 use crate::vnet::VnetHeader;
-use mill_stack::link::{Burst, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload, Received};
+use mill_stack::link::{
+    Burst, ExternalBytes, ExternalSent, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload,
+    Received,
+};
+use mill_sys::file;
 use mill_sys::tap::{self, VNET_HEADER_LEN};
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The link of a TAP device.
@@ -111,19 +115,30 @@ impl TapLink {
 
     fn write(&mut self, frame: &[u8]) -> Wrote {
         loop {
-            match tap::write(self.device.as_fd(), frame) {
-                Ok(()) => {
-                    self.counters.transmitted += 1;
-                    self.counters.transmitted_bytes += (frame.len() - VNET_HEADER_LEN) as u64;
-                    return Wrote::Done;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Wrote::Full,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => {
-                    self.counters.refused += 1;
-                    return Wrote::Done;
-                }
+            let wrote = tap::write(self.device.as_fd(), frame);
+            let is_interrupted = |error: &io::Error| error.kind() == io::ErrorKind::Interrupted;
+            if !wrote.as_ref().is_err_and(is_interrupted) {
+                return self.count(wrote, frame.len() - VNET_HEADER_LEN);
             }
+        }
+    }
+
+    /// Counts a frame of `len` bytes, and says what became of it.
+    fn count(&mut self, wrote: io::Result<()>, len: usize) -> Wrote {
+        match wrote {
+            Ok(()) => {
+                self.counters.transmitted += 1;
+                self.counters.transmitted_bytes += len as u64;
+                Wrote::Done
+            }
+            Err(error) => match (error.kind(), error.raw_os_error()) {
+                (io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted, _) => Wrote::Full,
+                (_, Some(EFAULT)) => Wrote::Vanished,
+                _ => {
+                    self.counters.refused += 1;
+                    Wrote::Done
+                }
+            },
         }
     }
 
@@ -142,6 +157,8 @@ enum Wrote {
     /// The frame was sent, or dropped.
     Done,
     Full,
+    /// What was to be sent lies in a mapped file that has become shorter.
+    Vanished,
 }
 
 impl Link for TapLink {
@@ -227,6 +244,32 @@ impl Link for TapLink {
         }
     }
 
+    fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent {
+        self.write_waiting();
+        let end = VNET_HEADER_LEN + len;
+        let head = self.room.get_mut(..end);
+        let Some((header, frame)) = head
+            .filter(|_| self.waiting.is_empty())
+            .and_then(<[u8]>::split_first_chunk_mut::<VNET_HEADER_LEN>)
+        else {
+            return ExternalSent::Full;
+        };
+        *header = VnetHeader::of_transmitted(frame, offload).emit();
+        let pieces = [IoSlice::new(header), IoSlice::new(frame)];
+        let place = (payload.address(), payload.len());
+        let wrote = file::write_mapped(self.device.as_fd(), pieces, place);
+        match self.count(wrote, len + payload.len()) {
+            Wrote::Done => ExternalSent::Yes,
+            Wrote::Full => ExternalSent::Full,
+            Wrote::Vanished => ExternalSent::Vanished,
+        }
+    }
+
     /// Frames that wait are written again by each turn that has something to send.
     fn flush(&mut self) -> bool {
         self.write_waiting();
@@ -270,6 +313,9 @@ impl std::fmt::Debug for TapLink {
             .finish_non_exhaustive()
     }
 }
+
+/// "Bad address" (asm-generic/errno.h): a mapped file has become shorter.
+const EFAULT: i32 = 14;
 
 /// "File descriptor in bad state" (asm-generic/errno.h): a TAP descriptor without its interface.
 const EBADFD: i32 = 77;

@@ -31,7 +31,7 @@ mod storing;
 mod walk;
 
 use error::{failed, is_cold};
-use mill_bypass::FileBytes;
+use mill_bypass::{ExternalBytes, FileBytes};
 use mill_runtime::files::{
     DirectoryEntry, FileError, FileErrorKind, FilePiece, Files, Metadata, PoolLimits, Publication,
     StoredPath, Symlinks, Visibility,
@@ -39,7 +39,7 @@ use mill_runtime::files::{
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
 use mill_sys::epoll::{Epoll, Interest};
-use mill_sys::file::{self, IfCold};
+use mill_sys::file::{self, FileMapping, IfCold};
 use pool::Pool;
 use reading::{FileSystems, Reading};
 use std::cell::{Cell, OnceCell};
@@ -74,8 +74,24 @@ struct Opened {
     /// Shared with helper threads: the task that reads may be gone before they are done.
     descriptor: Arc<OwnedFd>,
     device: u64,
+    /// Bytes when it was opened.
+    len: u64,
     reading: Cell<Reading>,
+    /// Once it is asked for: the whole file, if it is worth it and can be.
+    mapping: OnceCell<Option<FileMapping>>,
 }
+
+impl Opened {
+    fn map(&self) -> Option<FileMapping> {
+        if self.len < MAPPED_FILE_BYTES_MIN {
+            return None;
+        }
+        FileMapping::new(self.descriptor.as_fd(), usize::try_from(self.len).ok()?).ok()
+    }
+}
+
+/// Reading a shorter file costs less than to map it and to unmap it.
+const MAPPED_FILE_BYTES_MIN: u64 = 64 * 1024;
 
 impl KernelFile {
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
@@ -87,6 +103,13 @@ impl KernelFile {
 impl FileBytes for KernelFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, FileError> {
         file::read_at(self.as_fd(), offset, into).map_err(failed("pread()"))
+    }
+
+    fn mapped(&self, offset: u64, len: u64) -> Option<ExternalBytes<'_>> {
+        let mapping = self.0.mapping.get_or_init(|| self.0.map()).as_ref()?;
+        let len = usize::try_from(len).ok()?;
+        let address = mapping.address(offset, len)?;
+        Some(ExternalBytes::of_mapping(mapping, address, len))
     }
 }
 
@@ -147,7 +170,9 @@ impl KernelFiles {
         let opened = Opened {
             descriptor: Arc::new(descriptor),
             device,
+            len: metadata.len,
             reading,
+            mapping: OnceCell::new(),
         };
         (KernelFile(Rc::new(opened)), metadata)
     }

@@ -91,6 +91,8 @@ counters! {
         fast_opens_out: Counter of Connections,
         /// … and those that had to repeat the SYN without them.
         fast_opens_lost: Counter of Connections,
+        /// Long segments whose payload was sent from where it lay, without a copy of ours.
+        segments_in_place: Counter of Frames,
         /// Connections that went to TIME-WAIT.
         time_waits: Counter of Connections,
         /// … and were removed early, because there were too many.

@@ -15,7 +15,8 @@ use mill_runtime::files::{
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::StreamError;
 use mill_runtime::time::{Duration, UnixTime};
-use std::cell::{Cell, RefCell};
+use mill_stack::link::ExternalBytes;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -68,6 +69,8 @@ struct Opening {
     open: Rc<Cell<usize>>,
     /// Of a file without a name, whose bytes are free once it is closed.
     disk: Option<Rc<Disk>>,
+    /// What a link sends from where it is mapped.
+    mapped: OnceCell<Vec<u8>>,
 }
 
 /// What the test does to the files.
@@ -206,7 +209,12 @@ impl SimFiles {
     fn opened(&self, node: Rc<Node>, disk: Option<Rc<Disk>>) -> SimFile {
         self.state.open.set(self.state.open.get() + 1);
         let open = Rc::clone(&self.state.open);
-        SimFile(Rc::new(Opening { node, open, disk }))
+        SimFile(Rc::new(Opening {
+            node,
+            open,
+            disk,
+            mapped: OnceCell::new(),
+        }))
     }
 
     fn count(&self, count: impl FnOnce(&mut FileCalls)) {
@@ -450,6 +458,19 @@ impl FileBytes for SimFile {
             Content::Directory(_) => Err(error("pread()", EISDIR)),
             Content::Link(_) | Content::Other => Err(error("pread()", EINVAL)),
         }
+    }
+
+    /// As it was when it was first asked for; a file that has become shorter since has to be read.
+    fn mapped(&self, offset: u64, len: u64) -> Option<ExternalBytes<'_>> {
+        let Content::Regular(bytes) = &self.0.node.content else {
+            return None;
+        };
+        let mapped = self.0.mapped.get_or_init(|| bytes.borrow().clone());
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(usize::try_from(len).ok()?)?;
+        let is_there = end <= bytes.borrow().len();
+        let bytes = mapped.get(start..end).filter(|_| is_there)?;
+        Some(ExternalBytes::of_memory(bytes))
     }
 }
 

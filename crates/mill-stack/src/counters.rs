@@ -29,6 +29,8 @@ pub struct HostCounters {
     /// SYNs of ours whose text was taken by a server, and those that had to be repeated without it.
     pub fast_opens_out: u64,
     pub fast_opens_lost: u64,
+    /// Long segments whose payload was sent from where it lay.
+    pub segments_in_place: u64,
     pub time_waits: u64,
     /// Entries forgotten before their time because there were too many.
     pub time_waits_forgotten: u64,

@@ -14,9 +14,13 @@ mod monitor;
 /// Which process has the device.
 mod succession;
 
+/// Payload that is sent from where it lies, without a copy.
+mod external_bytes;
+
 /// A record of a host's connections that outlives its process.
 mod ledger;
 
+pub use external_bytes::{ExternalBytes, ExternalSent};
 pub use flow_steering::{FlowSteering, Service};
 pub use ledger::LinkLedger;
 pub use monitor::{LinkChange, LinkMonitor};
@@ -44,6 +48,15 @@ pub trait Link {
 
     /// Sends the first `len` bytes of the room that was reserved last.
     fn transmit(&mut self, len: usize, offload: Offload);
+
+    /// Sends the first `len` bytes of the room that was reserved last, and `payload` behind them, as one segment that the device
+    /// cuts. Unless that is done, the room stays reserved.
+    fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent;
 
     /// Everything of this turn has been transmitted. Returns whether frames are left that only another flush sends: nothing
     /// tells when there is room for them.

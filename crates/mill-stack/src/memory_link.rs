@@ -1,7 +1,8 @@
 //! Two links joined back to back in memory, for tests and benchmarks: no device, no loss, no delay.
 
 use crate::link::{
-    Burst, ExclusiveLink, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum,
+    Burst, ExclusiveLink, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload,
+    Received, ReceivedChecksum,
 };
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -20,6 +21,8 @@ pub struct MemoryLink {
     pub sent_max: usize,
     /// Frames that may be received and not released.
     pub held_max: usize,
+    /// What becomes of segments with external payload.
+    pub external: ExternalSent,
     /// Copies of frames that the host handed over, if there is another host that takes them.
     pub handed: Option<VecDeque<Frame>>,
     received: Vec<Option<Frame>>,
@@ -43,6 +46,7 @@ impl MemoryLink {
             arrived: VecDeque::new(),
             sent_max: usize::MAX,
             held_max: usize::MAX,
+            external: ExternalSent::Yes,
             handed: None,
             received: Vec::new(),
             vacant: Vec::new(),
@@ -139,6 +143,26 @@ impl Link for MemoryLink {
         bytes.clear();
         bytes.extend_from_slice(self.room.get(..len).unwrap_or_default());
         self.sent.push_back(Frame { bytes, offload });
+    }
+
+    fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent {
+        if self.external != ExternalSent::Yes {
+            return self.external;
+        }
+        let Some(behind) = payload.as_slice() else {
+            return ExternalSent::Unable;
+        };
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(self.room.get(..len).unwrap_or_default());
+        bytes.extend_from_slice(behind);
+        self.sent.push_back(Frame { bytes, offload });
+        ExternalSent::Yes
     }
 
     fn flush(&mut self) -> bool {

@@ -1,5 +1,6 @@
 //! Bytes to send, as the host needs them.
 
+use crate::link::ExternalBytes;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -18,6 +19,10 @@ pub trait SendQueue: Default {
     /// Copies the bytes from `offset` on into the whole of `into`; the host asks only for what is held. An error
     /// means that the bytes don't exist any more (a file became shorter): the connection is reset.
     fn copy(&mut self, offset: u64, into: &mut [u8]) -> Result<(), Vanished>;
+
+    /// Of `len` bytes from `offset` on the last ones, as many as lie in one place and may be sent from there. Those before them have
+    /// to be copied. `None` where the last byte has to be, too.
+    fn external(&mut self, offset: u64, len: u32) -> Option<ExternalBytes<'_>>;
 
     /// Releases `count` bytes at the front.
     fn release(&mut self, count: u64);
@@ -122,6 +127,17 @@ impl SendQueue for ByteQueue {
         let from_back = back.get(back_start..back_start + second.len());
         second.copy_from_slice(from_back.ok_or(Vanished)?);
         Ok(())
+    }
+
+    fn external(&mut self, offset: u64, len: u32) -> Option<ExternalBytes<'_>> {
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(usize::try_from(len).ok()?)?;
+        let (front, back) = self.0.as_slices();
+        let bytes = match end.checked_sub(front.len()) {
+            None | Some(0) => front.get(start..end),
+            Some(end) => back.get(start.saturating_sub(front.len())..end),
+        };
+        bytes.map(ExternalBytes::of_memory)
     }
 
     fn release(&mut self, count: u64) {

@@ -4,9 +4,9 @@
 use crate::drop_reason::DropReason;
 use crate::flow::Flow;
 use crate::host::Host;
-use crate::link::{Link, LinkProperties};
+use crate::link::{ExternalSent, Link, LinkProperties};
 use crate::neighbor::outgoing;
-use crate::queue::SendQueue;
+use crate::queue::{SendQueue, Vanished};
 use crate::slot::SlotFlags;
 use crate::socket::SocketError;
 use emit::{Ends, emit, wire_frame_len_max};
@@ -327,19 +327,72 @@ impl<Q: SendQueue> Host<Q> {
                 cut.sent += piece.len;
                 continue;
             };
-            let Some(room) = link.reserve(ends.frame_len_max_of(payload, piece.mss)) else {
-                self.cut = Some(cut);
-                return false;
-            };
-            if queue.copy(offset, ends.payload(room, &piece)).is_err() {
-                self.fail(cut.index, SocketError::Vanished);
-                return true;
+            match transmit_piece(link, &mut **queue, &ends, (&piece, offset)) {
+                Ok(Piece::Copied) => {}
+                Ok(Piece::InPlace) => self.counters.segments_in_place += 1,
+                Ok(Piece::Waits) => {
+                    self.cut = Some(cut);
+                    return false;
+                }
+                Err(Vanished) => {
+                    self.fail(cut.index, SocketError::Vanished);
+                    return true;
+                }
             }
-            let (len, offload) = emit(room, &ends, &piece);
-            link.transmit(len, offload);
             self.counters.frames_out += 1;
             cut.sent += piece.len;
         }
         true
     }
+}
+
+/// How a piece of a segment has left.
+enum Piece {
+    Copied,
+    /// Its payload, or the end of it, from where it lies.
+    InPlace,
+    /// It has not: the link has no room.
+    Waits,
+}
+
+/// Sends a piece of a segment, whose payload begins at `offset` in the queue. Where the device cuts it, as much as lies in one place
+/// is sent from there.
+fn transmit_piece<Q: SendQueue, L: Link>(
+    link: &mut L,
+    queue: &mut Q,
+    ends: &Ends<'_>,
+    (piece, offset): (&SegmentOut, u64),
+) -> Result<Piece, Vanished> {
+    let len_max = ends.frame_len_max_of(piece.len, piece.mss);
+    let Some(room) = link.reserve(len_max) else {
+        return Ok(Piece::Waits);
+    };
+    let is_cut = piece.len > u32::from(piece.mss);
+    let external = is_cut.then(|| queue.external(offset, piece.len)).flatten();
+    let external_len = external.map_or(0, |bytes| bytes.len());
+    let payload = ends.payload(room, piece);
+    let copied_len = payload.len() - external_len;
+    let (copied, _) = payload.split_at_mut(copied_len);
+    queue.copy(offset, copied)?;
+    let (len, offload) = emit(room, ends, piece);
+    let offset = offset + copied_len as u64;
+    let external_len = u32::try_from(external_len).unwrap_or_default();
+    if external_len > 0
+        && let Some(bytes) = queue.external(offset, external_len)
+    {
+        match link.transmit_external(len - bytes.len(), offload, bytes) {
+            ExternalSent::Yes => return Ok(Piece::InPlace),
+            ExternalSent::Full => return Ok(Piece::Waits),
+            ExternalSent::Vanished => return Err(Vanished),
+            ExternalSent::Unable => {}
+        }
+        // The room is the same still, with what was written into it.
+        let Some(room) = link.reserve(len_max) else {
+            return Ok(Piece::Waits);
+        };
+        let (_, rest) = ends.payload(room, piece).split_at_mut(copied_len);
+        queue.copy(offset, rest)?;
+    }
+    link.transmit(len, offload);
+    Ok(Piece::Copied)
 }

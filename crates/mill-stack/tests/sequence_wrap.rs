@@ -4,7 +4,7 @@
 
 use mill_stack::config::{HostConfig, Prefix};
 use mill_stack::host::Host;
-use mill_stack::link::{Link, LinkProperties};
+use mill_stack::link::{ExternalBytes, Link, LinkProperties};
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::queue::{SendQueue, Vanished};
 use mill_stack::socket::{ListenOptions, SocketId};
@@ -53,6 +53,11 @@ impl SendQueue for Made {
         assert!(offset + into.len() as u64 <= self.len());
         into.copy_from_slice(content_at(self.released + offset, into.len()));
         Ok(())
+    }
+
+    fn external(&mut self, offset: u64, len: u32) -> Option<ExternalBytes<'_>> {
+        let bytes = content_at(self.released + offset, len as usize);
+        Some(ExternalBytes::of_memory(bytes))
     }
 
     fn release(&mut self, count: u64) {

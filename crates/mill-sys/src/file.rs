@@ -2,6 +2,8 @@
 
 /// Which kind of file system a file is on.
 mod fstatfs;
+/// Files as memory that the kernel reads.
+mod mapping;
 /// Opening only what is in the kernel's cache of names.
 mod openat2;
 /// Reading only what is in the page cache.
@@ -10,6 +12,7 @@ mod preadv2;
 mod statvfs;
 
 pub use fstatfs::{FileSystem, file_system};
+pub use mapping::{FILE_MAPPINGS_MAX, FileMapping, write_mapped};
 pub use preadv2::read_cached_at;
 pub use statvfs::free_bytes;
 

@@ -24,6 +24,8 @@ pub(super) enum Body<F> {
         offset: u64,
         /// The chunk's bytes, while they are in memory.
         bytes: Option<Box<[u8]>>,
+        /// They are mapped, and need not be read where a link sends them from there.
+        is_mapped: bool,
     },
     /// Bytes that were promised and do not exist.
     Missing,
@@ -45,7 +47,9 @@ impl<F> Chunk<F> {
     pub(super) fn is_in_memory(&self) -> bool {
         match &self.body {
             Body::Copy(_) | Body::Shared(..) => true,
-            Body::File { bytes, .. } => bytes.is_some(),
+            Body::File {
+                bytes, is_mapped, ..
+            } => *is_mapped || bytes.is_some(),
             Body::Missing => false,
         }
     }

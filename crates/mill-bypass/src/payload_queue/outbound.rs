@@ -1,5 +1,6 @@
 //! The bookkeeping of a queue while it is not empty: chunks in order, found by position.
 
+use super::FileMemory;
 use super::chunk::{Body, Chunk, read_whole};
 use crate::file_bytes::FileBytes;
 use crate::pool::{LARGE_BYTES, Pool};
@@ -8,6 +9,7 @@ use alloc::collections::VecDeque;
 use core::ops::Range;
 use mill_runtime::payload::Shared;
 use mill_runtime::stream::StreamError;
+use mill_stack::link::ExternalBytes;
 use mill_stack::queue::Vanished;
 
 /// Chunks without a gap between them; the first may begin before `start`, as far as it is released.
@@ -24,6 +26,8 @@ pub(crate) struct Outbound<F> {
     /// Bytes of buffers that hold parts of files, and how many there may be.
     file_bytes: usize,
     file_bytes_max: usize,
+    /// The link may send files from where they are mapped.
+    maps_files: bool,
 }
 
 impl<F> Outbound<F> {
@@ -37,6 +41,7 @@ impl<F> Outbound<F> {
             cursor: 0,
             file_bytes: 0,
             file_bytes_max: 0,
+            maps_files: false,
         }
     }
 
@@ -78,11 +83,11 @@ impl<F> Outbound<F> {
 
 /// Appending.
 impl<F: FileBytes> Outbound<F> {
-    pub(super) fn attach(&mut self, pool: &Pool<F>, file_bytes_max: usize) {
+    pub(super) fn attach(&mut self, pool: &Pool<F>, files: FileMemory) {
         if self.pool.is_none() {
             self.pool = Some(pool.clone());
         }
-        self.file_bytes_max = file_bytes_max;
+        (self.file_bytes_max, self.maps_files) = (files.bytes_max, files.is_mapped);
     }
 
     /// Appends a copy: into what room the last chunk has, then into buffers of its own.
@@ -129,15 +134,17 @@ impl<F: FileBytes> Outbound<F> {
         let reads_now =
             self.loaded_end == self.end && self.loaded() < self.file_bytes_max.max(1) as u64;
         let at = self.end;
+        let is_mapped = self.maps_files && file.mapped(offset, len).is_some();
         self.push(
             Body::File {
                 file,
                 offset,
                 bytes: None,
+                is_mapped,
             },
             len,
         );
-        if reads_now {
+        if reads_now && !is_mapped {
             let index = self.chunks.len() - 1;
             if let Err(error) = self.load(index, at) {
                 let whole = self.chunks.partition_point(|chunk| chunk.end <= at);
@@ -156,9 +163,10 @@ impl<F: FileBytes> Outbound<F> {
 
     fn push(&mut self, body: Body<F>, len: u64) {
         debug_assert!(len > 0, "a chunk has bytes");
-        let in_memory = matches!(body, Body::Copy(_) | Body::Shared(..));
         let (start, end) = (self.end, self.end + len);
-        self.chunks.push_back(Chunk { start, end, body });
+        let chunk = Chunk { start, end, body };
+        let in_memory = chunk.is_in_memory();
+        self.chunks.push_back(chunk);
         self.grow(len, in_memory);
     }
 
@@ -197,6 +205,32 @@ impl<F: FileBytes> Outbound<F> {
             rest = left;
         }
         Ok(())
+    }
+
+    /// As [`SendQueue::external`](mill_stack::queue::SendQueue::external).
+    pub(super) fn external(&mut self, offset: u64, len: u32) -> Option<ExternalBytes<'_>> {
+        let first = self.start.checked_add(offset)?;
+        let last = first.checked_add(u64::from(len).checked_sub(1)?)?;
+        let index = self.find(last);
+        let chunk = self.chunks.get(index)?;
+        let first = first.max(chunk.start);
+        let len = last + 1 - first;
+        if len < EXTERNAL_BYTES_MIN {
+            return None;
+        }
+        self.cursor = index;
+        match &chunk.body {
+            Body::File {
+                file,
+                offset,
+                is_mapped: true,
+                ..
+            } => file.mapped(offset + (first - chunk.start), len),
+            _ => {
+                let bytes = chunk.bytes(first)?.get(..usize::try_from(len).ok()?);
+                bytes.map(ExternalBytes::of_memory)
+            }
+        }
     }
 
     pub(super) fn release(&mut self, count: u64) {
@@ -286,7 +320,13 @@ impl<F: FileBytes> Outbound<F> {
         let Some(chunk) = self.chunks.get_mut(index) else {
             return index;
         };
-        let Body::File { file, offset, .. } = &chunk.body else {
+        let Body::File {
+            file,
+            offset,
+            is_mapped,
+            ..
+        } = &chunk.body
+        else {
             return index;
         };
         if at <= chunk.start || at >= chunk.end {
@@ -296,6 +336,7 @@ impl<F: FileBytes> Outbound<F> {
             file: file.clone(),
             offset: offset + (at - chunk.start),
             bytes: None,
+            is_mapped: *is_mapped,
         };
         let end = core::mem::replace(&mut chunk.end, at);
         let rest = Chunk {
@@ -342,6 +383,9 @@ impl<F: FileBytes> Outbound<F> {
 
 /// How much of a file is read at once.
 const CHUNK_BYTES: u64 = LARGE_BYTES as u64;
+
+/// Fewer bytes are copied: another piece costs as much.
+const EXTERNAL_BYTES_MIN: u64 = 4096;
 
 /// Chunks for which an emptied queue may keep room: twice what a response in memory usually has.
 const SPARE_CAPACITY_MAX: usize = 8;

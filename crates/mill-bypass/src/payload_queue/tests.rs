@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::{Cell, OnceCell, RefCell};
 use mill_runtime::files::{FileError, FileErrorKind};
 use mill_runtime::payload::Shared;
 use mill_tcp::random::Random;
@@ -20,6 +20,8 @@ struct Content {
     reads: Cell<usize>,
     /// The error number of every read, if not 0.
     code: Cell<i32>,
+    /// The same bytes, if they are mapped.
+    mapped: OnceCell<Vec<u8>>,
 }
 
 impl TestFile {
@@ -28,7 +30,14 @@ impl TestFile {
             bytes: RefCell::new(bytes),
             reads: Cell::new(0),
             code: Cell::new(0),
+            mapped: OnceCell::new(),
         }))
+    }
+
+    fn new_mapped(bytes: Vec<u8>) -> Self {
+        let file = Self::new(bytes.clone());
+        file.0.mapped.set(bytes).unwrap();
+        file
     }
 
     fn payload(&self, offset: u64, len: u64) -> Payload<'static, Self> {
@@ -57,9 +66,23 @@ impl FileBytes for TestFile {
         into[..count].copy_from_slice(&rest[..count]);
         Ok(count)
     }
+
+    fn mapped(&self, offset: u64, len: u64) -> Option<ExternalBytes<'_>> {
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(usize::try_from(len).ok()?)?;
+        let bytes = self.0.mapped.get()?.get(start..end)?;
+        Some(ExternalBytes::of_memory(bytes))
+    }
 }
 
 type Queue = PayloadQueue<TestFile>;
+
+fn files_of(bytes_max: usize) -> FileMemory {
+    FileMemory {
+        bytes_max,
+        is_mapped: true,
+    }
+}
 
 /// Bytes in which a lost or doubled piece shows.
 fn pattern(len: usize) -> Vec<u8> {
@@ -67,7 +90,7 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 fn push(queue: &mut Queue, payload: Payload<'_, TestFile>) -> Result<(), StreamError> {
-    queue.push(payload, &Pool::default(), 4 * LARGE_BYTES)
+    queue.push(payload, &Pool::default(), files_of(4 * LARGE_BYTES))
 }
 
 fn copied(queue: &mut Queue, offset: u64, len: usize) -> Vec<u8> {
@@ -100,7 +123,9 @@ fn check_against_the_model(seed: u64) {
                     1 => Payload::Shared(Shared::clone(&shared), range),
                     _ => file.payload(from as u64, len as u64),
                 };
-                queue.push(payload, &pool, file_bytes_max).unwrap();
+                queue
+                    .push(payload, &pool, files_of(file_bytes_max))
+                    .unwrap();
             }
             3..=5 if !model.is_empty() => {
                 let from = below(model.len());
@@ -212,7 +237,7 @@ fn everything_goes_back_to_the_pool() {
             file.payload(0, 200_000),
             Payload::Copy(b"small"),
         ] {
-            queue.push(payload, &pool, 1 << 30).unwrap();
+            queue.push(payload, &pool, files_of(1 << 30)).unwrap();
         }
         let len = queue.len();
         copied(&mut queue, 0, usize::try_from(len).unwrap());
@@ -224,7 +249,7 @@ fn everything_goes_back_to_the_pool() {
         // of 3392; five bytes in a small one.
         assert_eq!(format!("{pool:?}"), "Pool(1 small, 6 large, 1 queues)");
     }
-    queue.push(Payload::Copy(b"x"), &pool, 1).unwrap();
+    queue.push(Payload::Copy(b"x"), &pool, files_of(1)).unwrap();
     drop(queue);
     assert_eq!(format!("{pool:?}"), "Pool(1 small, 6 large, 1 queues)");
 }
@@ -295,4 +320,68 @@ fn an_empty_queue_needs_no_memory_for_its_bookkeeping() {
     assert_eq!(queue.copy(0, &mut [0]), Err(Vanished));
     queue.clear();
     queue.release(0);
+}
+
+#[test]
+fn what_is_mapped_is_sent_from_there_and_never_read() {
+    let content = pattern(300_000);
+    let file = TestFile::new_mapped(content.clone());
+    let mut queue = Queue::default();
+    push(&mut queue, Payload::Copy(b"head")).unwrap();
+    push(&mut queue, file.payload(1000, 200_000)).unwrap();
+    push(&mut queue, Payload::Copy(b"next")).unwrap();
+    assert_eq!(queue.loaded(), 200_008, "it takes no memory");
+    // The bytes before the file are copied.
+    let slice =
+        |bytes: Option<ExternalBytes<'_>>| bytes.map(|bytes| bytes.as_slice().unwrap().to_vec());
+    let first = slice(queue.external(0, 60_000));
+    assert_eq!(first.as_deref(), Some(&content[1000..60_996]));
+    let second = slice(queue.external(60_000, 60_000));
+    assert_eq!(second.as_deref(), Some(&content[60_996..120_996]));
+    queue.release(60_000);
+    assert_eq!(slice(queue.external(0, 60_000)), second, "once more");
+    for (offset, len, why) in [
+        (0, 4000, "is little"),
+        (140_000, 5000, "ends behind the file"),
+        (140_000, 8, "is no file"),
+        (0, 0, "is nothing"),
+    ] {
+        assert!(slice(queue.external(offset, len)).is_none(), "what {why}");
+    }
+    assert_eq!(file.0.reads.get(), 0);
+    // What has to be sent again in short segments is read, and only that.
+    let mut into = vec![0; 1448];
+    queue.copy(60_000, &mut into).unwrap();
+    assert_eq!(into, content[120_996..122_444]);
+    assert_eq!(queue.file_bytes(), LARGE_BYTES);
+    let reads = file.0.reads.get();
+    assert!((1..=2).contains(&reads), "{reads} reads");
+    // A segment that begins in one piece of the file and ends in the next one: the beginning is to be copied.
+    let behind = slice(queue.external(60_000, 60_000));
+    assert_eq!(behind.as_deref(), Some(&content[132_072..180_996]));
+    queue.release(140_008);
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn a_file_that_is_not_mapped_is_read() {
+    let content = pattern(300_000);
+    let mut queue = Queue::default();
+    push(
+        &mut queue,
+        TestFile::new(content.clone()).payload(0, 200_000),
+    )
+    .unwrap();
+    let read = queue.external(0, 60_000).unwrap().as_slice().unwrap();
+    assert!(read == &content[..60_000], "its beginning is in memory");
+    assert!(queue.external(70_000, 60_000).is_none(), "the rest is not");
+    let file = TestFile::new_mapped(content);
+    let files = FileMemory {
+        bytes_max: 4 * LARGE_BYTES,
+        is_mapped: false,
+    };
+    queue
+        .push(file.payload(0, 200_000), &Pool::default(), files)
+        .unwrap();
+    assert!(queue.external(200_000, 60_000).is_none(), "the link can't");
 }

@@ -7,8 +7,8 @@ use alloc::vec;
 use mill_stack::config::{HostConfig, Prefix, Route};
 use mill_stack::host::tables::NextNumbers;
 use mill_stack::link::{
-    Burst, FlowSteering, FrameId, Link, LinkChange, LinkLedger, LinkMonitor, LinkProperties,
-    Offload, Received,
+    Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkLedger,
+    LinkMonitor, LinkProperties, Offload, Received,
 };
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::polling::Polling;
@@ -47,6 +47,15 @@ impl Link for RecordingLink {
 
     fn transmit(&mut self, len: usize, offload: Offload) {
         self.link.transmit(len, offload);
+    }
+
+    fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent {
+        self.link.transmit_external(len, offload, payload)
     }
 
     fn flush(&mut self) -> bool {

@@ -5,7 +5,9 @@ use crate::any::AnyLink;
 use crate::device_link::DeviceLink;
 use crate::impair::{ImpairedLink, Impairment};
 use crate::pair::{drain, pair, put, send};
-use mill_stack::link::{Burst, FrameId, LinkProperties, PartialChecksum};
+use mill_stack::link::{
+    Burst, ExternalBytes, ExternalSent, FrameId, LinkProperties, PartialChecksum,
+};
 use mill_sys::passing;
 use std::io::{Read, Seek};
 use std::sync::mpsc;
@@ -209,6 +211,10 @@ impl Link for TwoRooms {
 
     fn transmit(&mut self, len: usize, _: Offload) {
         self.sent.push(self.rooms[self.reserved][..len].to_vec());
+    }
+
+    fn transmit_external(&mut self, _: usize, _: Offload, _: ExternalBytes<'_>) -> ExternalSent {
+        ExternalSent::Unable
     }
 
     fn flush(&mut self) -> bool {

@@ -1,6 +1,9 @@
 //! A wire without a device: the stack speaks Ethernet, packetdrill speaks IP.
 
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use mill_stack::link::{
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
+    ReceivedChecksum,
+};
 use std::collections::VecDeque;
 
 #[derive(Debug)]
@@ -171,6 +174,10 @@ impl Link for Wire {
         debug_assert_eq!(offload, Offload::default());
         let frame = self.room.get(..len).unwrap_or_default().to_vec();
         self.take(&frame);
+    }
+
+    fn transmit_external(&mut self, _: usize, _: Offload, _: ExternalBytes<'_>) -> ExternalSent {
+        ExternalSent::Unable
     }
 
     fn flush(&mut self) -> bool {

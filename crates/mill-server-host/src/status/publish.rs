@@ -133,6 +133,7 @@ fn gather(engine: &CombinedEngine, into: &mut StackCounters) -> bool {
         into.fast_open_cookies_sent = own.fast_open_cookies_sent;
         into.fast_opens_out = own.fast_opens_out;
         into.fast_opens_lost = own.fast_opens_lost;
+        into.segments_in_place = own.segments_in_place;
         into.time_waits = own.time_waits;
         into.time_waits_forgotten = own.time_waits_forgotten;
         into.time_waits_reopened = own.time_waits_reopened;

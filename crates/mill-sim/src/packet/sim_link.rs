@@ -4,7 +4,8 @@ use super::ethernet::Station;
 use super::flying::Flying;
 use crate::network::Net;
 use mill_stack::link::{
-    Burst, ExclusiveLink, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum,
+    Burst, ExclusiveLink, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload,
+    Received, ReceivedChecksum,
 };
 use std::rc::Rc;
 
@@ -118,6 +119,25 @@ impl Link for SimLink {
         let mut frame = net.packets.take_buffer();
         frame.extend_from_slice(filled);
         net.transmit(self.station, frame, offload);
+    }
+
+    fn transmit_external(
+        &mut self,
+        len: usize,
+        offload: Offload,
+        payload: ExternalBytes<'_>,
+    ) -> ExternalSent {
+        let Some(bytes) = payload.as_slice() else {
+            return ExternalSent::Unable;
+        };
+        let filled = self.reserved.get(..len);
+        let filled = filled.expect("no more is sent than was reserved");
+        let mut net = self.net.borrow_mut();
+        let mut frame = net.packets.take_buffer();
+        frame.extend_from_slice(filled);
+        frame.extend_from_slice(bytes);
+        net.transmit(self.station, frame, offload);
+        ExternalSent::Yes
     }
 
     fn flush(&mut self) -> bool {

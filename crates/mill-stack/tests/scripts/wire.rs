@@ -1,7 +1,10 @@
 //! The link between the stack and the script: frames in memory, and a peer that answers ARP and neighbour discovery.
 
 use crate::packet::{Ends, PROTOCOL_ICMPV6, checksum, ip_header, octets, pseudo_header};
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use mill_stack::link::{
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
+    ReceivedChecksum,
+};
 use std::collections::VecDeque;
 
 pub(crate) struct Wire {
@@ -161,6 +164,10 @@ impl Link for Wire {
         assert!(len <= ETHERNET_BYTES + mtu, "a frame larger than the MTU");
         let frame = self.room[..len].to_vec();
         self.take(frame);
+    }
+
+    fn transmit_external(&mut self, _: usize, _: Offload, _: ExternalBytes<'_>) -> ExternalSent {
+        ExternalSent::Unable
     }
 
     fn flush(&mut self) -> bool {

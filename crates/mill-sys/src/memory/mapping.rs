@@ -40,15 +40,35 @@ impl Mapping {
         len: usize,
         is_populated: bool,
     ) -> io::Result<Self> {
+        let populate = if is_populated { libc::MAP_POPULATE } else { 0 };
+        Self::map(
+            file,
+            (offset, len),
+            libc::PROT_READ | libc::PROT_WRITE,
+            populate,
+        )
+    }
+
+    /// Maps the first `len` bytes of `file`, which nothing may be written to, and of which only the kernel may read what another
+    /// process can cut off.
+    pub(crate) fn read_only(file: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        Self::map(file, (0, len), libc::PROT_READ, 0)
+    }
+
+    fn map(
+        file: BorrowedFd<'_>,
+        (offset, len): (u64, usize),
+        protection: libc::c_int,
+        populate: libc::c_int,
+    ) -> io::Result<Self> {
         let offset = libc::off_t::try_from(offset)
             .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
-        let populate = if is_populated { libc::MAP_POPULATE } else { 0 };
         // SAFETY: the kernel chooses the address, so that nothing that is mapped already is replaced.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 len,
-                libc::PROT_READ | libc::PROT_WRITE,
+                protection,
                 libc::MAP_SHARED | populate,
                 file.as_raw_fd(),
                 offset,

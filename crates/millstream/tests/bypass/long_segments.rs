@@ -53,6 +53,8 @@ fn they_leave_whole_and_nothing_overtakes_them() {
             exchange(topology, &site);
             assert_eq!(out_of_order(topology), 0);
             wait_for(|| counter(&server, "stack.link_segments") > 12 * 180);
+            // Of the file, which is mapped.
+            wait_for(|| counter(&server, "stack.segments_in_place") > 12 * 180);
         });
     }
 }

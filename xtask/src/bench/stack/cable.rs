@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use mill_stack::link::{
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
+    ReceivedChecksum,
+};
 
 /// Bytes of a frame's room: an MTU of 1500 and Ethernet's header, rounded up.
 const FRAME_BYTES: usize = 2048;
@@ -116,6 +119,10 @@ impl Link for Port {
     fn transmit(&mut self, len: usize, _: Offload) {
         self.outbox
             .extend(self.reserved.take().map(|bytes| (bytes, len)));
+    }
+
+    fn transmit_external(&mut self, _: usize, _: Offload, _: ExternalBytes<'_>) -> ExternalSent {
+        ExternalSent::Unable
     }
 
     fn flush(&mut self) -> bool {

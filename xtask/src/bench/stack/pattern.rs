@@ -1,5 +1,6 @@
 //! Bytes to send that need no memory of their own: a page, repeated.
 
+use mill_stack::link::ExternalBytes;
 use mill_stack::queue::{SendQueue, Vanished};
 
 /// In memory and not all alike: for a page of one byte the compiler makes a fill, which reads nothing.
@@ -33,6 +34,10 @@ impl SendQueue for Pattern {
             piece.copy_from_slice(&PAGE[..piece.len()]);
         }
         Ok(())
+    }
+
+    fn external(&mut self, _: u64, _: u32) -> Option<ExternalBytes<'_>> {
+        None
     }
 
     fn release(&mut self, count: u64) {
