@@ -8,6 +8,9 @@
 //!     in memory     read           read           not read yet
 //! ```
 //!
+//! Where the device cuts long segments, a file that is mapped is sent from there and takes no memory, but for what has to leave in
+//! short segments. Of others, and of that:
+//!
 //! A range of a file is read when its bytes are sent first, in chunks; the first chunk as soon as nothing unread stands
 //! before it, so that a small file is in memory before its writer goes on. Chunks are kept until they are acknowledged,
 //! but not more bytes of files than the send buffer has: then the oldest go, and are read again should they have to be

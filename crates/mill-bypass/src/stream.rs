@@ -125,7 +125,7 @@ where
         }
     }
 
-    /// On the stack a byte counts as taken when it is in memory (a copy, a reference, or read from its file) and
+    /// On the stack a byte counts as taken when it is in memory (a copy, a reference, read from its file, or mapped) and
     /// less than the send buffer stands between it and the first unacknowledged byte.
     fn queued(&self) -> u64 {
         match &self.0 {
