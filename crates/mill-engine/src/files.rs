@@ -19,6 +19,8 @@
 mod calls;
 /// What a failed system call means.
 mod error;
+/// Mappings of files that are sent.
+mod mappings;
 /// Helper threads.
 mod pool;
 /// A written file gets its path.
@@ -31,6 +33,7 @@ mod storing;
 mod walk;
 
 use error::{failed, is_cold};
+use mappings::{FileKey, Mappings};
 use mill_bypass::{ExternalBytes, FileBytes};
 use mill_runtime::files::{
     DirectoryEntry, FileError, FileErrorKind, FilePiece, Files, Metadata, PoolLimits, Publication,
@@ -63,6 +66,7 @@ pub struct KernelFiles {
     /// Whether the kernel can say that a path is not in its memory, once that is known.
     looks_up: Cell<Option<bool>>,
     file_systems: FileSystems,
+    mappings: Rc<Mappings>,
 }
 
 /// An open file or directory.
@@ -74,24 +78,13 @@ struct Opened {
     /// Shared with helper threads: the task that reads may be gone before they are done.
     descriptor: Arc<OwnedFd>,
     device: u64,
-    /// Bytes when it was opened.
-    len: u64,
     reading: Cell<Reading>,
+    /// As it was when it was opened.
+    key: FileKey,
     /// Once it is asked for: the whole file, if it is worth it and can be.
-    mapping: OnceCell<Option<FileMapping>>,
+    mapping: OnceCell<Option<Rc<FileMapping>>>,
+    mappings: Rc<Mappings>,
 }
-
-impl Opened {
-    fn map(&self) -> Option<FileMapping> {
-        if self.len < MAPPED_FILE_BYTES_MIN {
-            return None;
-        }
-        FileMapping::new(self.descriptor.as_fd(), usize::try_from(self.len).ok()?).ok()
-    }
-}
-
-/// Reading a shorter file costs less than to map it and to unmap it.
-const MAPPED_FILE_BYTES_MIN: u64 = 64 * 1024;
 
 impl KernelFile {
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
@@ -106,7 +99,8 @@ impl FileBytes for KernelFile {
     }
 
     fn mapped(&self, offset: u64, len: u64) -> Option<ExternalBytes<'_>> {
-        let mapping = self.0.mapping.get_or_init(|| self.0.map()).as_ref()?;
+        let map = || self.0.mappings.get(self.0.key, self.as_fd());
+        let mapping = self.0.mapping.get_or_init(map).as_deref()?;
         let len = usize::try_from(len).ok()?;
         let address = mapping.address(offset, len)?;
         Some(ExternalBytes::of_mapping(mapping, address, len))
@@ -170,9 +164,10 @@ impl KernelFiles {
         let opened = Opened {
             descriptor: Arc::new(descriptor),
             device,
-            len: metadata.len,
             reading,
+            key: FileKey::of(&metadata),
             mapping: OnceCell::new(),
+            mappings: Rc::clone(&self.mappings),
         };
         (KernelFile(Rc::new(opened)), metadata)
     }
@@ -228,6 +223,7 @@ impl Files for KernelFiles {
     fn set_scheduler(&self, scheduler: &Rc<Scheduler>) {
         // An engine has one worker.
         let _ = self.scheduler.set(Rc::clone(scheduler));
+        self.mappings.set_scheduler(scheduler);
     }
 
     fn set_pool_limits(&self, limits: PoolLimits) {

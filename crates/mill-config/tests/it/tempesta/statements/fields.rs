@@ -1,7 +1,7 @@
 //! Fields and contents.
 
 use super::{block, check, check_line};
-use crate::translated;
+use crate::tempesta::translated;
 
 #[test]
 fn fields_are_set_added_and_removed() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mill_config::config::settings::PassCache;
 use mill_config::config::{CachePace, CachePath, PassProtocol};
 
-use crate::{PATH, config, http, literal, location, refused, remarks};
+use crate::proxy::{PATH, config, http, literal, location, refused, remarks};
 
 fn only(http_block: &str) -> CachePath {
     let config = config(http_block);
@@ -237,7 +237,7 @@ fn what_has_no_effect_is_told_once_for_each_cache() {
     let check = |parameters: &str, notice: &str, unused: &str| {
         let text = format!("proxy_cache_path /c {parameters};");
         assert_eq!(remarks(&text), [format!("[notice] {notice} in {PATH}:1")]);
-        assert_eq!(crate::helps(&text), [format!("without effect: {unused}")]);
+        assert_eq!(crate::proxy::helps(&text), [format!("without effect: {unused}")]);
     };
     check("keys_zone=z:1m memory=1m disk=off", memory, "\"/c\"");
     check(

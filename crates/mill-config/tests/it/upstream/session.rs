@@ -5,7 +5,7 @@ use std::time::Duration;
 use mill_config::Text;
 use mill_config::config::{Sticky, StickyExpires, Template, UpstreamQueue, Variable};
 
-use crate::{PATH, config, http, refused, warnings};
+use crate::upstream::{PATH, config, http, refused, warnings};
 
 fn sticky(directive: &str) -> Sticky {
     let config = config(&format!("upstream a {{ server 127.0.0.1; {directive} }}"));

@@ -6,7 +6,7 @@ use mill_config::Text;
 use mill_config::config::Network;
 use mill_config::config::settings::RealIpHeader;
 
-use crate::{PATH, config, http, located, location, refused};
+use crate::proxy::{PATH, config, http, located, location, refused};
 
 #[test]
 fn proxies_in_front_are_networks_and_names() {

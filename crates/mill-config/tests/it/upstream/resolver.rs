@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mill_config::Text;
 
-use crate::{PATH, config, http, refused};
+use crate::upstream::{PATH, config, http, refused};
 
 #[test]
 fn names_are_looked_up_by_the_servers_of_the_group_or_of_http() {

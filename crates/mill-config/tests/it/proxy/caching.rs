@@ -9,7 +9,7 @@ use mill_config::config::settings::{
 };
 use mill_config::config::{PassProtocol, Template, Variable};
 
-use crate::{PATH, config, literal, located, location, refused, remarks};
+use crate::proxy::{PATH, config, literal, located, location, refused, remarks};
 
 /// Those of `proxy_pass` in the location `/` with these directives.
 fn settings(directives: &str) -> Arc<CacheSettings> {

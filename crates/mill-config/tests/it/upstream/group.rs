@@ -5,7 +5,7 @@ use std::time::Duration;
 use mill_config::Text;
 use mill_config::config::{Balancing, RandomChoice, ResponseTime, Template, UpstreamTarget};
 
-use crate::{PATH, config, http, refused, warnings};
+use crate::upstream::{PATH, config, http, refused, warnings};
 
 #[test]
 fn a_group_has_servers_with_their_parameters() {

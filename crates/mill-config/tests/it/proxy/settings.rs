@@ -9,7 +9,7 @@ use mill_config::config::settings::{
 };
 use mill_config::config::{Config, Location, PassProtocol};
 
-use crate::{PATH, config, literal, located, location, refused};
+use crate::proxy::{PATH, config, literal, located, location, refused};
 
 #[test]
 fn settings_have_the_defaults_of_nginx() {

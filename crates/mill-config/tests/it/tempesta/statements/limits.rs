@@ -1,7 +1,7 @@
 //! Limits, and the form of requests.
 
 use super::{check, check_line, check_no_line};
-use crate::translated;
+use crate::tempesta::translated;
 
 #[test]
 fn limits_have_the_defaults_of_tempesta_fw_where_there_are_any() {

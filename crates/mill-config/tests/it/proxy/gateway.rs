@@ -4,7 +4,7 @@ use mill_config::config::settings::PassParam;
 use mill_config::config::{PassProtocol, PassTarget, Template, Variable};
 use mill_config::{Memory, Options, Text, load};
 
-use crate::{PATH, addresses, config, group, http, located, location, pass, refused};
+use crate::proxy::{PATH, addresses, config, group, http, located, location, pass, refused};
 
 #[test]
 fn each_protocol_has_its_target() {

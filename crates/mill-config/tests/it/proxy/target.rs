@@ -6,7 +6,7 @@ use mill_config::Text;
 use mill_config::config::settings::ProxyRedirect;
 use mill_config::config::{Instruction, Location, PassProtocol, PassTarget};
 
-use crate::{PATH, addresses, config, group, http, located, location, pass, refused};
+use crate::proxy::{PATH, addresses, config, group, http, located, location, pass, refused};
 
 #[test]
 fn a_target_has_an_address_and_perhaps_a_uri() {

@@ -3,7 +3,7 @@
 use mill_config::config::Config;
 use mill_config::{Memory, Options, load};
 
-use crate::{PATH, http, refused};
+use crate::upstream::{PATH, http, refused};
 
 /// The names of the only group's servers, with this text in its state file if there is one.
 fn servers(state: Option<&str>) -> Result<Vec<String>, String> {

@@ -1,7 +1,7 @@
 //! Groups of servers, their health, and which requests they get again.
 
 use super::{block, check, check_line, check_no_line};
-use crate::translated;
+use crate::tempesta::translated;
 
 #[test]
 fn a_group_is_an_upstream() {
@@ -95,7 +95,7 @@ fn a_backup_stands_behind_a_hash_too() {
             keepalive 64;
         }",
     );
-    assert!(crate::said(text).is_empty());
+    assert!(crate::tempesta::said(text).is_empty());
 }
 
 #[test]
