@@ -3,6 +3,7 @@
 
 use crate::flow::Flow;
 use crate::siphash::Key;
+use alloc::boxed::Box;
 use core::ops::RangeInclusive;
 use mill_tcp::time::Instant;
 
@@ -16,7 +17,7 @@ pub(crate) struct Ports {
     /// Targets for which no port was left, without and with those that can be taken over, and when that was: one for
     /// each counter, so that a client with many source addresses does not look through all ports of one of them since
     /// another one was the last to have none.
-    exhausted: [[Option<Exhausted>; 2]; COUNTERS],
+    exhausted: Box<[[Option<Exhausted>; 2]; COUNTERS]>,
 }
 
 /// Nothing has changed for a target since no port was left for it.
@@ -45,7 +46,7 @@ impl Ports {
             first,
             count: u32::from(last).saturating_sub(u32::from(first)) + u32::from(first <= last),
             next: [0; COUNTERS],
-            exhausted: [[None; 2]; COUNTERS],
+            exhausted: Box::new([[None; 2]; COUNTERS]),
         }
     }
 

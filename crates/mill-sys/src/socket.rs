@@ -168,6 +168,11 @@ pub fn set_nodelay(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set_int(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(on))
 }
 
+/// Whether packets that are not full wait for more (TCP_CORK, tcp(7)), 200 ms at most; the end of it sends what waits.
+pub fn set_cork(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    set_int(socket, libc::IPPROTO_TCP, libc::TCP_CORK, i32::from(on))
+}
+
 /// Makes `close` discard unsent data and send RST.
 pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     let linger = libc::linger {

@@ -27,7 +27,7 @@ pub(super) struct Slot {
     pub(super) flags: Flags,
     remote: SocketAddr,
     /// The listener's path, for a Unix socket.
-    unix: Option<Box<Address>>,
+    pub(super) unix: Option<Box<Address>>,
 }
 
 /// The state of the socket.
@@ -50,6 +50,8 @@ pub(super) struct Flags {
     pub(super) registered_writable: bool,
     /// Send FIN when the queue is empty.
     pub(super) shutdown_due: bool,
+    /// Packets that are not full wait for more.
+    pub(super) corked: bool,
     /// Something was queued since the list of such slots was flushed.
     pub(super) unsent: bool,
     /// It has used up its share of this turn, and its queue is not empty.

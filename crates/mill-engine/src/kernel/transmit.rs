@@ -91,13 +91,29 @@ impl Slot {
         if self.error.is_some() {
             outbound.clear();
         }
+        if outbound.is_empty() {
+            self.set_corked(false);
+        }
         self.outbound = Some(outbound);
+    }
+
+    /// While it is corked, `sendfile` fills packets whole; else each of its turns within the kernel, of as many pages as a pipe has, ends
+    /// with a packet that is not full.
+    fn set_corked(&mut self, on: bool) {
+        if self.flags.corked != on && self.unix.is_none() {
+            // Where it fails, packets are less full.
+            let _ = socket::set_cork(self.descriptor.as_fd(), on);
+            self.flags.corked = on;
+        }
     }
 
     /// One call: a range of a file, or the memory at the front of the queue.
     fn send_front(&mut self, outbound: &Outbound) -> u64 {
         if let Some(Chunk::File { file, offset, len }) = outbound.front() {
             let count = usize::try_from((*len).min(SHARE_PER_TURN)).unwrap_or(usize::MAX);
+            if *len >= CORKED_BYTES_MIN {
+                self.set_corked(true);
+            }
             let sent = socket::send_file(self.descriptor.as_fd(), file.as_fd(), *offset, count);
             let Ok(sent_count) = sent else {
                 return self.on_file_failed(sent);
@@ -171,3 +187,6 @@ pub(super) fn stream_error(error: &io::Error) -> StreamError {
 /// Bytes that one connection may send in a turn, so that the others get their share. nginx's `sendfile_max_chunk` is
 /// the same.
 const SHARE_PER_TURN: u64 = 2 * 1024 * 1024;
+
+/// A file for which it is worth the two system calls: longer than what a pipe's pages hold.
+const CORKED_BYTES_MIN: u64 = 64 * 1024 + 1;

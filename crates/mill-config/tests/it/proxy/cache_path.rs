@@ -237,7 +237,10 @@ fn what_has_no_effect_is_told_once_for_each_cache() {
     let check = |parameters: &str, notice: &str, unused: &str| {
         let text = format!("proxy_cache_path /c {parameters};");
         assert_eq!(remarks(&text), [format!("[notice] {notice} in {PATH}:1")]);
-        assert_eq!(crate::proxy::helps(&text), [format!("without effect: {unused}")]);
+        assert_eq!(
+            crate::proxy::helps(&text),
+            [format!("without effect: {unused}")]
+        );
     };
     check("keys_zone=z:1m memory=1m disk=off", memory, "\"/c\"");
     check(
