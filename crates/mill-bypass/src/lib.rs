@@ -68,6 +68,5 @@ mod mapping;
 pub use bypass::{BypassEngine, StackOptions};
 pub use datagrams::BypassDatagrams;
 pub use file_bytes::FileBytes;
-pub use mill_stack::link::ExternalBytes;
 pub use payload_queue::PayloadQueue;
 pub use stream::BypassStream;

@@ -34,13 +34,14 @@ mod walk;
 
 use error::{failed, is_cold};
 use mappings::{FileKey, Mappings};
-use mill_bypass::{ExternalBytes, FileBytes};
+use mill_bypass::FileBytes;
 use mill_runtime::files::{
     DirectoryEntry, FileError, FileErrorKind, FilePiece, Files, Metadata, PoolLimits, Publication,
     StoredPath, Symlinks, Visibility,
 };
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
+use mill_stack::link::ExternalBytes;
 use mill_sys::epoll::{Epoll, Interest};
 use mill_sys::file::{self, FileMapping, IfCold};
 use pool::Pool;

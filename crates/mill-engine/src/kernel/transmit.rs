@@ -188,5 +188,6 @@ pub(super) fn stream_error(error: &io::Error) -> StreamError {
 /// the same.
 const SHARE_PER_TURN: u64 = 2 * 1024 * 1024;
 
-/// A file for which it is worth the two system calls: longer than what a pipe's pages hold.
-const CORKED_BYTES_MIN: u64 = 64 * 1024 + 1;
+/// A file that is sent in several turns. At 10 MB it saves a tenth of the time; of shorter ones packets are not full either way, and
+/// 100 kB take three times as long with it as without.
+const CORKED_BYTES_MIN: u64 = SHARE_PER_TURN;
