@@ -2,7 +2,6 @@
 
 use crate::bypass::{BypassLink, FileOf};
 use crate::file_bytes::FileBytes;
-
 use crate::mapping::{canonical, mapped, stream_error, transport_info};
 use crate::payload_queue::FileMemory;
 use crate::slot::{Flags, Slot};
