@@ -290,10 +290,9 @@ impl<L: BypassLink, F: FileBytes> StackStream<L, F> {
             slot.error = Some(StreamError::Reset);
             return;
         }
-        let properties = stack.link.properties();
         let files = FileMemory {
             bytes_max: usize::try_from(slot.send_buffer_bytes).unwrap_or(usize::MAX),
-            is_mapped: properties.segment_bytes_max > u32::from(properties.mtu),
+            is_mapped: stack.link.properties().sends_external,
         };
         if let Err(error) = queue.push(payload, &stack.pool, files) {
             slot.error = Some(error);

@@ -83,6 +83,7 @@ impl XdpLink {
                 completes_checksums: false,
                 segment_bytes_max: u32::from(options.mtu),
                 cut_bytes_min: 0,
+                sends_external: false,
                 frames_per_turn: usize::MAX,
             },
             checksum: if options.peer_may_be_local {

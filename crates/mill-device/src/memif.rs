@@ -179,6 +179,7 @@ impl MemifLink {
                 u32::from(options.mtu)
             },
             cut_bytes_min: 0,
+            sends_external: false,
             frames_per_turn: connection::SHARE,
         }
     }

@@ -15,6 +15,7 @@ static NOTHING: LinkProperties = LinkProperties {
     completes_checksums: false,
     segment_bytes_max: 0,
     cut_bytes_min: 0,
+    sends_external: false,
     frames_per_turn: usize::MAX,
 };
 

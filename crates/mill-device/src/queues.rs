@@ -56,6 +56,7 @@ impl Queues {
         if self.outlet.is_some() {
             self.properties.segment_bytes_max = outlet::SEGMENT_BYTES_MAX;
             self.properties.cut_bytes_min = outlet::CUT_BYTES_MIN;
+            self.properties.sends_external = true;
         }
     }
 

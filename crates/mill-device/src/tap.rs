@@ -75,6 +75,7 @@ impl TapLink {
                 u32::from(mtu)
             },
             cut_bytes_min: 0,
+            sends_external: segments,
             frames_per_turn: usize::MAX,
         }
     }

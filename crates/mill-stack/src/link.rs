@@ -88,6 +88,8 @@ pub struct LinkProperties {
     pub segment_bytes_max: u32,
     /// Bytes of payload from which on that is cheaper than to send each segment by itself.
     pub cut_bytes_min: u32,
+    /// The payload of what the device cuts may be sent from where it lies (`transmit_external`).
+    pub sends_external: bool,
     /// Frames that a turn takes at most; a call of `receive` that gave so many has perhaps left some. `usize::MAX` unless
     /// the other end works on what a turn has answered while the next turn goes on.
     pub frames_per_turn: usize,

@@ -63,6 +63,7 @@ impl MemoryLink {
             completes_checksums: false,
             segment_bytes_max: 1500,
             cut_bytes_min: 0,
+            sends_external: true,
             frames_per_turn: usize::MAX,
         })
     }

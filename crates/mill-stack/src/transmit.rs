@@ -367,8 +367,10 @@ fn transmit_piece<Q: SendQueue, L: Link>(
     let Some(room) = link.reserve(len_max) else {
         return Ok(Piece::Waits);
     };
-    let is_cut = piece.len > u32::from(piece.mss);
-    let external = is_cut.then(|| queue.external(offset, piece.len)).flatten();
+    let external = match ends.takes_external(piece) {
+        true => queue.external(offset, piece.len),
+        false => None,
+    };
     let external_len = external.map_or(0, |bytes| bytes.len());
     let payload = ends.payload(room, piece);
     let copied_len = payload.len() - external_len;

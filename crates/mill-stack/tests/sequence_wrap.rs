@@ -86,6 +86,7 @@ impl Side {
             completes_checksums: true,
             segment_bytes_max: 65_535,
             cut_bytes_min: 0,
+            sends_external: true,
             frames_per_turn: usize::MAX,
         });
         let address = Prefix {

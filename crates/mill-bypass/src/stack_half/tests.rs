@@ -132,6 +132,7 @@ fn heir_of(left: Vec<NextNumbers>) -> StackHalf<RecordingLink, NoFile> {
     let link = RecordingLink {
         link: MemoryLink::new(LinkProperties {
             cut_bytes_min: 0,
+            sends_external: false,
             frames_per_turn: 16,
             ..*MemoryLink::ethernet(1).properties()
         }),

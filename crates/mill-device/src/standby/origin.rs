@@ -65,10 +65,12 @@ impl Origin {
                     },
                     // A segment in one piece is passed on at once.
                     cut_bytes_min: 0,
+                    sends_external: false,
                     frames_per_turn: usize::MAX,
                 }
             }
             Self::Device { properties, .. } => LinkProperties {
+                sends_external: false,
                 frames_per_turn: usize::MAX,
                 ..*properties
             },

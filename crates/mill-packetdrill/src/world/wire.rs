@@ -31,6 +31,7 @@ impl Wire {
                 completes_checksums: false,
                 segment_bytes_max: mtu as u32,
                 cut_bytes_min: 0,
+                sends_external: false,
                 frames_per_turn: usize::MAX,
             },
             arriving: VecDeque::new(),

@@ -72,6 +72,7 @@ impl Packets {
             completes_checksums: options.completes_checksums,
             segment_bytes_max: options.segment_bytes_max.max(u32::from(options.mtu)),
             cut_bytes_min: 0,
+            sends_external: options.segment_bytes_max > u32::from(options.mtu),
             frames_per_turn: usize::MAX,
         };
         self.stations.push(Station {

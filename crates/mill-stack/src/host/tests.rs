@@ -75,6 +75,7 @@ fn a_device_that_cuts_and_sums_gets_long_segments_with_partial_checksums() {
             completes_checksums: true,
             segment_bytes_max: 65_535,
             cut_bytes_min: 0,
+            sends_external: true,
             frames_per_turn: usize::MAX,
         };
         MemoryLink::new(properties)

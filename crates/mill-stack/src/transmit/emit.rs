@@ -59,6 +59,11 @@ impl<'a> Ends<'a> {
             .expect("a segment fits into the room that was reserved for the longest")
     }
 
+    /// Whether the device takes a piece of this payload from where it lies.
+    pub(super) const fn takes_external(&self, piece: &SegmentOut) -> bool {
+        self.link.sends_external && piece.len > piece.mss as u32
+    }
+
     const fn device_cuts(&self) -> bool {
         self.link.segment_bytes_max > self.link.mtu as u32
     }

@@ -35,6 +35,7 @@ impl Wire {
                 completes_checksums: false,
                 segment_bytes_max: u32::from(mtu),
                 cut_bytes_min: 0,
+                sends_external: false,
                 frames_per_turn: usize::MAX,
             },
             ends,

@@ -36,6 +36,7 @@ impl Port {
                 completes_checksums: offload,
                 segment_bytes_max: 1500,
                 cut_bytes_min: 0,
+                sends_external: false,
                 frames_per_turn: usize::MAX,
             },
             inbox: VecDeque::new(),
