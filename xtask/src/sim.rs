@@ -10,7 +10,7 @@ use mill_simtest::proxied::plan::ProxiedPlan;
 use mill_simtest::seeds::World;
 use std::ops::Range;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
 Usage: cargo xtask sim [--proxy | --cache] --seed N [--trace]
@@ -75,11 +75,42 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             seed,
             traces,
         }) => one(worlds, seed, traces),
+        Ok(_) if !is_optimised() => run_optimised(root, arguments),
         Ok(SimCommand::Many(worlds, seeds)) => many::run(worlds, &seeds),
         Ok(SimCommand::Matrix) => write_matrix(root),
         Err(what) => {
             eprintln!("xtask sim: {what}\n\n{USAGE}");
             ExitCode::from(crate::EXIT_USAGE)
+        }
+    }
+}
+
+/// The folder of what was built with the profile for many worlds has its name.
+fn is_optimised() -> bool {
+    let program = std::env::current_exe().unwrap_or_default();
+    let mut folders = program.components().rev().skip(1);
+    folders
+        .next()
+        .is_some_and(|name| name.as_os_str() == PROFILE)
+}
+
+/// The profile of `Cargo.toml` with which many worlds are simulated; building it takes minutes.
+const PROFILE: &str = "simulation";
+
+/// Has the same command done by a program that is optimised.
+fn run_optimised(root: &Path, arguments: &[&str]) -> ExitCode {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(["run", "--quiet", "--locked", "--package", "xtask"])
+        .args(["--profile", PROFILE, "--", "sim"])
+        .args(arguments)
+        .current_dir(root);
+    match command.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask sim: cannot start cargo: {error}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -77,18 +77,35 @@ fn check_same(
     let suspects: Vec<String> = of_kernel
         .extract_if(.., |line| !of_stack.contains(line))
         .collect();
-    if suspects.is_empty() {
-        return of_kernel;
+    // On a loaded machine pauses of a scene are outrun at either side: those again, one after the other. A stack that is
+    // wrong never says what the kernel has said.
+    let mut names: Vec<&str> = suspects.iter().map(|line| name(line)).collect();
+    let mut heard = [suspects.clone(), of_stack];
+    for _ in 0..ROUNDS_MAX {
+        if names.is_empty() {
+            break;
+        }
+        heard[0].extend(kernel_again(&names));
+        heard[1].extend(on_stack(&names));
+        names.retain(|&name| !agreed(&heard, name, &mut of_kernel));
     }
-    // On a loaded machine several at a time may be late, at either side: once more, one after the other.
-    let names: Vec<&str> = suspects.iter().map(|line| name(line)).collect();
-    let mut again = [kernel_again(&names), on_stack(&names)];
-    again.iter_mut().for_each(|lines| lines.sort());
-    let [kernel, stack] = again;
-    assert_eq!(kernel.len(), suspects.len());
-    assert_eq!(kernel, stack, "kernel, stack, after {suspects:#?}");
-    of_kernel.extend(kernel);
+    for lines in &mut heard {
+        lines.retain(|line| names.contains(&name(line)));
+    }
+    assert!(names.is_empty(), "kernel, stack: {heard:#?}");
     of_kernel
+}
+
+/// How often scenes are repeated in which the stack has not said yet what the kernel has.
+const ROUNDS_MAX: usize = 5;
+
+/// Whether kernel and stack have said a line of this name both, which then goes to `of_kernel`.
+fn agreed(heard: &[Vec<String>; 2], scene: &str, of_kernel: &mut Vec<String>) -> bool {
+    let [kernel, stack] = heard;
+    let mut of_scene = kernel.iter().filter(|line| name(line) == scene);
+    let same = of_scene.find(|line| stack.contains(line));
+    of_kernel.extend(same.cloned());
+    same.is_some()
 }
 
 /// The name of a scene.
@@ -120,14 +137,19 @@ fn random_sequences_of_calls_give_what_the_kernel_gives() {
         let _far = [started(topology, FAR), started(topology, AGENT)];
         let seeds = sequences();
         println!("seeds {seeds}");
-        let suspects = differing(&[SEQUENCES, SHORT_MS, &seeds], 1);
+        let mut suspects = differing(&[SEQUENCES, SHORT_MS, &seeds], 1);
         if suspects.is_empty() {
             return;
         }
         // On a loaded machine something may be on its way longer than usual.
-        let words = [&[SEQUENCES, LONG_MS], &first_words(&suspects)[..]].concat();
-        let differing = differing(&words, 1);
-        assert!(differing.is_empty(), "kernel, stack: {differing:#?}");
+        for wait_ms in LONGER_MS {
+            let words = [&[SEQUENCES, wait_ms], &first_words(&suspects)[..]].concat();
+            suspects = differing(&words, 1);
+            if suspects.is_empty() {
+                return;
+            }
+        }
+        panic!("kernel, stack: {suspects:#?}");
     });
 }
 
@@ -139,9 +161,10 @@ fn first_words(lines: &[[String; 2]]) -> Vec<&str> {
     words.collect()
 }
 
-/// Milliseconds after each call in which all arrives that is on its way: usually, and on a loaded machine.
+/// Milliseconds after each call in which all arrives that is on its way: usually, and on a machine that is loaded more
+/// and more.
 const SHORT_MS: &str = "1";
-const LONG_MS: &str = "50";
+const LONGER_MS: [&str; 3] = ["50", "150", "400"];
 
 /// Has a script say what differs between kernel and stack, of at least so many lines.
 fn differing(words: &[&str], count_min: usize) -> Vec<[String; 2]> {

@@ -363,7 +363,7 @@ fn load_is_sent_by_several_threads_at_one_device() {
             let _nginx = topology.at_client(|| Nginx::start(&site, servers));
             for target in ["http://10.50.0.2/", "http://[fd50::2]/"] {
                 for threads in ["-t2", "-t3", "-t1"] {
-                    let arguments = ["wrk", "--stack", STACK, threads, "-c12", "-d2s", target];
+                    let arguments = ["wrk", "--stack", STACK, threads, "-c12", "-d1s", target];
                     let report = text_of(env!("CARGO_BIN_EXE_millstream"), &arguments);
                     is_without_errors(&report);
                     assert!(!report.contains("Requests/sec:      0.00"), "{report}");

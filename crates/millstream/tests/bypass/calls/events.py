@@ -62,7 +62,7 @@ def until_there_is_no_room(s):
 ])
 def epoll_for_room(fill, flags, when):
     """All ways to find that there is no room make room be told, the one that just does not write more among them."""
-    s = opened("w150 e c", blocking=False)
+    s = opened("w300 e c", blocking=False)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100_000)
     p = select.epoll()
     if when != "after":
