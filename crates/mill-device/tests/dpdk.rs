@@ -13,6 +13,7 @@ use mill_sys::descriptor::wait_readable;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -52,6 +53,13 @@ impl Testpmd {
 
     fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Whether DPDK 22.11 has ended by its own fault: when a slave leaves, one thread of it unmaps the rings that another
+    /// one is reading (`memif_disconnect` beside `eth_memif_rx`).
+    fn has_read_unmapped_rings(&mut self) -> bool {
+        let status = self.child.try_wait().unwrap();
+        status.is_some_and(|status| status.signal() == Some(SIGSEGV))
     }
 
     /// Waits until its port is set up: before that, a DPDK master knows no interface, and a slave that connects and is
@@ -101,9 +109,12 @@ fn wait(link: &MemifLink) {
     wait_readable(&[link.as_fd()], Some(Duration::from_millis(100))).unwrap();
 }
 
-fn wait_until_up(link: &mut MemifLink, testpmd: &mut Testpmd) {
+/// Waits until frames pass; false if testpmd has ended.
+fn is_up(link: &mut MemifLink, testpmd: &mut Testpmd) -> bool {
     while !link.is_up() {
-        assert!(!testpmd.has_ended(), "{}", testpmd.said());
+        if testpmd.has_ended() {
+            return false;
+        }
         link.receive(&mut Burst::new(0));
         if !link.is_up() {
             wait(link);
@@ -117,9 +128,12 @@ fn wait_until_up(link: &mut MemifLink, testpmd: &mut Testpmd) {
     assert_eq!(last, Some(MemifChange::Up { offload: false }));
     // testpmd drops frames that arrive before it forwards.
     while !send(link, PROBE, 60) || !has_come_back(link) {
-        assert!(!testpmd.has_ended(), "{}", testpmd.said());
+        if testpmd.has_ended() {
+            return false;
+        }
         wait(link);
     }
+    true
 }
 
 /// Whether a frame came back; receives all there are.
@@ -217,7 +231,7 @@ fn our_master_serves_dpdks_slave_again_and_again() {
         let Some(mut testpmd) = Testpmd::start(&folder.0, &device) else {
             return;
         };
-        wait_until_up(&mut link, &mut testpmd);
+        assert!(is_up(&mut link, &mut testpmd), "{}", testpmd.said());
         exchange(&mut link, &mut testpmd, &[60, 61, 1514, 64, 2047, 2048]);
         drop(testpmd);
         while link.is_up() {
@@ -238,7 +252,13 @@ fn our_slave_connects_to_dpdks_master_again_and_again() {
     testpmd.wait_until_set_up();
     for _ in 0..3 {
         let mut link = MemifLink::connect(&folder.socket(), &options()).unwrap();
-        wait_until_up(&mut link, &mut testpmd);
+        while !is_up(&mut link, &mut testpmd) {
+            assert!(testpmd.has_read_unmapped_rings(), "{}", testpmd.said());
+            println!("DPDK has read rings that it had unmapped, and is started again");
+            fs::remove_file(folder.socket()).unwrap();
+            testpmd = Testpmd::start(&folder.0, &device).unwrap();
+            testpmd.wait_until_set_up();
+        }
         exchange(&mut link, &mut testpmd, &[60, 61, 1514, 64, 2047, 2048]);
     }
 }
@@ -266,6 +286,9 @@ fn dpdks_master_tells_our_slave_what_is_wrong() {
 
 /// The number of the frames that probe whether testpmd forwards.
 const PROBE: u32 = u32::MAX;
+
+/// The number of the signal (signal(7)).
+const SIGSEGV: i32 = 11;
 
 /// Frames of each round: rings of 1024 wrap several times.
 const FRAMES: u32 = 10_000;

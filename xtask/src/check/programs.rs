@@ -1,16 +1,19 @@
-//! The tests of the workspace: built at once, then run as two rows of programs beside each other, since most of the
-//! time they wait for what they have started.
+//! The tests of the workspace: built at once, then run two programs at a time, since most of the time they wait for what
+//! they have started.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-/// Takes nearly as long as all others together, with little of a processor.
-const OF_THE_FIRST_ROW: &str = "bypass";
+/// Takes nearly as long as all others together, with little of a processor: begins first.
+const LONGEST: &str = "bypass";
+
+/// Programs that run at a time.
+const AT_A_TIME: usize = 2;
 
 /// A program of tests that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,27 +36,31 @@ pub(super) fn run(mut build: Command, logs: &Path) -> Result<Vec<String>, String
         return Err(String::from("the tests do not build"));
     }
     std::fs::create_dir_all(logs).map_err(|error| format!("{}: {error}", logs.display()))?;
-    let rows = in_rows(programs(&String::from_utf8_lossy(&output.stdout)));
-    if rows.iter().any(Vec::is_empty) {
+    let programs = in_order(programs(&String::from_utf8_lossy(&output.stdout)));
+    if programs.first().is_none_or(|first| first.target != LONGEST) {
         return Err(String::from(
             "cargo's messages do not name the programs of tests",
         ));
     }
+    let waiting = Mutex::new(programs.into_iter());
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for row in &rows {
-            let failed = &failed;
-            scope.spawn(move || {
-                for program in row {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                let next = || lock(&waiting).next();
+                while let Some(program) = next() {
                     if !program.passes(logs) {
-                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                        failed.push(program.name());
+                        lock(&failed).push(program.name());
                     }
                 }
             });
         }
     });
     Ok(failed.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The programs of tests among cargo's messages, of which each line is one.
@@ -66,11 +73,10 @@ fn programs(messages: &str) -> Vec<Program> {
         .collect()
 }
 
-fn in_rows(programs: Vec<Program>) -> [Vec<Program>; 2] {
-    let (first, second) = programs
-        .into_iter()
-        .partition(|program| program.target == OF_THE_FIRST_ROW);
-    [first, second]
+/// The longest one first.
+fn in_order(mut programs: Vec<Program>) -> Vec<Program> {
+    programs.sort_by_key(|program| program.target != LONGEST);
+    programs
 }
 
 impl Program {
@@ -144,6 +150,7 @@ mod tests {
     fn programs_of_tests_are_found_among_messages_of_cargo() {
         let library = r#"{"reason":"compiler-artifact","manifest_path":"/a/Cargo.toml","target":{"name":"b"},"profile":{"test":true},"executable":null}"#;
         let messages = [
+            message("attacks", true),
             message("bypass", true),
             message("millstream", false),
             String::from(library),
@@ -153,13 +160,11 @@ mod tests {
         .join("\n");
         let found = programs(&messages);
         let names: Vec<_> = found.iter().map(Program::name).collect();
-        assert_eq!(names, ["mill-x/bypass", "mill-x/it"]);
+        assert_eq!(names, ["mill-x/attacks", "mill-x/bypass", "mill-x/it"]);
         assert_eq!(found[1].folder, Path::new("/a/crates/mill-x"));
-        let [first, second] = in_rows(found.clone());
-        assert_eq!(
-            (first, second),
-            (vec![found[0].clone()], vec![found[1].clone()])
-        );
+        let in_order = in_order(found);
+        let names: Vec<_> = in_order.iter().map(Program::name).collect();
+        assert_eq!(names, ["mill-x/bypass", "mill-x/attacks", "mill-x/it"]);
     }
 
     #[test]
