@@ -174,12 +174,19 @@ impl AnyLink {
 
     /// The memif, if it is one and this process owns it.
     pub fn memif(&self) -> Option<&MemifLink> {
-        self.device.direct()?.memif()
+        match self.device.inner() {
+            DeviceLink::Memif(link) => Some(link),
+            _ => None,
+        }
     }
 
     /// The TAP device, if it is one and this process owns it.
     pub fn tap(&self) -> Option<&TapLink> {
-        self.device.direct()?.tap()
+        match self.device.inner() {
+            DeviceLink::Tap(link) => Some(link),
+            DeviceLink::Impaired(link) => Some(link.inner()),
+            _ => None,
+        }
     }
 
     /// The device's kind, as in a specification.
@@ -274,7 +281,6 @@ impl Link for AnyLink {
         self.device.properties()
     }
 
-    #[inline]
     fn receive(&mut self, burst: &mut Burst) {
         let first = burst.as_slice().len();
         // A frame is recorded by the worker whose device received it.
@@ -294,7 +300,6 @@ impl Link for AnyLink {
         }
     }
 
-    #[inline]
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
         let is_tagged = self.vlan.is_some();
         let frame = self.device_frame(id);
@@ -304,7 +309,6 @@ impl Link for AnyLink {
         }
     }
 
-    #[inline]
     fn release(&mut self, id: FrameId) {
         match &mut self.forwarding {
             Some(forwarding) if is_handed(id) => forwarding.release(id),
@@ -312,7 +316,6 @@ impl Link for AnyLink {
         }
     }
 
-    #[inline]
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
         let tag_bytes = match self.vlan {
             None => 0,
@@ -322,7 +325,6 @@ impl Link for AnyLink {
         self.device.reserve(self.reserved)?.get_mut(tag_bytes..)
     }
 
-    #[inline]
     fn transmit(&mut self, mut len: usize, mut offload: Offload) {
         if let Some(vlan) = self.vlan {
             if let Some(room) = self.device.reserve(self.reserved) {
@@ -350,7 +352,6 @@ impl Link for AnyLink {
         self.device.transmit_external(len, offload, payload)
     }
 
-    #[inline]
     fn flush(&mut self) -> bool {
         self.device.flush()
     }

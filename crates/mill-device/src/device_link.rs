@@ -1,12 +1,14 @@
 //! The links, one variant for each kind of device, so that no call per frame goes through `dyn`.
 
-use crate::direct::DirectLink;
 use crate::forwarding::Returns;
+use crate::impair::ImpairedLink;
 use crate::interface::InterfaceLink;
+use crate::memif::MemifLink;
 use crate::movable::MovableLink;
 use crate::nowhere::Nowhere;
 use crate::partitions::Partitions;
 use crate::standby::{Origin, StandbyLink};
+use crate::tap::TapLink;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkMonitor,
     LinkProperties, LinkSuccession, Offload, Received, Service,
@@ -23,7 +25,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 )]
 #[derive(Debug)]
 pub enum DeviceLink {
-    Direct(DirectLink),
+    Tap(TapLink),
+    Impaired(ImpairedLink),
+    Memif(MemifLink),
     AfXdp(InterfaceLink),
     /// A TAP device or a memif that other processes may take over.
     Movable(Box<MovableLink>),
@@ -89,7 +93,8 @@ impl DeviceLink {
     /// The device's kind, as in a specification.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Self::Direct(link) => link.kind(),
+            Self::Tap(_) | Self::Impaired(_) => "tap",
+            Self::Memif(_) => "memif",
             Self::AfXdp(_) | Self::Partitions(_) => "af_xdp",
             Self::Movable(link) => link.device().kind(),
             Self::Standby(link) => link.kind(),
@@ -136,12 +141,11 @@ impl DeviceLink {
         }
     }
 
-    /// The link of the device itself, if this process owns one whose frames nothing steers.
-    pub(crate) fn direct(&self) -> Option<&DirectLink> {
+    /// The link of the device itself, where other processes may take it over.
+    pub(crate) fn inner(&self) -> &Self {
         match self {
-            Self::Direct(link) => Some(link),
-            Self::Movable(link) => Some(link.device()),
-            _ => None,
+            Self::Movable(link) => link.device(),
+            other => other,
         }
     }
 }
@@ -150,7 +154,9 @@ impl DeviceLink {
 macro_rules! each {
     ($any:expr, $link:ident => $expression:expr) => {
         match $any {
-            DeviceLink::Direct($link) => $expression,
+            DeviceLink::Tap($link) => $expression,
+            DeviceLink::Impaired($link) => $expression,
+            DeviceLink::Memif($link) => $expression,
             DeviceLink::AfXdp($link) => $expression,
             DeviceLink::Movable($link) => $expression,
             DeviceLink::Standby($link) => $expression,
@@ -217,7 +223,7 @@ impl FlowSteering for DeviceLink {
             Self::Movable(link) => link.serve(service, on),
             Self::Standby(link) => link.serve(service, on),
             Self::Partitions(link) => link.serve(service, on),
-            Self::Direct(_) | Self::Moving(_) => {}
+            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
         }
     }
 
@@ -227,7 +233,7 @@ impl FlowSteering for DeviceLink {
             Self::Partitions(link) => link.forget(service),
             // The process that has the interface steers its frames, and others are not steered.
             Self::Standby(_) | Self::Movable(_) => {}
-            Self::Direct(_) | Self::Moving(_) => {}
+            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
         }
     }
 
@@ -237,7 +243,7 @@ impl FlowSteering for DeviceLink {
             Self::Movable(link) => link.open_ports(ports),
             Self::Standby(link) => link.open_ports(ports),
             Self::Partitions(link) => link.open_ports(ports),
-            Self::Direct(_) | Self::Moving(_) => {}
+            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
         }
     }
 
@@ -247,7 +253,7 @@ impl FlowSteering for DeviceLink {
             Self::Partitions(link) => link.set_blocked(addresses),
             // The process that has the interface steers its frames, and others are not steered.
             Self::Standby(_) | Self::Movable(_) => {}
-            Self::Direct(_) | Self::Moving(_) => {}
+            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
         }
     }
 
@@ -255,7 +261,12 @@ impl FlowSteering for DeviceLink {
         match self {
             Self::AfXdp(link) => link.brings(remote, local_port),
             Self::Partitions(link) => link.brings(remote, local_port),
-            Self::Direct(_) | Self::Movable(_) | Self::Standby(_) | Self::Moving(_) => true,
+            Self::Tap(_)
+            | Self::Impaired(_)
+            | Self::Memif(_)
+            | Self::Movable(_)
+            | Self::Standby(_)
+            | Self::Moving(_) => true,
         }
     }
 }
@@ -267,7 +278,11 @@ impl LinkMonitor for DeviceLink {
             Self::AfXdp(link) => link.resolve(address),
             Self::Standby(link) => link.resolve(address),
             Self::Partitions(link) => link.resolve(address),
-            Self::Movable(_) | Self::Direct(_) | Self::Moving(_) => {}
+            Self::Movable(_)
+            | Self::Tap(_)
+            | Self::Impaired(_)
+            | Self::Memif(_)
+            | Self::Moving(_) => {}
         }
     }
 
@@ -289,11 +304,11 @@ impl LinkMonitor for DeviceLink {
                 link.take_changes(into);
                 false
             }
-            Self::Direct(link) => {
+            Self::Memif(link) => {
                 link.take_changes(into);
                 false
             }
-            Self::Moving(_) => false,
+            Self::Tap(_) | Self::Impaired(_) | Self::Moving(_) => false,
         };
         if is_due {
             self.change_places();

@@ -184,9 +184,8 @@ impl<E: Engine> Local<E> {
     }
 
     /// Ends the worker's turn for the logs: hands over its lines, counts the lost ones, and logs their number when
-    /// there is room again. Says whether it has counted any.
-    #[must_use]
-    pub fn hand_over_logs(&self) -> bool {
+    /// there is room again.
+    pub fn hand_over_logs(&self) {
         if let Some(lines) = self.log.loss_to_report() {
             let why = "the disk was slower than the requests";
             self.log_error(
@@ -201,7 +200,6 @@ impl<E: Engine> Local<E> {
             let mut counters = self.counters.borrow_mut();
             counters.log_lines_lost = counters.log_lines_lost.saturating_add(lost);
         }
-        lost > 0
     }
 
     fn write_error(
