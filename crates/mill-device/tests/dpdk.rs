@@ -55,8 +55,8 @@ impl Testpmd {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Whether DPDK 22.11 has ended by its own fault: when a slave leaves, one thread of it unmaps the rings that another
-    /// one is reading (`memif_disconnect` beside `eth_memif_rx`).
+    /// Whether DPDK 22.11 has ended by its own fault: when a slave leaves, one thread of it probably unmaps the rings that
+    /// another one is reading (it ends by SIGSEGV in `librte_net_memif`, at the offset of a ring's head).
     fn has_read_unmapped_rings(&mut self) -> bool {
         let status = self.child.try_wait().unwrap();
         status.is_some_and(|status| status.signal() == Some(SIGSEGV))
