@@ -174,19 +174,12 @@ impl AnyLink {
 
     /// The memif, if it is one and this process owns it.
     pub fn memif(&self) -> Option<&MemifLink> {
-        match self.device.inner() {
-            DeviceLink::Memif(link) => Some(link),
-            _ => None,
-        }
+        self.device.direct()?.memif()
     }
 
     /// The TAP device, if it is one and this process owns it.
     pub fn tap(&self) -> Option<&TapLink> {
-        match self.device.inner() {
-            DeviceLink::Tap(link) => Some(link),
-            DeviceLink::Impaired(link) => Some(link.inner()),
-            _ => None,
-        }
+        self.device.direct()?.tap()
     }
 
     /// The device's kind, as in a specification.
@@ -281,6 +274,7 @@ impl Link for AnyLink {
         self.device.properties()
     }
 
+    #[inline]
     fn receive(&mut self, burst: &mut Burst) {
         let first = burst.as_slice().len();
         // A frame is recorded by the worker whose device received it.
@@ -300,6 +294,7 @@ impl Link for AnyLink {
         }
     }
 
+    #[inline]
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
         let is_tagged = self.vlan.is_some();
         let frame = self.device_frame(id);
@@ -309,6 +304,7 @@ impl Link for AnyLink {
         }
     }
 
+    #[inline]
     fn release(&mut self, id: FrameId) {
         match &mut self.forwarding {
             Some(forwarding) if is_handed(id) => forwarding.release(id),
@@ -316,6 +312,7 @@ impl Link for AnyLink {
         }
     }
 
+    #[inline]
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
         let tag_bytes = match self.vlan {
             None => 0,
@@ -325,6 +322,7 @@ impl Link for AnyLink {
         self.device.reserve(self.reserved)?.get_mut(tag_bytes..)
     }
 
+    #[inline]
     fn transmit(&mut self, mut len: usize, mut offload: Offload) {
         if let Some(vlan) = self.vlan {
             if let Some(room) = self.device.reserve(self.reserved) {
@@ -352,6 +350,7 @@ impl Link for AnyLink {
         self.device.transmit_external(len, offload, payload)
     }
 
+    #[inline]
     fn flush(&mut self) -> bool {
         self.device.flush()
     }

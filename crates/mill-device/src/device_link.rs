@@ -1,14 +1,12 @@
 //! The links, one variant for each kind of device, so that no call per frame goes through `dyn`.
 
+use crate::direct::DirectLink;
 use crate::forwarding::Returns;
-use crate::impair::ImpairedLink;
 use crate::interface::InterfaceLink;
-use crate::memif::MemifLink;
 use crate::movable::MovableLink;
 use crate::nowhere::Nowhere;
 use crate::partitions::Partitions;
 use crate::standby::{Origin, StandbyLink};
-use crate::tap::TapLink;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkMonitor,
     LinkProperties, LinkSuccession, Offload, Received, Service,
@@ -25,9 +23,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 )]
 #[derive(Debug)]
 pub enum DeviceLink {
-    Tap(TapLink),
-    Impaired(ImpairedLink),
-    Memif(MemifLink),
+    Direct(DirectLink),
     AfXdp(InterfaceLink),
     /// A TAP device or a memif that other processes may take over.
     Movable(Box<MovableLink>),
@@ -93,8 +89,7 @@ impl DeviceLink {
     /// The device's kind, as in a specification.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Self::Tap(_) | Self::Impaired(_) => "tap",
-            Self::Memif(_) => "memif",
+            Self::Direct(link) => link.kind(),
             Self::AfXdp(_) | Self::Partitions(_) => "af_xdp",
             Self::Movable(link) => link.device().kind(),
             Self::Standby(link) => link.kind(),
@@ -141,11 +136,12 @@ impl DeviceLink {
         }
     }
 
-    /// The link of the device itself, where other processes may take it over.
-    pub(crate) fn inner(&self) -> &Self {
+    /// The link of the device itself, if this process owns one whose frames nothing steers.
+    pub(crate) fn direct(&self) -> Option<&DirectLink> {
         match self {
-            Self::Movable(link) => link.device(),
-            other => other,
+            Self::Direct(link) => Some(link),
+            Self::Movable(link) => Some(link.device()),
+            _ => None,
         }
     }
 }
@@ -154,9 +150,7 @@ impl DeviceLink {
 macro_rules! each {
     ($any:expr, $link:ident => $expression:expr) => {
         match $any {
-            DeviceLink::Tap($link) => $expression,
-            DeviceLink::Impaired($link) => $expression,
-            DeviceLink::Memif($link) => $expression,
+            DeviceLink::Direct($link) => $expression,
             DeviceLink::AfXdp($link) => $expression,
             DeviceLink::Movable($link) => $expression,
             DeviceLink::Standby($link) => $expression,
@@ -223,7 +217,7 @@ impl FlowSteering for DeviceLink {
             Self::Movable(link) => link.serve(service, on),
             Self::Standby(link) => link.serve(service, on),
             Self::Partitions(link) => link.serve(service, on),
-            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
+            Self::Direct(_) | Self::Moving(_) => {}
         }
     }
 
@@ -233,7 +227,7 @@ impl FlowSteering for DeviceLink {
             Self::Partitions(link) => link.forget(service),
             // The process that has the interface steers its frames, and others are not steered.
             Self::Standby(_) | Self::Movable(_) => {}
-            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
+            Self::Direct(_) | Self::Moving(_) => {}
         }
     }
 
@@ -243,7 +237,7 @@ impl FlowSteering for DeviceLink {
             Self::Movable(link) => link.open_ports(ports),
             Self::Standby(link) => link.open_ports(ports),
             Self::Partitions(link) => link.open_ports(ports),
-            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
+            Self::Direct(_) | Self::Moving(_) => {}
         }
     }
 
@@ -253,7 +247,7 @@ impl FlowSteering for DeviceLink {
             Self::Partitions(link) => link.set_blocked(addresses),
             // The process that has the interface steers its frames, and others are not steered.
             Self::Standby(_) | Self::Movable(_) => {}
-            Self::Tap(_) | Self::Impaired(_) | Self::Memif(_) | Self::Moving(_) => {}
+            Self::Direct(_) | Self::Moving(_) => {}
         }
     }
 
@@ -261,12 +255,7 @@ impl FlowSteering for DeviceLink {
         match self {
             Self::AfXdp(link) => link.brings(remote, local_port),
             Self::Partitions(link) => link.brings(remote, local_port),
-            Self::Tap(_)
-            | Self::Impaired(_)
-            | Self::Memif(_)
-            | Self::Movable(_)
-            | Self::Standby(_)
-            | Self::Moving(_) => true,
+            Self::Direct(_) | Self::Movable(_) | Self::Standby(_) | Self::Moving(_) => true,
         }
     }
 }
@@ -278,11 +267,7 @@ impl LinkMonitor for DeviceLink {
             Self::AfXdp(link) => link.resolve(address),
             Self::Standby(link) => link.resolve(address),
             Self::Partitions(link) => link.resolve(address),
-            Self::Movable(_)
-            | Self::Tap(_)
-            | Self::Impaired(_)
-            | Self::Memif(_)
-            | Self::Moving(_) => {}
+            Self::Movable(_) | Self::Direct(_) | Self::Moving(_) => {}
         }
     }
 
@@ -304,11 +289,11 @@ impl LinkMonitor for DeviceLink {
                 link.take_changes(into);
                 false
             }
-            Self::Memif(link) => {
+            Self::Direct(link) => {
                 link.take_changes(into);
                 false
             }
-            Self::Tap(_) | Self::Impaired(_) | Self::Moving(_) => false,
+            Self::Moving(_) => false,
         };
         if is_due {
             self.change_places();

@@ -129,6 +129,9 @@ mod segment;
 /// An impaired wire: drops, reorders, duplicates and corrupts frames.
 pub mod impair;
 
+/// The link of a TAP device or a memif itself.
+pub mod direct;
+
 /// The links, one variant for each kind of device.
 pub mod device_link;
 

@@ -3,7 +3,7 @@
 //! All frames come to the owner, which nothing steers. It opens the device when it becomes the owner, and closes it before it gives
 //! the device away: a TAP device keeps its frames meanwhile, and the peer of a memif connects anew.
 
-use crate::device_link::DeviceLink;
+use crate::direct::DirectLink;
 use crate::forwarding::Returns;
 use crate::handover::Endpoint;
 use crate::handover::member::Member;
@@ -11,10 +11,11 @@ use crate::handover::owner::Owner;
 use crate::interface::FaultCallback;
 use crate::relay::RelayCounters;
 use crate::standby::{OpenDevice, Origin, Parts, StandbyLink, frame_len_max};
+use crate::tap::TapLink;
 use crate::wanted::Wanted;
 use mill_stack::link::{
-    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkMonitor, LinkProperties,
-    Offload, Received, Service,
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkProperties, Offload,
+    Received, Service,
 };
 use mill_sys::epoll::Watcher;
 use std::fmt;
@@ -24,7 +25,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// The owner's link.
 pub struct MovableLink {
-    device: DeviceLink,
+    device: DirectLink,
     wanted: Wanted,
     on_fault: FaultCallback,
     handover: Box<Owner<OpenDevice>>,
@@ -110,7 +111,7 @@ impl MovableLink {
     }
 
     /// The device itself.
-    pub(crate) fn device(&self) -> &DeviceLink {
+    pub(crate) fn device(&self) -> &DirectLink {
         &self.device
     }
 
@@ -145,22 +146,27 @@ impl Link for MovableLink {
         self.device.properties()
     }
 
+    #[inline]
     fn receive(&mut self, burst: &mut Burst) {
         self.device.receive(burst);
     }
 
+    #[inline]
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
         self.device.frame(id)
     }
 
+    #[inline]
     fn release(&mut self, id: FrameId) {
         self.device.release(id);
     }
 
+    #[inline]
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
         self.device.reserve(len_max)
     }
 
+    #[inline]
     fn transmit(&mut self, len: usize, offload: Offload) {
         self.device.transmit(len, offload);
     }
@@ -169,6 +175,7 @@ impl Link for MovableLink {
         ExternalSent::Unable
     }
 
+    #[inline]
     fn flush(&mut self) -> bool {
         let len_max = frame_len_max(self.device.properties().segment_bytes_max);
         self.handover.carry(&mut self.device, len_max);
@@ -198,7 +205,7 @@ impl MovableLink {
     }
 }
 
-/// What [`mill_stack::link::FlowSteering`], [`LinkMonitor`] and [`mill_stack::link::LinkSuccession`] ask of a device.
+/// What [`mill_stack::link::FlowSteering`], [`mill_stack::link::LinkMonitor`] and [`mill_stack::link::LinkSuccession`] ask of a device.
 impl MovableLink {
     pub(crate) fn serve(&mut self, service: Service, on: bool) {
         self.wanted.serve(service, on);
@@ -215,7 +222,7 @@ impl MovableLink {
             return;
         }
         self.turns_left = TURNS_BETWEEN;
-        if matches!(&self.device, DeviceLink::Tap(tap) if tap.is_gone()) {
+        if self.device.tap().is_some_and(TapLink::is_gone) {
             let device = core::iter::once(self.device.as_fd());
             self.handover.endpoint().unwatch(device);
         }

@@ -176,15 +176,14 @@ impl BoardSlot<'_> {
         words.get(from..from + PLACE_WORDS).map(BoardSlot)
     }
 
-    /// Publishes the figures of the server at the end of a turn. Costs one store a figure: no barrier, no allocation.
-    pub fn show_turn(&self, at_ns: u64, is_busy: bool, counters: &ServerCounters) {
+    /// Publishes that a turn has ended.
+    pub fn show_turn(&self, at_ns: u64, is_busy: bool) {
         self.store(State::TurnAt, at_ns);
         self.add(State::Turns, 1);
         self.add(State::TurnsBusy, u64::from(is_busy));
-        self.show_server(counters);
     }
 
-    /// Publishes them in the middle of a turn.
+    /// Publishes the figures of the server. Costs one store a figure: no barrier, no allocation.
     pub fn show_server(&self, counters: &ServerCounters) {
         let shown = self.0.get(STATE_WORDS..).unwrap_or_default();
         for (shown, value) in shown.iter().zip(counters.values()) {

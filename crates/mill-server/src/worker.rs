@@ -150,10 +150,14 @@ where
     });
     move || {
         let Some(run) = &mut run else { return false };
-        let is_busy = run.turn(&inbox);
+        let Done { is_busy, may_count } = run.turn(&inbox);
         if let Some(place) = board.place(index) {
             let now = run.local.scheduler.now().as_nanos();
-            place.show_turn(now, is_busy, &run.local.full_counters());
+            place.show_turn(now, is_busy);
+            // A worker that spins finds nothing most of the time.
+            if may_count {
+                place.show_server(&run.local.full_counters());
+            }
         }
         if run.ended {
             run.end_background();
@@ -168,6 +172,14 @@ fn first_site(inbox: &Receiver<Order>) -> Option<(Arc<Site>, Vec<Assigned>)> {
         Ok(Order::Adopt { site, listeners }) => Some((site, listeners)),
         _ => None,
     }
+}
+
+/// What came of a turn.
+struct Done {
+    /// There was anything to do.
+    is_busy: bool,
+    /// Counters may have changed.
+    may_count: bool,
 }
 
 /// A running worker.
@@ -204,8 +216,7 @@ where
     F: Future<Output = ()>,
     Accepted: FnMut(E::Stream, ListenerId) -> F,
 {
-    /// Runs one turn; returns whether there was anything to do.
-    fn turn(&mut self, inbox: &Receiver<Order>) -> bool {
+    fn turn(&mut self, inbox: &Receiver<Order>) -> Done {
         self.local.tls.begin_turn();
         self.local.wakes.begin_turn();
         let now = self.local.scheduler.now();
@@ -221,9 +232,12 @@ where
             self.close_what_can_be();
         }
         self.on_pause(turn.paused);
-        self.local.hand_over_logs();
+        let has_lost = self.local.hand_over_logs();
         self.end_if_drained();
-        turn.is_busy
+        Done {
+            is_busy: turn.is_busy,
+            may_count: turn.is_busy || turn.mail || has_lost || self.ended,
+        }
     }
 
     fn read_mail(&mut self, inbox: &Receiver<Order>) {

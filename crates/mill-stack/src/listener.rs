@@ -13,6 +13,8 @@ pub(crate) struct Listeners {
     all: BTreeMap<u32, Listener>,
     by_port: BTreeMap<u16, Vec<u32>>,
     next: Option<u32>,
+    /// A connection has begun to wait since listeners were reported last.
+    has_news: bool,
 }
 
 /// One of them.
@@ -38,11 +40,6 @@ impl Listener {
     /// As Linux counts: a backlog of 0 takes one connection.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() > self.options.backlog as usize
-    }
-
-    /// A connection waits to be accepted.
-    pub(crate) fn add_waiting(&mut self, index: u32) {
-        self.waiting.push_back(index);
     }
 
     /// The connection that has waited for longest; without one, the next one will be reported to the owner.
@@ -201,8 +198,23 @@ impl Listeners {
             .map(|number| ListenerId(*number))
     }
 
+    /// A connection waits to be accepted.
+    pub(crate) fn add_waiting(&mut self, id: ListenerId, index: u32) {
+        if let Some(listener) = self.at_mut(id) {
+            listener.waiting.push_back(index);
+            self.has_news = true;
+        }
+    }
+
     /// Appends the listeners at which connections wait and that were not reported yet.
+    #[inline]
     pub(crate) fn take_acceptable(&mut self, into: &mut Vec<ListenerId>) {
+        if core::mem::take(&mut self.has_news) {
+            self.find_acceptable(into);
+        }
+    }
+
+    fn find_acceptable(&mut self, into: &mut Vec<ListenerId>) {
         for (number, listener) in &mut self.all {
             if !listener.waiting.is_empty() && !listener.is_reported {
                 listener.is_reported = true;
@@ -311,15 +323,15 @@ mod tests {
             into.len()
         };
         let id = ListenerId(0);
-        listeners.at_mut(id).unwrap().add_waiting(7);
+        listeners.add_waiting(id, 7);
         assert_eq!(reported(&mut listeners), 1);
         assert_eq!(reported(&mut listeners), 0);
         assert_eq!(listeners.at_mut(id).unwrap().take_waiting(), Some(7));
-        listeners.at_mut(id).unwrap().add_waiting(8);
+        listeners.add_waiting(id, 8);
         assert_eq!(reported(&mut listeners), 0);
         assert_eq!(listeners.at_mut(id).unwrap().take_waiting(), Some(8));
         assert_eq!(listeners.at_mut(id).unwrap().take_waiting(), None);
-        listeners.at_mut(id).unwrap().add_waiting(9);
+        listeners.add_waiting(id, 9);
         assert_eq!(reported(&mut listeners), 1);
     }
 

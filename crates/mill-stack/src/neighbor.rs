@@ -217,6 +217,18 @@ impl Neighbors {
         self.own.duplicates()
     }
 
+    /// Whether there are frames to send.
+    #[inline]
+    pub fn has_outgoing(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Whether `take_resolved`, `take_failed` or `take_forgotten` has something.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        !(self.resolved.is_empty() && self.failed.is_empty() && self.forgotten.is_empty())
+    }
+
     /// The next frame to send, oldest first.
     pub fn next_outgoing(&mut self) -> Option<Outgoing> {
         self.outgoing.pop_front()

@@ -96,7 +96,8 @@ impl<Q: SendQueue> Host<Q> {
     pub(crate) fn on_frame<L: Link>(&mut self, link: &mut L, received: &Received) -> bool {
         let frame = link.frame(received.id);
         if let Some((packet, mut ends)) = ip::plain_tcp(frame, self.next_hops.mac, received) {
-            return self.on_tcp(link, &packet, &mut ends);
+            let news = self.on_tcp(frame, &packet, &mut ends);
+            return self.after_tcp(link, &packet, news);
         }
         let Ok((header, len)) = EthernetHeader::parse(frame) else {
             self.drop_frame(DropReason::Malformed);
@@ -121,7 +122,10 @@ impl<Q: SendQueue> Host<Q> {
             _ => Err(DropReason::UnknownProtocol),
         };
         match taken {
-            Ok(Taken::Segment(packet)) => return self.on_tcp(link, &packet, &mut packet.ends()),
+            Ok(Taken::Segment(packet)) => {
+                let news = self.on_tcp(frame, &packet, &mut packet.ends());
+                return self.after_tcp(link, &packet, news);
+            }
             Ok(Taken::Fragment) => self.on_fragment(link, received, len, origin),
             Ok(Taken::Done) => share_neighbors(link, received, ether_type, len),
             // Routers do not know which queue or process a flow belongs to.

@@ -23,6 +23,8 @@ pub struct Wheel {
     occupied: [u64; LEVELS],
     /// Everything before this tick has expired. Ticks here do not wrap; the lower 32 bits are those of `Tick`.
     now: u64,
+    /// No bucket with entries begins before this tick.
+    due_from: u64,
     count: usize,
 }
 
@@ -33,6 +35,7 @@ impl Wheel {
             heads: [[NONE; BUCKETS]; LEVELS],
             occupied: [0; LEVELS],
             now: now.as_millis(),
+            due_from: u64::MAX,
             count: 0,
         }
     }
@@ -84,17 +87,24 @@ impl Wheel {
 
     /// The next entry that is due at `now`, which is disarmed; `None` if there is none or `work` is used up. `work`
     /// goes down by one for each entry that expires or moves to a lower level.
+    #[inline]
     pub fn expire(&mut self, now: Instant, work: &mut u32) -> Option<u32> {
         let now = now.as_millis();
+        if now < self.due_from {
+            self.now = self.now.max(now);
+            return None;
+        }
+        self.expire_due(now, work)
+    }
+
+    fn expire_due(&mut self, now: u64, work: &mut u32) -> Option<u32> {
         while *work > 0 {
-            let Some((level, begins)) = self.next_bucket() else {
+            let next = self.next_bucket();
+            self.due_from = next.map_or(u64::MAX, |(_, begins)| begins);
+            let Some((level, begins)) = next.filter(|(_, begins)| *begins <= now) else {
                 self.now = self.now.max(now);
                 return None;
             };
-            if begins > now {
-                self.now = self.now.max(now);
-                return None;
-            }
             self.now = self.now.max(begins);
             let bucket = digit(begins, level);
             let index = self.head(level, bucket);
@@ -148,6 +158,8 @@ impl Wheel {
         let differs = 63 - ((self.now ^ when) | 1).leading_zeros() as usize;
         let level = (differs / DIGIT_BITS).min(LEVELS - 1);
         let bucket = digit(when, level);
+        let shift = level * DIGIT_BITS;
+        self.due_from = self.due_from.min((when >> shift) << shift);
         let head = self.head(level, bucket);
         if let Some(next) = self.links.get_mut(head as usize) {
             next.previous = index;

@@ -160,7 +160,7 @@ impl<Q: SendQueue> Host<Q> {
 
     /// Requests and answers of ARP and neighbour discovery; returns whether the link had room for all.
     fn transmit_outgoing<L: Link>(&mut self, link: &mut L) -> bool {
-        loop {
+        while self.next_hops.neighbors.has_outgoing() {
             let Some(room) = link.reserve(outgoing::FRAME_BYTES_MAX) else {
                 return false;
             };
@@ -171,6 +171,7 @@ impl<Q: SendQueue> Host<Q> {
             link.transmit(len, crate::link::Offload::default());
             self.counters.frames_out += 1;
         }
+        true
     }
 
     /// Answers, until there are no more or the link has no room; says whether it had.
@@ -221,13 +222,15 @@ impl<Q: SendQueue> Host<Q> {
 
     /// The next segment of a connection.
     fn transmit_next<L: Link>(&mut self, index: u32, link: &mut L) -> Turn {
-        let Some(slot) = self.slots.at(index) else {
+        let Some(slot) = self.slots.at_mut(index) else {
             return Turn::Done;
         };
         if !slot.is_sending() {
             return self.stop_sending(index);
         }
-        if self.has_said_all(index) {
+        let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
+        let env = &mut self.tcp_context.env(slot.config, self.now);
+        if slot.connection.has_said_all(queued, env) {
             self.arm(index);
             return self.stop_sending(index);
         }
@@ -280,17 +283,6 @@ impl<Q: SendQueue> Host<Q> {
         link.transmit(len, offload);
         self.counters.frames_out += 1;
         Turn::More
-    }
-
-    /// Whether a connection has nothing to send, if that can be told without the link.
-    #[inline]
-    fn has_said_all(&mut self, index: u32) -> bool {
-        let Some(slot) = self.slots.at_mut(index) else {
-            return false;
-        };
-        let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
-        let env = &mut self.tcp_context.env(slot.config, self.now);
-        slot.connection.has_said_all(queued, env)
     }
 
     /// The connection leaves the list; an empty queue is free for others.

@@ -125,11 +125,19 @@ impl SharedMemory {
     }
 
     /// Four bytes in native byte order; `None` if they are not inside, or `offset` is no multiple of four.
+    #[inline]
     pub fn atomic_u32(&self, offset: usize) -> Option<&AtomicU32> {
         self.mapping.atomic_u32(offset)
     }
 
+    /// Sixteen bytes as four numbers in native byte order; `None` if they are not inside, or `offset` is no multiple of four.
+    #[inline]
+    pub fn four_atomic_u32(&self, offset: usize) -> Option<&[AtomicU32; 4]> {
+        self.mapping.four_atomic_u32(offset)
+    }
+
     /// Two bytes in native byte order; `None` if they are not inside, or `offset` is odd.
+    #[inline]
     pub fn atomic_u16(&self, offset: usize) -> Option<&AtomicU16> {
         self.mapping.atomic_u16(offset)
     }

@@ -1,6 +1,7 @@
 //! A link in a virtual network: what the stack sees, and what is on the device.
 
 use super::*;
+use crate::direct::DirectLink;
 use crate::pair::{drain, pair, put, send, take};
 use crate::vlan::Vlan;
 use mill_stack::link::{PartialChecksum, Segmentation};
@@ -16,7 +17,8 @@ fn frame(behind: &[u8]) -> Vec<u8> {
 
 fn link(id: u16, recorder: Option<Recorder>) -> (AnyLink, std::os::fd::OwnedFd) {
     let (tap, far) = pair();
-    let link = AnyLink::new(DeviceLink::Tap(tap), recorder).with_vlan(Vlan::new(id));
+    let link =
+        AnyLink::new(DeviceLink::Direct(DirectLink::Tap(tap)), recorder).with_vlan(Vlan::new(id));
     (link, far)
 }
 

@@ -5,7 +5,7 @@ use super::dpdk::output;
 use super::inherited_device::{same_terms, unknown, vlan_terms};
 use super::movable::Movable;
 use super::{AttachError, Trouble};
-use crate::device_link::DeviceLink;
+use crate::direct::DirectLink;
 use crate::handover::VERSION;
 use crate::memif::{self, MemifChange, MemifLink, MemifOptions};
 use crate::specification::Specification;
@@ -105,7 +105,7 @@ impl Memif<OwnedFd> {
                         None => trouble_of(change),
                     });
                 });
-                Ok(DeviceLink::Memif(link))
+                Ok(DirectLink::Memif(link))
             }),
         }
     }

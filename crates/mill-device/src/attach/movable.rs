@@ -27,7 +27,7 @@ impl Movable {
         on_fault: FaultCallback,
     ) -> io::Result<DeviceLink> {
         let Some(ownership) = ownership else {
-            return (self.open)();
+            return (self.open)().map(DeviceLink::Direct);
         };
         let (mut endpoint, is_ours) = Endpoint::new(ownership)?;
         endpoint.set_number(number);

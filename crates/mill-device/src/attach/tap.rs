@@ -3,7 +3,7 @@
 use super::inherited_device::{same_terms, unknown, vlan_terms};
 use super::movable::Movable;
 use super::{AttachError, Trouble};
-use crate::device_link::DeviceLink;
+use crate::direct::DirectLink;
 use crate::handover::VERSION;
 use crate::impair::ImpairedLink;
 use crate::specification::device::Device;
@@ -130,8 +130,8 @@ impl Tap<OwnedFd> {
                 let link = tap.link(&specification, move || on_trouble(Trouble::DeviceGone));
                 let impairment = specification.impairment;
                 Ok(match impairment.is_none() {
-                    true => DeviceLink::Tap(link),
-                    false => DeviceLink::Impaired(ImpairedLink::new(link, impairment)),
+                    true => DirectLink::Tap(link),
+                    false => DirectLink::Impaired(ImpairedLink::new(link, impairment)),
                 })
             }),
         }

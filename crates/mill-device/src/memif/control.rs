@@ -158,6 +158,8 @@ impl Control {
                     self.serving = self.pending.take();
                     self.pause = PAUSE_MIN;
                     news.push(News::Up(connection));
+                    // What follows in the socket has no event of its own: the peer may have left already.
+                    self.serve(news);
                 }
                 Pumped::Over(end) => {
                     self.pending = None;

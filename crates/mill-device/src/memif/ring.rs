@@ -114,19 +114,18 @@ impl Ring {
     }
 
     /// Reads the descriptor of a count, each word once.
+    #[inline]
     pub fn descriptor(&self, regions: &[SharedMemory], count: u16) -> Descriptor {
-        let at = self.descriptor_offset(count);
-        let word = |index: usize| {
-            self.u32(regions, at + 4 * index)
-                .map_or(0, |word| word.load(Ordering::Relaxed))
-        };
-        let [flags, region] = halves(word(0));
+        let words = self.words(regions, count);
+        let words = words.map(|words| words.each_ref().map(|word| word.load(Ordering::Relaxed)));
+        let [first, len, offset, metadata] = words.unwrap_or_default();
+        let [flags, region] = halves(first);
         Descriptor {
             has_next: flags & FLAG_NEXT != 0,
             region,
-            len: word(1),
-            offset: word(2),
-            metadata: word(3),
+            len,
+            offset,
+            metadata,
         }
     }
 
@@ -134,30 +133,24 @@ impl Ring {
     pub fn set_descriptor(&self, regions: &[SharedMemory], count: u16, descriptor: Descriptor) {
         let flags = if descriptor.has_next { FLAG_NEXT } else { 0 };
         let first = whole([flags, descriptor.region]);
-        let (len, offset) = (descriptor.len, descriptor.offset);
-        self.write(regions, count, first, (len, offset), descriptor.metadata);
+        let Descriptor {
+            len,
+            offset,
+            metadata,
+            ..
+        } = descriptor;
+        self.write(regions, count, [first, len, offset, metadata]);
     }
 
     /// Takes words rather than a descriptor: reading one as words that was just assembled from smaller stores defeats
     /// store forwarding, and would wait for all earlier stores to cache lines of other cores.
-    fn write(
-        &self,
-        regions: &[SharedMemory],
-        count: u16,
-        first: u32,
-        (len, offset): (u32, u32),
-        metadata: u32,
-    ) {
-        let at = self.descriptor_offset(count);
-        let put = |index: usize, value: u32| {
-            if let Some(word) = self.u32(regions, at + 4 * index) {
+    #[inline]
+    fn write(&self, regions: &[SharedMemory], count: u16, values: [u32; 4]) {
+        if let Some(words) = self.words(regions, count) {
+            for (word, value) in words.iter().zip(values) {
                 word.store(value, Ordering::Relaxed);
             }
-        };
-        put(0, first);
-        put(1, len);
-        put(2, offset);
-        put(3, metadata);
+        }
     }
 
     /// Prefetches the cache line that begins with this count's descriptor, to be written.
@@ -178,6 +171,16 @@ impl Ring {
         }
     }
 
+    /// A descriptor in memory.
+    #[inline]
+    fn words<'a>(&self, regions: &'a [SharedMemory], count: u16) -> Option<&'a [AtomicU32; 4]> {
+        let at = self.offset.checked_add(self.descriptor_offset(count))?;
+        let found = regions.get(self.region)?.four_atomic_u32(at);
+        debug_assert!(found.is_some(), "a ring lies inside its region");
+        found
+    }
+
+    #[inline]
     fn descriptor_offset(&self, count: u16) -> usize {
         DESCRIPTORS_OFFSET + DESCRIPTOR_BYTES * usize::from(count & (self.size() - 1))
     }

@@ -430,6 +430,37 @@ fn a_slave_waits_for_its_master_and_connects_to_the_next_one() {
     assert_eq!(slave.counters().untaken, 2);
 }
 
+/// Lets both ends run, the first one before the second, until the first one alone has a peer.
+fn until_the_first_is_up(first: &mut MemifLink, second: &mut MemifLink) {
+    loop {
+        first.receive(&mut Burst::new(0));
+        if first.is_up() {
+            return;
+        }
+        second.receive(&mut Burst::new(0));
+        assert!(!second.is_up());
+        wait_readable(&[first.as_fd(), second.as_fd()], None).unwrap();
+    }
+}
+
+#[test]
+fn a_master_that_leaves_as_soon_as_it_has_a_peer_is_missed_by_it() {
+    let place = place();
+    let options = small(64, 2048);
+    let mut slave = MemifLink::connect(&place, &options).unwrap();
+    let mut master = MemifLink::listen(&place, &options).unwrap();
+    until_the_first_is_up(&mut master, &mut slave);
+    drop(master);
+    // That it is connected and that it no longer is comes to the slave in one event.
+    drain(&mut slave);
+    let changes: Vec<_> = std::iter::from_fn(|| slave.take_change()).collect();
+    let gone = "the peer says: the interface goes away".to_owned();
+    let expected = [MemifChange::Up { offload: false }, MemifChange::Down(gone)];
+    assert_eq!(changes, expected);
+    let mut next = MemifLink::listen(&place, &options).unwrap();
+    until(&mut [&mut next, &mut slave], are_up);
+}
+
 #[test]
 fn a_second_slave_is_refused_while_the_interface_is_taken() {
     let place = place();

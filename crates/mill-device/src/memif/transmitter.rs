@@ -193,21 +193,30 @@ impl Transmitter {
         }
     }
 
-    /// Takes over buffers that the peer has given, until they hold `len` bytes or there are no more.
+    /// Takes over buffers that the peer has given, until they hold `len` bytes or there are no more; and those that are
+    /// there already for the frames that follow soon, whose memory is prefetched.
     fn gather(&mut self, regions: &[SharedMemory], len: usize) -> Result<bool, Broken> {
-        while !self.holds(len) {
-            let gathered = self.next.wrapping_add(self.free());
-            if gathered == self.seen && !self.look(regions)? {
+        loop {
+            let free = self.free();
+            let gathered = self.next.wrapping_add(free);
+            let is_up_to_date = gathered == self.seen;
+            if self.holds(len) && (is_up_to_date || free > FETCHED_AHEAD) {
+                return Ok(true);
+            }
+            if is_up_to_date && !self.look(regions)? {
                 return Ok(self.is_empty());
             }
-            let descriptor = self.ring.descriptor(regions, gathered);
-            let found = inside(regions, &descriptor).ok_or(Broken)?;
-            if let Target::Theirs { posted, bytes } = &mut self.target {
-                *bytes += usize::try_from(found.bytes).unwrap_or(0);
-                posted.push_back(found);
+            let count = self.seen.wrapping_sub(gathered).min(GATHERED);
+            for ahead in 0..count {
+                let at = gathered.wrapping_add(ahead);
+                let descriptor = self.ring.descriptor(regions, at);
+                let found = inside(regions, &descriptor).ok_or(Broken)?;
+                if let Target::Theirs { posted, bytes } = &mut self.target {
+                    *bytes += usize::try_from(found.bytes).unwrap_or(0);
+                    posted.push_back(found);
+                }
             }
         }
-        Ok(true)
     }
 
     /// The next buffer to be written.
@@ -265,6 +274,9 @@ fn inside(regions: &[SharedMemory], descriptor: &Descriptor) -> Option<Buffer> {
 /// Distance of the prefetch in frames: what the stack does for this many takes longer than the transfer from another
 /// core's cache.
 const FETCHED_AHEAD: u16 = 4;
+
+/// Buffers of the peer that are taken over at once: as many as answers to a share of frames need.
+const GATHERED: u16 = 16;
 
 /// Bytes of a frame that are prefetched: headers, and the heads of most requests and answers. The rest is fetched as it
 /// is written.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::any::AnyLink;
 use crate::device_link::DeviceLink;
+use crate::direct::DirectLink;
 use crate::impair::{ImpairedLink, Impairment};
 use crate::pair::{drain, pair, put, send};
 use mill_stack::link::{
@@ -59,7 +60,7 @@ fn segment() -> Vec<u8> {
 fn both_directions_are_written_in_their_order() {
     let file = passing::memory_file(c"pcap").unwrap();
     let (link, far) = pair();
-    let mut link = recorded(DeviceLink::Tap(link), &file);
+    let mut link = recorded(DeviceLink::Direct(DirectLink::Tap(link)), &file);
     assert!(send(&mut link, 1, 60));
     put(&far, 0, &[2; 70_000 - 5_000]);
     assert_eq!(drain(&mut link), [vec![2; 65_000]]);
@@ -74,7 +75,7 @@ fn both_directions_are_written_in_their_order() {
 fn checksums_that_were_left_to_the_device_are_right_in_the_file_and_untouched_on_the_way() {
     let file = passing::memory_file(c"pcap").unwrap();
     let (link, far) = pair();
-    let mut link = recorded(DeviceLink::Tap(link), &file);
+    let mut link = recorded(DeviceLink::Direct(DirectLink::Tap(link)), &file);
     let partial = segment();
     put(&far, 1, &partial);
     assert_eq!(drain(&mut link), std::slice::from_ref(&partial));
@@ -105,7 +106,7 @@ fn a_file_goes_on_where_another_process_has_left_it() {
     let file = passing::memory_file(c"pcap").unwrap();
     for byte in 1..4 {
         let (link, _far) = pair();
-        let mut link = recorded(DeviceLink::Tap(link), &file);
+        let mut link = recorded(DeviceLink::Direct(DirectLink::Tap(link)), &file);
         assert!(send(&mut link, byte, 60));
     }
     assert_eq!(
@@ -121,7 +122,7 @@ fn an_error_of_the_file_is_reported_once_and_stops_no_traffic() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let (link, far) = pair();
     let recorder = Recorder::to_file(full, Box::new(on_error));
-    let mut link = AnyLink::new(DeviceLink::Tap(link), Some(recorder));
+    let mut link = AnyLink::new(DeviceLink::Direct(DirectLink::Tap(link)), Some(recorder));
     for byte in 0..3 {
         assert!(send(&mut link, byte, 60));
         put(&far, 0, &[byte; 60]);
@@ -156,7 +157,7 @@ fn the_file_shows_the_second_copies_that_an_impaired_wire_brings() {
         ..Impairment::default()
     };
     let link = ImpairedLink::new(link, twice);
-    let mut link = recorded(DeviceLink::Impaired(link), &file);
+    let mut link = recorded(DeviceLink::Direct(DirectLink::Impaired(link)), &file);
     put(&far, 0, &[7; 60]);
     assert_eq!(drain(&mut link).len(), 2);
     assert_eq!(records(&contents(&file)), [[7; 60], [7; 60]]);
@@ -165,7 +166,7 @@ fn the_file_shows_the_second_copies_that_an_impaired_wire_brings() {
 #[test]
 fn a_queue_gets_what_passes_between_the_beginning_and_the_end_of_a_capture() {
     let (link, far) = pair();
-    let mut link = AnyLink::new(DeviceLink::Tap(link), None);
+    let mut link = AnyLink::new(DeviceLink::Direct(DirectLink::Tap(link)), None);
     let (frames, queue) = sink::queue(FrameFilter::default());
     let pass = |link: &mut AnyLink, byte| {
         assert!(send(link, byte, 60));

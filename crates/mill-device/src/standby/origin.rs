@@ -1,6 +1,6 @@
 //! What a process keeps of a device that it does not own.
 
-use crate::device_link::DeviceLink;
+use crate::direct::DirectLink;
 use crate::handover::EventSource;
 use crate::handover::member::Member;
 use crate::interface::{FaultCallback, OpenQueue};
@@ -44,7 +44,7 @@ pub(crate) enum Origin {
 }
 
 /// Opens a device that no other process uses now.
-pub(crate) type OpenDevice = Box<dyn Fn() -> io::Result<DeviceLink> + Send>;
+pub(crate) type OpenDevice = Box<dyn Fn() -> io::Result<DirectLink> + Send>;
 
 impl Origin {
     pub(super) fn properties(&self) -> LinkProperties {

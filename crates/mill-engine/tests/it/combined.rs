@@ -5,6 +5,7 @@ use crate::server::Task;
 use mill_bypass::StackOptions;
 use mill_device::AnyLink;
 use mill_device::device_link::DeviceLink;
+use mill_device::direct::DirectLink;
 use mill_device::tap::TapLink;
 use mill_engine::combined::{self, CombinedEngine};
 use mill_engine::{KernelOptions, offer};
@@ -43,7 +44,7 @@ fn engine(link: TapLink, ip: Ipv4Addr, mailbox: Option<OwnedFd>) -> CombinedEngi
         mailbox,
         ..KernelOptions::default()
     };
-    let link = AnyLink::new(DeviceLink::Tap(link), None);
+    let link = AnyLink::new(DeviceLink::Direct(DirectLink::Tap(link)), None);
     combined::engine(options, Some(StackOptions::new(link, host))).unwrap()
 }
 

@@ -41,8 +41,9 @@ fn the_last_published_figures_are_read_in_every_field() {
     };
     board.begin_worker(2, beginning);
     let place = board.place(2).unwrap();
-    place.show_turn(10, false, &ServerCounters::default());
-    place.show_turn(20, true, &server);
+    place.show_turn(10, false);
+    place.show_turn(20, true);
+    place.show_server(&server);
     place.show_stack(&stack);
     let parked = board.parked_until(2).unwrap();
     parked.store(99, Ordering::Relaxed);
@@ -74,7 +75,7 @@ fn the_figures_of_all_workers_add_up_and_no_one_writes_to_another() {
             requests,
             ..Default::default()
         };
-        board.place(number).unwrap().show_turn(1, true, &shown);
+        board.place(number).unwrap().show_server(&shown);
     }
     let sum = board.server_counters();
     assert_eq!(
@@ -97,7 +98,7 @@ fn a_reader_on_another_thread_never_sees_a_counter_fall() {
                     requests,
                     ..Default::default()
                 };
-                board.place(0).unwrap().show_turn(requests, true, &shown);
+                board.place(0).unwrap().show_server(&shown);
             }
         });
         let mut seen = 0;

@@ -62,7 +62,7 @@ mod tests {
             requests: 7,
             ..Default::default()
         };
-        board.place(1).unwrap().show_turn(9, true, &shown);
+        board.place(1).unwrap().show_server(&shown);
         let workers = file.read();
         assert_eq!(workers.len(), 2);
         let requests = workers.iter().map(|worker| worker.server.requests);

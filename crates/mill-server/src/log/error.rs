@@ -184,8 +184,9 @@ impl<E: Engine> Local<E> {
     }
 
     /// Ends the worker's turn for the logs: hands over its lines, counts the lost ones, and logs their number when
-    /// there is room again.
-    pub fn hand_over_logs(&self) {
+    /// there is room again. Says whether it has counted any.
+    #[must_use]
+    pub fn hand_over_logs(&self) -> bool {
         if let Some(lines) = self.log.loss_to_report() {
             let why = "the disk was slower than the requests";
             self.log_error(
@@ -200,6 +201,7 @@ impl<E: Engine> Local<E> {
             let mut counters = self.counters.borrow_mut();
             counters.log_lines_lost = counters.log_lines_lost.saturating_add(lost);
         }
+        lost > 0
     }
 
     fn write_error(

@@ -1,11 +1,12 @@
 //! A connection's effects on its host: events, the end, memory.
 
 use crate::host::Host;
-use crate::link::{FrameId, Link};
+use crate::link::{FRAMES_HELD_MAX, FrameId, Link};
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::SocketError;
 use crate::unread::Unread;
+use core::ops::Range;
 use mill_tcp::arrived::Events;
 use mill_tcp::time_wait::TimeWait;
 use mill_wire::tcp::Flags;
@@ -138,40 +139,40 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// Adds bytes in order to what is unread: held where they are if they are the first, else gathered. Says whether
-    /// the frame is held.
-    pub(crate) fn deliver(
-        &mut self,
-        index: u32,
-        bytes: &[u8],
-        held: Option<(FrameId, u32)>,
-    ) -> bool {
+    /// Holds a frame in which `part` is all that is unread; false if something else is, or too many are held.
+    #[inline]
+    pub(crate) fn hold(&mut self, index: u32, frame: FrameId, part: &Range<usize>) -> bool {
         let Some(slot) = self.slots.at_mut(index) else {
             return false;
         };
-        self.tcp_context.add_unread(bytes.len());
-        let unread = &mut slot.unread;
-        match (unread, held) {
-            (unread @ Unread::Nothing, Some((id, start))) => {
-                let len = u32::try_from(bytes.len()).unwrap_or(0);
-                *unread = Unread::Frame { id, start, len };
-                self.held.push((id, index));
-                true
-            }
-            (Unread::Gathered(gathered), _) => {
-                gathered.append(bytes);
-                self.counters.bytes_gathered += bytes.len() as u64;
-                false
-            }
-            (unread, _) => {
-                debug_assert!(unread.is_empty(), "a held frame was copied out before");
-                let mut gathered = self.buffers.take();
-                gathered.append(bytes);
-                *unread = Unread::Gathered(gathered);
-                self.counters.bytes_gathered += bytes.len() as u64;
-                false
-            }
+        if !slot.unread.is_empty() || self.held.len() >= FRAMES_HELD_MAX as usize {
+            return false;
         }
+        self.tcp_context.add_unread(part.len());
+        slot.unread = Unread::Frame {
+            id: frame,
+            start: u32::try_from(part.start).unwrap_or(0),
+            len: u32::try_from(part.len()).unwrap_or(0),
+        };
+        self.held.push((frame, index));
+        true
+    }
+
+    /// Copies bytes that are next in order behind those that are unread, which are in no frame.
+    pub(crate) fn gather(&mut self, index: u32, bytes: &[u8]) {
+        let Some(slot) = self.slots.at_mut(index) else {
+            return;
+        };
+        self.tcp_context.add_unread(bytes.len());
+        self.counters.bytes_gathered += bytes.len() as u64;
+        if let Unread::Gathered(gathered) = &mut slot.unread {
+            gathered.append(bytes);
+            return;
+        }
+        debug_assert!(slot.unread.is_empty(), "a held frame was copied out before");
+        let mut gathered = self.buffers.take();
+        gathered.append(bytes);
+        slot.unread = Unread::Gathered(gathered);
     }
 
     /// Copies what is unread out of `frame`, if it is there.

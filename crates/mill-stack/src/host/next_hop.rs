@@ -276,7 +276,14 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     /// Wakes connections and replies whose neighbour has answered, or failed to.
+    #[inline]
     pub(crate) fn wake_parked(&mut self) {
+        if self.next_hops.neighbors.has_news() {
+            self.wake_settled();
+        }
+    }
+
+    fn wake_settled(&mut self) {
         let mut settled = core::mem::take(&mut self.next_hops.scratch);
         self.next_hops.neighbors.take_resolved(&mut settled);
         let resolved = settled.len();

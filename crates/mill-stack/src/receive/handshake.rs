@@ -273,12 +273,12 @@ impl<Q: SendQueue> Host<Q> {
         }
         self.counters.passive_opens += 1;
         if let Some(slot) = self.slots.at_mut(index)
-            && let Some(listener) = self.listeners.at_mut(id)
+            && let Some(listener) = self.listeners.at(id)
         {
             slot.config = listener.config;
             slot.listener = id.0;
             slot.flags.set(SlotFlags::UNACCEPTED);
-            listener.add_waiting(index);
+            self.listeners.add_waiting(id, index);
         }
         self.reply_by_the_same_way(index);
         if connection_is_established {

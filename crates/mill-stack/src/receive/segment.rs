@@ -4,7 +4,7 @@ use crate::drop_reason::DropReason;
 use crate::flow::Flow;
 use crate::flow_table::Target;
 use crate::host::Host;
-use crate::link::{FRAMES_HELD_MAX, FrameId, Link, ReceivedChecksum};
+use crate::link::{FrameId, Link, ReceivedChecksum};
 use crate::queue::SendQueue;
 use crate::receive::Packet;
 use crate::receive::fast_open::Opened;
@@ -22,23 +22,32 @@ use mill_wire::protocol::Protocol;
 use mill_wire::tcp::{CHECKSUM_OFFSET, Flags, TcpHeader};
 
 impl<Q: SendQueue> Host<Q> {
-    /// Takes a segment in a frame, between `ends` whose ports are not known yet; says whether the frame is held for a
-    /// reader.
+    /// Takes a segment in a frame, between `ends` whose ports are not known yet.
     #[inline]
-    pub(crate) fn on_tcp<L: Link>(
+    pub(super) fn on_tcp(
+        &mut self,
+        frame: &[u8],
+        packet: &Packet,
+        ends: &mut Flow,
+    ) -> Option<News> {
+        if self.is_blocked(packet.source) {
+            self.drop_frame(DropReason::Blocked);
+            return None;
+        }
+        self.next_hops.hear(|| sender_of(frame));
+        let bytes = frame.get(packet.body.clone()).unwrap_or_default();
+        self.on_segment_bytes(packet, ends, bytes)
+    }
+
+    /// Does what follows from a segment in a frame; says whether the frame is held for a reader.
+    #[inline]
+    pub(super) fn after_tcp<L: Link>(
         &mut self,
         link: &mut L,
         packet: &Packet,
-        ends: &mut Flow,
+        news: Option<News>,
     ) -> bool {
-        if self.is_blocked(packet.source) {
-            self.drop_frame(DropReason::Blocked);
-            return false;
-        }
-        let frame = link.frame(packet.frame);
-        self.next_hops.hear(|| sender_of(frame));
-        let bytes = frame.get(packet.body.clone()).unwrap_or_default();
-        match self.on_segment_bytes(packet, ends, bytes) {
+        match news {
             Some(news) => {
                 let source = Source::Frame(packet.frame, packet.body.start);
                 self.on_news(link, &news, &source)
@@ -261,14 +270,16 @@ impl<Q: SendQueue> Host<Q> {
             is_held = match *source {
                 Source::Frame(frame, start) => {
                     let part = start + deliver.start..start + deliver.end;
-                    let place = u32::try_from(part.start).unwrap_or(0);
-                    let bytes = link.frame(frame).get(part).unwrap_or_default();
-                    let may_hold = self.held.len() < FRAMES_HELD_MAX as usize;
-                    self.deliver(index, bytes, may_hold.then_some((frame, place)))
+                    let is_held = self.hold(index, frame, &part);
+                    if !is_held {
+                        let bytes = link.frame(frame).get(part).unwrap_or_default();
+                        self.gather(index, bytes);
+                    }
+                    is_held
                 }
                 Source::Bytes(bytes) => {
-                    let bytes = bytes.get(deliver).unwrap_or_default();
-                    self.deliver(index, bytes, None)
+                    self.gather(index, bytes.get(deliver).unwrap_or_default());
+                    false
                 }
             };
         }
@@ -284,7 +295,7 @@ impl<Q: SendQueue> Host<Q> {
                     self.copy_out(index, id, link);
                 }
             }
-            self.deliver(index, &run, None);
+            self.gather(index, &run);
         }
         self.slots.mark_ready(index);
         is_held
@@ -361,7 +372,7 @@ impl<Q: SendQueue> Host<Q> {
 
 /// What a segment brought.
 #[derive(Default)]
-struct News {
+pub(super) struct News {
     index: u32,
     /// The part of the segment's bytes that is next in order for the reader.
     deliver: Range<usize>,

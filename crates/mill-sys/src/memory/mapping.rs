@@ -16,12 +16,13 @@ pub(crate) struct Mapping {
 // SAFETY: the mapping belongs to the process, not to a thread, and this value alone unmaps it.
 unsafe impl Send for Mapping {}
 
-/// An aligned view of a number in the memory.
+/// An aligned view of a number in the memory, or of several that follow one another.
 macro_rules! atomic {
     ($name:ident, $type:ty) => {
         /// `None` if it is not inside, or not aligned.
+        #[inline]
         pub(crate) fn $name(&self, offset: usize) -> Option<&$type> {
-            if !offset.is_multiple_of(size_of::<$type>()) {
+            if !offset.is_multiple_of(align_of::<$type>()) {
                 return None;
             }
             let at = self.at(offset, size_of::<$type>())?.cast::<$type>();
@@ -88,6 +89,7 @@ impl Mapping {
     atomic!(atomic_u16, AtomicU16);
     atomic!(atomic_u32, AtomicU32);
     atomic!(atomic_u64, AtomicU64);
+    atomic!(four_atomic_u32, [AtomicU32; 4]);
 
     /// Copies out; `None`, and nothing copied, if that is not inside.
     pub(crate) fn read(&self, offset: usize, to: &mut [u8]) -> Option<()> {
@@ -160,6 +162,7 @@ impl Mapping {
     }
 
     /// The address of `len` bytes from `offset` on.
+    #[inline]
     pub(crate) fn at(&self, offset: usize, len: usize) -> Option<NonNull<u8>> {
         let end = offset.checked_add(len)?;
         if end > self.len {

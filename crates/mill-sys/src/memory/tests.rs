@@ -24,6 +24,11 @@ fn what_one_mapping_writes_the_other_reads() {
     assert_eq!(one.atomic_u32(8).unwrap().load(Ordering::Acquire), number);
     let half = one.atomic_u16(8).unwrap().load(Ordering::Acquire);
     assert_eq!(half.to_ne_bytes(), number.to_ne_bytes()[..2]);
+    let four = one.four_atomic_u32(4).unwrap();
+    assert_eq!(
+        four.each_ref().map(|word| word.load(Ordering::Acquire)),
+        [0, number, 0, 0]
+    );
 }
 
 #[test]
@@ -43,6 +48,8 @@ fn nothing_outside_can_be_reached() {
     check(4094, true, false);
     check(4096, false, false);
     check(usize::MAX - 3, false, false);
+    let four = |offset| memory.four_atomic_u32(offset).is_some();
+    assert_eq!([0, 2, 4080, 4084].map(four), [true, false, true, false]);
     assert_eq!(memory.read(4095, &mut [0]), Some(()));
     assert_eq!(memory.read(4095, &mut [0; 2]), None);
     assert_eq!(memory.write(4096, &[]), Some(()));
