@@ -45,6 +45,9 @@ mod reading;
 /// What the application writes.
 mod writing;
 
+/// Options of open connections.
+mod socket_options;
+
 /// Closing connections.
 mod closing;
 

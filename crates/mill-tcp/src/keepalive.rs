@@ -16,6 +16,24 @@ impl Connection {
         }
     }
 
+    /// Keep-alive was turned on or off, or its times are others. Counts from when the peer was heard last, as in Linux
+    /// (`tcp_sock_set_keepidle_locked`).
+    pub fn set_keepalive(&mut self, env: &Env<'_>) {
+        let is_closed = matches!(self.state, State::Closed | State::SynSent);
+        if is_closed || self.flags.has(ConnectionFlags::ORPHAN) {
+            // The handshake arms it when it ends, and an orphan's timer is that of FIN-WAIT-2.
+            return;
+        }
+        match env.config.keepalive {
+            None => self.flags.set(ConnectionFlags::IDLE_ARMED, false),
+            Some(keepalive) => {
+                let at = self.heard_at.after(keepalive.idle);
+                let is_past = at.since(env.tick()) < 0;
+                self.arm_idle(if is_past { env.tick() } else { at });
+            }
+        }
+    }
+
     /// The application has left and the peer may never finish: FIN-WAIT-2 ends by itself (Linux's
     /// `tcp_fin_timeout`; RFC 9293 has no limit).
     pub(crate) fn arm_fin_wait_2(&mut self, env: &Env<'_>) {

@@ -132,6 +132,11 @@ impl ReceiveSpace {
         self.mss = self.mss.max(bytes);
     }
 
+    /// The buffer takes so many bytes from now on. The edge stays where the peer knows it, also if that is beyond.
+    pub(crate) const fn set_buffer(&mut self, bytes: u32) {
+        self.buffer_bytes = bytes;
+    }
+
     /// The buffer is to take so many bytes at least; says whether it had to grow.
     pub(crate) fn reserve(&mut self, bytes: u32) -> bool {
         let grows = bytes > self.buffer_bytes;

@@ -123,12 +123,14 @@ impl World {
         }
         if let (Kind::Stream(id), SOL_TCP) = (kind, level) {
             match name {
-                TCP_USER_TIMEOUT => self.host().set_user_timeout(id, each.user_timeout),
-                TCP_SYNCNT => self.host().set_syn_retries(id, each.syn_retries_max),
                 TCP_NODELAY => self.host().set_nodelay(id, on),
                 TCP_CORK => self.host().set_cork(id, on),
-                _ => {}
+                _ => self.host().set_socket_options(id, each),
             }
+            self.turn();
+        }
+        if let (Kind::Stream(id), SOL_SOCKET, SO_KEEPALIVE | SO_RCVBUF) = (kind, level, name) {
+            self.host().set_socket_options(id, each);
             self.turn();
         }
         Ok(())

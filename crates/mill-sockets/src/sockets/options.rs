@@ -82,7 +82,9 @@ impl Options {
                 self.send_buffer_bytes = doubled.clamp(SEND_BUFFER_MIN, i32::MAX.cast_unsigned());
             }
             (SOL_SOCKET, SO_RCVBUF) => {
-                self.listen.each.receive_buffer_bytes = u32::try_from(number).ok();
+                let bytes = u32::try_from(number).ok();
+                self.listen.each.receive_buffer_bytes =
+                    bytes.map(|bytes| bytes.max(RECEIVE_BUFFER_MIN));
             }
             (SOL_SOCKET, SO_RCVLOWAT) => {
                 self.readable_min = match number {
@@ -222,6 +224,7 @@ impl<L: SocketLink> Sockets<L> {
         if (level, name) == (SOL_TCP, TCP_FASTOPEN) && !is_listener {
             return Err(Errno::INVALID);
         }
+        let former = socket.options.listen.each;
         socket.options.set(level, name, value)?;
         let (kind, options) = (socket.kind, socket.options.clone());
         match (kind, level, name) {
@@ -234,15 +237,11 @@ impl<L: SocketLink> Sockets<L> {
                 self.host.set_nodelay(id, options.listen.nodelay);
             }
             (Kind::Stream(id), SOL_TCP, TCP_CORK) => self.host.set_cork(id, options.cork),
-            (Kind::Stream(id), SOL_TCP, TCP_USER_TIMEOUT) => {
-                self.host
-                    .set_user_timeout(id, options.listen.each.user_timeout);
-            }
             (Kind::Stream(_), SOL_SOCKET, SO_RCVLOWAT | SO_SNDBUF)
             | (Kind::Stream(_), SOL_TCP, TCP_NOTSENT_LOWAT) => self.note_limits(number, name),
-            (Kind::Stream(id), SOL_TCP, TCP_SYNCNT) => {
-                let retries_max = options.listen.each.syn_retries_max;
-                self.host.set_syn_retries(id, retries_max);
+            // Accepted connections have the listener's until they are told otherwise.
+            (Kind::Stream(id), _, _) if options.listen.each != former => {
+                self.host.set_socket_options(id, options.listen.each);
             }
             _ => {}
         }
@@ -380,6 +379,9 @@ fn timeval_bytes(timeout: Option<Duration>) -> Vec<u8> {
 
 /// Bytes: Linux's smallest send buffer (`SOCK_MIN_SNDBUF`).
 const SEND_BUFFER_MIN: u32 = 4608;
+
+/// Bytes: what Linux offers of its smallest receive buffer (`SOCK_MIN_RCVBUF`), half of which is for bookkeeping.
+const RECEIVE_BUFFER_MIN: u32 = 1152;
 
 /// Bytes: what Linux says of a socket that was not told otherwise (`tcp_rmem`).
 const RECEIVE_BUFFER_BYTES: u32 = 131_072;

@@ -18,6 +18,9 @@ mod nested;
 /// Connections that fail.
 mod failures;
 
+/// Options of open connections.
+mod settings;
+
 /// epoll sets.
 mod sets;
 

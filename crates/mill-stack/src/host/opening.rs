@@ -149,7 +149,7 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     /// The number of the host's configuration with these options.
-    fn config_for(&mut self, options: SocketOptions) -> u16 {
+    pub(super) fn config_for(&mut self, options: SocketOptions) -> u16 {
         if options == SocketOptions::default() {
             return 0;
         }

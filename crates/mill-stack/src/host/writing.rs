@@ -4,8 +4,6 @@ use crate::host::Host;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::SocketId;
-use mill_tcp::config::Config;
-use mill_tcp::time::Duration;
 
 impl<Q: SendQueue> Host<Q> {
     /// The queue of what is to be sent, from `connect` or `accept` on; `None` once the connection has ended. After
@@ -115,29 +113,6 @@ impl<Q: SendQueue> Host<Q> {
         if let Some(slot) = self.slots.of_mut(socket) {
             slot.connection.set_cork(on);
             self.slots.want_transmit(socket.index);
-        }
-    }
-
-    /// How long data may stay unacknowledged from now on (`TCP_USER_TIMEOUT`); `None` is as the host's configuration
-    /// says.
-    pub fn set_user_timeout(&mut self, socket: SocketId, timeout: Option<Duration>) {
-        let timeout = timeout.or(self.tcp_context.config(0).user_timeout);
-        self.change_config(socket, |config| config.user_timeout = timeout);
-        // What is left of a timer is counted anew when it is looked whether there is something to send.
-        self.slots.want_transmit(socket.index);
-    }
-
-    /// How often the SYN is repeated (`TCP_SYNCNT`); `None` is as the host's configuration says.
-    pub fn set_syn_retries(&mut self, socket: SocketId, retries_max: Option<u8>) {
-        let retries_max = retries_max.unwrap_or(self.tcp_context.config(0).syn_retries_max);
-        self.change_config(socket, |config| config.syn_retries_max = retries_max);
-    }
-
-    fn change_config(&mut self, socket: SocketId, change: impl FnOnce(&mut Config)) {
-        if let Some(slot) = self.slots.of_mut(socket) {
-            let mut config = self.tcp_context.config(slot.config).clone();
-            change(&mut config);
-            slot.config = self.tcp_context.number_of(config);
         }
     }
 

@@ -107,18 +107,20 @@ fn set_tcp(tcp: &mut Config, name: &str, value: &str) -> Result<(), String> {
                 _ => return Err("off, accept, accurate or ask".into()),
             }
         }
-        "congestion" => {
-            tcp.congestion = match value {
-                "cubic" => Algorithm::Cubic,
-                "reno" => Algorithm::Reno,
-                _ => return Err("cubic or reno".into()),
-            }
-        }
+        "congestion" => tcp.congestion = congestion(value)?,
         "rfc1337" => tcp.rfc1337 = switch(value)?,
         "keepalive" => tcp.keepalive = Some(keepalive(value)?),
         _ => return Err("no such setting".into()),
     }
     Ok(())
+}
+
+pub(crate) fn congestion(name: &str) -> Result<Algorithm, String> {
+    match name {
+        "cubic" => Ok(Algorithm::Cubic),
+        "reno" => Ok(Algorithm::Reno),
+        _ => Err("cubic or reno".into()),
+    }
 }
 
 /// `10s,2s,3`: idle, interval, count.

@@ -85,6 +85,15 @@ impl Connection {
         }
     }
 
+    /// The buffer takes `bytes` from now on (`SO_RCVBUF`). A window that opens by that is announced as after reading; one that
+    /// is narrower comes about as the peer sends, since the edge never moves back.
+    pub fn set_receive_buffer(&mut self, bytes: u32) {
+        self.rcv.set_buffer(bytes.min(RESERVE_MAX));
+        if self.state.may_receive() && self.rcv.is_update_due(self.shifts.rcv()) {
+            self.flags.set(ConnectionFlags::ACK_NOW, true);
+        }
+    }
+
     /// The reader waits until `bytes` are unread: the window becomes able to hold them and one more segment, also
     /// beyond what tuning would give. The window is announced at once, because the peer may have stopped.
     ///

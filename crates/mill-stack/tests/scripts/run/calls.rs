@@ -232,6 +232,9 @@ impl Run {
                 let timeout = Duration::from_millis(integer(value)?.into());
                 socket.options.each.user_timeout = Some(timeout);
             }
+            "congestion" => {
+                socket.options.each.congestion = Some(crate::settings::congestion(value)?);
+            }
             "keepalive" => {
                 socket.options.each.keepalive = Some(crate::settings::keepalive(value)?);
             }
@@ -247,7 +250,9 @@ impl Run {
         }
         if let Kind::Stream(id) = kind {
             match option {
-                "user_timeout_ms" => self.host.set_user_timeout(id, each.user_timeout),
+                "user_timeout_ms" | "keepalive" | "receive_buffer" | "congestion" => {
+                    self.host.set_socket_options(id, each);
+                }
                 "nodelay" => self.host.set_nodelay(id, nodelay),
                 "cork" => self.host.set_cork(id, cork),
                 "abort_on_close" => {}
