@@ -42,11 +42,24 @@ fn options(descriptor: c_int, is_wanted: impl Fn(usize) -> bool) -> Options {
             (SOL_SOCKET, libc::SO_RCVBUF) => {
                 copy_buffer(descriptor, *name, RECEIVE_LOCKED, &mut options);
             }
+            (IPPROTO_TCP, libc::TCP_MAXSEG) => copy_segment(descriptor, &mut options),
             (level, name) => copy(descriptor, level, name, &mut options),
         }
     }
     options
 }
+
+/// Copies the limit of segments. Of a socket that has none the kernel tells what it takes a peer for that says nothing
+/// (RFC 9293 3.7.1), so that a program can't choose just that.
+fn copy_segment(descriptor: c_int, options: &mut Options) {
+    let found = number(descriptor, IPPROTO_TCP, libc::TCP_MAXSEG);
+    if let Some(bytes) = found.filter(|bytes| *bytes != MSS_DEFAULT) {
+        let _ = options.set(IPPROTO_TCP, libc::TCP_MAXSEG, &bytes.to_ne_bytes());
+    }
+}
+
+/// Bytes (`TCP_MSS_DEFAULT`).
+const MSS_DEFAULT: c_int = 536;
 
 /// Copies a limit that the program has set, of which the kernel tells twice as much.
 fn copy_buffer(descriptor: c_int, name: c_int, lock: i32, options: &mut Options) {
@@ -101,13 +114,14 @@ const KNOWN: &[(c_int, c_int)] = &[
     (IPPROTO_TCP, libc::TCP_THIN_LINEAR_TIMEOUTS),
     (IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
     (IPPROTO_TCP, libc::TCP_CONGESTION),
+    (IPPROTO_TCP, libc::TCP_MAXSEG),
     (SOL_SOCKET, libc::SO_KEEPALIVE),
     (SOL_SOCKET, libc::SO_SNDBUF),
     (SOL_SOCKET, libc::SO_RCVBUF),
 ];
 
 /// Places of those that few programs set.
-const RARE: Range<usize> = 7..20;
+const RARE: Range<usize> = 7..21;
 
 /// Which of them the program has set of any socket: a bit for each place.
 static SET: AtomicU64 = AtomicU64::new(0);
@@ -134,6 +148,10 @@ fn copy(descriptor: c_int, level: c_int, name: c_int, options: &mut Options) {
         // A value that the kernel has taken is in range.
         let _ = options.set(level, name, &value);
     }
+}
+
+pub(crate) fn is_tcp(descriptor: c_int) -> bool {
+    number(descriptor, SOL_SOCKET, libc::SO_PROTOCOL) == Some(IPPROTO_TCP)
 }
 
 fn waits(descriptor: c_int) -> bool {

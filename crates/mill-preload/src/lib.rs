@@ -67,6 +67,9 @@ mod early;
 /// Options that a socket of the kernel has.
 mod kernel_options;
 
+/// Options that the stack has no counterpart of.
+mod refused_options;
+
 /// Signals that the program handles.
 mod signals;
 

@@ -3,6 +3,7 @@
 //! The thread that turns the stack while its program computes (turner.rs) does it ten times a second, so calls of the program
 //! have no part in it. The lock is held for some microseconds; with many connections for a tenth of a millisecond, once a second.
 
+use crate::refused_options;
 use crate::stack::{self, Stack};
 use crate::stacks::{self, turns};
 use core::fmt::Debug;
@@ -194,6 +195,7 @@ fn figures(stack: &Stack, take: &mut dyn FnMut(String, u64)) {
         ("link_received_bytes", received),
         ("link_transmitted_bytes", transmitted),
         ("drops_received", own.received_drops()),
+        ("options_refused", refused_options::count()),
     ];
     for (name, value) in each {
         take(name.to_owned(), value);

@@ -5,10 +5,12 @@ use crate::descriptors::{self, Entry, own};
 use crate::listening::Left;
 use crate::memory::{self, done};
 use crate::stack::Stack;
-use crate::{early, originals, sets, stacks};
+use crate::{early, originals, sets, stacks, waiting};
 use core::ffi::{c_int, c_uint, c_ulong};
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
+use mill_sockets::sockets::closing::Lingering;
+use mill_tcp::time::Duration;
 
 /// # Safety
 /// As close(2).
@@ -41,7 +43,10 @@ fn forget(fd: c_int, entry: Entry) {
     descriptors::set(fd, Entry::Kernel);
     match entry {
         Entry::Stream(number) => {
-            stacks::with(number, |stack| stack.sockets.close(number, fd));
+            let lingering = stacks::with(number, |stack| stack.sockets.close(number, fd));
+            if let Some(lingering) = lingering.flatten() {
+                linger(number, lingering);
+            }
         }
         // The last of its duplicates.
         Entry::Set(number) if descriptors::all().all(|(_, other)| other != entry) => {
@@ -50,6 +55,15 @@ fn forget(fd: c_int, entry: Entry) {
         Entry::Listener(_) | Entry::Set(_) | Entry::Kernel => {}
         Entry::Lost | Entry::Private | Entry::Fresh(_) => {}
     }
+}
+
+/// Waits until the peer has acknowledged what it was sent, a signal comes, or the time is over (`SO_LINGER`).
+fn linger(number: Number, closed: Lingering) {
+    let limit = Duration::from_secs(closed.seconds.into());
+    // What is left then goes on by itself.
+    let _ = waiting::of_call(number, Some(limit), |stack| {
+        (!stack.sockets.is_lingering(closed)).then_some(())
+    });
 }
 
 /// # Safety

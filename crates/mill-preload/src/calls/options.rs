@@ -3,7 +3,7 @@
 use crate::descriptors::fresh::{self, Fresh};
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, input, output, places};
-use crate::{kernel_options, originals, stacks};
+use crate::{kernel_options, originals, refused_options, stacks};
 use core::ffi::{c_int, c_void};
 use libc::socklen_t;
 use mill_sockets::errno::Errno;
@@ -38,13 +38,21 @@ pub(super) unsafe extern "C" fn setsockopt(
         Entry::Stream(_) if value.is_null() && len as usize >= size_of::<c_int>() => {
             done(Err(Errno::FAULT))
         }
-        Entry::Stream(number) => done(set(number, level, name, bytes())),
+        Entry::Stream(number) => {
+            let result = set(number, level, name, bytes());
+            if result == Err(Errno::NO_OPTION) {
+                refused_options::of_stream(level, name);
+            }
+            done(result)
+        }
         Entry::Listener(number) => {
             // SAFETY: the caller's promise.
             let result = unsafe { originals::setsockopt(fd, level, name, value, len) };
             if result == 0 {
-                // What only the kernel's listener has is none of the stack's.
-                let _ = set(number, level, name, bytes());
+                let is_taken = set(number, level, name, bytes()).is_ok();
+                if !is_taken {
+                    refused_options::of_listener(level, name);
+                }
             }
             result
         }
@@ -52,7 +60,11 @@ pub(super) unsafe extern "C" fn setsockopt(
         _ => {
             kernel_options::on_set(level, name);
             // SAFETY: the caller's promise.
-            unsafe { originals::setsockopt(fd, level, name, value, len) }
+            let result = unsafe { originals::setsockopt(fd, level, name, value, len) };
+            if result == 0 {
+                refused_options::before(fd, level, name);
+            }
+            result
         }
     }
 }

@@ -16,6 +16,14 @@ pub enum Half {
     Both,
 }
 
+/// A connection that was closed with `SO_LINGER`.
+#[derive(Clone, Copy, Debug)]
+pub struct Lingering {
+    id: SocketId,
+    /// How long close(2) waits at most.
+    pub seconds: u32,
+}
+
 impl<L: SocketLink> Sockets<L> {
     pub fn shutdown(&mut self, number: SocketNumber, half: Half) -> Result<(), Errno> {
         let kind = self.socket(number)?.kind;
@@ -105,11 +113,10 @@ impl<L: SocketLink> Sockets<L> {
     }
 
     /// close(2) of one descriptor. With the last one the connection is closed, what was written is still sent; RST instead
-    /// where bytes are unread, or `SO_LINGER` says so.
-    pub fn close(&mut self, number: SocketNumber, descriptor: i32) {
-        let Some(socket) = self.let_go(number, descriptor) else {
-            return;
-        };
+    /// where bytes are unread, or `SO_LINGER` says so. Gives what the caller has to wait for, if `SO_LINGER` says that: also one
+    /// whose calls do not wait otherwise, as in Linux (`tcp_close`).
+    pub fn close(&mut self, number: SocketNumber, descriptor: i32) -> Option<Lingering> {
+        let socket = self.let_go(number, descriptor)?;
         match socket.kind {
             Kind::Listener(id) => {
                 self.host.close_listener(id);
@@ -122,8 +129,17 @@ impl<L: SocketLink> Sockets<L> {
                     self.host.set_cork(id, false);
                 }
                 self.host.close(id);
+                let seconds = socket.options.linger?;
+                return Some(Lingering { id, seconds });
             }
         }
+        None
+    }
+
+    /// Whether the peer of a closed connection has not acknowledged all that it was sent, the end included.
+    pub fn is_lingering(&self, closed: Lingering) -> bool {
+        let state = self.host.state_of_closed(closed.id);
+        state.is_some_and(|state| !matches!(state, State::FinWait2 | State::Closed))
     }
 
     /// One descriptor less; the socket, which is gone, if it was the last one.

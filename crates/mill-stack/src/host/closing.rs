@@ -6,6 +6,7 @@ use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::{SocketError, SocketId};
 use mill_tcp::segment::SegmentOut;
+use mill_tcp::state::State;
 
 impl<Q: SendQueue> Host<Q> {
     /// The application closes the connection: queued data is still sent, then FIN; RST instead if bytes are unread.
@@ -27,6 +28,15 @@ impl<Q: SendQueue> Host<Q> {
         } else {
             self.after_command(socket.index);
         }
+    }
+
+    /// The state of a connection that the application has closed, by the identifier that it had; `None` once it is over.
+    pub fn state_of_closed(&self, socket: SocketId) -> Option<State> {
+        // It has become another generation when it was left.
+        let generation = socket.generation.wrapping_add(1);
+        let slot = self.slots.at(socket.index)?;
+        let is_same = slot.generation == generation && self.is_orphan(socket.index);
+        is_same.then(|| slot.connection.state())
     }
 
     /// Sends RST, and removes the connection.

@@ -127,13 +127,19 @@ impl Drop for Accelerated {
         if std::thread::panicking() {
             self.tell_threads();
         }
-        for child in self.children() {
-            let _ = child.kill(Signal::Kill.number());
-        }
+        // A master that is told of a worker's end begins another one, which would outlive it.
+        let _ = self.pid().kill(SIGSTOP);
+        let children = self.children();
         let _ = self.0.kill();
         let _ = self.0.wait();
+        for child in children {
+            let _ = child.kill(Signal::Kill.number());
+        }
     }
 }
+
+/// signal(7), on x86 and ARM.
+const SIGSTOP: i32 = 19;
 
 /// How often it is looked, before a signal is sent again.
 const LOOKS_BETWEEN_SIGNALS: u32 = 500;

@@ -1,7 +1,7 @@
 //! Socket calls under `millstream run` give what the kernel gives: small scenes, and random sequences.
 
-use crate::namespace::has;
-use crate::topology::{BRIDGED, JOIN_BRIDGE, STACK, Topology, between};
+use crate::namespace::{has, output_of};
+use crate::topology::{BRIDGED, FAR_ADDRESS, JOIN_BRIDGE, STACK, Topology, between};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
@@ -11,6 +11,9 @@ pub(crate) const PYTHON: &str = "/usr/bin/python3";
 /// Small scenes of socket calls, a line each; and their far end.
 const CALLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bypass/calls/main.py");
 pub(crate) const FAR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bypass/calls/far.py");
+
+/// Options that the stack does not have.
+const REFUSED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bypass/calls/refused.py");
 
 /// Random sequences of calls, a line each; and their other far end.
 const SEQUENCES: &str = concat!(
@@ -125,6 +128,36 @@ fn sequences() -> String {
     let count: u64 = count.parse().unwrap_or(300);
     let first: u64 = first.parse().unwrap();
     format!("{first}-{}", first + count - 1)
+}
+
+#[test]
+fn options_that_the_stack_does_not_have_are_said_once_each() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let _far = started(topology, FAR);
+        let words = ["run", "--stack", STACK, "--", PYTHON, REFUSED];
+        let ends = [FAR_ADDRESS, "10.50.0.1"];
+        let output = output_of(BINARY, &[&words[..], &ends].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let no_option = "92\n92\n";
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            no_option,
+            "{errors}"
+        );
+        let said = errors.lines().filter(|line| line.contains("the option"));
+        let said: Vec<&str> = said.collect();
+        let sentence = "millstream: connections of the stack don't have the option";
+        let expected = [
+            format!("{sentence} IP_TOS: it has no effect on them"),
+            format!("{sentence} TCP_WINDOW_CLAMP: setsockopt() fails with ENOPROTOOPT"),
+            format!("{sentence} SO_PRIORITY: it has no effect on them"),
+        ];
+        assert_eq!(said, expected);
+    });
 }
 
 #[test]

@@ -9,6 +9,7 @@ const SOL_SOCKET: i32 = 1;
 const SOL_TCP: i32 = 6;
 const SO_RCVBUF: i32 = 8;
 const SO_KEEPALIVE: i32 = 9;
+const SO_LINGER: i32 = 13;
 const TCP_KEEPIDLE: i32 = 4;
 const TCP_KEEPINTVL: i32 = 5;
 const TCP_KEEPCNT: i32 = 6;
@@ -63,6 +64,24 @@ fn keep_alive_that_is_turned_off_again_asks_nothing() {
     set(&mut world, near, (SOL_SOCKET, SO_KEEPALIVE), 0);
     pass_alone(&mut world, Duration::from_secs(60));
     assert_eq!(read(&mut world.client, near), Ok(None));
+}
+
+#[test]
+fn a_close_that_lingers_waits_until_the_peer_has_acknowledged_the_end() {
+    let mut world = World::new();
+    let (near, _) = world.connection();
+    let ten_seconds = [1_i32, 10].map(i32::to_ne_bytes).concat();
+    let set = world
+        .client
+        .set_option(near, SOL_SOCKET, SO_LINGER, &ten_seconds);
+    assert_eq!(set, Ok(()));
+    write(&mut world.client, near, b"last words").unwrap();
+    let closed = world.client.close(near, -1).unwrap();
+    assert_eq!(closed.seconds, 10);
+    pass_alone(&mut world, Duration::from_millis(500));
+    assert!(world.client.is_lingering(closed));
+    world.pass(Duration::from_secs(5));
+    assert!(!world.client.is_lingering(closed));
 }
 
 #[test]

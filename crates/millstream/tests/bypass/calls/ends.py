@@ -29,6 +29,25 @@ def linger_of_zero_resets():
     c.close()
 
 
+READERS = {"later": ("w500 e c", 20), "too_late": ("w4000 e c", 1), "at_once": ("e c", 20)}
+
+
+@scene(*[(reads, blocking) for reads in READERS for blocking in (True, False)])
+def close_lingers(reads, blocking):
+    """Until the peer has acknowledged all, which it does once it reads, or for as long as the option says."""
+    words, seconds = READERS[reads]
+    s = opened(words, blocking=False)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 200000)
+    while reads != "at_once" and call(s.send, bytes(100000)) != "EAGAIN":
+        wait(s, select.POLLOUT, 10)
+    s.setblocking(blocking)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, seconds))
+    began = time.monotonic()
+    s.close()
+    took = time.monotonic() - began
+    yield "at once" if took < 0.2 else "a while" if took < 3.5 else "long"
+
+
 @scene(alone=True)
 def duplicates_keep_it_open():
     s = opened("o")

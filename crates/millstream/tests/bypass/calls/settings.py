@@ -209,7 +209,7 @@ def time_out_is_set(name, seconds, micros):
 
 @scene(*[(name, value) for name, value in (("TCP_NODELAY", 1), ("SO_KEEPALIVE", 1), ("TCP_KEEPIDLE", 33), ("TCP_KEEPINTVL", 34), ("TCP_KEEPCNT", 5),
     ("TCP_USER_TIMEOUT", 5000), ("SO_SNDBUF", 60000), ("SO_RCVLOWAT", 7), ("TCP_SYNCNT", 3), ("TCP_CORK", 1), ("SO_REUSEADDR", 1), ("SO_REUSEPORT", 1),
-    ("SO_OOBINLINE", 1), ("TCP_LINGER2", 20), ("TCP_NOTSENT_LOWAT", 5000))])
+    ("SO_OOBINLINE", 1), ("TCP_LINGER2", 20), ("TCP_NOTSENT_LOWAT", 5000), ("TCP_MAXSEG", 900))])
 def option_is_set_before_connecting(name, value):
     s = fresh()
     level, number = option(name)
