@@ -18,6 +18,8 @@ mod bypass;
 mod cache;
 /// The least work that a server on kernel sockets can do, as a reference.
 mod floor;
+/// The load generator alone, over a memif.
+mod generator;
 /// Our load generator beside wrk, ab and h2load.
 mod load;
 /// Congestion control beside the kernel's, over emulated paths.
@@ -50,6 +52,9 @@ Measurements:
            (cargo xtask bench load --help)
   bypass   our own TCP/IP stack over AF_XDP and memif, against nginx and against raw frames
            (cargo xtask bench bypass --help)
+  generator
+           what the load generator alone can ask for over a memif, beside our server
+           (cargo xtask bench generator --help)
   run      nginx and wrk, not changed, on our stack, against the kernel and our own server
            (cargo xtask bench run --help)
   proxy    Millstream as a proxy against nginx, HAProxy and a plain relay: CPU time a request, system calls, allocations
@@ -78,6 +83,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         ["cache", options @ ..] => recipe::run(root, &cache::CACHE, options),
         ["load", options @ ..] => recipe::run(root, &load::LOAD, options),
         ["proxy", options @ ..] => recipe::run(root, &proxy::PROXY, options),
+        ["generator", options @ ..] => recipe::run(root, &generator::GENERATOR, options),
         ["run", options @ ..] => recipe::run(root, &program::RUN, options),
         ["tls", options @ ..] => recipe::run(root, &tls::TLS, options),
         ["serve", options @ ..] => recipe::run(root, &serve::SERVE, options),
@@ -85,6 +91,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         ["stack", options @ ..] => stack::run(root, options),
         ["tunnels", options @ ..] => tunnels::run(root, options),
         [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),
+        [generator::answers::ARGUMENT, arguments @ ..] => generator::answers::run(arguments),
         [bypass::raw::ARGUMENT, arguments @ ..] => bypass::raw::run(arguments),
         [proxy::origin::ARGUMENT, arguments @ ..] => proxy::origin::run(arguments),
         [proxy::relay::ARGUMENT, arguments @ ..] => proxy::relay::run(arguments),

@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = embedded![
     "bench-load.toml",
     "bench-bypass.toml",
     "bench-run.toml",
+    "bench-generator.toml",
     "bench-proxy.toml",
     "bench-cache.toml",
     "bench-tls.toml",

@@ -161,7 +161,9 @@ impl Check<'_> {
             self.fail(&["load", "stack"], problem);
         }
         let is_memif = |stack: &str| stack.starts_with("memif:");
-        if load.tool != Tool::None && is_memif(&system.stack) != is_memif(&load.stack) {
+        // Whether a command has the other end is not told.
+        let is_told = load.tool != Tool::None && system.kind != SystemKind::Command;
+        if is_told && is_memif(&system.stack) != is_memif(&load.stack) {
             let problem = "a memif has two ends: either both sides are on it, or none; leave such points out with `[[skip]]`";
             self.fail(&["load", "stack"], problem);
         }
