@@ -117,6 +117,9 @@ mod run_devices;
 /// Programs whose stack has little memory.
 mod run_memory;
 
+/// Programs that compute, or are stopped.
+mod run_pauses;
+
 /// Their socket calls.
 mod run_calls;
 

@@ -139,7 +139,7 @@ impl Drop for Accelerated {
 }
 
 /// signal(7), on x86 and ARM.
-const SIGSTOP: i32 = 19;
+pub(crate) const SIGSTOP: i32 = 19;
 
 /// How often it is looked, before a signal is sent again.
 const LOOKS_BETWEEN_SIGNALS: u32 = 500;

@@ -89,7 +89,7 @@ fn nginx_on_a_memif_serves_programs_on_the_other_end_and_reloads_lose_no_request
 }
 
 /// Reloads so many times, each time once the workers before are others.
-fn reload_under_load(nginx: &Accelerated, count: usize) {
+pub(crate) fn reload_under_load(nginx: &Accelerated, count: usize) {
     for _ in 0..count {
         let before = nginx.children();
         nginx.signal(Signal::Hangup);

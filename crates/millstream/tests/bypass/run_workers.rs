@@ -2,8 +2,10 @@
 
 use crate::client::Client;
 use crate::namespace::{get, has, text_of};
+use crate::others::Load;
 use crate::run::{Accelerated, BINARY, address, workers_of_nginx};
 use crate::run_calls::PYTHON;
+use crate::run_devices::reload_under_load;
 use crate::run_faults::NOTED;
 use crate::server::{Site, wait_for};
 use crate::topology::{
@@ -96,6 +98,36 @@ fn each_worker_of_nginx_has_connections_and_reloads_lose_none() {
             }
             assert_eq!(kernel_connections(80), "");
             nginx.end(Signal::Quit);
+        });
+    }
+}
+
+/// 5, or as many as `MILLSTREAM_RELOADS` says.
+fn reloads() -> usize {
+    let chosen = std::env::var("MILLSTREAM_RELOADS").unwrap_or_default();
+    chosen.parse().unwrap_or(5)
+}
+
+#[test]
+fn reloads_under_load_lose_no_request() {
+    if !has("nginx") || !has("wrk") {
+        println!("not tested: there is no nginx or no wrk");
+        return;
+    }
+    for workers in [1, 2] {
+        between_queues([workers, workers], |topology| {
+            let site = Site::new();
+            let (nginx, first) = workers_of_nginx(topology, &site, (workers, SERVERS));
+            drop(first);
+            let load = topology.at_client(|| Load::with_header("Connection: close", 600));
+            reload_under_load(&nginx, reloads());
+            let report = load.interrupt();
+            assert_eq!(kernel_connections(80), "");
+            nginx.end(Signal::Quit);
+            println!("{report}");
+            assert!(report.contains("Requests/sec"), "{report}");
+            let has_errors = report.contains("Socket errors") || report.contains("Non-2xx");
+            assert!(!has_errors, "{report}");
         });
     }
 }
