@@ -75,12 +75,6 @@ impl Held {
         self.each().for_each(|stack| stack.turn(now));
     }
 
-    /// When frames came last to one of them.
-    pub(crate) fn worked_at(&mut self) -> Instant {
-        let latest = self.each().map(|stack| stack.worked_at).max();
-        latest.unwrap_or(Instant::from_nanos(0))
-    }
-
     /// A thread is about to sleep, and this ends it.
     pub(crate) fn add_sleeper(&mut self, doorbell: c_int) {
         self.each().for_each(|stack| stack.sleepers.push(doorbell));

@@ -150,13 +150,12 @@ fn wait(
             place.u64 = event.data;
         }
         // Where the stack always has events the kernel's are not to wait for ever.
-        let at = held.worked_at();
-        let is_due = asked_at.is_none_or(|asked| at.since(asked) >= ASK_INTERVAL);
+        let is_due = asked_at.is_none_or(|asked| began.since(asked) >= ASK_INTERVAL);
         let rest = events.get_mut(found.len()..).unwrap_or_default();
         let of_kernel = match kernel {
             Kernel::Ready(1..) => collect_kernel(set, rest),
             Kernel::Unknown if is_due && !found.is_empty() => {
-                asked_at = Some(at);
+                asked_at = Some(began);
                 collect_kernel(set, rest)
             }
             _ => Ok(0),
