@@ -122,9 +122,10 @@ impl Page {
         self.head(&family, kind, help);
         let own_label = group.map(|(group, rest)| format!("{}=\"{rest}\"", group.label));
         if is_of_interface(figure.name) {
-            // The kernel's count, which is that of all workers.
-            if let Some(value) = workers.iter().filter_map(value).max() {
-                self.sample(&family, own_label.as_deref(), None, &value.to_string());
+            let mut values = workers.iter().filter_map(value).peekable();
+            if values.peek().is_some() {
+                let sum = values.fold(0, u64::saturating_add);
+                self.sample(&family, own_label.as_deref(), None, &sum.to_string());
             }
             return;
         }

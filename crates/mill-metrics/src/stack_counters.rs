@@ -224,7 +224,7 @@ counters! {
         xdp_no_place: Counter of Events,
         /// AF_XDP: descriptors that the kernel found invalid; always zero.
         xdp_strange: Counter of Events,
-        /// AF_XDP: frames of all queues that the steering gave to a socket.
+        /// AF_XDP: frames that the steering gave to a socket.
         steering_redirected: Counter of Frames,
         /// AF_XDP: frames that the steering left to the kernel: another address, port or protocol.
         steering_passed: Counter of Frames,
@@ -269,7 +269,8 @@ impl StackCounters {
 /// The prefix of such figures' names.
 pub(crate) const DROPPED: &str = "dropped_";
 
-/// Figures that the kernel counts for all workers of an interface together.
+/// Figures of the steering program, of which the sum over all workers counts each frame of the interface once: a worker
+/// with queues to itself publishes those of its queues, and of workers that share queues the first one those of all.
 pub fn is_of_interface(name: &str) -> bool {
     name.starts_with("steering_")
 }

@@ -2,7 +2,6 @@
 
 use crate::tables::Part;
 use crate::verdict::{self, Observed, State};
-use mill_metrics::stack_counters::is_of_interface;
 use mill_metrics::{Description, ServerCounters, StackCounters, WorkerFigures};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -162,11 +161,7 @@ impl Total {
 fn add(to: &mut Figures, more: &Figures) {
     for (name, value) in more {
         let sum = to.entry(name.clone()).or_default();
-        *sum = if is_of_interface(name) {
-            (*sum).max(*value)
-        } else {
-            sum.saturating_add(*value)
-        };
+        *sum = sum.saturating_add(*value);
     }
 }
 

@@ -111,6 +111,13 @@ fn every_figure_is_there_once_for_each_worker() {
 }
 
 #[test]
+fn steering_counters_are_the_sum_over_all_workers() {
+    let samples = read(&render(&[worker(0, true), worker(1, true)], 2_500_000_000));
+    let passed = samples.get("millstream_stack_steering_total{outcome=\"passed\"}");
+    assert_eq!(passed, Some(&201.0));
+}
+
+#[test]
 fn a_sleeping_worker_is_not_silent_and_an_ended_one_is_left_out() {
     let mut sleeping = worker(0, false);
     sleeping.parked_until_ns = u64::MAX;

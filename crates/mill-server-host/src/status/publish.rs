@@ -274,7 +274,7 @@ fn ask_kernel(link: &AnyLink, into: &mut StackCounters) {
         into.xdp_no_place = counted.no_place;
         into.xdp_strange = counted.strange_filled + counted.strange_transmitted;
     }
-    // The program counts for all workers: one of them publishes it.
+    // The program counts by table: of the workers that share one, the first publishes it.
     if !interface.is_first() {
         return;
     }

@@ -10,6 +10,7 @@ use crate::topology::{
     FAR, HOSTS, STACK, Topology, between_queues, is_steered, kernel_connections,
 };
 use mill_sys::signal::Signal;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -101,6 +102,37 @@ fn each_worker_serves_some_of_the_connections() {
             );
             assert!(server.end(Signal::Quit).success());
             assert!(!is_steered(), "nothing is left");
+        });
+    }
+}
+
+#[test]
+fn the_steering_counters_of_all_workers_add_up() {
+    for (queues, workers) in [([2, 2], 2), ([1, 1], 2)] {
+        with_workers(queues, workers, |topology, _, server| {
+            ask(topology, 60);
+            let process = server.pid().number().to_string();
+            let is_quiet = |status: &Value| {
+                let total = |name| ask::figure(status, &format!("total.{name}"));
+                total("server.connections_active") == 0
+                    && total("stack.steering_redirected") == total("stack.frames_received")
+            };
+            wait_for(|| is_quiet(&ask::json(&[&process])));
+            let status = ask::json(&[&process]);
+            ask::assert_consistent(&status);
+            let of_each = |name: &str| -> Vec<u64> {
+                let each = status["workers"].as_array().unwrap().iter();
+                each.map(|worker| ask::figure(worker, name)).collect()
+            };
+            let received = of_each("stack.frames_received");
+            assert!(received.iter().all(|count| *count > 0), "{received:?}");
+            let redirected = of_each("stack.steering_redirected");
+            if queues[0] == workers {
+                assert_eq!(redirected, received, "a worker has the count of its queue");
+            } else {
+                let all = [received.iter().sum(), 0];
+                assert_eq!(redirected, all, "the first one has the count of all");
+            }
         });
     }
 }

@@ -82,7 +82,7 @@ segments      0 received, 400 sent, 2 of them again (0.5%), 0 timeouts, 0 out of
 frames        40 received, 6 dropped of them; 60 sent
 drops         checksum\u{a0}6, no_route\u{a0}8
 memory        0 B of tables, 0 B unread in 0 buffers, 0 frames held
-link          steering_passed\u{a0}9
+link          steering_passed\u{a0}18
 ";
     assert_eq!(text, expected);
     assert!(text.lines().all(|line| line.chars().count() <= 100));
