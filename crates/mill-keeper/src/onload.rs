@@ -43,12 +43,27 @@ pub(crate) struct Settings {
     variables: BTreeMap<String, String>,
 }
 
+impl Settings {
+    /// As in Onload what its user sets goes before what a profile sets, unless profiles are forced.
+    fn take(&mut self, environment: &[(OsString, OsString)], is_forced: bool) {
+        let of_user = environment
+            .iter()
+            .filter_map(|(name, value)| variable(name, value));
+        for (name, value) in of_user {
+            if !(is_forced && self.variables.contains_key(&name)) {
+                self.variables.insert(name, value);
+            }
+        }
+    }
+}
+
 /// Reads a command line behind its first word, with the variables of the environment. The error is a sentence.
 pub fn parse(
     words: &[OsString],
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Asked, String> {
     let (mut named, mut is_verbose, mut force) = (Vec::new(), false, false);
+    let mut is_forced = false;
     let mut notices = Vec::new();
     let mut words = words.iter();
     let program = loop {
@@ -66,10 +81,11 @@ pub fn parse(
         };
         match name {
             "-h" | "--help" => return Ok(Asked::Help),
-            "-p" | "--profile" => named.push(value()?),
+            "-p" | "--profile" => named.extend(value()?.split(',').map(str::to_owned)),
             "-v" | "--verbose" => is_verbose = true,
             "--force" => force = true,
-            "--no-app-handler" | "--force-profiles" => {}
+            "--no-app-handler" => {}
+            "--force-profiles" => is_forced = true,
             "--app-handler" => {
                 let handler = value()?;
                 notices.push(format!(
@@ -85,15 +101,18 @@ pub fn parse(
     };
     let arguments: Vec<OsString> = words.cloned().collect();
     let environment: Vec<_> = environment.into_iter().collect();
+    let home = environment.iter().find(|(name, _)| name == "HOME");
+    let call = profile::Call {
+        program,
+        arguments: &arguments,
+        folders: profile::folders(home.map(|(_, home)| home.as_os_str())),
+        is_forced,
+    };
     let mut settings = Settings::default();
     for name in &named {
-        profile::apply(name, program, &arguments, &mut settings)?;
+        profile::apply(name, &call, &mut settings)?;
     }
-    // As in Onload what its user sets goes before what a profile sets.
-    let of_user = environment
-        .iter()
-        .filter_map(|(name, value)| variable(name, value));
-    settings.variables.extend(of_user);
+    settings.take(&environment, is_forced);
     let cluster = settings.variables.remove(CLUSTER_NAME);
     let or_fail = settings
         .variables
@@ -211,6 +230,79 @@ mod tests {
         assert_eq!(launch.stack, "af_xdp:eth0,profile=safe,fin-wait=15s");
         assert!(notices[0].contains("here: EF_PIO ("), "{notices:?}");
         assert_eq!(launch.cluster.as_deref(), Some("webs"));
+    }
+
+    #[test]
+    fn handlers_of_applications_have_no_effect_and_this_is_said() {
+        for (line, said) in [
+            ("--app-handler=mine wrk", Some("--app-handler mine")),
+            ("--app-handler mine wrk", Some("--app-handler mine")),
+            ("--no-app-handler wrk", None),
+        ] {
+            let (launch, notices) = parsed(line, &[ETH0]).unwrap();
+            assert_eq!(launch.program, "wrk", "{line}");
+            let handlers = notices.iter().find(|notice| notice.contains("handler"));
+            assert_eq!(handlers.is_some(), said.is_some(), "{line}: {notices:?}");
+            assert!(handlers.is_none_or(|notice| notice.contains(said.unwrap())));
+        }
+        assert!(parsed("--app-handler", &[ETH0]).is_err());
+    }
+
+    #[test]
+    fn a_verbose_start_tells_the_stack() {
+        for line in ["-v -p safe wrk -v", "--verbose --profile safe wrk -v"] {
+            let (launch, notices) = parsed(line, &[ETH0]).unwrap();
+            assert_eq!(notices, ["stack: af_xdp:eth0,profile=safe"], "{line}");
+            assert_eq!(launch.arguments, ["-v"]);
+        }
+        assert!(parsed("-p safe wrk -v", &[ETH0]).unwrap().1.is_empty());
+    }
+
+    #[test]
+    fn several_profiles_are_applied_in_their_order() {
+        for line in ["-p safe,latency wrk", "-p safe --profile=latency wrk"] {
+            let (launch, _) = parsed(line, &[ETH0]).unwrap();
+            let expected = "af_xdp:eth0,profile=safe,profile=latency";
+            assert_eq!(launch.stack, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn forced_profiles_go_before_the_environment() {
+        let file = std::env::temp_dir().join(format!("millstream-{}.opf", std::process::id()));
+        std::fs::write(&file, "onload_set EF_TCP_FIN_TIMEOUT 7\n").unwrap();
+        let environment = [
+            ETH0,
+            ("EF_TCP_FIN_TIMEOUT", "15"),
+            ("EF_TCP_TCONST_MSL", "1"),
+        ];
+        let stack = |words: &str| {
+            let line = format!("{words}-p {} wrk", file.display());
+            parsed(&line, &environment).unwrap().0.stack
+        };
+        let (plain, forced) = (stack(""), stack("--force-profiles "));
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(plain, "af_xdp:eth0,fin-wait=15s,msl=1s");
+        assert_eq!(forced, "af_xdp:eth0,fin-wait=7s,msl=1s");
+    }
+
+    #[test]
+    fn a_program_runs_without_a_stack_unless_it_must_not() {
+        for (value, or_fail) in [(Some("0"), true), (Some("1"), false), (None, false)] {
+            let environment = value.map(|value| (NO_FAIL.into(), value.into()));
+            let environment = environment
+                .into_iter()
+                .chain([(STACK.into(), ETH0.1.into())]);
+            match parse(&["wrk".into()], environment).unwrap() {
+                Asked::Launch(launch, notices, found) => {
+                    assert_eq!(found, or_fail, "{value:?}");
+                    assert!(notices.is_empty(), "{notices:?}");
+                    assert!(!launch.force);
+                }
+                Asked::Help => panic!("help was not asked for"),
+            }
+        }
+        assert!(parsed("--force wrk", &[ETH0]).unwrap().0.force);
     }
 
     #[test]

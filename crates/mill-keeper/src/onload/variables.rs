@@ -59,9 +59,21 @@ const OPTIONS: &[(&str, &str, Form)] = &[
     ("EF_RFC_RTO_MAX", "rto-max", Form::Milliseconds),
 ];
 
-/// Both say when to poll.
+/// These say when to poll, together.
 const POLL: &str = "EF_POLL_USEC";
 const SLEEP: &str = "EF_SLEEP_SPIN_USEC";
+const EPOLL_SPIN: &str = "EF_EPOLL_SPIN";
+
+/// 1 is a larger `burst`, unless `EF_EVS_PER_POLL` says how large.
+const THROUGHPUT: &str = "EF_HIGH_THROUGHPUT_MODE";
+const EVENTS_PER_POLL: &str = "EF_EVS_PER_POLL";
+
+/// 0 is a window as large as `EF_TCP_RCVBUF` from the start, 1 one that grows up to that, as ours do.
+const RECEIVE_MODE: &str = "EF_TCP_RCVBUF_MODE";
+const RECEIVE_BUFFER: &str = "EF_TCP_RCVBUF";
+
+/// Variables that mean something by others, too.
+const TOGETHER: [&str; 5] = [POLL, SLEEP, EPOLL_SPIN, THROUGHPUT, RECEIVE_MODE];
 
 /// Onload's `infinite` spinning, in microseconds: from here on there is no sleep.
 const FOR_EVER_USEC: u64 = 1_000_000;
@@ -72,7 +84,7 @@ pub(super) fn options(
 ) -> Result<(Vec<String>, Vec<String>), String> {
     let (mut options, mut without) = (Vec::new(), Vec::new());
     for (name, value) in variables {
-        if name == POLL || name == SLEEP {
+        if TOGETHER.contains(&name.as_str()) {
             continue;
         }
         let known = OPTIONS.iter().find(|(onloads, ..)| onloads == name);
@@ -85,6 +97,15 @@ pub(super) fn options(
         }
     }
     options.extend(polling(variables)?);
+    let value = |name| value(variables, name);
+    if value(THROUGHPUT)?.is_some_and(|on| on != 0) && value(EVENTS_PER_POLL)?.is_none() {
+        options.push(String::from("burst=256"));
+    }
+    match (value(RECEIVE_MODE)?, value(RECEIVE_BUFFER)?) {
+        (Some(0), Some(bytes)) => options.push(format!("receive-buffer-first={bytes}")),
+        (Some(0), None) => without.push(RECEIVE_MODE.to_owned()),
+        _ => {}
+    }
     Ok((options, without))
 }
 
@@ -134,18 +155,22 @@ fn duration_us(text: &str) -> Option<u64> {
 }
 
 fn polling(variables: &BTreeMap<String, String>) -> Result<Option<String>, String> {
-    let value = |name: &str| {
-        let value = variables.get(name);
-        value.map(|value| number(name, value)).transpose()
-    };
+    let value = |name| value(variables, name);
     let (poll, sleep) = (value(POLL)?, value(SLEEP)?.filter(|sleep| *sleep > 0));
+    // Without a time to spin for, Onload does not spin either if it is to.
+    let never_spins = value(EPOLL_SPIN)? == Some(0);
     Ok(match (poll, sleep) {
         (_, Some(sleep)) => Some(format!("polling=sleep-spin={sleep}us")),
         (Some(0), None) => Some(String::from("polling=interrupt")),
         (Some(FOR_EVER_USEC..), None) => Some(String::from("polling=spin")),
         (Some(poll), None) => Some(format!("polling=adaptive={poll}us")),
-        (None, None) => None,
+        (None, None) => never_spins.then(|| String::from("polling=interrupt")),
     })
+}
+
+fn value(variables: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>, String> {
+    let value = variables.get(name);
+    value.map(|value| number(name, value)).transpose()
 }
 
 fn number(name: &str, value: &str) -> Result<u64, String> {
@@ -267,6 +292,85 @@ mod tests {
             Some("polling=interrupt")
         );
         assert_eq!(polling(&[]), None);
+    }
+
+    #[test]
+    fn epoll_that_does_not_spin_is_told_by_others_if_they_are_there() {
+        let polling = |variables: &[(&str, &str)]| {
+            let (mut options, without) = options_of(variables);
+            assert!(without.is_empty());
+            options.pop()
+        };
+        let never = polling(&[(EPOLL_SPIN, "0")]);
+        assert_eq!(never.as_deref(), Some("polling=interrupt"));
+        assert_eq!(polling(&[(EPOLL_SPIN, "1")]), None);
+        let with_time = polling(&[(EPOLL_SPIN, "0"), (POLL, "20")]);
+        assert_eq!(with_time.as_deref(), Some("polling=adaptive=20us"));
+    }
+
+    #[test]
+    fn variables_that_mean_something_by_others_become_options() {
+        for (variables, expected, expected_without) in [
+            (&[(THROUGHPUT, "1")][..], &["burst=256"][..], &[][..]),
+            (&[(THROUGHPUT, "0")], &[], &[]),
+            (
+                &[(THROUGHPUT, "1"), (EVENTS_PER_POLL, "32")],
+                &["burst=32"],
+                &[],
+            ),
+            (
+                &[(RECEIVE_MODE, "0"), (RECEIVE_BUFFER, "65536")],
+                &["receive-buffer=65536", "receive-buffer-first=65536"],
+                &[],
+            ),
+            (
+                &[(RECEIVE_MODE, "1"), (RECEIVE_BUFFER, "65536")],
+                &["receive-buffer=65536"],
+                &[],
+            ),
+            (&[(RECEIVE_MODE, "0")], &[], &[RECEIVE_MODE]),
+            (&[(RECEIVE_MODE, "1")], &[], &[]),
+        ] {
+            let (options, without) = options_of(variables);
+            assert_eq!(options, expected, "{variables:?}");
+            assert_eq!(without, expected_without, "{variables:?}");
+            let text = format!("af_xdp:eth0,{}", options.join(","));
+            let text = text.trim_end_matches(',');
+            assert!(Specification::parse(text).is_ok(), "{text}");
+        }
+    }
+
+    /// Rows of the page's tables: the variables, and whether `onload` takes them by what the row says.
+    fn rows_of_the_page() -> Vec<(String, bool)> {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/onload.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let mut rows = Vec::new();
+        for line in page.lines().filter(|line| line.starts_with("| `EF_")) {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let names = cells[1].split('`').filter(|name| name.starts_with("EF_"));
+            // Variable, cookbook's value, counterpart, remarks; or variable and counterpart.
+            let counterpart = if cells.len() == 6 { cells[3] } else { cells[2] };
+            let is_option = counterpart.starts_with('`') && counterpart.contains('=');
+            let is_taken = is_option && !counterpart.contains("not under `onload`");
+            rows.extend(names.map(|name| (name.to_owned(), is_taken)));
+        }
+        rows
+    }
+
+    #[test]
+    fn the_page_of_onloads_settings_says_which_are_taken() {
+        let rows = rows_of_the_page();
+        assert!(rows.len() > 50, "{rows:?}");
+        for (name, is_taken) in &rows {
+            let is_known =
+                TOGETHER.contains(&name.as_str()) || OPTIONS.iter().any(|(own, ..)| own == name);
+            assert_eq!(*is_taken, is_known, "{name}");
+        }
+        let known = OPTIONS.iter().map(|(name, ..)| name).chain(&TOGETHER);
+        for name in known {
+            let has_row = rows.iter().any(|(shown, _)| shown == name);
+            assert!(has_row, "{name} has no row");
+        }
     }
 
     #[test]
