@@ -14,6 +14,9 @@ pub mod sheet;
 /// Finding them.
 pub mod search;
 
+/// What they have on the kernel's sockets beside it.
+pub mod kernel_connections;
+
 /// What a process shows of its stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accelerated {

@@ -1,5 +1,6 @@
 //! Programs of `millstream run`, beside our own servers.
 
+use mill_keeper::accelerated::kernel_connections::KernelConnections;
 use mill_keeper::accelerated::search::{self, Found};
 use mill_status::text::columns::{Columns, Side};
 
@@ -40,6 +41,16 @@ impl Programs {
 
     /// A line each.
     pub(super) fn table(&self) -> String {
+        let mut of_kernel = KernelConnections::default();
+        self.table_with(|process| of_kernel.of(process))
+    }
+
+    /// The same, with the number of connections of each process that are the kernel's, if it is known.
+    fn table_with(&self, mut of_kernel: impl FnMut(u32) -> Option<usize>) -> String {
+        let mut of_kernel = |process: u32| {
+            let count = of_kernel(process);
+            count.map_or_else(|| String::from("-"), |count| count.to_string())
+        };
         let right = Side::Right;
         let mut table = Columns::new(&[
             ("PROCESS", right),
@@ -48,6 +59,7 @@ impl Programs {
             ("PATH", Side::Left),
             ("LISTENERS", right),
             ("CONNS", right),
+            ("KERNEL", right),
         ]);
         for Found { process, shown } in &self.accelerated {
             table.push(vec![
@@ -57,12 +69,20 @@ impl Programs {
                 String::from("stack"),
                 shown.listeners.len().to_string(),
                 shown.connections_total.to_string(),
+                of_kernel(*process),
             ]);
         }
         for (process, name) in &self.on_kernel {
-            let unknown = || String::from("-");
-            let path = String::from("kernel");
-            table.push(vec![process.to_string(), name.clone(), unknown(), path]);
+            let none = || String::from("-");
+            table.push(vec![
+                process.to_string(),
+                name.clone(),
+                none(),
+                String::from("kernel"),
+                none(),
+                none(),
+                of_kernel(*process),
+            ]);
         }
         table.render()
     }
@@ -93,11 +113,12 @@ mod tests {
     #[test]
     fn the_path_of_each_process_is_told() {
         let expected = "\
-PROCESS  PROGRAM  INTERFACE  PATH    LISTENERS  CONNS
-   4712  nginx    eth0       stack           0     12
-   4711  nginx    -          kernel
+PROCESS  PROGRAM  INTERFACE  PATH    LISTENERS  CONNS  KERNEL
+   4712  nginx    eth0       stack           0     12       3
+   4711  nginx    -          kernel          -      -       -
 ";
-        assert_eq!(programs().table(), expected);
+        let of_kernel = |process| (process == 4712).then_some(3);
+        assert_eq!(programs().table_with(of_kernel), expected);
     }
 
     #[test]

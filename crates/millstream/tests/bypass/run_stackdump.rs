@@ -1,9 +1,11 @@
 //! What is accelerated can be looked at: `onload_stackdump`, `millstream status`.
 
-use crate::namespace::text_of;
-use crate::run::{Accelerated, BINARY, address};
+use crate::client::Client;
+use crate::namespace::{has, text_of};
+use crate::run::{Accelerated, BINARY, address, workers_of_nginx};
 use crate::server::{Site, wait_for};
 use crate::topology::{HOSTS, between, is_steered};
+use mill_sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -73,7 +75,7 @@ fn programs_on_the_stack_are_shown_with_their_connections_and_nothing_is_left_of
         }
         let status = row(text_of(BINARY, &["status", &process]), &process);
         let words: Vec<&str> = status.split_whitespace().collect();
-        let expected = [&process, "python3", "mill0", "stack", "1", "1"];
+        let expected = [&process, "python3", "mill0", "stack", "1", "1", "0"];
         assert_eq!(words, expected, "{status}");
         let all = row(text_of(BINARY, &["status"]), &process);
         assert!(all.split_whitespace().eq(expected), "{all}");
@@ -86,5 +88,40 @@ fn programs_on_the_stack_are_shown_with_their_connections_and_nothing_is_left_of
         drop(server);
         assert_eq!(row(dump(&[]), &process), "");
         wait_for(|| !is_steered());
+    });
+}
+
+#[test]
+fn connections_of_the_kernel_are_counted_beside_those_of_the_stack() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    between(1500, |topology| {
+        let site = Site::new();
+        let servers = "server { listen 80; keepalive_timeout 600s; keepalive_requests 100000; }";
+        let (nginx, mut over_interface) = workers_of_nginx(topology, &site, (1, servers));
+        let worker = nginx.children()[0].number().to_string();
+        let master = nginx.pid().number().to_string();
+        // Of a process: what is on the stack, and what is the kernel's.
+        let counts = |process: &str| {
+            let text = text_of(BINARY, &["status", process]);
+            let is_its = |line: &&str| line.trim_start().starts_with(process);
+            let row = text.lines().find(is_its).unwrap_or_default();
+            let words: Vec<&str> = row.split_whitespace().rev().take(2).collect();
+            words.join(" of kernel, on stack ")
+        };
+        wait_for(|| counts(&worker) == "0 of kernel, on stack 1");
+        let local = "127.0.0.1:80".parse().unwrap();
+        let mut over_loopback = [(); 2].map(|()| Client::connect(local).unwrap());
+        for client in over_loopback.iter_mut().chain([&mut over_interface]) {
+            assert_eq!(client.get("/").unwrap().status, 200);
+        }
+        assert_eq!(counts(&worker), "2 of kernel, on stack 1");
+        assert_eq!(counts(&master), "0 of kernel, on stack -");
+        drop(over_loopback);
+        wait_for(|| counts(&worker) == "0 of kernel, on stack 1");
+        assert_eq!(over_interface.get("/").unwrap().status, 200);
+        assert!(nginx.end(Signal::Quit).success());
     });
 }
