@@ -1,5 +1,6 @@
 //! Long segments leave whole where the device cuts them, in order with the frames before them and behind them.
 
+use crate::ask;
 use crate::client::Client;
 use crate::namespace::text_of;
 use crate::run::{BINARY, address};
@@ -17,6 +18,18 @@ fn counter(server: &Server, name: &str) -> u64 {
         .flatten()
         .next()
         .map_or(0, |value| value.parse().unwrap())
+}
+
+/// What `--rings` says of long segments: which way they take, and how many went whole.
+fn way(server: &Server) -> (String, u64) {
+    let status = ask::json(&[&server.pid().number().to_string(), "--rings"]);
+    let rows = ask::rows(&status, "rings");
+    let value = |name: &str| {
+        let row = rows.iter().find(|row| row["name"] == name).unwrap();
+        row["value"].as_str().unwrap().to_owned()
+    };
+    let whole = value("transmitted_whole").parse().unwrap();
+    (value("long_segments"), whole)
 }
 
 /// How many segments came to the clients' kernel behind later ones.
@@ -55,6 +68,9 @@ fn they_leave_whole_and_nothing_overtakes_them() {
             wait_for(|| counter(&server, "stack.link_segments") > 12 * 180);
             // Of the file, which is mapped.
             wait_for(|| counter(&server, "stack.segments_in_place") > 12 * 180);
+            let (taken, whole) = way(&server);
+            assert_eq!(taken, "left to the device, by a packet socket");
+            assert_eq!(whole, counter(&server, "stack.link_segments"));
         });
     }
 }
@@ -86,5 +102,6 @@ fn where_the_device_is_not_to_cut_they_leave_as_frames() {
         exchange(topology, &site);
         wait_for(|| counter(&server, "stack.link_transmitted") > 12 * 8000);
         assert_eq!(counter(&server, "stack.link_segments"), 0);
+        assert_eq!(way(&server), (String::from("cut into frames here"), 0));
     });
 }
