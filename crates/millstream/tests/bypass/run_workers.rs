@@ -12,12 +12,14 @@ use crate::topology::{
     FAR_ADDRESS, HOSTS, STACK, Topology, between_queues, is_steered, kernel_connections,
 };
 use crate::upgrade::is_running;
-use mill_sys::descriptor;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
+use mill_sys::{clock, descriptor};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
 const SERVERS: &str =
     "server { listen 80; listen [::]:80; location = /worker { return 200 $pid; } }";
@@ -163,6 +165,36 @@ fn queues_of_a_worker_that_is_killed_are_the_others_and_then_its_successors() {
             living = workers(topology, 2, &former);
         }
         assert_eq!(kernel_connections(80), "");
+        nginx.end(Signal::Terminate);
+    });
+}
+
+/// The library has not noted what was said last, so the keeper's probe has to be answered. Another worker has the interface, which resets
+/// no answer in the first second: it may be of a connection that a further process brings. So this takes 1.3 s.
+#[test]
+fn a_peer_of_a_killed_worker_that_has_just_said_something_hears_of_it() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    between_queues([2, 2], |topology| {
+        let site = Site::new();
+        let (nginx, first) = workers_of_nginx(topology, &site, (2, SERVERS));
+        drop(first);
+        workers(topology, 2, &BTreeSet::new());
+        let mut clients = kept(topology, 2);
+        descriptor::wait_readable(&[], Some(NOTED)).unwrap();
+        let mut said = |place: usize| clients[place].get("/worker").unwrap().content;
+        said(1);
+        let killed = String::from_utf8(said(0)).unwrap();
+        let since = clock::monotonic();
+        pid(&killed).kill(Signal::Kill.number()).unwrap();
+        let heard = clients[0].content(1).unwrap_err();
+        let took = clock::monotonic() - since;
+        assert_eq!(heard.kind(), ErrorKind::ConnectionReset);
+        println!("heard after {took:?}");
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        assert_eq!(clients[1].get("/worker").unwrap().status, 200);
         nginx.end(Signal::Terminate);
     });
 }
