@@ -1,14 +1,15 @@
 //! What is accelerated can be looked at: `onload_stackdump`, `millstream status`.
 
 use crate::client::Client;
-use crate::namespace::{has, text_of};
+use crate::namespace::{has, output_of, text_of};
 use crate::run::{Accelerated, BINARY, address, workers_of_nginx};
 use crate::server::{Site, wait_for};
-use crate::topology::{HOSTS, between, is_steered};
+use crate::topology::{HOSTS, STACK, between, is_steered};
 use mill_sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 /// Echoes one connection after the other. Each has a forked child, which has no stack.
 const ECHO: &str = "
@@ -123,5 +124,65 @@ fn connections_of_the_kernel_are_counted_beside_those_of_the_stack() {
         wait_for(|| counts(&worker) == "0 of kernel, on stack 1");
         assert_eq!(over_interface.get("/").unwrap().status, 200);
         assert!(nginx.end(Signal::Quit).success());
+    });
+}
+
+/// A program in a namespace of processes of its own, as in a container, which ends with it.
+struct Contained(Child);
+
+impl Contained {
+    fn start(program: &[&str]) -> Self {
+        let words = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+        let child = Command::new("unshare")
+            .args(words)
+            .args([BINARY, "run", "--stack", STACK, "--"])
+            .args(program)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(child.unwrap())
+    }
+}
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn programs_in_a_container_are_shown_outside_by_the_numbers_that_they_have_there() {
+    let python = "/usr/bin/python3";
+    if !Path::new(python).exists() {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let contained = Contained::start(&[python, "-c", ECHO]);
+        let outside = || output_of("pgrep", &["-P", &contained.0.id().to_string()]);
+        wait_for(|| outside().status.success());
+        let process = String::from_utf8(outside().stdout).unwrap();
+        let process = process.trim();
+        let is_its = |line: &str| line.contains("python3-c0") && line.ends_with(process);
+        let is_shown = || {
+            let stacks = text_of(BINARY, &["stackdump", "stacks"]);
+            stacks.lines().any(is_its)
+        };
+        wait_for(is_shown);
+        wait_for(|| text_of(BINARY, &["stackdump", "netstat", process]).contains("0.0.0.0:7000"));
+        let mut client = topology.at_client(|| TcpStream::connect(address(7000)).unwrap());
+        client.write_all(b"some bytes").unwrap();
+        client.read_exact(&mut [0; 10]).unwrap();
+        let expected = [process, "python3", "mill0", "stack", "1", "1", "0"];
+        wait_for(|| {
+            let status = text_of(BINARY, &["status", process]);
+            let mut rows = status.lines().map(str::split_whitespace);
+            rows.any(|words| words.eq(expected))
+        });
+        drop(contained);
+        wait_for(|| !is_steered());
+        assert!(!is_shown());
     });
 }
