@@ -71,6 +71,11 @@ pub(super) unsafe extern "C" fn setsockopt(
 
 fn set(number: Number, level: c_int, name: c_int, value: &[u8]) -> Result<c_int, Errno> {
     stacks::on(number, |stack| {
+        if (level, name) == INCOMING_CPU {
+            // As on Linux the next segment decides; a number is wanted all the same.
+            let number: Option<&[u8; size_of::<c_int>()]> = value.first_chunk();
+            return number.map(|_| 0).ok_or(Errno::INVALID);
+        }
         stack.sockets.set_option(number, level, name, value)?;
         if ENDING_WAITS.contains(&(level, name)) {
             stack.wake();
@@ -89,6 +94,22 @@ const ENDING_WAITS: [(c_int, c_int); 3] = [
     (libc::SOL_SOCKET, libc::SO_SNDBUF),
     (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
 ];
+
+/// Which processor brought the last segment.
+const INCOMING_CPU: (c_int, c_int) = (libc::SOL_SOCKET, libc::SO_INCOMING_CPU);
+
+/// The value of an option of the stack.
+fn get(number: Number, level: c_int, name: c_int) -> Result<Vec<u8>, Errno> {
+    stacks::on(number, |stack| {
+        if (level, name) != INCOMING_CPU {
+            return stack.sockets.option(number, level, name);
+        }
+        // The thread that calls turns the stack.
+        // SAFETY: it takes nothing.
+        let cpu = unsafe { libc::sched_getcpu() };
+        Ok(cpu.to_ne_bytes().to_vec())
+    })
+}
 
 /// # Safety
 /// As getsockopt(2).
@@ -114,7 +135,7 @@ pub(super) unsafe extern "C" fn getsockopt(
     if value.is_null() && room > 0 {
         return done(Err(Errno::FAULT));
     }
-    let found = stacks::on(number, |stack| stack.sockets.option(number, level, name));
+    let found = get(number, level, name);
     done(found.map(|found| {
         // SAFETY: the caller's promise.
         let into = unsafe { output(value, *len as usize) };

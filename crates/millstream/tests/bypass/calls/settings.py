@@ -76,6 +76,18 @@ def info():
     yield len(data), data[0]
 
 
+SO_INCOMING_CPU = 49
+
+
+@scene()
+def processor_of_the_last_segment():
+    s = opened("o")
+    yield 0 <= s.getsockopt(socket.SOL_SOCKET, SO_INCOMING_CPU) < os.cpu_count()
+    yield call(s.setsockopt, socket.SOL_SOCKET, SO_INCOMING_CPU, 0)
+    yield call(s.setsockopt, socket.SOL_SOCKET, SO_INCOMING_CPU, b"x")
+    yield len(s.getsockopt(socket.SOL_SOCKET, SO_INCOMING_CPU, 8))
+
+
 @scene((os.O_NONBLOCK,), (0,))
 def status_flags(flags):
     s = opened("w100 c")
