@@ -106,7 +106,7 @@ fn exchange(client: &mut Client, word: &[u8]) {
 /// Longer than between two times that the library notes connections for the keeper.
 pub(crate) const NOTED: Duration = Duration::from_millis(400);
 
-/// What a killed process' peers see of their connections: a reset within a second, although they say nothing. It takes a tenth.
+/// What a killed process' peers see of their connections: a reset although they say nothing, long before any timeout. It takes a tenth of a second.
 fn hear_resets(idle: Vec<Client>, since: Duration) {
     for mut client in idle {
         let heard = client.content(1).unwrap_err();
@@ -114,7 +114,7 @@ fn hear_resets(idle: Vec<Client>, since: Duration) {
     }
     let took = clock::monotonic() - since;
     println!("heard after {took:?}");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 /// Kills a server with connections that are idle, or that have said something since the library has noted them.

@@ -193,7 +193,7 @@ fn a_peer_of_a_killed_worker_that_has_just_said_something_hears_of_it() {
         let took = clock::monotonic() - since;
         assert_eq!(heard.kind(), ErrorKind::ConnectionReset);
         println!("heard after {took:?}");
-        assert!(took < Duration::from_secs(2), "{took:?}");
+        assert!(took < Duration::from_secs(10), "{took:?}");
         assert_eq!(clients[1].get("/worker").unwrap().status, 200);
         nginx.end(Signal::Terminate);
     });
