@@ -1,11 +1,15 @@
 //! Which program a word means, and whether a preloaded library can stand between it and the kernel.
 
+use elf::ReadAt;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+/// The headers of programs.
+mod elf;
 
 /// Why a program's calls cannot be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,19 +48,21 @@ fn is_executable(path: &Path) -> bool {
 
 /// Why the calls of a program cannot be seen, if they cannot; of a script, those of its interpreter.
 pub fn unseen(path: &Path) -> Option<Unseen> {
-    let head = read_head(path)?;
-    if let Some(interpreter) = interpreter(&head) {
+    let file = File::open(path).ok()?;
+    if let Some(interpreter) = interpreter(&file.read_at(0, LINE_BYTES)?) {
         return unseen(&find(&interpreter)?);
     }
-    examine(&head)
+    elf::examine(&file)
 }
 
-/// The beginning of a file: headers lie there, and Go's note.
-fn read_head(path: &Path) -> Option<Vec<u8>> {
-    let mut head = Vec::new();
-    let file = File::open(path).ok()?;
-    file.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
-    Some(head)
+impl ReadAt for File {
+    fn read_at(&self, at: u64, len: u64) -> Option<Vec<u8>> {
+        let mut file = self;
+        file.seek(SeekFrom::Start(at)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(len).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
 }
 
 /// The program that runs a script: the second word after `env`.
@@ -74,85 +80,12 @@ fn interpreter(head: &[u8]) -> Option<OsString> {
     Some(OsString::from_vec(word.to_vec()))
 }
 
-/// Reads the headers of an ELF file of 64 bits (elf(5)).
-fn examine(head: &[u8]) -> Option<Unseen> {
-    if !head.starts_with(b"\x7fELF\x02\x01") {
-        return None;
-    }
-    let headers_at = usize::try_from(number::<8>(head, 0x20)?).ok()?;
-    let size = usize::try_from(number::<2>(head, 0x36)?).ok()?;
-    let count = usize::try_from(number::<2>(head, 0x38)?).ok()?;
-    let headers = (0..count).filter_map(|index| {
-        let at = headers_at.checked_add(index.checked_mul(size)?)?;
-        Some((at, number::<4>(head, at)?))
-    });
-    let mut is_dynamic = false;
-    for (at, kind) in headers {
-        match kind {
-            PT_INTERP => is_dynamic = true,
-            PT_NOTE if is_go_note(head, at) => return Some(Unseen::Go),
-            _ => {}
-        }
-    }
-    (!is_dynamic).then_some(Unseen::Static)
-}
-
-/// Whether a segment of notes begins with one of Go's linker.
-fn is_go_note(head: &[u8], header_at: usize) -> bool {
-    let note = || {
-        let at = usize::try_from(number::<8>(head, header_at + 8)?).ok()?;
-        head.get(at.checked_add(12)?..)
-    };
-    note().is_some_and(|name| name.starts_with(b"Go\0\0"))
-}
-
-/// A little-endian number of `N` bytes.
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
-    let part = bytes.get(at..)?.first_chunk::<N>()?;
-    Some(
-        part.iter()
-            .rev()
-            .fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
-    )
-}
-
-const PT_INTERP: u64 = 3;
-const PT_NOTE: u64 = 4;
-
-/// Bytes; Go's note is within the first page.
-const HEAD_BYTES: u64 = 64 * 1024;
+/// Bytes; the line of a script that names its interpreter is shorter (`BINPRM_BUF_SIZE` in Linux).
+const LINE_BYTES: u64 = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A file with these program headers: kind, and where it lies.
-    fn elf(headers: &[(u32, u64)], note: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![0; 0x40];
-        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        bytes[0x20] = 0x40;
-        bytes[0x36] = 56;
-        bytes[0x38] = u8::try_from(headers.len()).unwrap();
-        for (kind, at) in headers {
-            let mut header = [0; 56];
-            header[..4].copy_from_slice(&kind.to_le_bytes());
-            header[8..16].copy_from_slice(&at.to_le_bytes());
-            bytes.extend(header);
-        }
-        bytes.extend(note);
-        bytes
-    }
-
-    #[test]
-    fn static_and_go_programs_are_told_from_dynamic_ones() {
-        assert_eq!(examine(&elf(&[(1, 0), (3, 0)], b"")), None);
-        assert_eq!(examine(&elf(&[(1, 0)], b"")), Some(Unseen::Static));
-        let note = b"\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0";
-        let at = 0x40 + 2 * 56;
-        assert_eq!(examine(&elf(&[(3, 0), (4, at)], note)), Some(Unseen::Go));
-        assert_eq!(examine(b"\x7fELF\x02\x01 cut off"), None);
-        assert_eq!(examine(b"text"), None);
-    }
 
     #[test]
     fn a_script_names_its_interpreter() {

@@ -111,6 +111,9 @@ mod load;
 /// Programs that are not changed.
 mod run;
 
+/// Programs whose calls no library sees.
+mod run_unseen;
+
 /// Programs on TAP devices and memifs.
 mod run_devices;
 

@@ -515,7 +515,7 @@ fn a_program_that_is_killed_leaves_the_interface_to_the_kernel() {
 }
 
 /// What `millstream run` says to a program that it does not start.
-fn complaint(words: &[&str]) -> String {
+pub(crate) fn complaint(words: &[&str]) -> String {
     let output = output_of(BINARY, &[&["run"], words].concat());
     assert!(!output.status.success(), "{words:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
