@@ -33,6 +33,12 @@ pub(crate) mod numbers;
 /// Calls that make descriptors.
 mod creating;
 
+/// Streams of stdio.
+pub(crate) mod stdio;
+
+/// Files and pipes, whose numbers may have been a connection's.
+mod files;
+
 /// Options.
 mod options;
 

@@ -2,6 +2,7 @@
 //!
 //! All are looked up when the library is loaded: a lookup after fork(2) may find the dynamic linker's lock taken for ever.
 
+use crate::calls::stdio::CookieCalls;
 use core::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::{
@@ -112,6 +113,16 @@ originals! {
     fn pread(fd: c_int, into: *mut c_void, len: size_t, offset: off_t) -> ssize_t;
     fn close(fd: c_int) -> c_int;
     fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
+    fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int;
+    fn openat(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int;
+    fn __open_2(path: *const c_char, flags: c_int) -> c_int;
+    fn __openat_2(folder: c_int, path: *const c_char, flags: c_int) -> c_int;
+    fn pipe2(ends: *mut c_int, flags: c_int) -> c_int;
+    fn fopen(path: *const c_char, mode: *const c_char) -> *mut libc::FILE;
+    fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE;
+    fn fopencookie(cookie: *mut c_void, mode: *const c_char, calls: CookieCalls) -> *mut libc::FILE;
+    fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
+    fn __vasprintf_chk(text: *mut *mut c_char, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
     fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int;
     fn _exit(status: c_int) -> ();
     fn execve(path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;

@@ -1,6 +1,7 @@
 //! The beginning and the end of the process, and fork(2).
 
 use crate::calls::numbers::close_ours;
+use crate::calls::stdio;
 use crate::descriptors::{self, Entry, fresh};
 use crate::noting::Noting;
 use crate::stack::now;
@@ -31,7 +32,7 @@ extern "C" fn begin() {
     // SAFETY: the functions live as long as the process; this library is never unloaded.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
     // SAFETY: as above.
-    unsafe { libc::atexit(end) };
+    unsafe { libc::atexit(exit) };
 }
 
 thread_local! {
@@ -78,6 +79,12 @@ unsafe extern "C" fn _exit(status: c_int) -> ! {
 unsafe extern "C" fn _Exit(status: c_int) -> ! {
     // SAFETY: the caller's promise.
     unsafe { _exit(status) }
+}
+
+/// exit(3) writes what streams of stdio hold back after this.
+extern "C" fn exit() {
+    stdio::flush();
+    end();
 }
 
 /// Connections that are open are closed, as the kernel does when a process ends, and what was written before is sent.

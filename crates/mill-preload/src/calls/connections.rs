@@ -1,6 +1,6 @@
 //! Connections: accept(2), connect(2), their addresses and their ends.
 
-use super::numbers::close;
+use super::numbers::{close, given};
 use super::watching::take_over;
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, returned};
@@ -34,7 +34,7 @@ pub(super) unsafe extern "C" fn accept4(
     }
     let Some(listener) = listening::of(fd) else {
         // SAFETY: the caller's promise.
-        return unsafe { originals::accept4(fd, into, len, flags) };
+        return given(unsafe { originals::accept4(fd, into, len, flags) });
     };
     match accept_here_or_there(fd, listener, flags) {
         Ok(Accepted::Here(descriptor, peer)) => {
@@ -51,7 +51,7 @@ pub(super) unsafe extern "C" fn accept4(
             done(stored.map(|()| descriptor))
         }
         // SAFETY: the caller's promise. It waits no longer than the program allows.
-        Ok(Accepted::There) => unsafe { originals::accept4(fd, into, len, flags) },
+        Ok(Accepted::There) => given(unsafe { originals::accept4(fd, into, len, flags) }),
         Err(errno) => done(Err(errno)),
     }
 }

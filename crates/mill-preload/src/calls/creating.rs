@@ -1,6 +1,7 @@
 //! Calls that make descriptors. What the library makes for itself is noted as its own, so that it is told from what other threads of
 //! the program make at the same time.
 
+use super::numbers::given;
 use crate::descriptors::{fresh, own};
 use crate::originals;
 use core::ffi::{c_char, c_int, c_uint};
@@ -14,7 +15,7 @@ unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_in
         false => fresh::make(domain, kind, protocol),
     };
     // SAFETY: the call takes no pointer.
-    made.unwrap_or_else(|| own::note(unsafe { originals::socket(domain, kind, protocol) }))
+    made.unwrap_or_else(|| own::note(given(unsafe { originals::socket(domain, kind, protocol) })))
 }
 
 /// # Safety
@@ -28,11 +29,11 @@ unsafe extern "C" fn socketpair(
 ) -> c_int {
     // SAFETY: the caller's promise.
     let result = unsafe { originals::socketpair(domain, kind, protocol, ends) };
-    if result == 0 && own::is_making() {
+    if result == 0 {
         // SAFETY: the call has filled two numbers.
         let ends = unsafe { core::slice::from_raw_parts_mut(ends, 2) };
         for end in ends {
-            *end = own::note(*end);
+            *end = own::note(given(*end));
         }
     }
     result
@@ -43,7 +44,7 @@ unsafe extern "C" fn socketpair(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn eventfd(count: c_uint, flags: c_int) -> c_int {
     // SAFETY: the call takes no pointer.
-    own::note(unsafe { originals::eventfd(count, flags) })
+    own::note(given(unsafe { originals::eventfd(count, flags) }))
 }
 
 /// # Safety
@@ -51,7 +52,7 @@ unsafe extern "C" fn eventfd(count: c_uint, flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn epoll_create1(flags: c_int) -> c_int {
     // SAFETY: the call takes no pointer.
-    own::note(unsafe { originals::epoll_create1(flags) })
+    own::note(given(unsafe { originals::epoll_create1(flags) }))
 }
 
 /// # Safety
@@ -59,7 +60,7 @@ unsafe extern "C" fn epoll_create1(flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn timerfd_create(clock: c_int, flags: c_int) -> c_int {
     // SAFETY: the call takes no pointer.
-    own::note(unsafe { originals::timerfd_create(clock, flags) })
+    own::note(given(unsafe { originals::timerfd_create(clock, flags) }))
 }
 
 /// # Safety
@@ -67,5 +68,5 @@ unsafe extern "C" fn timerfd_create(clock: c_int, flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memfd_create(name: *const c_char, flags: c_uint) -> c_int {
     // SAFETY: the caller's promise.
-    own::note(unsafe { originals::memfd_create(name, flags) })
+    own::note(given(unsafe { originals::memfd_create(name, flags) }))
 }

@@ -35,6 +35,29 @@ pub(crate) fn close_ours(fd: c_int, entry: Entry) -> c_int {
     closed
 }
 
+/// The kernel has just given this number, or says that there is none. Where it still stands for something of ours, the C library has closed
+/// it by itself (as fclose(3) of a stream that was made before the connection), and it ends now.
+#[inline]
+pub(super) fn given(fd: c_int) -> c_int {
+    if fd >= 0 && descriptors::peek(fd) != Entry::Kernel {
+        end_former(fd);
+    }
+    fd
+}
+
+#[cold]
+fn end_former(fd: c_int) {
+    // What the library opens in the midst of a call is closed again soon.
+    if stacks::is_inside() {
+        return;
+    }
+    let entry = descriptors::peek(fd);
+    forget(fd, entry);
+    if let Entry::Listener(number) = entry {
+        stacks::with(number, |stack| stack.sockets.close(number, fd));
+    }
+}
+
 /// The descriptor stands for nothing of ours any more. Of a listener [`Left`] does the rest.
 fn forget(fd: c_int, entry: Entry) {
     if entry == Entry::Kernel {
@@ -153,7 +176,7 @@ fn replace(fd: c_int, to: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
 /// A duplicate stands for what its original does.
 fn also(fd: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
     let entry = descriptors::find(fd);
-    let made = duplicate();
+    let made = given(duplicate());
     if made == -1 {
         return made;
     }
@@ -193,7 +216,7 @@ pub(super) unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize
     }
     match (descriptors::find(fd), command) {
         (Entry::Kernel | Entry::Private, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
-            own::note(original())
+            own::note(given(original()))
         }
         (Entry::Kernel | Entry::Private, _) => original(),
         (_, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => also(fd, original),
