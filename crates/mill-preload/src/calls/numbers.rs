@@ -121,6 +121,14 @@ pub(super) unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: 
     unsafe { originals::close_range(from, last, flags) }
 }
 
+/// # Safety
+/// As closefrom(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn closefrom(first: c_int) {
+    // SAFETY: the call takes no pointer.
+    unsafe { close_range(first.max(0).unsigned_abs(), c_uint::MAX, 0) };
+}
+
 /// The process has a table of descriptors of its own first (`linux/close_range.h`).
 const CLOSE_RANGE_UNSHARE: c_int = 2;
 

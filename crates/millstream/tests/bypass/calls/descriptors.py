@@ -102,6 +102,17 @@ def close_range_of_connections():
 
 
 @scene(alone=True)
+def closefrom_of_connections():
+    s, t = opened("o"), opened("o")
+    os.dup2(s.fileno(), 300)
+    os.dup2(t.fileno(), 301)
+    libc.closefrom(301)
+    yield call(os.write, 301, b"x"), call(os.write, 300, b"a"), told(s.recv(1)), t.send(b"b"), told(t.recv(1))
+    libc.closefrom(300)
+    yield call(os.write, 300, b"x"), s.send(b"abc"), told(s.recv(3, socket.MSG_WAITALL)), told(all_of(opened("s3000 c")))
+
+
+@scene(alone=True)
 def closed_numbers_in_each_call():
     s = opened("o")
     s.close()
