@@ -51,6 +51,9 @@ mod watching;
 /// What they tell.
 mod events;
 
+/// Processes that begin as a copy.
+mod forking;
+
 /// execve(2).
 mod executing;
 

@@ -55,7 +55,7 @@ extern "C" fn missing() -> c_int {
 }
 
 macro_rules! originals {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+    ($($(#[$attribute:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         #[expect(non_upper_case_globals, reason = "a static is named as its function")]
         mod table {
             use super::Original;
@@ -72,6 +72,7 @@ macro_rules! originals {
         $(
             /// # Safety
             /// As the function of the C library.
+            $(#[$attribute])*
             #[inline]
             pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
                 let address = table::$name.address();
@@ -124,6 +125,9 @@ originals! {
     fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
     fn __vasprintf_chk(text: *mut *mut c_char, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
     fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int;
+    #[expect(non_snake_case, reason = "as the C library has it")]
+    fn _Fork() -> c_int;
+    fn clone(run: extern "C" fn(*mut c_void) -> c_int, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent_id: usize, storage: usize, child_id: usize) -> c_int;
     fn _exit(status: c_int) -> ();
     fn execve(path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
     fn execvpe(file: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;

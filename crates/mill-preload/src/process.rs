@@ -51,9 +51,13 @@ extern "C" fn in_parent() {
 }
 
 /// The stacks, their connections and their listeners stay the parent's. What the kernel listens at may become this process's.
-extern "C" fn in_child() {
+pub(crate) extern "C" fn in_child() {
     FORKING.with(|forking| stacks::forget_all(&mut forking.borrow_mut()));
     in_parent();
+    lose_sockets();
+}
+
+fn lose_sockets() {
     for (descriptor, entry) in descriptors::all() {
         match entry {
             Entry::Stream(_) => descriptors::set(descriptor, Entry::Lost),
@@ -63,10 +67,30 @@ extern "C" fn in_child() {
     }
 }
 
+/// Runs a call that forks, for which the C library runs no handlers (as it does for fork(3)). It returns 0 in the child.
+pub(crate) fn forking<N: PartialEq + From<bool>>(fork: impl FnOnce() -> N) -> N {
+    if !stacks::is_offered() {
+        return fork();
+    }
+    // A signal's handler may fork in the midst of a call of its thread, which has the locks that it needs.
+    let is_inside = stacks::is_inside();
+    if !is_inside {
+        before_fork();
+    }
+    let result = fork();
+    match (result == N::from(false), is_inside) {
+        (true, false) => in_child(),
+        (true, true) => lose_sockets(),
+        (false, false) => in_parent(),
+        (false, true) => {}
+    }
+    result
+}
+
 /// # Safety
 /// As _exit(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn _exit(status: c_int) -> ! {
+pub(crate) unsafe extern "C" fn _exit(status: c_int) -> ! {
     end();
     // SAFETY: the caller's promise.
     unsafe { originals::_exit(status) };

@@ -1,7 +1,9 @@
 //! syscall(2): programs that call the kernel by number through the C library, as Node.js closes descriptors, mean the same
 //! functions.
 
-use super::{binding, connections, events, numbers, options, polling, reading, watching, writing};
+use super::{
+    binding, connections, events, forking, numbers, options, polling, reading, watching, writing,
+};
 use crate::originals;
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr::with_exposed_provenance_mut as pointer;
@@ -27,6 +29,8 @@ unsafe extern "C" fn syscall(
     let ours = ours.or_else(|| unsafe { on_sockets(number, [a, b, c, d, e, f]) });
     // SAFETY: as above.
     let ours = ours.or_else(|| unsafe { that_wait(number, [a, b, c, d]) });
+    // SAFETY: as above.
+    let ours = ours.or_else(|| unsafe { forking::by_number(number, [a, b, c, d, e, f]) });
     // SAFETY: as above.
     ours.unwrap_or_else(|| unsafe { originals::syscall(number, a, b, c, d, e, f) })
 }

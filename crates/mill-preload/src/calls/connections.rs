@@ -3,7 +3,7 @@
 use super::numbers::{close, given};
 use super::watching::take_over;
 use crate::descriptors::{self, Entry};
-use crate::memory::{done, returned};
+use crate::memory::done;
 use crate::placeholder::{self, Family};
 use crate::signals::Handled;
 use crate::stack::{Stack, now};
@@ -370,14 +370,4 @@ pub(super) unsafe extern "C" fn getpeername(
         peer.and_then(|peer| unsafe { address::store(peer, into, len) })
             .map(|()| 0),
     )
-}
-
-/// fork(2) instead: a child that shares the parent's memory would close its sockets.
-///
-/// # Safety
-/// As vfork(2).
-#[unsafe(no_mangle)]
-unsafe extern "C" fn vfork() -> c_int {
-    // SAFETY: the child has memory of its own, and runs what the program has it run.
-    done(returned(unsafe { libc::fork() }))
 }

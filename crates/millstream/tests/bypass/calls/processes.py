@@ -78,6 +78,56 @@ def a_child_leaves_the_parents_connection_alone():
     yield s.send(b"abc"), told(s.recv(3, socket.MSG_WAITALL))
 
 
+# Its functions keep Python's lock, which no thread of a child would release.
+held = ctypes.PyDLL(None, use_errno=True)
+BEGINNING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+FORK, CLONE, CLONE3 = 57, 56, 435
+
+
+def clone_of(act):
+    stack = ctypes.create_string_buffer(1 << 20)
+    top = ctypes.c_void_p((ctypes.addressof(stack) + (1 << 20)) & ~15)
+    return held.clone(BEGINNING(lambda _: act() or 0), top, signal.SIGCHLD, None)
+
+
+def returning(fork):
+    def run(act):
+        child = fork()
+        if child == 0:
+            try:
+                act()
+            finally:
+                os._exit(0)
+        return child
+
+    return run
+
+
+CLONE3_ARGUMENTS = (ctypes.c_uint64 * 11)(0, 0, 0, 0, signal.SIGCHLD)
+FORKS = {
+    "_Fork": returning(lambda: held._Fork()),
+    "fork": returning(lambda: held.syscall(FORK)),
+    "clone": returning(lambda: held.syscall(CLONE, signal.SIGCHLD, None, None, None, None)),
+    "clone3": returning(lambda: held.syscall(CLONE3, CLONE3_ARGUMENTS, ctypes.sizeof(CLONE3_ARGUMENTS))),
+    "clone_by_name": clone_of,
+}
+
+
+@scene(*((name,) for name in FORKS), alone=True)
+def a_child_without_handlers_leaves_the_parents_connection_alone(name):
+    s = opened("o")
+    r, w = os.pipe()
+
+    def act():
+        s.close()
+        os.write(w, repr(told(all_of(opened("s2000 c")))).encode())
+
+    os.waitpid(FORKS[name](act), 0)
+    os.close(w)
+    yield os.read(r, 99), s.send(b"abc"), told(s.recv(3, socket.MSG_WAITALL))
+    yield told(all_of(opened("s3000 c")))
+
+
 def in_child(act):
     """What a child's calls give, as text."""
     r, w = os.pipe()
