@@ -2,6 +2,7 @@
 
 use crate::memory::{LEN_MAX, input, returned_bytes, total, values};
 use crate::originals;
+use crate::say::say;
 use crate::signals::Handled;
 use crate::stack::Stack;
 use crate::{stacks, waiting};
@@ -11,6 +12,7 @@ use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use mill_stack::queue::ByteQueue;
 use mill_tcp::time::Duration;
+use std::sync::Once;
 
 /// What a caller wants to send.
 #[derive(Debug)]
@@ -50,6 +52,9 @@ impl Pieces<'_> {
 
 /// send(2) of several pieces; a socket that waits sends all.
 pub(super) fn send_all(number: Number, what: &Pieces<'_>, flags: c_int) -> Result<usize, Errno> {
+    if flags & libc::MSG_OOB != 0 {
+        return Err(without_urgent_data());
+    }
     let pieces = &what.pieces;
     let total: usize = pieces.iter().map(|piece| piece.len()).sum();
     let is_lost = total < what.wanted;
@@ -67,6 +72,16 @@ pub(super) fn send_all(number: Number, what: &Pieces<'_>, flags: c_int) -> Resul
         })
     });
     failed.map_or(result, Err)
+}
+
+/// As of a kernel without them; said once. Among the other bytes they would be taken for such.
+#[cold]
+fn without_urgent_data() -> Errno {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        say("the stack has no out-of-band data (MSG_OOB): sending it fails with EOPNOTSUPP");
+    });
+    Errno::NOT_SUPPORTED
 }
 
 /// Writes until `total` bytes are sent, or as much as there is room for where the socket does not wait.

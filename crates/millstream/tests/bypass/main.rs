@@ -126,6 +126,9 @@ mod run_pauses;
 /// Their socket calls.
 mod run_calls;
 
+/// What their connections lack.
+mod run_lacking;
+
 /// Several processes of a program, each with a stack.
 mod run_workers;
 

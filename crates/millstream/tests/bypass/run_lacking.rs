@@ -1,0 +1,40 @@
+//! What connections of the stack lack fails as on a kernel without it.
+
+use crate::namespace::{has, output_of};
+use crate::run::BINARY;
+use crate::run_calls::{FAR, PYTHON, started};
+use crate::topology::{STACK, between};
+
+#[test]
+fn out_of_band_data_are_refused_and_not_sent_among_others() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    let script = "
+import socket
+s = socket.create_connection(('10.50.0.2', 5001))
+s.sendall(b'o\\n')
+def said(send, *arguments):
+    try:
+        return send(*arguments)
+    except OSError as error:
+        return error.strerror
+flags = socket.MSG_OOB
+print(said(s.send, b'x', flags), said(s.sendto, b'x', flags, ('10.50.0.2', 5001)), said(s.sendmsg, [b'x'], [], flags), sep=', ')
+print(s.send(b'abc'), s.recv(9))
+";
+    between(1500, |topology| {
+        let _far = started(topology, FAR);
+        let words = ["run", "--stack", STACK, "--", PYTHON, "-c", script];
+        let output = output_of(BINARY, &words);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let unsupported = "Operation not supported";
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            format!("{unsupported}, {unsupported}, {unsupported}\n3 b'abc'\n"),
+            "{errors}"
+        );
+        assert_eq!(errors.matches("MSG_OOB").count(), 1, "{errors}");
+    });
+}
