@@ -3,7 +3,7 @@
 use super::numbers::{close, given};
 use super::watching::take_over;
 use crate::descriptors::{self, Entry};
-use crate::memory::done;
+use crate::memory::{done, returned};
 use crate::placeholder::{self, Family};
 use crate::signals::Handled;
 use crate::stack::{Stack, now};
@@ -195,6 +195,39 @@ pub(super) unsafe extern "C" fn connect(
         // SAFETY: the caller's promise.
         None => unsafe { originals::connect(fd, target, len) },
     }
+}
+
+/// Whether connect(2) to this target is the stack's.
+///
+/// # Safety
+/// As connect(2).
+pub(super) unsafe fn is_stacks(fd: c_int, target: *const sockaddr, len: socklen_t) -> bool {
+    // SAFETY: the caller's promise.
+    let target = unsafe { address::parse(target, len) };
+    match (descriptors::peek(fd), target) {
+        (Entry::Stream(_), _) => true,
+        (Entry::Fresh(fresh), Some(target)) => fresh.may_reach(target) && is_reached(target),
+        (Entry::Kernel, Some(target)) => !stacks::is_inside() && is_ours(fd, target),
+        _ => false,
+    }
+}
+
+/// What sendto(2) with `MSG_FASTOPEN` does first. The stack has no cookie of the target, so as in Linux without one what is sent follows the
+/// handshake.
+///
+/// # Safety
+/// As connect(2).
+pub(super) unsafe fn connect_to_send(
+    fd: c_int,
+    target: *const sockaddr,
+    len: socklen_t,
+) -> Result<c_int, Errno> {
+    // SAFETY: the caller's promise.
+    if unsafe { address::is_unspecified(target, len) } {
+        return Err(Errno::NOT_SUPPORTED);
+    }
+    // SAFETY: as above.
+    returned(unsafe { connect(fd, target, len) })
 }
 
 /// Whether there is a stack that reaches the target.

@@ -1,5 +1,6 @@
 //! Writing.
 
+use super::connections::{connect_to_send, is_stacks};
 use super::rights;
 use super::sending::{Pieces, send_all, send_file};
 use crate::descriptors::{self, Entry};
@@ -34,6 +35,10 @@ pub(super) unsafe extern "C" fn send(
     flags: c_int,
 ) -> ssize_t {
     match descriptors::find(fd) {
+        Entry::Stream(_) if flags & libc::MSG_FASTOPEN != 0 => {
+            // SAFETY: the caller's promise. Without an address, only a socket that connects goes on.
+            unsafe { sendto(fd, bytes, len, flags, core::ptr::null(), 0) }
+        }
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.
             transferred(send_all(number, &unsafe { Pieces::one(bytes, len) }, flags))
@@ -55,6 +60,16 @@ pub(super) unsafe extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
+    // SAFETY: the caller's promise.
+    if flags & libc::MSG_FASTOPEN != 0 && unsafe { is_stacks(fd, to, to_len) } {
+        // SAFETY: as above.
+        let connected = unsafe { connect_to_send(fd, to, to_len) };
+        return match connected {
+            // SAFETY: as above.
+            Ok(_) => unsafe { send(fd, bytes, len, flags & !libc::MSG_FASTOPEN) },
+            Err(errno) => transferred(Err(errno)),
+        };
+    }
     match descriptors::find(fd) {
         // A stream has one target: Linux does not look at the address.
         // SAFETY: the caller's promise.
@@ -92,6 +107,21 @@ pub(super) unsafe extern "C" fn sendmsg(
     message: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
+    if flags & libc::MSG_FASTOPEN != 0
+        // SAFETY: the caller's promise.
+        && let [message] = unsafe { values(message, 1) }
+        // SAFETY: as above.
+        && unsafe { is_stacks(fd, message.msg_name.cast(), message.msg_namelen) }
+    {
+        // SAFETY: as above.
+        let connected =
+            unsafe { connect_to_send(fd, message.msg_name.cast(), message.msg_namelen) };
+        return match connected {
+            // SAFETY: as above.
+            Ok(_) => unsafe { sendmsg(fd, message, flags & !libc::MSG_FASTOPEN) },
+            Err(errno) => transferred(Err(errno)),
+        };
+    }
     match descriptors::find(fd) {
         Entry::Stream(number) => {
             // SAFETY: the caller's promise.
@@ -122,7 +152,8 @@ pub(super) unsafe extern "C" fn sendmmsg(
     count: c_uint,
     flags: c_int,
 ) -> c_int {
-    if !matches!(descriptors::find(fd), Entry::Stream(_) | Entry::Lost) {
+    let may_open = flags & libc::MSG_FASTOPEN != 0;
+    if !may_open && !matches!(descriptors::find(fd), Entry::Stream(_) | Entry::Lost) {
         // SAFETY: the caller's promise.
         return unsafe { originals::sendmmsg(fd, messages, count, flags) };
     }

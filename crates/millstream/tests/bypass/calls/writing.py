@@ -116,3 +116,26 @@ def send_files(offset, count):
         s.shutdown(1)
         reader.join()
         yield sent, told(got[0]), os.lseek(f.fileno(), 0, os.SEEK_CUR)
+
+
+@scene(*((v, how, blocking) for v in (4, 6) for how in ("sendto", "sendmsg") for blocking in (True, False)))
+def written_while_it_connects(version, how, blocking):
+    s = fresh(version)
+    s.setblocking(blocking)
+    far, flags = (FAR[version], 5001), socket.MSG_FASTOPEN
+    send = {"sendto": lambda: s.sendto(b"o\n", flags, far), "sendmsg": lambda: s.sendmsg([b"o", b"\n"], [], flags, far)}[how]
+    yield call(send)
+    if not blocking:
+        yield wait(s, OUT), call(s.send, b"o\n")
+    s.setblocking(True)
+    yield s.send(b"abc"), told(s.recv(3, socket.MSG_WAITALL)), call(send), call(s.send, b"x", flags)
+
+
+@scene()
+def written_while_it_can_not_connect():
+    s = fresh()
+    yield call(s.sendto, b"x", socket.MSG_FASTOPEN, (FAR[4], 5999)), call(s.getpeername)
+    yield call(fresh().sendto, b"x", socket.MSG_FASTOPEN, ("127.0.0.1", 5999))
+    t = opened("o")
+    unspecified = ctypes.create_string_buffer(16)
+    yield c("sendto", s.fileno(), b"x", 1, socket.MSG_FASTOPEN, unspecified, 16), c("sendto", t.fileno(), b"x", 1, socket.MSG_FASTOPEN, unspecified, 16)
