@@ -103,6 +103,16 @@ pub(crate) fn message_pieces(count: usize) -> Result<usize, Errno> {
     is_taken.then_some(count).ok_or(Errno::MESSAGE_SIZE)
 }
 
+/// What flags of preadv2(2) and pwritev2(2) are to a socket; those that files heed are taken.
+pub(crate) fn message_flags(flags: c_int) -> Result<c_int, Errno> {
+    let of_files = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_APPEND;
+    match flags & !of_files {
+        0 => Ok(0),
+        libc::RWF_NOWAIT => Ok(libc::MSG_DONTWAIT),
+        _ => Err(Errno::NOT_SUPPORTED),
+    }
+}
+
 /// The messages of recvmmsg(2) and sendmmsg(2).
 ///
 /// # Safety

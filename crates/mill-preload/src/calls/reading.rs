@@ -4,14 +4,15 @@ use super::receiving::{Rooms, receive};
 use super::rights;
 use crate::descriptors::{self, Entry, own};
 use crate::memory::{
-    done, errno, message_pieces, pieces_count, places, several, time_of, transferred,
+    done, errno, message_flags, message_pieces, pieces_count, places, several, time_of, transferred,
 };
 use crate::originals;
 use crate::stack::now;
 use crate::stacks;
 use core::ffi::{c_int, c_uint, c_void};
-use libc::{iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
+use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
 
 /// # Safety
 /// As read(2).
@@ -127,19 +128,62 @@ unsafe extern "C" fn __recvfrom_chk(
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn readv(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
     match descriptors::find(fd) {
-        Entry::Stream(number) => {
-            let count = pieces_count(count);
-            // SAFETY: the caller's promise.
-            let rooms = count.and_then(|count| unsafe { Rooms::of(pieces, count) });
-            transferred(rooms.and_then(|mut rooms| match rooms.wanted {
-                0 => Ok(0),
-                _ => receive(number, &mut rooms, 0),
-            }))
-        }
+        // SAFETY: the caller's promise.
+        Entry::Stream(number) => unsafe { read_pieces(number, pieces, count, 0) },
         Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
         // SAFETY: the caller's promise.
         _ => unsafe { originals::readv(fd, pieces, count) },
     }
+}
+
+/// Without a position it is as readv(2), with flags.
+///
+/// # Safety
+/// As preadv2(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn preadv2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    match (descriptors::find(fd), offset, message_flags(flags)) {
+        (Entry::Stream(number), -1, Ok(flags)) => {
+            // SAFETY: the caller's promise.
+            unsafe { read_pieces(number, pieces, count, flags) }
+        }
+        (Entry::Stream(_), -1, Err(errno)) => transferred(Err(errno)),
+        (Entry::Lost, -1, _) => transferred(Err(Errno::NOT_CONNECTED)),
+        // SAFETY: the caller's promise. A connection has no position, as the placeholder says.
+        _ => unsafe { originals::preadv2(fd, pieces, count, offset, flags) },
+    }
+}
+
+/// # Safety
+/// As preadv2(2): off_t has 64 bits here.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn preadv64v2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller's promise.
+    unsafe { preadv2(fd, pieces, count, offset, flags) }
+}
+
+/// # Safety
+/// As readv(2).
+unsafe fn read_pieces(number: Number, pieces: *const iovec, count: c_int, flags: c_int) -> ssize_t {
+    let count = pieces_count(count);
+    // SAFETY: the caller's promise.
+    let rooms = count.and_then(|count| unsafe { Rooms::of(pieces, count) });
+    transferred(rooms.and_then(|mut rooms| match rooms.wanted {
+        0 => Ok(0),
+        _ => receive(number, &mut rooms, flags),
+    }))
 }
 
 /// # Safety

@@ -4,11 +4,14 @@ use super::connections::{connect_to_send, is_stacks};
 use super::rights;
 use super::sending::{Pieces, send_all, send_file};
 use crate::descriptors::{self, Entry};
-use crate::memory::{done, message_pieces, pieces_count, places, several, transferred, values};
+use crate::memory::{
+    done, message_flags, message_pieces, pieces_count, places, several, transferred, values,
+};
 use crate::originals;
 use core::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
 
 /// # Safety
 /// As write(2).
@@ -84,19 +87,67 @@ pub(super) unsafe extern "C" fn sendto(
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn writev(fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
     match descriptors::find(fd) {
-        Entry::Stream(number) => {
-            let count = pieces_count(count);
-            // SAFETY: the caller's promise.
-            let pieces = count.and_then(|count| unsafe { Pieces::of(pieces, count) });
-            transferred(pieces.and_then(|pieces| match pieces.wanted {
-                0 => Ok(0),
-                _ => send_all(number, &pieces, 0),
-            }))
-        }
+        // SAFETY: the caller's promise.
+        Entry::Stream(number) => unsafe { write_pieces(number, pieces, count, 0) },
         Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
         // SAFETY: the caller's promise.
         _ => unsafe { originals::writev(fd, pieces, count) },
     }
+}
+
+/// Without a position it is as writev(2), with flags.
+///
+/// # Safety
+/// As pwritev2(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwritev2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    match (descriptors::find(fd), offset, message_flags(flags)) {
+        (Entry::Stream(number), -1, Ok(flags)) => {
+            // SAFETY: the caller's promise.
+            unsafe { write_pieces(number, pieces, count, flags) }
+        }
+        (Entry::Stream(_), -1, Err(errno)) => transferred(Err(errno)),
+        (Entry::Lost, -1, _) => transferred(Err(Errno::NOT_CONNECTED)),
+        // SAFETY: the caller's promise. A connection has no position, as the placeholder says.
+        _ => unsafe { originals::pwritev2(fd, pieces, count, offset, flags) },
+    }
+}
+
+/// # Safety
+/// As pwritev2(2): off_t has 64 bits here.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwritev64v2(
+    fd: c_int,
+    pieces: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller's promise.
+    unsafe { pwritev2(fd, pieces, count, offset, flags) }
+}
+
+/// # Safety
+/// As writev(2).
+unsafe fn write_pieces(
+    number: Number,
+    pieces: *const iovec,
+    count: c_int,
+    flags: c_int,
+) -> ssize_t {
+    let count = pieces_count(count);
+    // SAFETY: the caller's promise.
+    let pieces = count.and_then(|count| unsafe { Pieces::of(pieces, count) });
+    transferred(pieces.and_then(|pieces| match pieces.wanted {
+        0 => Ok(0),
+        _ => send_all(number, &pieces, flags),
+    }))
 }
 
 /// # Safety

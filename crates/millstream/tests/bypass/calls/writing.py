@@ -139,3 +139,18 @@ def written_while_it_can_not_connect():
     t = opened("o")
     unspecified = ctypes.create_string_buffer(16)
     yield c("sendto", s.fileno(), b"x", 1, socket.MSG_FASTOPEN, unspecified, 16), c("sendto", t.fileno(), b"x", 1, socket.MSG_FASTOPEN, unspecified, 16)
+
+
+@scene((0,), (1,), (2,), (8,), (16,), (8 | 2,), (1 << 20,))
+def read_and_written_without_position(flags):
+    s = opened("o")
+    bytes_ = ctypes.create_string_buffer(b"abcdef", 6)
+    pieces = (ctypes.c_void_p * 4)(ctypes.addressof(bytes_), 4, ctypes.addressof(bytes_) + 4, 2)
+    yield c("preadv2", s.fileno(), pieces, 2, ctypes.c_long(-1), 8), c("pwritev2", s.fileno(), pieces, 2, ctypes.c_long(-1), flags)
+    s.send(b"ABCDEF")
+    wait(s)
+    time.sleep(0.05)
+    yield c("preadv2", s.fileno(), pieces, 2, ctypes.c_long(-1), flags), bytes_.raw
+    yield c("preadv2", s.fileno(), pieces, 2, ctypes.c_long(0), flags), c("pwritev2", s.fileno(), pieces, 2, ctypes.c_long(5), flags)
+    yield c("preadv64v2", s.fileno(), pieces, 1025, ctypes.c_long(-1), 0), c("pwritev64v2", s.fileno(), pieces, -1, ctypes.c_long(-1), 0)
+    yield c("preadv2", s.fileno(), pieces, 2, ctypes.c_long(-2), flags)
