@@ -111,17 +111,21 @@ mod load;
 /// Programs that are not changed.
 mod run;
 
-/// Programs whose calls no library sees.
-mod run_unseen;
-
 /// Programs on TAP devices and memifs.
 mod run_devices;
+
+/// Programs whose calls no library sees.
+mod run_unseen;
 
 /// Programs whose stack has little memory.
 mod run_memory;
 
 /// Programs that compute, or are stopped.
 mod run_pauses;
+
+
+/// Logs of nginx.
+mod run_logs;
 
 /// Their socket calls.
 mod run_calls;

@@ -149,7 +149,7 @@ pub(crate) fn address(port: u16) -> SocketAddr {
 }
 
 /// nginx with a master, once it serves, and a kept connection over which it does so without the kernel.
-fn nginx(topology: &Topology, site: &Site, servers: &str) -> (Accelerated, Client) {
+pub(crate) fn nginx(topology: &Topology, site: &Site, servers: &str) -> (Accelerated, Client) {
     workers_of_nginx(topology, site, (1, servers))
 }
 
