@@ -202,6 +202,14 @@ impl Attached {
         attachments.len() > 1 && attachments.iter().all(has_queues)
     }
 
+    /// The interface's queues that it has; none of a device that is no interface of this machine.
+    pub(crate) fn queues(&self) -> Vec<u32> {
+        match &self.wire {
+            Wire::AfXdp(queues) => queues.numbers().collect(),
+            Wire::Tap(_) | Wire::Memif(_) => Vec::new(),
+        }
+    }
+
     /// Duplicates of the descriptors, for another process or thread.
     pub(crate) fn duplicate(&self) -> io::Result<Self> {
         self.try_map(OwnedFd::try_clone)

@@ -122,6 +122,14 @@ impl Attachment {
         self.workers.len()
     }
 
+    /// The interface's queues that it has, by their numbers; none of a device that is no interface of this machine.
+    pub fn queues(&self) -> Vec<u32> {
+        let mut queues: Vec<u32> = self.workers.iter().flat_map(Attached::queues).collect();
+        queues.sort_unstable();
+        queues.dedup();
+        queues
+    }
+
     /// Sets up what the workers of this process share, before the first of them makes its link.
     pub fn prepare(&mut self) -> io::Result<()> {
         if Attached::forward(&self.workers) {

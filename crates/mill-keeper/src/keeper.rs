@@ -1,6 +1,7 @@
 //! The process that answers.
 
 use crate::farewell::{Farewell, Word};
+use crate::offer;
 use crate::request::{ATTACH, Answer, CLAIM, KEEP, give};
 use crate::shares::Shares;
 use mill_device::attachment::Attachment;
@@ -101,6 +102,13 @@ impl Keeper {
     /// What has a stack of its own.
     pub const fn stacks(&self) -> StacksPer {
         self.stacks
+    }
+
+    /// What a program gets, in words: the device, its queues, and how many stacks they are for.
+    pub fn offer(&self) -> String {
+        let device = self.stack.split(',').next().unwrap_or_default();
+        let (queues, stacks) = (self.device.queues().len(), self.device.worker_count());
+        offer::words(device, queues, stacks, self.stacks)
     }
 
     /// Answers until the last process has ended that could ask.

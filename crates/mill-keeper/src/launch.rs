@@ -2,7 +2,7 @@
 
 use crate::executable;
 use crate::keeper::Keeper;
-use crate::request::{ADDRESSES, CLUSTER, STACKS, VARIABLE};
+use crate::request::{ADDRESSES, CLUSTER, STACKS, VARIABLE, VERBOSE};
 use mill_device::specification::settings::StacksPer;
 use mill_sys::descriptor::{self, Stream};
 use mill_sys::process::{self, Fork};
@@ -28,6 +28,8 @@ pub struct Launch {
     pub library: Option<PathBuf>,
     /// What the program's processes are called together.
     pub cluster: Option<String>,
+    /// Each process says which stack it has.
+    pub verbose: bool,
 }
 
 impl Launch {
@@ -63,6 +65,7 @@ impl Launch {
         let library = self.library()?;
         let (keeper, program, notices) = Keeper::new(&self.stack)?;
         notices.iter().for_each(|notice| say(notice));
+        say(&format!("\"{name}\" has {}", keeper.offer()));
         let failed = |call: &str, error: io::Error| format!("{call} failed: {error}");
         let addresses: Vec<String> = keeper.addresses().iter().map(IpAddr::to_string).collect();
         let stacks = keeper.stacks();
@@ -102,10 +105,19 @@ impl Launch {
             StacksPer::Process => command.env_remove(STACKS),
             StacksPer::Thread => command.env(STACKS, "thread"),
         };
+        self.name_and_tell(&mut command);
+        Ok(command)
+    }
+
+    /// What the library says and shows of itself.
+    fn name_and_tell(&self, command: &mut Command) {
         if let Some(cluster) = &self.cluster {
             command.env(CLUSTER, cluster);
         }
-        Ok(command)
+        match self.verbose {
+            true => command.env(VERBOSE, "1"),
+            false => command.env_remove(VERBOSE),
+        };
     }
 
     /// The library: as given, else beside this program or in the `lib` folder beside that.

@@ -35,6 +35,9 @@ mod farewell;
 /// The process that answers.
 pub mod keeper;
 
+/// What a program gets, in words.
+mod offer;
+
 /// Which program a word means.
 pub mod executable;
 

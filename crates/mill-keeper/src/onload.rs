@@ -149,6 +149,7 @@ pub fn parse(
         force,
         library: None,
         cluster,
+        verbose: is_verbose,
     };
     Ok(Asked::Launch(launch, notices, or_fail))
 }

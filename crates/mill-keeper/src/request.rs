@@ -20,6 +20,9 @@ pub const ADDRESSES: &str = "MILLSTREAM_ADDRESSES";
 /// The variable of the environment that says what has a stack of its own: `thread`, or it is not there.
 pub const STACKS: &str = "MILLSTREAM_STACKS";
 
+/// The variable of the environment with which each process says which stack it has.
+pub const VERBOSE: &str = "MILLSTREAM_VERBOSE";
+
 /// The request: its datagram carries the end of a channel for the answer, and the process's ledger if it has one.
 pub(crate) const ATTACH: &[u8] = b"attach";
 

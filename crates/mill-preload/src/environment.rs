@@ -4,7 +4,7 @@
 use crate::descriptors::fresh;
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
-use mill_keeper::request::{ADDRESSES, CLUSTER, STACKS, VARIABLE};
+use mill_keeper::request::{ADDRESSES, CLUSTER, STACKS, VARIABLE, VERBOSE};
 use std::ffi::CString;
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ static OURS: OnceLock<Vec<CString>> = OnceLock::new();
 
 /// Remembers them: the program may empty its environment later.
 pub(crate) fn begin() {
-    let found = [PRELOAD, VARIABLE, ADDRESSES, STACKS, CLUSTER]
+    let found = [PRELOAD, VARIABLE, ADDRESSES, STACKS, CLUSTER, VERBOSE]
         .into_iter()
         .filter_map(|name| {
             let value = std::env::var(name).ok()?;

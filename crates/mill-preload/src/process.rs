@@ -6,7 +6,7 @@ use crate::descriptors::{self, Entry, fresh};
 use crate::noting::Noting;
 use crate::stack::now;
 use crate::stacks::{self, Guard};
-use crate::{alone, environment, keeper, originals, own_addresses, showing, turner};
+use crate::{alone, environment, keeper, originals, own_addresses, say, showing, turner};
 use core::cell::RefCell;
 use core::ffi::c_int;
 use mill_keeper::request::VARIABLE;
@@ -24,6 +24,7 @@ extern "C" fn begin() {
     let Some(keeper) = keeper.and_then(|number| number.parse::<c_int>().ok()) else {
         return alone::begin();
     };
+    say::begin();
     showing::begin();
     environment::begin();
     own_addresses::begin();

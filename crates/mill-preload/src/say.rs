@@ -1,6 +1,22 @@
 //! What is said on standard error.
 
 use crate::originals;
+use core::sync::atomic::{AtomicBool, Ordering};
+use mill_keeper::request::VERBOSE;
+
+static IS_VERBOSE: AtomicBool = AtomicBool::new(false);
+
+/// At the beginning of the process: whether its user wants to know more.
+pub(crate) fn begin() {
+    IS_VERBOSE.store(std::env::var_os(VERBOSE).is_some(), Ordering::Relaxed);
+}
+
+/// Says a sentence where the user wants to know more.
+pub(crate) fn say_more(what: impl FnOnce() -> String) {
+    if IS_VERBOSE.load(Ordering::Relaxed) {
+        say(&what());
+    }
+}
 
 /// Says a sentence.
 pub(crate) fn say(what: &str) {

@@ -2,7 +2,7 @@
 
 use crate::descriptors::own;
 use crate::noting::Noting;
-use crate::say::say;
+use crate::say::{say, say_more};
 use crate::{declared, keeper, listening, originals, stacks};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
@@ -57,6 +57,7 @@ impl Stack {
         core::mem::forget(attachment.take_hold());
         keeper::join(number, admission.membership);
         let specification = attachment.specification().clone();
+        let parts = attachment.worker_count();
         let linked = attachment.link((admission.number, &admission.own), on_trouble);
         let (mut link, config) = linked.map_err(|error| failed("the link can't be made", error))?;
         link.set_ports(admission.ports);
@@ -66,6 +67,7 @@ impl Stack {
         if !sockets.shares_addresses() {
             sockets.keep_unclaimed_syns();
         }
+        say_more(|| said(&specification, &admission.own, parts));
         let stack = Self {
             number,
             sockets,
@@ -181,6 +183,15 @@ impl Stack {
 }
 
 /// All that can end a wait for the link.
+/// That there is a stack, and which part of the device it begins with.
+fn said(specification: &Specification, own: &[u32], parts: usize) -> String {
+    let process = std::process::id();
+    let device = specification.device.to_string();
+    let own: Vec<String> = own.iter().map(u32::to_string).collect();
+    let own = own.join(", ");
+    format!("process {process} has a stack over {device}, with {own} of its {parts} partitions")
+}
+
 fn watch(link: &mut AnyLink) -> io::Result<Epoll> {
     let sources = Epoll::new()?;
     let readable = Interest {

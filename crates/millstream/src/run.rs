@@ -63,7 +63,8 @@ enum Asked {
 /// Reads the options before the program; the error is a sentence.
 fn parse(words: &[Vec<u8>]) -> Result<Asked, String> {
     let (mut stack, mut options) = (None, Vec::new());
-    let (mut force, mut library, mut cluster) = (false, None, None);
+    let (mut force, mut verbose) = (false, false);
+    let (mut library, mut cluster) = (None, None);
     let mut words = words.iter();
     let program = loop {
         let Some(word) = words.next() else {
@@ -92,6 +93,7 @@ fn parse(words: &[Vec<u8>]) -> Result<Asked, String> {
             "--library" => library = Some(PathBuf::from(value()?)),
             "--cluster" => cluster = Some(value()?),
             "--force" => force = true,
+            "-v" | "--verbose" => verbose = true,
             "--" => break words.next().ok_or("there is no program behind \"--\"")?,
             name if name.starts_with('-') => {
                 return Err(format!("\"{name}\" is no option of \"run\""));
@@ -110,6 +112,7 @@ fn parse(words: &[Vec<u8>]) -> Result<Asked, String> {
         force,
         library,
         cluster,
+        verbose,
     }))
 }
 
@@ -128,6 +131,7 @@ kernel's stack; all others, loopback too, are the kernel's as ever.
   --option NAME=VALUE one more option of the stack
   --library FILE      libmillstream.so, if it is not beside this program
   --cluster NAME      what \"millstream stackdump\" calls the program's processes together; else it is the program's name
+  -v, --verbose       each process of the program says which stack it has, once it has one
   --force             a program whose calls cannot be seen (static, Go) runs on the kernel's stack, with a notice
 
 A program that was started otherwise takes part with LD_PRELOAD=libmillstream.so and MILLSTREAM_KEEPER, which name the library
@@ -152,13 +156,14 @@ mod tests {
 
     #[test]
     fn options_end_at_the_program_whose_own_are_left_alone() {
-        let line = "--stack=af_xdp:eth0 -p balanced --option mss=1000 nginx -p /srv -c nginx.conf";
+        let line = "--stack=af_xdp:eth0 -p balanced --verbose --option mss=1000 nginx -p /srv -v";
         let Ok(Asked::Launch(launch)) = parsed(line) else {
             panic!("{line}");
         };
         assert_eq!(launch.stack, "af_xdp:eth0,profile=balanced,mss=1000");
         assert_eq!(launch.program, "nginx");
-        assert_eq!(launch.arguments, ["-p", "/srv", "-c", "nginx.conf"]);
+        assert_eq!(launch.arguments, ["-p", "/srv", "-v"]);
+        assert!(launch.verbose && !launch.force);
     }
 
     #[test]

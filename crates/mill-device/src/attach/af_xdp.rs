@@ -182,6 +182,11 @@ impl AfXdp<OwnedFd> {
                 .all(|socket| socket.options.sharers == 1)
     }
 
+    /// The queues at which it has sockets.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.sockets.iter().map(|socket| socket.queue)
+    }
+
     /// Whether the frames of a queue are all one worker's.
     pub(super) fn are_one_workers(&self) -> bool {
         self.shared.are_queues_one_workers()

@@ -123,6 +123,8 @@ mod run_memory;
 /// Programs that compute, or are stopped.
 mod run_pauses;
 
+/// What is said of them.
+mod run_words;
 
 /// Logs of nginx.
 mod run_logs;
