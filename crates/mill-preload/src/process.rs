@@ -1,7 +1,7 @@
 //! The beginning and the end of the process, and fork(2).
 
 use crate::calls::numbers::close_ours;
-use crate::calls::stdio;
+use crate::calls::stdio::{self, Open};
 use crate::descriptors::{self, Entry, fresh};
 use crate::noting::Noting;
 use crate::stack::now;
@@ -11,6 +11,7 @@ use core::cell::RefCell;
 use core::ffi::c_int;
 use mill_keeper::request::VARIABLE;
 use mill_tcp::time::Duration;
+use std::sync::MutexGuard;
 use std::thread;
 
 /// Runs before the program's main().
@@ -39,16 +40,21 @@ extern "C" fn begin() {
 thread_local! {
     /// The locks of the stacks while fork(2) copies them, so that no other thread has one then.
     static FORKING: RefCell<Vec<Guard>> = const { RefCell::new(Vec::new()) };
+
+    /// The same of streams.
+    static STREAMS: RefCell<Option<MutexGuard<'static, Vec<Open>>>> = const { RefCell::new(None) };
 }
 
 extern "C" fn before_fork() {
     // The child may run another program by a function that is not ours (execl(3)).
     fresh::settle_all();
+    STREAMS.set(Some(stdio::streams()));
     FORKING.with(|forking| *forking.borrow_mut() = stacks::lock_all());
 }
 
 extern "C" fn in_parent() {
     FORKING.with(|forking| forking.borrow_mut().clear());
+    STREAMS.set(None);
 }
 
 /// The stacks, their connections and their listeners stay the parent's. What the kernel listens at may become this process's.

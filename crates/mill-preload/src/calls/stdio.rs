@@ -9,9 +9,9 @@ use crate::memory::{done, input};
 use crate::originals;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::{null_mut, with_exposed_provenance_mut};
-use core::sync::atomic::{AtomicBool, Ordering};
 use libc::{FILE, off64_t, size_t, ssize_t};
 use mill_sockets::errno::Errno;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The whole of a function with variable arguments behind so many others: lists them as System V's ABI says of x86-64 (3.5.7), and goes on
 /// in [`print`]. More instructions put the other arguments in place.
@@ -90,7 +90,7 @@ fn inner_mode(mode: &[u8]) -> Option<&'static CStr> {
 }
 
 fn open(fd: c_int, mode: &CStr) -> *mut FILE {
-    let cookie = with_exposed_provenance_mut::<c_void>(fd.unsigned_abs() as usize);
+    let cookie = Box::into_raw(Box::new(fd)).cast::<c_void>();
     let calls = CookieCalls {
         read: read_cookie,
         write: write_cookie,
@@ -99,12 +99,33 @@ fn open(fd: c_int, mode: &CStr) -> *mut FILE {
     };
     // SAFETY: the mode ends with a NUL, and the functions are as fopencookie(3) says.
     let stream = unsafe { originals::fopencookie(cookie, mode.as_ptr(), calls) };
-    if !stream.is_null() {
-        ARE_THERE.store(true, Ordering::Relaxed);
+    if stream.is_null() {
         // SAFETY: it was just made, and nothing else knows it.
-        unsafe { number(stream, fd) };
+        drop(unsafe { Box::from_raw(cookie.cast::<c_int>()) });
+        return stream;
     }
+    // SAFETY: it was just made, and nothing else knows it.
+    unsafe { number(stream, fd) };
+    let open = Open {
+        cookie: cookie.expose_provenance(),
+        stream: stream.expose_provenance(),
+    };
+    streams().push(open);
     stream
+}
+
+/// A stream that is open: where it and its cookie are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    cookie: usize,
+    stream: usize,
+}
+
+static STREAMS: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+
+/// The streams that are open, which stay so while this is held. It is taken before the locks of stacks.
+pub(crate) fn streams() -> MutexGuard<'static, Vec<Open>> {
+    STREAMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has fileno(3) tell the number.
@@ -128,15 +149,29 @@ const FILENO_AT: usize = 8 + 11 * 8 + 8 + 8;
 /// What glibc has there in a stream of fopencookie(3).
 const OF_COOKIE: c_int = -2;
 
-/// There are or were such streams.
-static ARE_THERE: AtomicBool = AtomicBool::new(false);
-
-/// At the end of the process, before its connections are closed: what streams hold back is written.
+/// At the end of the process, before its connections are closed: what streams hold back is written, but for those in which a thread
+/// waits, as by exit(3).
 pub(crate) fn flush() {
-    if ARE_THERE.load(Ordering::Relaxed) {
-        // SAFETY: null stands for all streams.
-        unsafe { libc::fflush(null_mut()) };
+    for open in &*streams() {
+        let stream = with_exposed_provenance_mut::<FILE>(open.stream);
+        // SAFETY: the stream is open: it is taken from the list before it goes.
+        if unsafe { ftrylockfile(stream) } != 0 {
+            continue;
+        }
+        // SAFETY: as above, and this thread has its lock.
+        unsafe { fflush_unlocked(stream) };
+        // SAFETY: as above.
+        unsafe { funlockfile(stream) };
     }
+}
+
+unsafe extern "C" {
+    /// flockfile(3).
+    fn ftrylockfile(stream: *mut FILE) -> c_int;
+    /// flockfile(3).
+    fn funlockfile(stream: *mut FILE);
+    /// unlocked_stdio(3).
+    fn fflush_unlocked(stream: *mut FILE) -> c_int;
 }
 
 /// `cookie_io_functions_t`.
@@ -148,13 +183,18 @@ pub(crate) struct CookieCalls {
     close: unsafe extern "C" fn(*mut c_void) -> c_int,
 }
 
-fn descriptor(cookie: *mut c_void) -> c_int {
-    c_int::try_from(cookie.expose_provenance()).unwrap_or(-1)
+/// # Safety
+/// As [`open`] has made it.
+unsafe fn descriptor(cookie: *mut c_void) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { cookie.cast::<c_int>().read() }
 }
 
 unsafe extern "C" fn read_cookie(cookie: *mut c_void, into: *mut c_char, len: size_t) -> ssize_t {
+    // SAFETY: the cookie is ours until the stream is closed.
+    let fd = unsafe { descriptor(cookie) };
     // SAFETY: the C library has room for so many bytes.
-    unsafe { read(descriptor(cookie), into.cast(), len) }
+    unsafe { read(fd, into.cast(), len) }
 }
 
 /// All is written, or what was written before an error, as of the C library's own streams.
@@ -165,7 +205,9 @@ unsafe extern "C" fn write_cookie(
 ) -> ssize_t {
     // SAFETY: the C library has so many bytes.
     let bytes = unsafe { input(bytes.cast(), len) };
-    let written = write_all(descriptor(cookie), bytes);
+    // SAFETY: the cookie is ours until the stream is closed.
+    let fd = unsafe { descriptor(cookie) };
+    let written = write_all(fd, bytes);
     ssize_t::try_from(written).unwrap_or(ssize_t::MAX)
 }
 
@@ -189,8 +231,12 @@ unsafe extern "C" fn seek_cookie(_: *mut c_void, _: *mut off64_t, _: c_int) -> c
 }
 
 unsafe extern "C" fn close_cookie(cookie: *mut c_void) -> c_int {
+    let place = cookie.expose_provenance();
+    streams().retain(|open| open.cookie != place);
+    // SAFETY: the C library does not use it any more.
+    let fd = unsafe { Box::from_raw(cookie.cast::<c_int>()) };
     // SAFETY: the call takes no pointer.
-    unsafe { close(descriptor(cookie)) }
+    unsafe { close(*fd) }
 }
 
 /// # Safety

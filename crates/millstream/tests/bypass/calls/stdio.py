@@ -89,14 +89,21 @@ def printed_to_a_pipe():
 
 @scene(alone=True)
 def what_a_stream_holds_back_is_written_at_exit():
+    """While a thread waits in another one."""
     near = listening(7189)
     near.settimeout(3)
     script = f"""
-import ctypes, socket
-s = socket.create_connection(("{FAR[4]}", 5001))
-s.sendall(b"r4 k {NEAR[4]} 7189 s7 w100\\n")
+import ctypes, signal, socket, threading, time
+signal.alarm(5)
 c = ctypes.CDLL(None)
 c.fdopen.restype = ctypes.c_void_p
+silent = socket.create_connection(("{FAR[4]}", 5001))
+silent.sendall(b"w9000\\n")
+read = ctypes.c_void_p(c.fdopen(silent.detach(), b"r"))
+threading.Thread(target=c.fgetc, args=(read,), daemon=True).start()
+time.sleep(0.2)
+s = socket.create_connection(("{FAR[4]}", 5001))
+s.sendall(b"r4 k {NEAR[4]} 7189 s7 w100\\n")
 c.fputs(b"last", ctypes.c_void_p(c.fdopen(s.detach(), b"w")))
 c.exit(0)
 """
