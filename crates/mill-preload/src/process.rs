@@ -9,9 +9,11 @@ use crate::stacks::{self, Guard};
 use crate::{alone, environment, keeper, originals, own_addresses, say, showing, turner};
 use core::cell::RefCell;
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering};
 use mill_keeper::request::VARIABLE;
+use mill_sockets::errno::Errno;
 use mill_tcp::time::Duration;
-use std::sync::MutexGuard;
+use std::sync::{MutexGuard, Once};
 use std::thread;
 
 /// Runs before the program's main().
@@ -67,11 +69,31 @@ pub(crate) extern "C" fn in_child() {
 fn lose_sockets() {
     for (descriptor, entry) in descriptors::all() {
         match entry {
-            Entry::Stream(_) => descriptors::set(descriptor, Entry::Lost),
+            Entry::Stream(_) => {
+                HAS_LOST.store(true, Ordering::Relaxed);
+                descriptors::set(descriptor, Entry::Lost)
+            }
             Entry::Listener(_) | Entry::Set(_) => descriptors::set(descriptor, Entry::Kernel),
             Entry::Kernel | Entry::Lost | Entry::Private | Entry::Fresh(_) => true,
         };
     }
+}
+
+/// The process that began this one had connections.
+static HAS_LOST: AtomicBool = AtomicBool::new(false);
+
+/// The error of a call on a socket that is lost, as one of a forked child whose parent has the connection; said once.
+#[cold]
+pub(crate) fn lost() -> Errno {
+    static SAID: Once = Once::new();
+    if HAS_LOST.load(Ordering::Relaxed) {
+        SAID.call_once(|| {
+            say::say(
+                "a child process uses a connection of the stack that its parent has: its calls fail with ENOTCONN",
+            );
+        });
+    }
+    Errno::NOT_CONNECTED
 }
 
 /// Runs a call that forks, for which the C library runs no handlers (as it does for fork(3)). It returns 0 in the child.

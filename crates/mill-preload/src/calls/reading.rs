@@ -7,6 +7,7 @@ use crate::memory::{
     done, errno, message_flags, message_pieces, pieces_count, places, several, time_of, transferred,
 };
 use crate::originals;
+use crate::process::lost;
 use crate::stack::now;
 use crate::stacks;
 use core::ffi::{c_int, c_uint, c_void};
@@ -24,7 +25,7 @@ pub(super) unsafe extern "C" fn read(fd: c_int, into: *mut c_void, len: size_t) 
             let mut rooms = unsafe { Rooms::one(into, len) };
             transferred(receive(number, &mut rooms, 0))
         }
-        Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
+        Entry::Lost => transferred(Err(lost())),
         // SAFETY: the caller's promise.
         _ => unsafe { originals::read(fd, into, len) },
     }
@@ -59,7 +60,7 @@ pub(super) unsafe extern "C" fn recv(
             let mut rooms = unsafe { Rooms::one(into, len) };
             transferred(receive(number, &mut rooms, flags))
         }
-        Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
+        Entry::Lost => transferred(Err(lost())),
         // SAFETY: the caller's promise.
         _ => unsafe { originals::recv(fd, into, len, flags) },
     }
@@ -130,7 +131,7 @@ pub(super) unsafe extern "C" fn readv(fd: c_int, pieces: *const iovec, count: c_
     match descriptors::find(fd) {
         // SAFETY: the caller's promise.
         Entry::Stream(number) => unsafe { read_pieces(number, pieces, count, 0) },
-        Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
+        Entry::Lost => transferred(Err(lost())),
         // SAFETY: the caller's promise.
         _ => unsafe { originals::readv(fd, pieces, count) },
     }
@@ -154,7 +155,7 @@ unsafe extern "C" fn preadv2(
             unsafe { read_pieces(number, pieces, count, flags) }
         }
         (Entry::Stream(_), -1, Err(errno)) => transferred(Err(errno)),
-        (Entry::Lost, -1, _) => transferred(Err(Errno::NOT_CONNECTED)),
+        (Entry::Lost, -1, _) => transferred(Err(lost())),
         // SAFETY: the caller's promise. A connection has no position, as the placeholder says.
         _ => unsafe { originals::preadv2(fd, pieces, count, offset, flags) },
     }
@@ -210,7 +211,7 @@ pub(super) unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
             ) = (0, 0, 0);
             transferred(received)
         }
-        Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
+        Entry::Lost => transferred(Err(lost())),
         _ => {
             // SAFETY: the caller's promise.
             let received = unsafe { originals::recvmsg(fd, message, flags) };

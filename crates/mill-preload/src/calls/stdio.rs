@@ -20,6 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// rsp + 0         8               16          24      32                      80             208
 ///       | offsets | further ones | registers | unused | rdi to r9, 8 bytes each | xmm0 to xmm7 |
 /// ```
+#[cfg(target_arch = "x86_64")]
 macro_rules! list_arguments {
     ($before:literal $(, $instruction:literal)*) => {
         core::arch::naked_asm!(
@@ -241,6 +242,7 @@ unsafe extern "C" fn close_cookie(cookie: *mut c_void) -> c_int {
 
 /// # Safety
 /// As dprintf(3), which has any arguments behind these: they become a `va_list`.
+#[cfg(target_arch = "x86_64")]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 unsafe extern "C" fn dprintf(fd: c_int, format: *const c_char) -> c_int {
@@ -249,6 +251,7 @@ unsafe extern "C" fn dprintf(fd: c_int, format: *const c_char) -> c_int {
 
 /// # Safety
 /// As dprintf(3), which compilers call so with a word on how to check the format.
+#[cfg(target_arch = "x86_64")]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 unsafe extern "C" fn __dprintf_chk(fd: c_int, flag: c_int, format: *const c_char) -> c_int {

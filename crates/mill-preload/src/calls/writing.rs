@@ -8,6 +8,7 @@ use crate::memory::{
     done, message_flags, message_pieces, pieces_count, places, several, transferred, values,
 };
 use crate::originals;
+use crate::process::lost;
 use core::ffi::{c_int, c_uint, c_void};
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use mill_sockets::errno::Errno;
@@ -22,7 +23,7 @@ pub(super) unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, len: size
             // SAFETY: the caller's promise.
             transferred(send_all(number, &unsafe { Pieces::one(bytes, len) }, 0))
         }
-        Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
+        Entry::Lost => transferred(Err(lost())),
         // SAFETY: the caller's promise.
         _ => unsafe { originals::write(fd, bytes, len) },
     }
@@ -46,7 +47,7 @@ pub(super) unsafe extern "C" fn send(
             // SAFETY: the caller's promise.
             transferred(send_all(number, &unsafe { Pieces::one(bytes, len) }, flags))
         }
-        Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
+        Entry::Lost => transferred(Err(lost())),
         // SAFETY: the caller's promise.
         _ => unsafe { originals::send(fd, bytes, len, flags) },
     }
@@ -89,7 +90,7 @@ pub(super) unsafe extern "C" fn writev(fd: c_int, pieces: *const iovec, count: c
     match descriptors::find(fd) {
         // SAFETY: the caller's promise.
         Entry::Stream(number) => unsafe { write_pieces(number, pieces, count, 0) },
-        Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
+        Entry::Lost => transferred(Err(lost())),
         // SAFETY: the caller's promise.
         _ => unsafe { originals::writev(fd, pieces, count) },
     }
@@ -113,7 +114,7 @@ unsafe extern "C" fn pwritev2(
             unsafe { write_pieces(number, pieces, count, flags) }
         }
         (Entry::Stream(_), -1, Err(errno)) => transferred(Err(errno)),
-        (Entry::Lost, -1, _) => transferred(Err(Errno::NOT_CONNECTED)),
+        (Entry::Lost, -1, _) => transferred(Err(lost())),
         // SAFETY: the caller's promise. A connection has no position, as the placeholder says.
         _ => unsafe { originals::pwritev2(fd, pieces, count, offset, flags) },
     }
@@ -184,7 +185,7 @@ pub(super) unsafe extern "C" fn sendmsg(
             let pieces = count.and_then(|count| unsafe { Pieces::of(message.msg_iov, count) });
             transferred(pieces.and_then(|pieces| send_all(number, &pieces, flags)))
         }
-        Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
+        Entry::Lost => transferred(Err(lost())),
         // SAFETY: the caller's promise.
         _ if unsafe { rights::has_connections(message) } => {
             transferred(Err(Errno(libc::EOPNOTSUPP)))
@@ -241,7 +242,7 @@ pub(super) unsafe extern "C" fn sendfile(
             let offset = unsafe { places(offset, 1) };
             transferred(send_file(number, from, offset, count))
         }
-        Entry::Lost => transferred(Err(Errno::NOT_CONNECTED)),
+        Entry::Lost => transferred(Err(lost())),
         // SAFETY: the caller's promise.
         _ => unsafe { originals::sendfile(to, from, offset, count) },
     }

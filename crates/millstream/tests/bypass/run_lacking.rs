@@ -38,3 +38,34 @@ print(s.send(b'abc'), s.recv(9))
         assert_eq!(errors.matches("MSG_OOB").count(), 1, "{errors}");
     });
 }
+
+#[test]
+fn a_child_that_uses_its_parent_s_connection_is_told_once_why_it_cannot() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    let script = "
+import os, socket
+s = socket.create_connection(('10.50.0.2', 5001))
+s.sendall(b'o\\n')
+if os.fork() == 0:
+    for _ in range(2):
+        try:
+            s.send(b'abc')
+        except OSError as error:
+            print(error.errno, flush=True)
+    os._exit(0)
+os.wait()
+print(s.send(b'abc'), s.recv(9))
+";
+    between(1500, |topology| {
+        let _far = started(topology, FAR);
+        let words = ["run", "--stack", STACK, "--", PYTHON, "-c", script];
+        let output = output_of(BINARY, &words);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, "107\n107\n3 b'abc'\n", "{errors}");
+        assert_eq!(errors.matches("that its parent has").count(), 1, "{errors}");
+    });
+}
