@@ -62,8 +62,8 @@ millstream: *
 # The measurements are recipes of mill-lab that mill-lab-host carries out; their reference, the floor, is made of
 # the sockets and epoll of mill-sys. The page of directives is generated from the tables of mill-config, that of
 # --stack from mill-device's. The stack is measured in memory and replayed in simulation. The cases of caches are put to other programs.
-# `xtask vm` runs tests in a guest.
-xtask: mill-sys mill-config mill-conformance mill-tcp mill-stack mill-sim mill-simtest mill-device mill-lab mill-lab-host mill-guest
+# `xtask vm` runs tests in a guest. The load generator alone is measured with answers that are made of headers.
+xtask: mill-sys mill-config mill-conformance mill-wire mill-tcp mill-stack mill-sim mill-simtest mill-device mill-lab mill-lab-host mill-guest
 ";
 
 /// The crates that a crate may use, `*` for all of them; none if it has no row.
