@@ -27,7 +27,7 @@ const ADDRESSES: &str = "address=10.50.0.1/24,address=fd50::1/64";
 const FAR_ADDRESSES: &str = "address=10.50.0.2/24,address=fd50::2/64";
 const DPDK: &[&str] = &["dpdk-testpmd", "ethtool"];
 
-const LINKS: [Link; 7] = [
+const LINKS: [Link; 10] = [
     Link {
         stack: STACK,
         far: "",
@@ -39,6 +39,27 @@ const LINKS: [Link; 7] = [
         stack: "af_xdp:mill0,mode=generic,offload=off",
         far: "",
         before: |_| {},
+        after: "true",
+        needs: &[],
+    },
+    Link {
+        stack: "af_xdp:mill0,mode=generic",
+        far: "",
+        before: |_| {},
+        after: "true",
+        needs: &[],
+    },
+    Link {
+        stack: "af_xdp:mill0,vlan=10",
+        far: "af_xdp:mill1,vlan=10",
+        before: |_| {},
+        after: "true",
+        needs: &[],
+    },
+    Link {
+        stack: "memif:SITE/memif.sock,role=master,vlan=10,ADDRESSES",
+        far: "memif:SITE/memif.sock,role=slave,vlan=10,FAR",
+        before: without_addresses,
         after: "true",
         needs: &[],
     },
@@ -273,15 +294,20 @@ fn converse(link: &Link) {
 
 #[test]
 fn they_are_held_over_af_xdp() {
-    LINKS[..2].iter().for_each(converse);
+    LINKS[..3].iter().for_each(converse);
+}
+
+#[test]
+fn they_are_held_in_virtual_networks() {
+    LINKS[3..5].iter().for_each(converse);
 }
 
 #[test]
 fn they_are_held_over_a_tap_device_and_over_a_memif() {
-    LINKS[2..4].iter().for_each(converse);
+    LINKS[5..7].iter().for_each(converse);
 }
 
 #[test]
 fn they_are_held_over_ports_of_dpdk() {
-    LINKS[4..].iter().for_each(converse);
+    LINKS[7..].iter().for_each(converse);
 }
