@@ -10,12 +10,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Echoes one connection; having read a byte it computes for three seconds.
+/// Echoes one connection; having read a byte it computes for five seconds.
 const COMPUTING: &str = "
 import socket, time
 c = socket.create_server(('0.0.0.0', 7000)).accept()[0]
 c.recv(1)
-end = time.monotonic() + 3
+end = time.monotonic() + 5
 while time.monotonic() < end: pass
 while d := c.recv(99999): c.sendall(d)
 ";
