@@ -1,6 +1,7 @@
 //! `millstream run`: another program on our stack.
 
 use crate::help;
+use mill_config::suggest::nearest;
 use mill_keeper::launch::Launch;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -60,6 +61,26 @@ enum Asked {
     Launch(Launch),
 }
 
+const OPTIONS: [&str; 9] = [
+    "--stack",
+    "--profile",
+    "--polling",
+    "--option",
+    "--library",
+    "--cluster",
+    "--force",
+    "--verbose",
+    "--help",
+];
+
+fn unknown(name: &str) -> String {
+    let mut message = format!("\"{name}\" is no option of \"run\"");
+    if let Some(known) = nearest(name.as_bytes(), OPTIONS.iter().copied()) {
+        message.push_str(&format!(", did you mean \"{known}\"?"));
+    }
+    message
+}
+
 /// Reads the options before the program; the error is a sentence.
 fn parse(words: &[Vec<u8>]) -> Result<Asked, String> {
     let (mut stack, mut options) = (None, Vec::new());
@@ -95,9 +116,7 @@ fn parse(words: &[Vec<u8>]) -> Result<Asked, String> {
             "--force" => force = true,
             "-v" | "--verbose" => verbose = true,
             "--" => break words.next().ok_or("there is no program behind \"--\"")?,
-            name if name.starts_with('-') => {
-                return Err(format!("\"{name}\" is no option of \"run\""));
-            }
+            name if name.starts_with('-') => return Err(unknown(name)),
             _ => break word,
         }
     };
@@ -172,7 +191,7 @@ mod tests {
             ("--stack af_xdp:eth0", "no program"),
             ("--stack af_xdp:eth0 --", "no program"),
             ("nginx", "\"--stack\" is missing"),
-            ("--stak af_xdp:eth0 nginx", "\"--stak\""),
+            ("--stak af_xdp:eth0 nginx", "did you mean \"--stack\"?"),
             ("nginx --stack", "\"--stack\" is missing"),
             ("--stack", "needs a value"),
         ] {

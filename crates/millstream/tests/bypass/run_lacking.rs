@@ -3,7 +3,15 @@
 use crate::namespace::{has, output_of};
 use crate::run::BINARY;
 use crate::run_calls::{FAR, PYTHON, started};
-use crate::topology::{STACK, between};
+use crate::topology::{STACK, Topology, between};
+
+/// What a script on the stack prints, and what is said on standard error, beside a far end that echoes.
+fn heard(topology: &Topology, script: &str) -> [String; 2] {
+    let _far = started(topology, FAR);
+    let words = ["run", "--stack", STACK, "--", PYTHON, "-c", script];
+    let output = output_of(BINARY, &words);
+    [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned())
+}
 
 #[test]
 fn out_of_band_data_are_refused_and_not_sent_among_others() {
@@ -25,13 +33,10 @@ print(said(s.send, b'x', flags), said(s.sendto, b'x', flags, ('10.50.0.2', 5001)
 print(s.send(b'abc'), s.recv(9))
 ";
     between(1500, |topology| {
-        let _far = started(topology, FAR);
-        let words = ["run", "--stack", STACK, "--", PYTHON, "-c", script];
-        let output = output_of(BINARY, &words);
-        let errors = String::from_utf8_lossy(&output.stderr);
+        let [said, errors] = heard(topology, script);
         let unsupported = "Operation not supported";
         assert_eq!(
-            String::from_utf8_lossy(&output.stdout),
+            said,
             format!("{unsupported}, {unsupported}, {unsupported}\n3 b'abc'\n"),
             "{errors}"
         );
@@ -60,11 +65,7 @@ os.wait()
 print(s.send(b'abc'), s.recv(9))
 ";
     between(1500, |topology| {
-        let _far = started(topology, FAR);
-        let words = ["run", "--stack", STACK, "--", PYTHON, "-c", script];
-        let output = output_of(BINARY, &words);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let said = String::from_utf8_lossy(&output.stdout);
+        let [said, errors] = heard(topology, script);
         assert_eq!(said, "107\n107\n3 b'abc'\n", "{errors}");
         assert_eq!(errors.matches("that its parent has").count(), 1, "{errors}");
     });
