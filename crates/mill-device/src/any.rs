@@ -237,6 +237,22 @@ impl AnyLink {
         }
     }
 
+    /// Gives a frame to another worker or process, with its tag, which that takes off itself.
+    fn give_tagged(
+        &mut self,
+        frame: &Received,
+        give: impl FnOnce(&mut Self, &Received) -> bool,
+    ) -> bool {
+        let Some(vlan) = self.vlan else {
+            return give(self, frame);
+        };
+        vlan.put(self.device_frame(frame.id));
+        let is_taken = give(self, frame);
+        // This host may go on with the frame.
+        vlan.strip(self.device_frame(frame.id));
+        is_taken
+    }
+
     /// A frame without connection: another worker's, or another process's.
     #[cold]
     fn forward(&mut self, frame: &Received) -> bool {
@@ -356,14 +372,12 @@ impl Link for AnyLink {
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        let Some(vlan) = self.vlan else {
-            return self.forward(frame);
-        };
-        // The other worker or process takes the tag off itself, and this host may go on with the frame.
-        vlan.put(self.device_frame(frame.id));
-        let is_taken = self.forward(frame);
-        vlan.strip(self.device_frame(frame.id));
-        is_taken
+        self.give_tagged(frame, Self::forward)
+    }
+
+    /// Of a frame of the device; what another worker has forwarded is for this process.
+    fn pass_on(&mut self, frame: &Received) -> bool {
+        !is_handed(frame.id) && self.give_tagged(frame, |link, frame| link.device.pass_on(frame))
     }
 }
 

@@ -97,16 +97,6 @@ impl DeviceLink {
         }
     }
 
-    /// Passes a frame that matches none of the worker's connections to the successor, if another process has one on the device.
-    pub(crate) fn pass_on(&mut self, frame: &Received) -> bool {
-        match self {
-            Self::AfXdp(link) => link.pass_on(frame),
-            Self::Movable(link) => link.pass_on(frame),
-            Self::Standby(link) => link.pass_on(frame),
-            _ => false,
-        }
-    }
-
     /// Returns a frame that no worker of this process knows to the process that has passed it on, if there is one: the frame has
     /// come back `returns` times.
     pub(crate) fn give_back(&mut self, frame: &Received, bytes: &[u8], returns: u8) -> bool {
@@ -206,6 +196,10 @@ impl Link for DeviceLink {
 
     fn hand_over(&mut self, frame: &Received) -> bool {
         each!(self, link => link.hand_over(frame))
+    }
+
+    fn pass_on(&mut self, frame: &Received) -> bool {
+        each!(self, link => link.pass_on(frame))
     }
 }
 

@@ -283,6 +283,11 @@ impl Link for InterfaceLink {
     fn hand_over(&mut self, frame: &Received) -> bool {
         self.pass_on(frame) || self.may_be_of_others()
     }
+
+    fn pass_on(&mut self, frame: &Received) -> bool {
+        let handover = self.handover.as_mut();
+        handover.is_some_and(|handover| handover.pass_on(frame, self.queues.frame(frame.id)))
+    }
 }
 
 /// What [`mill_stack::link::FlowSteering`] and [`mill_stack::link::LinkMonitor`] ask of an interface.

@@ -99,6 +99,9 @@ pub mod movable;
 /// An interface whose queues several processes have.
 pub mod partitions;
 
+/// Which of several processes that listen at one address takes a new connection.
+pub mod listener_groups;
+
 /// Local ports of connections that several processes open.
 pub mod port_blocks;
 

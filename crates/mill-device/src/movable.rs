@@ -185,15 +185,14 @@ impl Link for MovableLink {
     fn hand_over(&mut self, frame: &Received) -> bool {
         self.pass_on(frame) || self.may_be_of_others()
     }
+
+    fn pass_on(&mut self, frame: &Received) -> bool {
+        self.handover.pass_on(frame, self.device.frame(frame.id))
+    }
 }
 
 /// Frames that match none of this worker's connections.
 impl MovableLink {
-    /// Passes a frame to the successor; `false` without one.
-    pub(crate) fn pass_on(&mut self, frame: &Received) -> bool {
-        self.handover.pass_on(frame, self.device.frame(frame.id))
-    }
-
     /// Whether a frame without connection may be of a process that has no place in the chain yet.
     pub(crate) fn may_be_of_others(&self) -> bool {
         self.handover.may_be_of_others()

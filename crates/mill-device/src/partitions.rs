@@ -194,6 +194,11 @@ impl Link for Partitions {
         let (link, id) = self.of_frame(frame.id);
         link.hand_over(&Received { id, ..*frame })
     }
+
+    fn pass_on(&mut self, frame: &Received) -> bool {
+        let (link, id) = self.of_frame(frame.id);
+        link.pass_on(&Received { id, ..*frame })
+    }
 }
 
 impl FlowSteering for Partitions {

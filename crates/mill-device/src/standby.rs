@@ -258,6 +258,16 @@ impl Link for StandbyLink {
     fn hand_over(&mut self, frame: &Received) -> bool {
         self.pass_on(frame) || self.may_be_of_others()
     }
+
+    fn pass_on(&mut self, frame: &Received) -> bool {
+        let Some(successor) = &mut self.parts.member.successor else {
+            return false;
+        };
+        let note = Note::arrived(frame.checksum, frame.merged);
+        // Without room the frame is dropped, as on a full link.
+        successor.relay.put(&note, self.frames.frame(frame.id));
+        true
+    }
 }
 
 /// What [`mill_stack::link::FlowSteering`], [`mill_stack::link::LinkMonitor`] and [`mill_stack::link::LinkSuccession`] ask of an

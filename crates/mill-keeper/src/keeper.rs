@@ -6,6 +6,7 @@ use crate::request::{ATTACH, Answer, CLAIM, KEEP, give};
 use crate::shares::Shares;
 use mill_device::attachment::Attachment;
 use mill_device::ledger::{self, Entry};
+use mill_device::listener_groups::GroupTable;
 use mill_device::partitions::PARTITIONS_MAX;
 use mill_device::port_blocks::PortBlocks;
 use mill_device::specification::Specification;
@@ -31,6 +32,8 @@ pub struct Keeper {
     shares: Shares,
     /// Blocks of local ports, and their memory.
     ports: (PortBlocks, File),
+    /// Which processes listen where, and the memory of that.
+    groups: (GroupTable, File),
     members: Vec<Member>,
     /// The number of the last process that has got the device.
     last: u64,
@@ -76,6 +79,9 @@ impl Keeper {
         let no_ports = |error: io::Error| format!("there is no memory for local ports: {error}");
         let memory = PortBlocks::create().map_err(no_ports)?;
         let ports = PortBlocks::open(&memory, NONE, specification.local_ports());
+        let no_groups = |error: io::Error| format!("there is no memory for listeners: {error}");
+        let listening = GroupTable::create().map_err(no_groups)?;
+        let groups = GroupTable::open(&listening, NONE, device.worker_count(), || {});
         let pair = passing::pair().map_err(|error| format!("socketpair() failed: {error}"))?;
         let (requests, program) = pair;
         let keeper = Self {
@@ -84,6 +90,7 @@ impl Keeper {
             stacks: specification.stacks,
             shares: Shares::new(device.worker_count()),
             ports: (ports.map_err(no_ports)?, memory),
+            groups: (groups.map_err(no_groups)?, listening),
             device,
             requests,
             members: Vec::new(),
@@ -183,6 +190,7 @@ impl Keeper {
             own: self.shares.give(number, &living),
             device: &self.device,
             ports: &self.ports.1,
+            groups: &self.groups.1,
         };
         // A process that is gone meanwhile needs no answer.
         if answer.send(channel.as_fd()).is_ok() {
@@ -203,6 +211,7 @@ impl Keeper {
         let is_answered = !self.members.is_empty();
         for ended in ended {
             self.ports.0.release(ended.number);
+            self.groups.0.release(ended.number);
             let entries = ended.ledger.as_ref().map(ledger::read);
             let entries = entries.and_then(Result::ok).unwrap_or_default();
             if entries.is_empty() {

@@ -46,6 +46,8 @@ pub struct Admission {
     pub own: Vec<u32>,
     /// From which it may open connections.
     pub ports: PortBlocks,
+    /// The memory of [`mill_device::listener_groups::GroupTable`].
+    pub groups: File,
     /// Its number among the processes that have the device.
     pub number: u64,
     /// To be kept open as long as the process lives.
@@ -83,6 +85,7 @@ pub fn attach(keeper: BorrowedFd<'_>, ledger: Option<&File>) -> Result<Admission
     let own = own.collect::<Result<_, _>>().map_err(|_| unknown())?;
     let mut descriptors = descriptors.into_iter();
     let memory = File::from(descriptors.next().ok_or_else(unknown)?);
+    let groups = File::from(descriptors.next().ok_or_else(unknown)?);
     let specification = Specification::parse(stack).map_err(|error| error.to_string())?;
     let ports = PortBlocks::open(&memory, number, specification.local_ports())
         .map_err(|error| format!("mmap() of local ports: {error}"))?;
@@ -92,6 +95,7 @@ pub fn attach(keeper: BorrowedFd<'_>, ledger: Option<&File>) -> Result<Admission
         attachment,
         own,
         ports,
+        groups,
         number,
         membership,
     })
@@ -135,6 +139,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) device: &'a Attachment,
     /// The memory of [`PortBlocks`].
     pub(crate) ports: &'a File,
+    /// The memory of [`mill_device::listener_groups::GroupTable`].
+    pub(crate) groups: &'a File,
 }
 
 impl Answer<'_> {
@@ -148,7 +154,8 @@ impl Answer<'_> {
         let own: Vec<String> = self.own.iter().map(u32::to_string).collect();
         let number = self.number.to_string();
         let parts = [self.stack, &number, &own.join(" "), &exported.text];
-        let descriptors: Vec<BorrowedFd<'_>> = core::iter::once(self.ports.as_fd())
+        let descriptors: Vec<BorrowedFd<'_>> = [self.ports.as_fd(), self.groups.as_fd()]
+            .into_iter()
             .chain(exported.descriptors)
             .collect();
         let text = parts.join(&SEPARATOR.to_string());

@@ -8,6 +8,7 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use mill_device::AnyLink;
 use mill_device::attach::Trouble;
+use mill_device::listener_groups::GroupTable;
 use mill_device::specification::Specification;
 use mill_keeper::request;
 
@@ -64,6 +65,11 @@ impl Stack {
         let sources = watch(&mut link).map_err(|error| failed("epoll_create1()", error))?;
         let now = now();
         let mut sockets = Sockets::numbered(number, config, link, now);
+        let groups = GroupTable::open(&admission.groups, admission.number, parts, || {
+            say("there are too many listeners: new connections at some are other processes'");
+        });
+        let groups = groups.map_err(|error| failed("mmap() of listeners", error))?;
+        sockets.set_listener_groups(Box::new(groups));
         if !sockets.shares_addresses() {
             sockets.keep_unclaimed_syns();
         }

@@ -95,6 +95,9 @@ mod tcp_context;
 /// Listeners: which one takes a SYN, and the connections that wait to be accepted.
 mod listener;
 
+/// Several processes that listen at the same addresses.
+pub mod listener_groups;
+
 /// SYNs that came before their listener.
 mod unclaimed;
 

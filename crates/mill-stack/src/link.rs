@@ -65,6 +65,12 @@ pub trait Link {
     /// Offers a received frame whose segment this host has no connection or listener for to another worker or process that
     /// may have one. It gets a copy, and answers. `false` if there is none; without room on the way the frame is lost.
     fn hand_over(&mut self, frame: &Received) -> bool;
+
+    /// Gives a copy of a received frame to the next process that has the device, which answers. `false` if there is none; without
+    /// room on the way the frame is lost.
+    fn pass_on(&mut self, _frame: &Received) -> bool {
+        false
+    }
 }
 
 /// A link whose device has no other user: all frames for its host come by it, and nothing around it changes.

@@ -32,6 +32,8 @@ pub(crate) struct Listener {
     fast_open_waiting: u32,
     /// Until when acknowledgements may hold cookies, in milliseconds; 0 if none was ever sent.
     cookies_until_ms: u64,
+    /// It is in the group of its address ([`crate::listener_groups`]).
+    pub(crate) is_in_group: bool,
     /// The owner was told that connections wait.
     is_reported: bool,
 }
@@ -136,6 +138,7 @@ impl Listeners {
             half_open: 0,
             fast_open_waiting: 0,
             cookies_until_ms: 0,
+            is_in_group: false,
             is_reported: false,
         };
         self.all.insert(number, listener);

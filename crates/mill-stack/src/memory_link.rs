@@ -171,6 +171,10 @@ impl Link for MemoryLink {
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
+        self.pass_on(frame)
+    }
+
+    fn pass_on(&mut self, frame: &Received) -> bool {
         let Some(handed) = &mut self.handed else {
             return false;
         };

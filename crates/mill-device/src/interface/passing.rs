@@ -11,7 +11,6 @@ use crate::relay::RelayCounters;
 use crate::standby::{Origin, Parts, StandbyLink};
 use crate::steering::Table;
 use crate::wanted::Wanted;
-use mill_stack::link::{Link, Received};
 use mill_sys::epoll::Watcher;
 use std::collections::BTreeSet;
 use std::io;
@@ -31,12 +30,6 @@ impl InterfaceLink {
             Some(&self.table),
         ));
         self
-    }
-
-    /// Passes a frame without connection to the successor; `false` without one.
-    pub(crate) fn pass_on(&mut self, frame: &Received) -> bool {
-        let handover = self.handover.as_mut();
-        handover.is_some_and(|handover| handover.pass_on(frame, self.queues.frame(frame.id)))
     }
 
     /// Whether a frame without connection may be of a process that has no place in the chain yet.

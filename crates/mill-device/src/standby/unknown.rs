@@ -6,17 +6,6 @@ use crate::relay::Note;
 use mill_stack::link::Received;
 
 impl StandbyLink {
-    /// Passes a frame to the successor; `false` without one.
-    pub(crate) fn pass_on(&mut self, frame: &Received) -> bool {
-        let Some(successor) = &mut self.parts.member.successor else {
-            return false;
-        };
-        let note = Note::arrived(frame.checksum, frame.merged);
-        // Without room the frame is dropped, as on a full link.
-        successor.relay.put(&note, self.frames.frame(frame.id));
-        true
-    }
-
     /// Returns a frame that no worker of this process knows to the predecessor, whose other workers may know it. One that has come
     /// back often enough is dropped: while processes change their places, the workers' chains can form a ring. `false` without a
     /// predecessor.

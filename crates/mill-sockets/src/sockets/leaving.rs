@@ -29,6 +29,7 @@ impl<L: SocketLink> Sockets<L> {
         let Some(Kind::Listener(listener)) = left.map(|socket| socket.kind) else {
             return false;
         };
+        self.host.leave_group(listener);
         self.succession.left.push((listener, name));
         true
     }

@@ -3,9 +3,11 @@
 use crate::flow::{Flow, unmapped};
 use crate::host::Host;
 use crate::listener::Listener;
+use crate::listener_groups::ListenerGroups;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::{ListenError, ListenOptions, ListenerId, SocketId, SocketOptions};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use mill_tcp::config::Config;
@@ -28,7 +30,27 @@ impl<Q: SendQueue> Host<Q> {
         }
         let config = config_with(self.tcp_context.config(0), options);
         let config = self.tcp_context.number_of(config);
-        self.listeners.insert(address, options, config)
+        let listener = self.listeners.insert(address, options, config)?;
+        if let (Some(groups), Some(found)) = (&mut self.groups, self.listeners.at_mut(listener)) {
+            groups.join(address);
+            found.is_in_group = true;
+        }
+        Ok(listener)
+    }
+
+    /// Other hosts may listen at the same addresses. To be called before this one does.
+    pub fn set_listener_groups(&mut self, groups: Box<dyn ListenerGroups>) {
+        debug_assert!(self.listeners.len() == 0, "they are in no group");
+        self.groups = Some(groups);
+    }
+
+    /// New connections are other hosts' that listen at the same address, if there are any; those that have begun go on here.
+    pub fn leave_group(&mut self, listener: ListenerId) {
+        if let (Some(groups), Some(found)) = (&mut self.groups, self.listeners.at_mut(listener))
+            && core::mem::take(&mut found.is_in_group)
+        {
+            groups.leave(found.address);
+        }
     }
 
     /// What the listener's connections have from now on; those that have shaken hands keep what they had.
@@ -58,6 +80,7 @@ impl<Q: SendQueue> Host<Q> {
 
     /// What waits to be accepted is reset; half-open connections go to a listener that shares the address, if any.
     pub fn close_listener(&mut self, listener: ListenerId) {
+        self.leave_group(listener);
         let Some(closed) = self.listeners.remove(listener) else {
             return;
         };

@@ -11,6 +11,7 @@ mod changing;
 mod external;
 mod fast_opening;
 mod full_device;
+mod grouping;
 mod handing;
 mod moving;
 mod pair;

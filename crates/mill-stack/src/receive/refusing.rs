@@ -33,6 +33,8 @@ pub(super) enum Answer {
     Reset(SegmentOut),
     /// Of a connection that waits for the end of its time.
     Acknowledgement(SegmentOut),
+    /// A listener here takes it if the host that should does not get it.
+    Open,
 }
 
 impl<Q: SendQueue> Host<Q> {
@@ -45,22 +47,38 @@ impl<Q: SendQueue> Host<Q> {
         });
     }
 
+    /// Whether a new connection is of another host that listens at the same address, as far as that is known: it is offered to that.
+    #[cold]
+    pub(super) fn leaves_to_another(&mut self, flow: &Flow, hash: u64) -> bool {
+        let listener = self.listeners.find(flow.local(), hash);
+        let listener = listener.and_then(|listener| self.listeners.at(listener));
+        let (Some(listener), Some(groups)) = (listener, &mut self.groups) else {
+            return false;
+        };
+        let is_of_another = groups.is_of_another(listener.address, flow);
+        if is_of_another {
+            self.refused = Some(Refused {
+                flow: *flow,
+                answer: Answer::Open,
+                reason: DropReason::NoListener,
+            });
+        }
+        is_of_another
+    }
+
     /// A segment without connection or listener here may belong to another process, which answers then.
     #[cold]
     pub(super) fn hand_over<L: Link>(&mut self, link: &mut L, packet: &Packet, refused: Refused) {
+        if matches!(refused.answer, Answer::Open) {
+            return self.offer(link, packet);
+        }
         let hash = self.flows.hash(&refused.flow);
         // Its connection is on the way to another host: no third one may reset it meanwhile. The peer sends it again.
         if self.moved.has_just_left(hash, self.now.tick()) {
             self.drop_frame(refused.reason);
             return;
         }
-        let frame = Received {
-            id: packet.frame,
-            // Nothing is refused before its checksum was verified.
-            checksum: ReceivedChecksum::Verified,
-            merged: packet.merged,
-        };
-        if link.hand_over(&frame) {
+        if link.hand_over(&received(packet)) {
             self.counters.handed_over += 1;
             return;
         }
@@ -69,6 +87,18 @@ impl<Q: SendQueue> Host<Q> {
         if let Some(refused) = self.keep_unclaimed(packet, bytes, refused) {
             self.reject(refused);
         }
+    }
+
+    /// A new connection is for another host, if the link reaches one; else it is this one's.
+    fn offer<L: Link>(&mut self, link: &mut L, packet: &Packet) {
+        if link.pass_on(&received(packet)) {
+            self.counters.handed_over += 1;
+            return;
+        }
+        let frame = link.frame(packet.frame);
+        let bytes = frame.get(packet.body.clone()).unwrap_or_default();
+        let bytes = bytes.to_vec();
+        self.on_tcp_datagram(link, packet, &bytes);
     }
 
     /// Keeps a SYN for a listener that may be about to be there, where the application says so; otherwise gives it back.
@@ -128,7 +158,7 @@ impl<Q: SendQueue> Host<Q> {
     pub(super) fn reject(&mut self, refused: Refused) {
         let reset = match refused.answer {
             Answer::Acknowledgement(answer) => return self.answer(refused.flow, answer),
-            Answer::None => return self.drop_frame(refused.reason),
+            Answer::None | Answer::Open => return self.drop_frame(refused.reason),
             Answer::Reset(reset) => reset,
         };
         self.drop_frame(refused.reason);
@@ -147,5 +177,15 @@ impl<Q: SendQueue> Host<Q> {
         } else {
             self.drop_frame(DropReason::RateLimit);
         }
+    }
+}
+
+/// The frame of a packet that nothing here stands for.
+const fn received(packet: &Packet) -> Received {
+    Received {
+        id: packet.frame,
+        // Nothing is refused before its checksum was verified.
+        checksum: ReceivedChecksum::Verified,
+        merged: packet.merged,
     }
 }

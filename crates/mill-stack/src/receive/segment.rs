@@ -69,7 +69,11 @@ impl<Q: SendQueue> Host<Q> {
         }
         // Its parts may have come by several ways.
         self.next_hops.hear(|| MacAddress::UNSPECIFIED);
-        if let Some(news) = self.on_segment_bytes(packet, &mut packet.ends(), bytes) {
+        // Without a frame it can't be passed on.
+        let groups = self.groups.take();
+        let news = self.on_segment_bytes(packet, &mut packet.ends(), bytes);
+        self.groups = groups;
+        if let Some(news) = news {
             let is_held = self.on_news(link, &news, &Source::Bytes(bytes));
             debug_assert!(!is_held, "there is no frame to hold");
         } else if let Some(refused) = self.refused.take() {
@@ -123,6 +127,9 @@ impl<Q: SendQueue> Host<Q> {
             None => match self.check_addresses(packet.source, packet.target) {
                 Ok(()) if is_opening(segment.flags) => {
                     self.next_hops.note(flow.remote);
+                    if self.groups.is_some() && self.leaves_to_another(flow, hash) {
+                        return None;
+                    }
                     return self
                         .on_syn(flow, hash, &segment, None)
                         .map(|opened| opened.news(len));

@@ -4,13 +4,16 @@ use crate::memif::stacks;
 use crate::namespace::{get, has, in_namespace, text_of};
 use crate::others::Load;
 use crate::run::{Accelerated, BINARY};
+use crate::run_workers::workers;
 use crate::server::{Site, wait_for};
 use crate::topology::{BRIDGED, HOSTS, JOIN_BRIDGE, between};
 use mill_sys::signal::Signal;
+use std::collections::BTreeSet;
 use std::{fs, thread};
 
 /// Listens at addresses that the kernel does not have.
-const SERVERS: &str = "server { listen 10.50.0.1:80; listen [fd50::1]:80; }";
+const SERVERS: &str = "server { listen 10.50.0.1:80; listen [fd50::1]:80;
+    location = /worker { return 200 $pid; } }";
 
 #[test]
 fn nginx_on_a_tap_device_serves_both_families_and_reloads_lose_no_request() {
@@ -38,9 +41,11 @@ fn nginx_on_a_tap_device_serves_both_families_and_reloads_lose_no_request() {
             topology.at_client(|| text_of("curl", &["-sSfo", to, &url]));
             assert!(fs::read(&fetched).unwrap() == large, "{url}");
         }
+        workers(topology, 2, &BTreeSet::new());
         let load = topology.at_client(|| Load::with_header("Connection: close", 4));
         reload_under_load(&nginx, 3);
         let report = load.report();
+        workers(topology, 2, &BTreeSet::new());
         assert!(report.contains("Requests/sec"), "{report}");
         let has_errors = report.contains("Socket errors") || report.contains("Non-2xx");
         assert!(!has_errors, "{report}");
@@ -58,8 +63,8 @@ fn nginx_on_a_memif_serves_programs_on_the_other_end_and_reloads_lose_no_request
         let site = Site::new();
         let [ours, theirs] = stacks(&site, 1500);
         let conf = site.configure(
-            "worker_processes 1;",
-            "server { listen 10.60.0.1:80; listen [fd60::1]:80; }",
+            "worker_processes 2;",
+            "server { listen 10.60.0.1:80; listen [fd60::1]:80; location = /worker { return 200 \"$pid \"; } }",
         );
         let nginx = Accelerated::on(&ours, &["nginx", "-c", &conf, "-e", "stderr"]);
         wait_for(|| !nginx.children().is_empty());
@@ -75,6 +80,24 @@ fn nginx_on_a_memif_serves_programs_on_the_other_end_and_reloads_lose_no_request
             let large = fs::read(site.path("large.bin")).unwrap();
             assert!(fs::read(&fetched).unwrap() == large, "{host}");
         }
+        let answering = || {
+            let urls = ["http://10.60.0.1/worker"; 40];
+            let words = [
+                "run",
+                "--stack",
+                &theirs,
+                "--",
+                "curl",
+                "-sSfH",
+                "Connection: close",
+            ];
+            let said = text_of(BINARY, &[&words[..], &urls].concat());
+            said.split_whitespace()
+                .map(String::from)
+                .collect::<BTreeSet<_>>()
+                .len()
+        };
+        wait_for(|| answering() == 2);
         let ab = ["ab", "--stack", &theirs, "-n", "20000", "-c", "20"];
         let report = thread::scope(|scope| {
             let url = "http://10.60.0.1/";

@@ -33,7 +33,11 @@ fn worker(topology: &Topology) -> Option<String> {
 }
 
 /// The workers that answer new connections, once there are so many that are not among `former` ones.
-fn workers(topology: &Topology, count: usize, former: &BTreeSet<String>) -> BTreeSet<String> {
+pub(crate) fn workers(
+    topology: &Topology,
+    count: usize,
+    former: &BTreeSet<String>,
+) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     wait_for(|| {
         for _ in 0..20 {
@@ -66,6 +70,35 @@ fn kept(topology: &Topology, count: usize) -> Vec<Client> {
     kept
 }
 
+/// Reloads three workers so many times, each with the rest of an answer to send.
+fn reload_with_answers_under_way(
+    topology: &Topology,
+    (nginx, site): (&Accelerated, &Site),
+    times: usize,
+) {
+    let large = fs::read(site.path("large.bin")).unwrap();
+    let mut known = workers(topology, 3, &BTreeSet::new());
+    for _ in 0..times {
+        let mut kept = kept(topology, 3);
+        assert_eq!(kernel_connections(80), "");
+        let begun = kept.iter_mut().map(|client| {
+            client
+                .send(b"GET /large.bin HTTP/1.1\r\nHost: test\r\n\r\n")
+                .unwrap();
+            let (_, len) = client.head().unwrap();
+            (len, client.content(100_000).unwrap())
+        });
+        let begun: Vec<(usize, Vec<u8>)> = begun.collect();
+        nginx.signal(Signal::Hangup);
+        let new = workers(topology, 3, &known);
+        known.extend(new);
+        for (client, (len, start)) in kept.iter_mut().zip(begun) {
+            let rest = client.content(len - start.len()).unwrap();
+            assert!(large == [start, rest].concat(), "an old worker's answer");
+        }
+    }
+}
+
 #[test]
 fn each_worker_of_nginx_has_connections_and_reloads_lose_none() {
     if !has("nginx") {
@@ -77,27 +110,7 @@ fn each_worker_of_nginx_has_connections_and_reloads_lose_none() {
             let site = Site::new();
             let (nginx, first) = workers_of_nginx(topology, &site, (3, servers));
             drop(first);
-            let large = fs::read(site.path("large.bin")).unwrap();
-            let mut known = workers(topology, 3, &BTreeSet::new());
-            for _ in 0..4 {
-                let mut kept = kept(topology, 3);
-                assert_eq!(kernel_connections(80), "");
-                let begun = kept.iter_mut().map(|client| {
-                    client
-                        .send(b"GET /large.bin HTTP/1.1\r\nHost: test\r\n\r\n")
-                        .unwrap();
-                    let (_, len) = client.head().unwrap();
-                    (len, client.content(100_000).unwrap())
-                });
-                let begun: Vec<(usize, Vec<u8>)> = begun.collect();
-                nginx.signal(Signal::Hangup);
-                let new = workers(topology, 3, &known);
-                known.extend(new);
-                for (client, (len, start)) in kept.iter_mut().zip(begun) {
-                    let rest = client.content(len - start.len()).unwrap();
-                    assert!(large == [start, rest].concat(), "an old worker's answer");
-                }
-            }
+            reload_with_answers_under_way(topology, (&nginx, &site), 4);
             assert_eq!(kernel_connections(80), "");
             nginx.end(Signal::Quit);
         });
@@ -116,8 +129,8 @@ fn reloads_under_load_lose_no_request() {
         println!("not tested: there is no nginx or no wrk");
         return;
     }
-    for workers in [1, 2] {
-        between_queues([workers, workers], |topology| {
+    for (queues, workers) in [(1, 1), (2, 2), (1, 2)] {
+        between_queues([queues, queues], |topology| {
             let site = Site::new();
             let (nginx, first) = workers_of_nginx(topology, &site, (workers, SERVERS));
             drop(first);
@@ -140,33 +153,37 @@ fn queues_of_a_worker_that_is_killed_are_the_others_and_then_its_successors() {
         println!("not tested: there is no nginx");
         return;
     }
-    between_queues([2, 2], |topology| {
-        let site = Site::new();
-        let (nginx, first) = workers_of_nginx(topology, &site, (2, SERVERS));
-        drop(first);
-        let mut living = workers(topology, 2, &BTreeSet::new());
-        for _ in 0..3 {
-            let killed = living.pop_first().unwrap();
-            let pid = pid(&killed);
-            let idle = kept(topology, 2);
-            descriptor::wait_readable(&[], Some(NOTED)).unwrap();
-            pid.kill(Signal::Kill.number()).unwrap();
-            // Its own connection is reset, the other one goes on.
-            let heard = idle
-                .into_iter()
-                .map(|mut client| client.get("/worker").is_err());
-            assert_eq!(heard.filter(|is_reset| *is_reset).count(), 1);
-            // nginx starts another one; requests that the killed one had are lost, as on the kernel.
-            wait_for(|| {
-                let answered = worker(topology);
-                answered.is_some_and(|it| it != killed && !living.contains(&it))
-            });
-            let former = BTreeSet::from([killed]);
-            living = workers(topology, 2, &former);
-        }
-        assert_eq!(kernel_connections(80), "");
-        nginx.end(Signal::Terminate);
-    });
+    for queues in [2, 1] {
+        between_queues([queues, queues], check_killed_workers);
+    }
+}
+
+fn check_killed_workers(topology: &Topology) {
+    let site = Site::new();
+    let (nginx, first) = workers_of_nginx(topology, &site, (2, SERVERS));
+    drop(first);
+    let mut living = workers(topology, 2, &BTreeSet::new());
+    for _ in 0..3 {
+        let killed = living.pop_first().unwrap();
+        let pid = pid(&killed);
+        let idle = kept(topology, 2);
+        descriptor::wait_readable(&[], Some(NOTED)).unwrap();
+        pid.kill(Signal::Kill.number()).unwrap();
+        // Its own connection is reset, the other one goes on.
+        let heard = idle
+            .into_iter()
+            .map(|mut client| client.get("/worker").is_err());
+        assert_eq!(heard.filter(|is_reset| *is_reset).count(), 1);
+        // nginx starts another one; requests that the killed one had are lost, as on the kernel.
+        wait_for(|| {
+            let answered = worker(topology);
+            answered.is_some_and(|it| it != killed && !living.contains(&it))
+        });
+        let former = BTreeSet::from([killed]);
+        living = workers(topology, 2, &former);
+    }
+    assert_eq!(kernel_connections(80), "");
+    nginx.end(Signal::Terminate);
 }
 
 /// The library has not noted what was said last, so the keeper's probe has to be answered. Another worker has the interface, which resets
@@ -374,20 +391,21 @@ impl Drop for Ended {
     }
 }
 
-/// A program with several workers on one queue has the newest one's connections on it; none is refused.
+/// New connections are the workers' by a hash; a reload of them loses none.
 #[test]
-fn with_fewer_queues_than_workers_the_newest_ones_have_the_queues() {
+fn with_fewer_queues_than_workers_each_worker_has_connections() {
     if !has("nginx") {
         println!("not tested: there is no nginx");
         return;
     }
-    between_queues([1, 1], |topology| {
-        let site = Site::new();
-        let (nginx, first): (Accelerated, _) = workers_of_nginx(topology, &site, (3, SERVERS));
-        drop(first);
-        let answering = workers(topology, 1, &BTreeSet::new());
-        assert!(!answering.is_empty());
-        assert_eq!(kernel_connections(80), "");
-        nginx.end(Signal::Quit);
-    });
+    for (queues, servers) in [(1, SERVERS), (2, SERVERS), (1, WITH_REUSEPORT)] {
+        between_queues([queues, queues], |topology| {
+            let site = Site::new();
+            let (nginx, first) = workers_of_nginx(topology, &site, (3, servers));
+            drop(first);
+            reload_with_answers_under_way(topology, (&nginx, &site), 3);
+            assert_eq!(kernel_connections(80), "");
+            nginx.end(Signal::Quit);
+        });
+    }
 }

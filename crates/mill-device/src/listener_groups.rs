@@ -1,0 +1,246 @@
+//! Processes that listen at the same address of one device: which of them takes a new connection.
+//!
+//! Frames come to the processes that own the device's partitions, and are passed along the chain of the others (see
+//! [`crate::handover`]). As long as a group has no more members than there are partitions, each has a partition of its own, with the
+//! flows that the card or the sender puts there. Otherwise each flow is of the member for which a hash of both is greatest (rendezvous
+//! hashing, Thaler and Ravishankar 1998): all members have as many, and when one comes or goes only its own flows are others'.
+//!
+//! The members stand in shared memory, as pairs of a process and an address:
+//!
+//! ```text
+//! version | key, 2 | slots used | process, address | process, address | …
+//! ```
+//!
+//! Each process writes its own pairs, and raises the version. A reader keeps what it has found until the version is another one. A
+//! process that was killed stays a member until its keeper removes it; what falls on it meanwhile is taken by the last of the chain.
+
+use mill_stack::flow::Flow;
+use mill_stack::listener_groups::ListenerGroups;
+use mill_stack::siphash::Key;
+use mill_sys::memory::words;
+use mill_sys::random;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The groups, as one process sees them.
+pub struct GroupTable {
+    shared: Shared,
+    own: u64,
+    /// A group of so many members needs no hash.
+    partitions: usize,
+    key: Key,
+    /// The members of groups that were looked for since the version was this.
+    known: BTreeMap<SocketAddr, Members>,
+    version: u64,
+    on_full: Box<dyn FnMut() + Send>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Members {
+    processes: Vec<u64>,
+    has_own: bool,
+}
+
+/// The memory.
+#[derive(Clone, Copy, Debug)]
+struct Shared {
+    version: &'static AtomicU64,
+    key: [&'static AtomicU64; 2],
+    /// Slots behind these were never taken.
+    used: &'static AtomicU64,
+    slots: &'static [AtomicU64],
+}
+
+impl GroupTable {
+    /// Makes the memory: no process listens.
+    pub fn create() -> io::Result<File> {
+        let file = words::create("millstream-listeners", WORDS)?;
+        let shared = Shared::map(&file)?;
+        for word in shared.key {
+            let mut bytes = [0; 8];
+            random::fill(&mut bytes)?;
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+        Ok(file)
+    }
+
+    /// The groups of a device with so many partitions, for process `own`, not 0. `on_full` is called when there is no room for a
+    /// listener: it is in no group then, and gets no connections that others can take.
+    pub fn open(
+        memory: &File,
+        own: u64,
+        partitions: usize,
+        on_full: impl FnMut() + Send + 'static,
+    ) -> io::Result<Self> {
+        let shared = Shared::map(memory)?;
+        let mut key = [0; 16];
+        for (half, word) in key.chunks_exact_mut(8).zip(shared.key) {
+            half.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        Ok(Self {
+            shared,
+            own,
+            partitions,
+            key: Key::new(key),
+            known: BTreeMap::new(),
+            version: 0,
+            on_full: Box::new(on_full),
+        })
+    }
+
+    /// Removes a process that has ended from all groups.
+    pub fn release(&self, process: u64) {
+        for (slot, _) in self.shared.pairs().filter(|(slot, _)| holds(slot, process)) {
+            slot.store(VACANT, Ordering::Release);
+        }
+        self.shared.note_change();
+    }
+
+    fn members(&mut self, address: SocketAddr) -> &Members {
+        let version = self.shared.version.load(Ordering::Acquire);
+        if core::mem::replace(&mut self.version, version) != version {
+            self.known.clear();
+        }
+        let (shared, own) = (self.shared, self.own);
+        self.known
+            .entry(address)
+            .or_insert_with(|| shared.members(self.key, address, own))
+    }
+}
+
+impl ListenerGroups for GroupTable {
+    fn join(&mut self, address: SocketAddr) {
+        if !self.shared.add(self.own, name(self.key, address)) {
+            (self.on_full)();
+        }
+    }
+
+    fn leave(&mut self, address: SocketAddr) {
+        self.shared.remove(self.own, name(self.key, address));
+    }
+
+    fn is_of_another(&mut self, address: SocketAddr, flow: &Flow) -> bool {
+        let (own, partitions, key) = (self.own, self.partitions, self.key);
+        let members = self.members(address);
+        if members.has_own && members.processes.len() <= partitions {
+            return false;
+        }
+        let hash = flow.table_hash(key);
+        let taker = members.processes.iter().max_by_key(|it| score(hash, **it));
+        taker.is_some_and(|taker| *taker != own)
+    }
+}
+
+impl Shared {
+    fn map(memory: &File) -> io::Result<Self> {
+        match words::map(memory, WORDS)? {
+            [version, first, second, used, slots @ ..] => Ok(Self {
+                version,
+                key: [first, second],
+                used,
+                slots,
+            }),
+            _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        }
+    }
+
+    /// The slots that were ever taken: process and address of each.
+    fn pairs(self) -> impl Iterator<Item = (&'static AtomicU64, &'static AtomicU64)> {
+        let used = usize::try_from(self.used.load(Ordering::Acquire)).unwrap_or(usize::MAX);
+        let (pairs, _) = self.slots.as_chunks::<2>();
+        pairs.iter().take(used).map(|[slot, name]| (slot, name))
+    }
+
+    /// Adds a pair; `false` if there is no room.
+    fn add(self, process: u64, address: u64) -> bool {
+        let (pairs, _) = self.slots.as_chunks::<2>();
+        for (place, [slot, name]) in (1..).zip(pairs) {
+            let taken = slot.compare_exchange(VACANT, CLAIMED, Ordering::AcqRel, Ordering::Relaxed);
+            if taken.is_ok() {
+                name.store(address, Ordering::Relaxed);
+                slot.store(process, Ordering::Release);
+                self.used.fetch_max(place, Ordering::AcqRel);
+                self.note_change();
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Removes one pair, if it is there.
+    fn remove(self, process: u64, address: u64) {
+        let mut pairs = self.pairs();
+        let found = pairs
+            .find(|(slot, name)| holds(slot, process) && name.load(Ordering::Relaxed) == address);
+        if let Some((slot, _)) = found {
+            slot.store(VACANT, Ordering::Release);
+            self.note_change();
+        }
+    }
+
+    fn members(self, key: Key, address: SocketAddr, own: u64) -> Members {
+        let address = name(key, address);
+        let of = |(slot, name): (&AtomicU64, &AtomicU64)| {
+            let process = slot.load(Ordering::Acquire);
+            let is_member = process != VACANT && process != CLAIMED;
+            (is_member && name.load(Ordering::Relaxed) == address).then_some(process)
+        };
+        let mut processes: Vec<u64> = self.pairs().filter_map(of).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        Members {
+            has_own: processes.binary_search(&own).is_ok(),
+            processes,
+        }
+    }
+
+    fn note_change(self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+fn holds(slot: &AtomicU64, process: u64) -> bool {
+    slot.load(Ordering::Acquire) == process
+}
+
+/// An address as a number. Two of one number would be one group, whose members may not listen at the other's address.
+fn name(key: Key, address: SocketAddr) -> u64 {
+    let family = match address.ip() {
+        IpAddr::V4(_) => 4,
+        IpAddr::V6(_) => 6,
+    };
+    Flow::new(address, address).secret_hash(key, family)
+}
+
+/// How well a flow fits a member (the finalizer of SplitMix64: Steele, Lea, Flood 2014).
+const fn score(flow_hash: u64, process: u64) -> u64 {
+    let mixed = flow_hash ^ process.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl fmt::Debug for GroupTable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("GroupTable")
+            .field("own", &self.own)
+            .field("known", &self.known)
+            .finish_non_exhaustive()
+    }
+}
+
+/// No process has a slot, or one is about to.
+const VACANT: u64 = 0;
+const CLAIMED: u64 = u64::MAX;
+
+/// Listeners of all processes: two each of two thousand workers.
+const SLOTS: usize = 4096;
+const WORDS: usize = 4 + 2 * SLOTS;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Members come and go, and each flow is of one of them.
+
+use super::*;
+
+fn table(memory: &File, own: u64, partitions: usize) -> GroupTable {
+    GroupTable::open(memory, own, partitions, || panic!("there is room")).unwrap()
+}
+
+fn tables(memory: &File, count: u64, partitions: usize) -> Vec<GroupTable> {
+    (1..=count)
+        .map(|own| table(memory, own, partitions))
+        .collect()
+}
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+/// Flows from so many ports.
+fn flows(count: u16) -> impl Iterator<Item = Flow> {
+    (0..count).map(|port| {
+        Flow::new(
+            address("10.0.0.1:80"),
+            SocketAddr::new([10, 0, 0, 2].into(), 1024 + port),
+        )
+    })
+}
+
+/// The numbers of the processes that take a flow.
+fn takers(tables: &mut [GroupTable], at: &str, flow: &Flow) -> Vec<u64> {
+    let takes = tables
+        .iter_mut()
+        .filter_map(|table| (!table.is_of_another(address(at), flow)).then_some(table.own));
+    takes.collect()
+}
+
+#[test]
+fn each_flow_is_of_one_member_and_all_have_as_many() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 5, 1);
+    for table in &mut tables {
+        table.join(address("0.0.0.0:80"));
+    }
+    let mut counts = [0; 6];
+    for flow in flows(5000) {
+        let takers = takers(&mut tables, "0.0.0.0:80", &flow);
+        let [taker] = takers[..] else {
+            panic!("{takers:?}")
+        };
+        counts[usize::try_from(taker).unwrap()] += 1;
+    }
+    assert!(
+        counts[1..].iter().all(|count| (800..1200).contains(count)),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn as_many_members_as_partitions_take_what_comes_to_each() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 3, 3);
+    for table in &mut tables {
+        table.join(address("[::]:80"));
+    }
+    for flow in flows(50) {
+        assert_eq!(takers(&mut tables, "[::]:80", &flow), [1, 2, 3]);
+    }
+}
+
+#[test]
+fn one_that_leaves_gives_its_flows_to_others_and_they_keep_theirs() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 4, 1);
+    let at = "0.0.0.0:80";
+    for table in &mut tables {
+        table.join(address(at));
+    }
+    let before: Vec<Vec<u64>> = flows(1000)
+        .map(|flow| takers(&mut tables, at, &flow))
+        .collect();
+    tables[1].leave(address(at));
+    for (flow, before) in flows(1000).zip(before) {
+        let after = takers(&mut tables, at, &flow);
+        match before[..] {
+            [2] => assert!(after.len() == 1 && after != [2], "{after:?}"),
+            _ => assert_eq!(after, before),
+        }
+    }
+}
+
+#[test]
+fn one_that_has_left_takes_what_has_no_other_member() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 2, 1);
+    let at = "0.0.0.0:80";
+    let flow = flows(1).next().unwrap();
+    assert_eq!(takers(&mut tables, at, &flow), [1, 2]);
+    tables[0].join(address(at));
+    assert_eq!(takers(&mut tables, at, &flow), [1]);
+    tables[0].leave(address(at));
+    assert_eq!(takers(&mut tables, at, &flow), [1, 2]);
+}
+
+#[test]
+fn listeners_at_other_addresses_are_other_groups() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 2, 1);
+    for (table, at) in tables.iter_mut().zip(["0.0.0.0:80", "[::]:80"]) {
+        table.join(address(at));
+    }
+    for flow in flows(50) {
+        assert_eq!(takers(&mut tables, "0.0.0.0:80", &flow), [1]);
+        assert_eq!(takers(&mut tables, "[::]:80", &flow), [2]);
+    }
+}
+
+#[test]
+fn a_process_with_two_listeners_at_an_address_is_one_member_until_both_are_closed() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 2, 1);
+    let at = "0.0.0.0:80";
+    tables[0].join(address(at));
+    tables[0].join(address(at));
+    tables[1].join(address(at));
+    let owners = |tables: &mut [GroupTable]| -> Vec<Vec<u64>> {
+        flows(200).map(|flow| takers(tables, at, &flow)).collect()
+    };
+    let before = owners(&mut tables);
+    assert!(before.contains(&vec![1]) && before.contains(&vec![2]));
+    tables[0].leave(address(at));
+    assert_eq!(owners(&mut tables), before);
+    tables[0].leave(address(at));
+    assert!(owners(&mut tables).iter().all(|takers| *takers == [2]));
+}
+
+#[test]
+fn a_process_that_has_ended_is_removed_from_all_groups() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 3, 1);
+    for at in ["0.0.0.0:80", "[::]:80"] {
+        for table in &mut tables {
+            table.join(address(at));
+        }
+    }
+    let keeper = table(&memory, 0, 1);
+    keeper.release(1);
+    for flow in flows(50) {
+        for at in ["0.0.0.0:80", "[::]:80"] {
+            let takers = takers(&mut tables[1..], at, &flow);
+            assert_eq!(takers.len(), 1, "{takers:?}");
+        }
+    }
+    // Its places are others'.
+    let used = keeper.shared.pairs().count();
+    tables[1].join(address("0.0.0.0:81"));
+    assert_eq!(keeper.shared.pairs().count(), used);
+}
+
+#[test]
+fn a_listener_without_room_is_told_of_and_in_no_group() {
+    let memory = GroupTable::create().unwrap();
+    let mut full = 0;
+    let told = std::sync::Arc::new(AtomicU64::new(0));
+    let counted = std::sync::Arc::clone(&told);
+    let count = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    };
+    let mut first = GroupTable::open(&memory, 1, 1, count).unwrap();
+    for _ in 0..SLOTS + 2 {
+        first.join(address("0.0.0.0:80"));
+        full += 1;
+    }
+    assert_eq!(full - SLOTS, 2);
+    assert_eq!(told.load(Ordering::Relaxed), 2);
+}
