@@ -10,9 +10,11 @@ pub(crate) fn words(device: &str, queues: usize, stacks: usize, per: StacksPer) 
         StacksPer::Thread => "thread",
     };
     let shares = match (queues, stacks) {
-        (0, _) => String::from("one of them at a time has the device"),
-        (1, _) => String::from("one of them at a time has its queue"),
-        (queues, 1) => format!("one of them at a time has its {queues} queues"),
+        (0, _) => String::from("one of them at a time has the device, and serves the others"),
+        (1, _) => String::from("one of them at a time has its queue, and serves the others"),
+        (queues, 1) => {
+            format!("one of them at a time has its {queues} queues, and serves the others")
+        }
         (queues, stacks) => format!("up to {stacks} of them at a time share its {queues} queues"),
     };
     format!("stacks over {device}, one for each {each}; {shares}")
@@ -31,21 +33,21 @@ mod tests {
                 0,
                 1,
                 process,
-                "process; one of them at a time has the device",
+                "process; one of them at a time has the device, and serves the others",
             ),
             (
                 "af_xdp:eth0",
                 1,
                 1,
                 process,
-                "process; one of them at a time has its queue",
+                "process; one of them at a time has its queue, and serves the others",
             ),
             (
                 "af_xdp:eth0",
                 4,
                 1,
                 process,
-                "process; one of them at a time has its 4 queues",
+                "process; one of them at a time has its 4 queues, and serves the others",
             ),
             (
                 "af_xdp:eth0",

@@ -1,5 +1,6 @@
 //! Which descriptors are ours: a table by number, read without a lock, for each call of the program asks it.
 
+use crate::borrowing;
 use core::ffi::c_int;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -25,6 +26,10 @@ pub(crate) enum Entry {
     Set(Number),
     /// A connection of the parent's stack, which is not this process's.
     Lost,
+    /// One that the parent lends and that was not used yet; the descriptor only keeps its number.
+    Inherited(Number),
+    /// One that the parent lends, by this place among those of the process; the descriptor is a local socket's.
+    Borrowed(u64),
     /// A socket of TCP that nothing was done with; the descriptor only keeps its number.
     Fresh(Fresh),
     /// Of this library: programs that close all they know do not close it.
@@ -49,16 +54,18 @@ fn place(descriptor: c_int) -> Option<&'static AtomicU64> {
     chunk.get(number % CHUNK)
 }
 
-/// What a descriptor is: one load. A fresh socket becomes the kernel's: the caller does something with it.
+/// What a descriptor is: one load. A fresh socket becomes the kernel's, and an inherited connection a borrowed one: the caller does
+/// something with it.
 #[inline]
 pub(crate) fn find(descriptor: c_int) -> Entry {
     match peek(descriptor) {
         Entry::Fresh(fresh) => fresh::settle(descriptor, fresh),
+        Entry::Inherited(_) => borrowing::take(descriptor),
         entry => entry,
     }
 }
 
-/// What a descriptor is, for those that know what to do with a fresh socket.
+/// What a descriptor is, for those that know what to do with a fresh socket and an inherited connection.
 #[inline]
 pub(crate) fn peek(descriptor: c_int) -> Entry {
     place(descriptor).map_or(Entry::Kernel, |place| {
@@ -128,6 +135,9 @@ pub(crate) fn all() -> impl Iterator<Item = (c_int, Entry)> {
     })
 }
 
+/// No place among borrowed connections has this number.
+const LOST: u64 = (1 << Entry::SHIFT) - 1;
+
 /// Three bits of kind above the number's 61.
 impl Entry {
     const SHIFT: u32 = Number::BITS;
@@ -138,9 +148,11 @@ impl Entry {
             Self::Stream(number) => (1, number.to_bits()),
             Self::Listener(number) => (2, number.to_bits()),
             Self::Set(number) => (3, number.to_bits()),
-            Self::Lost => (4, 0),
+            Self::Inherited(number) => (4, number.to_bits()),
             Self::Private => (5, 0),
             Self::Fresh(fresh) => (6, fresh.to_bits()),
+            Self::Borrowed(place) => (7, place),
+            Self::Lost => (7, LOST),
         };
         kind << Self::SHIFT | number
     }
@@ -153,7 +165,9 @@ impl Entry {
             1 => Self::Stream(number),
             2 => Self::Listener(number),
             3 => Self::Set(number),
-            4 => Self::Lost,
+            4 => Self::Inherited(number),
+            7 if bits_below == LOST => Self::Lost,
+            7 => Self::Borrowed(bits_below),
             5 => Self::Private,
             6 => Self::Fresh(Fresh::from_bits(bits_below)),
             _ => Self::Kernel,

@@ -1,6 +1,7 @@
 //! The environment of programs that this one starts: what put this library into the program puts it into them, also where the
 //! program has made an environment of its own (nginx's new binary after `USR2`).
 
+use crate::borrowing;
 use crate::descriptors::fresh;
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
@@ -36,6 +37,9 @@ pub(crate) unsafe fn with_ours<R>(
     let Some(ours) = OURS.get().filter(|ours| !ours.is_empty()) else {
         return run(environment);
     };
+    let connections = borrowing::described();
+    let connections = connections.map(|value| format!("{}={value}", borrowing::VARIABLE));
+    let connections = connections.and_then(|variable| CString::new(variable).ok());
     let mut all: Vec<*const c_char> = Vec::new();
     let mut place = environment;
     while !place.is_null() {
@@ -44,7 +48,12 @@ pub(crate) unsafe fn with_ours<R>(
         if entry.is_null() {
             break;
         }
-        all.push(entry);
+        // SAFETY: the caller's promise: each is a string.
+        let name = name_of(unsafe { CStr::from_ptr(entry) });
+        // Those of the former program.
+        if name != borrowing::VARIABLE.as_bytes() {
+            all.push(entry);
+        }
         // SAFETY: as above.
         place = unsafe { place.add(1) };
     }
@@ -59,6 +68,7 @@ pub(crate) unsafe fn with_ours<R>(
             all.push(own.as_ptr());
         }
     }
+    all.extend(connections.iter().map(|variable| variable.as_ptr()));
     all.push(null());
     run(all.as_ptr())
 }

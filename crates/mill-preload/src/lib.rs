@@ -18,7 +18,8 @@
 //! fstat(2) stay true; so has a socket that the program has just made (`descriptors/fresh.rs`).
 //!
 //! Threads of a process share its stack, one at a time, or have one each (`stacks=thread`). While none of them is in a call,
-//! `turner.rs` turns it. A child after fork(2) forgets the stacks of its parent, and makes one when it needs one.
+//! `turner.rs` turns it. A child after fork(2) forgets the stacks of its parent, and makes one when it needs one; it has the parent's
+//! connections by way of that (`lending.rs`, `borrowing.rs`).
 //!
 //! `unsafe` is for C's pointers and for the functions behind ours; it decides nothing.
 
@@ -90,6 +91,12 @@ mod noting;
 
 /// The beginning and the end of the process, and fork(2).
 mod process;
+
+/// Connections that forked children have, too.
+mod lending;
+
+/// Connections that this process has of its parent.
+mod borrowing;
 
 /// The environment of programs that this one starts.
 mod environment;

@@ -82,6 +82,12 @@ pub(crate) fn socket(family: Family, waits: bool) -> Result<c_int, Errno> {
 
 /// Gives the program's number this socket instead.
 pub(crate) fn put(made: c_int, descriptor: c_int) {
+    replace(made, descriptor);
+    discard(made);
+}
+
+/// Gives the program's number a duplicate of this descriptor instead.
+pub(crate) fn replace(made: c_int, descriptor: c_int) {
     // SAFETY: the command takes no argument.
     let flags = unsafe { originals::fcntl(descriptor, libc::F_GETFD, 0) };
     let flags = match flags & libc::FD_CLOEXEC {
@@ -90,7 +96,6 @@ pub(crate) fn put(made: c_int, descriptor: c_int) {
     };
     // SAFETY: the call takes no pointer.
     unsafe { originals::dup3(made, descriptor, flags) };
-    discard(made);
 }
 
 /// Closes what [`socket`] has made, once it has its place, or needs none.

@@ -3,10 +3,13 @@
 use crate::calls::numbers::close_ours;
 use crate::calls::stdio::{self, Open};
 use crate::descriptors::{self, Entry, fresh};
+use crate::lending::{self, Loan};
 use crate::noting::Noting;
 use crate::stack::now;
 use crate::stacks::{self, Guard};
-use crate::{alone, environment, keeper, originals, own_addresses, say, showing, turner};
+use crate::{
+    alone, borrowing, environment, keeper, originals, own_addresses, say, showing, turner,
+};
 use core::cell::RefCell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +34,7 @@ extern "C" fn begin() {
     showing::begin();
     environment::begin();
     own_addresses::begin();
+    borrowing::recall();
     keeper::begin(keeper);
     stacks::offer();
     // SAFETY: the functions live as long as the process; this library is never unloaded.
@@ -43,7 +47,10 @@ thread_local! {
     /// The locks of the stacks while fork(2) copies them, so that no other thread has one then.
     static FORKING: RefCell<Vec<Guard>> = const { RefCell::new(Vec::new()) };
 
-    /// The same of streams.
+    /// What the parent lends its child by this fork(2).
+    static LOANS: RefCell<Vec<Loan>> = const { RefCell::new(Vec::new()) };
+
+    /// The locks of streams.
     static STREAMS: RefCell<Option<MutexGuard<'static, Vec<Open>>>> = const { RefCell::new(None) };
 }
 
@@ -52,9 +59,24 @@ extern "C" fn before_fork() {
     fresh::settle_all();
     STREAMS.set(Some(stdio::streams()));
     FORKING.with(|forking| *forking.borrow_mut() = stacks::lock_all());
+    LOANS.set(lending::prepare());
 }
 
 extern "C" fn in_parent() {
+    FORKING.with(|forking| {
+        let mut guards = forking.borrow_mut();
+        for loan in LOANS.take() {
+            let guard = guards.get_mut(usize::from(loan.number));
+            if let Some(stack) = guard.and_then(Guard::stack) {
+                stack.lend(loan);
+            }
+        }
+        borrowing::note_shared();
+    });
+    unlock();
+}
+
+fn unlock() {
     FORKING.with(|forking| forking.borrow_mut().clear());
     STREAMS.set(None);
 }
@@ -62,19 +84,22 @@ extern "C" fn in_parent() {
 /// The stacks, their connections and their listeners stay the parent's. What the kernel listens at may become this process's.
 pub(crate) extern "C" fn in_child() {
     FORKING.with(|forking| stacks::forget_all(&mut forking.borrow_mut()));
-    in_parent();
+    borrowing::begin(LOANS.take());
+    unlock();
     lose_sockets();
 }
 
 fn lose_sockets() {
     for (descriptor, entry) in descriptors::all() {
         match entry {
-            Entry::Stream(_) => {
+            Entry::Stream(number) => {
                 HAS_LOST.store(true, Ordering::Relaxed);
-                descriptors::set(descriptor, Entry::Lost)
+                descriptors::set(descriptor, borrowing::inherited(number))
             }
             Entry::Listener(_) | Entry::Set(_) => descriptors::set(descriptor, Entry::Kernel),
             Entry::Kernel | Entry::Lost | Entry::Private | Entry::Fresh(_) => true,
+            Entry::Inherited(number) => descriptors::set(descriptor, borrowing::inherited(number)),
+            Entry::Borrowed(_) => true,
         };
     }
 }
@@ -89,7 +114,7 @@ pub(crate) fn lost() -> Errno {
     if HAS_LOST.load(Ordering::Relaxed) {
         SAID.call_once(|| {
             say::say(
-                "a child process uses a connection of the stack that its parent has: its calls fail with ENOTCONN",
+                "a child process uses a connection of the stack that its parent had, and gets none: its calls fail with ENOTCONN",
             );
         });
     }
@@ -164,6 +189,7 @@ extern "C" fn end() {
     let deadline = now() + PATIENCE;
     let goes_on = |number| {
         let goes_on = stacks::with_stack(number, |stack| {
+            stack.end_loans();
             stack.turn(now());
             stack.leave();
             stack.sockets.has_unsent() || stack.sockets.has_waiting()

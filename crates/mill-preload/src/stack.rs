@@ -1,6 +1,7 @@
 //! One stack of this process, and what waits for it.
 
 use crate::descriptors::own;
+use crate::lending::{Lending, Loan};
 use crate::noting::Noting;
 use crate::say::{say, say_more};
 use crate::{declared, keeper, listening, originals, stacks};
@@ -44,6 +45,8 @@ pub(crate) struct Stack {
     takings: u64,
     /// Doorbells of threads that sleep.
     pub(crate) sleepers: Vec<c_int>,
+    /// What children have of its connections.
+    lending: Option<Box<Lending>>,
 }
 
 impl Stack {
@@ -86,6 +89,7 @@ impl Stack {
             noting: noted.map(|(noting, _)| noting),
             takings: u64::MAX,
             sleepers: Vec::new(),
+            lending: None,
         };
         Ok((stack, specification))
     }
@@ -113,6 +117,9 @@ impl Stack {
         if self.sockets.turn_timed(now, self::now) {
             self.worked_at = now;
         }
+        if self.lending.is_some() {
+            self.turn_loans();
+        }
         if self.sockets.has_unclaimed() {
             self.sockets.settle_unclaimed(declared::has);
         }
@@ -122,6 +129,44 @@ impl Stack {
         }
         if self.sockets.take_woken().count() > 0 || self.worked_at == now {
             self.wake();
+        }
+    }
+
+    /// A child has the connections of this stack, too.
+    pub(crate) fn lend(&mut self, loan: Loan) {
+        let sources = &self.sources;
+        let begin = || -> io::Result<Box<Lending>> {
+            let lending = Box::new(Lending::new()?);
+            sources.add(lending.sources.as_fd(), READABLE, 0)?;
+            Ok(lending)
+        };
+        if self.lending.is_none() {
+            // Without it the child finds the channel's end, and has no connections.
+            self.lending = own::during(begin).ok();
+        }
+        if let Some(lending) = &mut self.lending {
+            lending.begin(loan, &mut self.sockets);
+        }
+    }
+
+    /// Moves what children and peers say.
+    #[cold]
+    fn turn_loans(&mut self) {
+        let Some(lending) = &mut self.lending else {
+            return;
+        };
+        if lending.turn(&mut self.sockets) {
+            self.sockets.flush();
+        }
+        if lending.is_over() {
+            self.lending = None;
+        }
+    }
+
+    /// The process ends, and with it what children have of its connections.
+    pub(crate) fn end_loans(&mut self) {
+        if let Some(lending) = self.lending.take() {
+            lending.end(&mut self.sockets);
         }
     }
 
@@ -188,7 +233,6 @@ impl Stack {
     }
 }
 
-/// All that can end a wait for the link.
 /// That there is a stack, and which part of the device it begins with.
 fn said(specification: &Specification, own: &[u32], parts: usize) -> String {
     let process = std::process::id();
@@ -198,26 +242,28 @@ fn said(specification: &Specification, own: &[u32], parts: usize) -> String {
     format!("process {process} has a stack over {device}, with {own} of its {parts} partitions")
 }
 
+/// All that can end a wait for the link.
 fn watch(link: &mut AnyLink) -> io::Result<Epoll> {
     let sources = Epoll::new()?;
-    let readable = Interest {
-        readable: true,
-        writable: false,
-        edge: false,
-        exclusive: false,
-    };
     // A link that owns its device only at times watches the descriptor itself.
     if link.set_watcher(Watcher::new(&sources, 0)?).is_some() {
-        sources.add(link.as_fd(), readable, 0)?;
+        sources.add(link.as_fd(), READABLE, 0)?;
     }
     for queue in link.other_queues() {
-        sources.add(queue, readable, 0)?;
+        sources.add(queue, READABLE, 0)?;
     }
     for control in link.control_fds() {
-        sources.add(control, readable, 0)?;
+        sources.add(control, READABLE, 0)?;
     }
     Ok(sources)
 }
+
+const READABLE: Interest = Interest {
+    readable: true,
+    writable: false,
+    edge: false,
+    exclusive: false,
+};
 
 /// How long a turn serves for all calls that find something, or do not wait.
 const TURN_INTERVAL: Duration = Duration::from_micros(50);

@@ -7,7 +7,7 @@ use crate::descriptors::own;
 use crate::say::say;
 use crate::showing::Showing;
 use crate::stack::Stack;
-use crate::{keeper, sets, turner};
+use crate::{borrowing, keeper, sets, turner};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use mill_keeper::request::STACKS;
@@ -138,7 +138,9 @@ impl Guard {
 
     /// Takes the stack away without ending it: it is the parent's.
     fn forget(&mut self) {
-        core::mem::forget(self.guard.take());
+        if let Some(stack) = self.guard.take() {
+            borrowing::keep_former(self.number, stack);
+        }
         let place = place(self.number);
         place.status.store(WANTED, Ordering::Release);
         place.threads.store(0, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::signals::Handled;
 use crate::stack::{Stack, now};
 use crate::stacks;
 use crate::waiting::{self, Kernel, Wait};
-use crate::{address, kernel_options, listening, originals};
+use crate::{address, borrowing, kernel_options, listening, originals};
 use core::ffi::c_int;
 use core::net::SocketAddr;
 use libc::{pollfd, sockaddr, socklen_t};
@@ -181,6 +181,7 @@ pub(super) unsafe extern "C" fn connect(
             return done(connect_again(fd, number, target));
         }
         Entry::Lost => return done(Err(Errno::NOT_CONNECTED)),
+        Entry::Borrowed(_) => return done(Err(Errno::IS_CONNECTED)),
         Entry::Kernel if !stacks::is_inside() && c_int::try_from(len).is_ok() => {}
         // SAFETY: the caller's promise.
         _ => return unsafe { originals::connect(fd, target, len) },
@@ -367,6 +368,15 @@ pub(super) unsafe extern "C" fn getsockname(
     into: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
+    if let Some(borrowed) = borrowing::find(descriptors::peek(fd)) {
+        // SAFETY: the caller's promise.
+        return done(
+            borrowed
+                .local
+                .and_then(|address| unsafe { address::store(address, into, len) })
+                .map(|()| 0),
+        );
+    }
     let Entry::Stream(number) = descriptors::find(fd) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::getsockname(fd, into, len) };
@@ -393,6 +403,15 @@ pub(super) unsafe extern "C" fn getpeername(
     into: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
+    if let Some(borrowed) = borrowing::find(descriptors::peek(fd)) {
+        // SAFETY: the caller's promise.
+        return done(
+            borrowed
+                .peer
+                .and_then(|address| unsafe { address::store(address, into, len) })
+                .map(|()| 0),
+        );
+    }
     let Entry::Stream(number) = descriptors::find(fd) else {
         // SAFETY: the caller's promise.
         return unsafe { originals::getpeername(fd, into, len) };

@@ -5,7 +5,7 @@ use crate::descriptors::{self, Entry, own};
 use crate::listening::Left;
 use crate::memory::{self, done};
 use crate::stack::Stack;
-use crate::{early, originals, sets, stacks, waiting};
+use crate::{borrowing, early, originals, sets, stacks, waiting};
 use core::ffi::{c_int, c_uint, c_ulong};
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
@@ -76,7 +76,8 @@ fn forget(fd: c_int, entry: Entry) {
             sets::remove(number);
         }
         Entry::Listener(_) | Entry::Set(_) | Entry::Kernel => {}
-        Entry::Lost | Entry::Private | Entry::Fresh(_) => {}
+        Entry::Inherited(number) => borrowing::release(number),
+        Entry::Lost | Entry::Private | Entry::Fresh(_) | Entry::Borrowed(_) => {}
     }
 }
 
@@ -164,7 +165,7 @@ pub(super) unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_in
 }
 
 fn replace(fd: c_int, to: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
-    let replaced = descriptors::find(to);
+    let replaced = descriptors::peek(to);
     if replaced == Entry::Private && !stacks::is_inside() {
         // The program believes the number to be free, and it cannot be made so.
         return done(Err(Errno::BUSY));
@@ -221,6 +222,10 @@ pub(super) unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize
             }
             _ => {}
         }
+    }
+    let is_of_number = matches!(command, libc::F_GETFD | libc::F_SETFD);
+    if is_of_number && matches!(descriptors::peek(fd), Entry::Inherited(_)) {
+        return original();
     }
     match (descriptors::find(fd), command) {
         (Entry::Kernel | Entry::Private, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {

@@ -3,7 +3,7 @@
 use crate::descriptors::fresh::{self, Fresh};
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, input, output, places};
-use crate::{kernel_options, originals, refused_options, stacks};
+use crate::{borrowing, kernel_options, originals, refused_options, stacks};
 use core::ffi::{c_int, c_void};
 use libc::socklen_t;
 use mill_sockets::errno::Errno;
@@ -57,6 +57,13 @@ pub(super) unsafe extern "C" fn setsockopt(
             result
         }
         Entry::Lost => done(Err(Errno::NOT_CONNECTED)),
+        Entry::Borrowed(place) if borrowing::has_option(level, name) => {
+            let result = borrowing::set(place, level, name, bytes());
+            if result == Err(Errno::NO_OPTION) {
+                refused_options::of_stream(level, name);
+            }
+            done(result)
+        }
         _ => {
             kernel_options::on_set(level, name);
             // SAFETY: the caller's promise.
@@ -121,10 +128,16 @@ pub(super) unsafe extern "C" fn getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
-    let Entry::Stream(number) = descriptors::find(fd) else {
+    let entry = descriptors::find(fd);
+    let is_ours = match entry {
+        Entry::Stream(_) => true,
+        Entry::Borrowed(_) => borrowing::has_option(level, name),
+        _ => false,
+    };
+    if !is_ours {
         // SAFETY: the caller's promise.
         return unsafe { originals::getsockopt(fd, level, name, value, len) };
-    };
+    }
     // SAFETY: the caller's promise.
     let [len] = (unsafe { places(len, 1) }) else {
         return done(Err(Errno::FAULT));
@@ -135,7 +148,10 @@ pub(super) unsafe extern "C" fn getsockopt(
     if value.is_null() && room > 0 {
         return done(Err(Errno::FAULT));
     }
-    let found = get(number, level, name);
+    let found = match entry {
+        Entry::Stream(number) => get(number, level, name),
+        entry => borrowing::option(entry, level, name),
+    };
     done(found.map(|found| {
         // SAFETY: the caller's promise.
         let into = unsafe { output(value, *len as usize) };

@@ -62,6 +62,9 @@ macro_rules! list_arguments {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     // What is no connection yet may become one.
+    if let Entry::Inherited(_) = descriptors::peek(fd) {
+        descriptors::find(fd);
+    }
     let is_ours = matches!(
         descriptors::peek(fd),
         Entry::Stream(_) | Entry::Lost | Entry::Fresh(_)

@@ -5,6 +5,7 @@ use super::{Entry, set};
 use crate::originals;
 use core::cell::Cell;
 use core::ffi::c_int;
+use std::os::fd::{IntoRawFd, OwnedFd};
 
 thread_local! {
     /// What this thread makes is the library's.
@@ -41,6 +42,15 @@ pub(crate) fn note(descriptor: c_int) -> c_int {
     let descriptor = raise(descriptor);
     set(descriptor, Entry::Private);
     descriptor
+}
+
+/// Closes a descriptor of the library.
+pub(crate) fn close(descriptor: impl Into<OwnedFd>) {
+    let descriptor = descriptor.into().into_raw_fd();
+    // The program's next descriptor may have this number.
+    set(descriptor, Entry::Kernel);
+    // SAFETY: the call takes no pointer, and the descriptor had one owner.
+    unsafe { originals::close(descriptor) };
 }
 
 /// Gives a descriptor a number above the program's, if the process may have one.

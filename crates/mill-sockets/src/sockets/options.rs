@@ -164,7 +164,7 @@ impl Options {
     }
 
     /// The value of an option that is as it was set.
-    fn value(&self, level: i32, name: i32) -> Option<i32> {
+    pub fn value(&self, level: i32, name: i32) -> Option<i32> {
         let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
         Some(match (level, name) {
             (SOL_SOCKET, SO_TYPE) => SOCK_STREAM,

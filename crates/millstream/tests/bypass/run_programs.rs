@@ -29,11 +29,14 @@ mod iperf;
 /// redis and memcached.
 mod key_values;
 
+/// Servers that fork.
+mod forking;
+
 /// HAProxy.
 mod haproxy;
 pub(crate) use haproxy::ECHO;
 
-/// psql.
+/// psql, and a server that forks.
 mod postgres;
 
 /// A program on kernel sockets at the clients' side, ended with the test.

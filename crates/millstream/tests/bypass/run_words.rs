@@ -40,7 +40,7 @@ fn interface_queues_and_stacks_are_said_at_the_start() {
     between(1500, |topology| {
         let said = said(topology, &[]);
         assert!(
-            said.contains("; one of them at a time has its queue\n"),
+            said.contains("; one of them at a time has its queue, and serves the others\n"),
             "{said}"
         );
     });

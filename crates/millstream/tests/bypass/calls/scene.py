@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import struct
+import sys
 import termios
 import threading
 import time

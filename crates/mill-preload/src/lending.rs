@@ -1,0 +1,263 @@
+//! Connections of this process that its forked children have, too.
+//!
+//! In the kernel a child has the connections of its parent. Here they stay in the parent's stack, which lends them: a child that
+//! uses one gets a pair of local sockets in its place, and the parent moves bytes between the other end and the connection, at its
+//! turns. So a server whose parent accepts and whose children serve (inetd, PostgreSQL) works as long as the parent lives.
+//!
+//! ```text
+//! parent                                    child
+//!   fork(2): a channel for each stack with connections, and one reference more for each connection
+//!     │                                       │ first use of a connection: makes a pair of sockets, and keeps one
+//!     │◀── CLAIM, number, the other one ──────┤
+//!     │◀── OPTION, number, level, name, value ┤ setsockopt(2)
+//!     │◀── RELEASE, number ───────────────────┤ closes one that it has not used
+//!     │◀── end of the channel ────────────────┘ ends, or becomes another program: all other references go
+//! ```
+//!
+//! A connection that the parent closes goes on until no child refers to it any more, as in the kernel.
+
+use crate::descriptors::{self, Entry, own};
+use crate::stacks::COUNT_MAX;
+use core::ffi::c_int;
+use mill_device::AnyLink;
+use mill_sockets::slab::Number;
+use mill_sockets::sockets::Sockets;
+use mill_sys::epoll::{Epoll, Event, Interest};
+use mill_sys::{descriptor, passing};
+use pipe::Pipe;
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// A connection and the socket that a child has in its place.
+mod pipe;
+
+/// What a child says.
+pub(crate) mod message;
+use message::Message;
+
+/// What one stack lends.
+#[derive(Debug)]
+pub(crate) struct Lending {
+    /// Channels and sockets; the stack waits for it.
+    pub(crate) sources: Epoll,
+    borrowers: Vec<Borrower>,
+    pipes: Vec<Pipe>,
+    /// The number of the next pipe.
+    next: u64,
+}
+
+/// A child, and those that it has forked.
+#[derive(Debug)]
+struct Borrower {
+    channel: OwnedFd,
+    /// Connections that it has and has not used yet, by the bits of their numbers.
+    held: BTreeSet<u64>,
+}
+
+/// What is lent by a fork(2): made before it, and parted after it.
+#[derive(Debug)]
+pub(crate) struct Loan {
+    /// The stack's.
+    pub(crate) number: u8,
+    pub(crate) of_parent: OwnedFd,
+    pub(crate) of_child: OwnedFd,
+    held: BTreeSet<u64>,
+}
+
+/// Makes the channels of all stacks that have connections. Where there is no descriptor for one, the child has none of these.
+pub(crate) fn prepare() -> Vec<Loan> {
+    let mut held = [const { BTreeSet::new() }; COUNT_MAX as usize];
+    for (_, entry) in descriptors::all() {
+        if let Entry::Stream(number) = entry
+            && let Some(held) = held.get_mut(usize::from(number.slab()))
+        {
+            held.insert(number.to_bits());
+        }
+    }
+    let stacks = (0..).zip(held).filter(|(_, held)| !held.is_empty());
+    let loans = stacks.filter_map(|(number, held)| {
+        let (of_parent, of_child) = own::during(passing::pair).ok()?;
+        Some(Loan {
+            number,
+            of_parent,
+            of_child,
+            held,
+        })
+    });
+    loans.collect()
+}
+
+impl Lending {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            sources: Epoll::new()?,
+            borrowers: Vec::new(),
+            pipes: Vec::new(),
+            next: 0,
+        })
+    }
+
+    /// Whether nothing is lent any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.borrowers.is_empty() && self.pipes.is_empty()
+    }
+
+    /// A child was forked, or could not be: then its end of the channel is closed already.
+    pub(crate) fn begin(&mut self, loan: Loan, sockets: &mut Sockets<AnyLink>) {
+        let channel = loan.of_parent;
+        let is_watched = descriptor::set_nonblocking(channel.as_fd(), true)
+            .and_then(|()| self.sources.add(channel.as_fd(), READABLE, CHANNEL));
+        if is_watched.is_err() {
+            return;
+        }
+        let mut held = loan.held;
+        held.retain(|bits| sockets.duplicate(Number::from_bits(*bits)).is_ok());
+        self.borrowers.push(Borrower { channel, held });
+    }
+
+    /// Does what children ask for, and moves what there is to move; whether anything was.
+    pub(crate) fn turn(&mut self, sockets: &mut Sockets<AnyLink>) -> bool {
+        self.look();
+        let mut claimed = Vec::new();
+        self.borrowers.retain_mut(|borrower| {
+            let is_there = borrower.listen(sockets, &mut claimed);
+            if !is_there {
+                borrower.end(sockets);
+            }
+            is_there
+        });
+        for (number, socket) in claimed {
+            self.claim(number, socket, sockets);
+        }
+        let mut has_moved = false;
+        self.pipes.retain_mut(|pipe| match pipe.turn(sockets) {
+            Ok(moved) => {
+                has_moved |= moved;
+                true
+            }
+            Err(pipe::Over) => {
+                close(pipe.number, sockets);
+                has_moved = true;
+                false
+            }
+        });
+        has_moved
+    }
+
+    /// This process ends: children have their connections no longer than it does.
+    pub(crate) fn end(mut self, sockets: &mut Sockets<AnyLink>) {
+        self.turn(sockets);
+        for borrower in &mut self.borrowers {
+            borrower.end(sockets);
+        }
+        for pipe in &self.pipes {
+            close(pipe.number, sockets);
+        }
+    }
+
+    /// What the kernel says of the sockets.
+    fn look(&mut self) {
+        let mut events = [Event::EMPTY; 64];
+        while let Ok(found) = self.sources.wait(&mut events, Some(Duration::ZERO)) {
+            for event in found {
+                let pipes = &mut self.pipes;
+                // Their numbers ascend.
+                if let Ok(place) = pipes.binary_search_by_key(&event.token(), |pipe| pipe.id)
+                    && let Some(pipe) = pipes.get_mut(place)
+                {
+                    pipe.note(*event);
+                }
+            }
+            // Channels are reported again and again until they are read.
+            if found.len() < 64 {
+                break;
+            }
+        }
+    }
+
+    fn claim(&mut self, number: Number, socket: OwnedFd, sockets: &mut Sockets<AnyLink>) {
+        let id = self.next;
+        self.next += 1;
+        let is_watched = descriptor::set_nonblocking(socket.as_fd(), true)
+            .and_then(|()| self.sources.add(socket.as_fd(), CHANGES, id));
+        match is_watched {
+            Ok(()) => self.pipes.push(Pipe::new(id, number, socket)),
+            // The child's end is over.
+            Err(_) => close(number, sockets),
+        }
+    }
+}
+
+impl Borrower {
+    /// Does what the child says, and appends what it claims; `false` if it is gone.
+    fn listen(
+        &mut self,
+        sockets: &mut Sockets<AnyLink>,
+        claimed: &mut Vec<(Number, OwnedFd)>,
+    ) -> bool {
+        let mut buffer = [0; message::BYTES_MAX];
+        loop {
+            let (len, sent) = match passing::receive(self.channel.as_fd(), &mut buffer) {
+                Ok((0, _)) => return false,
+                Ok(received) => received,
+                Err(error) => return is_for_now(&error),
+            };
+            let message = buffer.get(..len).and_then(Message::parse);
+            match (message, sent.into_iter().next()) {
+                (Some(Message::Claim(number)), Some(socket)) if self.take(number) => {
+                    claimed.push((number, socket));
+                }
+                (Some(Message::Release(number)), _) if self.take(number) => close(number, sockets),
+                (Some(Message::Set(number, level, name, value)), _) => {
+                    // As the child was told, which has looked whether it can be.
+                    let _ = sockets.set_option(number, level, name, value);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the child has this connection and has not used it yet; it has not from now on.
+    fn take(&mut self, number: Number) -> bool {
+        self.held.remove(&number.to_bits())
+    }
+
+    fn end(&mut self, sockets: &mut Sockets<AnyLink>) {
+        for bits in core::mem::take(&mut self.held) {
+            close(Number::from_bits(bits), sockets);
+        }
+    }
+}
+
+fn is_for_now(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}
+
+/// One reference less.
+fn close(number: Number, sockets: &mut Sockets<AnyLink>) {
+    sockets.close(number, NO_DESCRIPTOR);
+}
+
+/// What a child refers by has no number in this process.
+const NO_DESCRIPTOR: c_int = -1;
+
+/// The token of all channels.
+const CHANNEL: u64 = u64::MAX;
+
+const READABLE: Interest = Interest {
+    readable: true,
+    writable: false,
+    edge: false,
+    exclusive: false,
+};
+const CHANGES: Interest = Interest {
+    readable: true,
+    writable: true,
+    edge: true,
+    exclusive: false,
+};

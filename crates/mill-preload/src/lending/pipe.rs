@@ -1,0 +1,177 @@
+//! A connection of this process' stack, and the local socket by which a child has it.
+
+use crate::memory::errno;
+use crate::originals;
+use core::ffi::c_int;
+use mill_device::AnyLink;
+use mill_sockets::errno::Errno;
+use mill_sockets::slab::Number;
+use mill_sockets::sockets::Sockets;
+use mill_sockets::sockets::closing::Half;
+use mill_sys::epoll::Event;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Bytes go both ways, without a buffer between: what one side has no room for stays at the other.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    pub(super) id: u64,
+    pub(super) number: Number,
+    socket: OwnedFd,
+    /// The child has written, or has no more to write.
+    has_input: bool,
+    /// The socket has no room for more.
+    is_full: bool,
+    /// The child has closed it.
+    has_hung_up: bool,
+    /// The peer has no more to say, and the child knows it.
+    to_child_ended: bool,
+    /// The child has no more to say, and the peer knows it.
+    to_peer_ended: bool,
+}
+
+/// The connection has failed, or the child has closed it: nothing is left to move.
+#[derive(Debug)]
+pub(super) struct Over;
+
+/// What became of one move.
+enum Moved {
+    Bytes,
+    /// For now there is nothing, or no room.
+    Nothing,
+    End,
+}
+
+impl Pipe {
+    pub(super) fn new(id: u64, number: Number, socket: OwnedFd) -> Self {
+        Self {
+            id,
+            number,
+            socket,
+            has_input: true,
+            is_full: false,
+            has_hung_up: false,
+            to_child_ended: false,
+            to_peer_ended: false,
+        }
+    }
+
+    /// The kernel has news of the socket.
+    pub(super) fn note(&mut self, event: Event) {
+        self.has_input |= event.readable();
+        self.is_full &= !event.writable();
+        self.has_hung_up |= event.hung_up();
+    }
+
+    /// Moves what there is; whether anything was moved.
+    pub(super) fn turn(&mut self, sockets: &mut Sockets<AnyLink>) -> Result<bool, Over> {
+        // The peer has said all, and what it is told it refuses: no byte goes anywhere any more.
+        if self.to_child_ended && sockets.is_over(self.number) {
+            return Err(Over);
+        }
+        let to_peer = self.move_to_peer(sockets)?;
+        Ok(self.move_to_child(sockets)? | to_peer)
+    }
+
+    fn move_to_child(&mut self, sockets: &mut Sockets<AnyLink>) -> Result<bool, Over> {
+        let mut has_moved = false;
+        while !self.is_full && !self.to_child_ended && !self.has_hung_up {
+            let socket = self.socket.as_raw_fd();
+            let read = sockets.read(self.number, |bytes| match bytes {
+                [] => (0, Moved::End),
+                bytes => match send(socket, bytes) {
+                    Some(count) => (count, Moved::Bytes),
+                    None => (0, Moved::Nothing),
+                },
+            });
+            match read {
+                Ok(Some(Moved::Bytes)) => has_moved = true,
+                Ok(Some(Moved::Nothing)) => self.is_full = true,
+                Ok(Some(Moved::End)) => {
+                    self.to_child_ended = true;
+                    // SAFETY: the call takes no pointer.
+                    unsafe { originals::shutdown(socket, libc::SHUT_WR) };
+                }
+                Ok(None) => break,
+                Err(_) => return Err(Over),
+            }
+        }
+        Ok(has_moved)
+    }
+
+    fn move_to_peer(&mut self, sockets: &mut Sockets<AnyLink>) -> Result<bool, Over> {
+        let mut has_moved = false;
+        while self.has_input && !self.to_peer_ended {
+            let socket = self.socket.as_raw_fd();
+            let mut moved = Moved::Nothing;
+            let written = sockets.write(self.number, false, |queue, room| {
+                let received =
+                    queue.push_with(room.min(PART_BYTES), |room| match receive(socket, room) {
+                        Ok(0) => {
+                            moved = Moved::End;
+                            Ok(0)
+                        }
+                        Ok(count) => {
+                            moved = Moved::Bytes;
+                            Ok(count)
+                        }
+                        Err(errno) => Err(errno),
+                    });
+                received.unwrap_or(0)
+            });
+            match (written, moved) {
+                (Err(_), _) => return Err(Over),
+                // The peer has to read first.
+                (Ok(None), _) => break,
+                (Ok(Some(_)), Moved::Nothing) => self.has_input = false,
+                // The last descriptor of it is closed, which the parent's are not.
+                (Ok(Some(0)), Moved::End) if has_hung_up(socket) => return Err(Over),
+                (Ok(Some(0)), Moved::End) => {
+                    self.to_peer_ended = true;
+                    has_moved = true;
+                    let _ = sockets.shutdown(self.number, Half::Writing);
+                }
+                (Ok(Some(_)), Moved::Bytes | Moved::End) => has_moved = true,
+            }
+        }
+        match self.has_hung_up && (self.to_peer_ended || !self.has_input) {
+            true => Err(Over),
+            false => Ok(has_moved),
+        }
+    }
+}
+
+/// As many bytes as the socket has room for; `None` without any, or after the child has closed it, which is reported.
+fn send(socket: c_int, bytes: &[u8]) -> Option<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the bytes live through the call.
+    let sent = unsafe { originals::send(socket, bytes.as_ptr().cast(), bytes.len(), flags) };
+    usize::try_from(sent).ok()
+}
+
+/// Whether the other end is closed, and not only shut down in one direction.
+fn has_hung_up(socket: c_int) -> bool {
+    let mut polled = libc::pollfd {
+        fd: socket,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: the pointer is to a local, of which there is one.
+    let found = unsafe { originals::poll(&raw mut polled, 1, 0) };
+    found == 1 && polled.revents & libc::POLLHUP != 0
+}
+
+fn receive(socket: c_int, room: &mut [u8]) -> Result<usize, Errno> {
+    // SAFETY: the room is as long as the call is told.
+    let received = unsafe {
+        originals::recv(
+            socket,
+            room.as_mut_ptr().cast(),
+            room.len(),
+            libc::MSG_DONTWAIT,
+        )
+    };
+    usize::try_from(received).map_err(|_| errno())
+}
+
+/// Bytes that one call takes.
+const PART_BYTES: usize = 64 * 1024;
