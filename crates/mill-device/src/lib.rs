@@ -99,8 +99,8 @@ pub mod movable;
 /// An interface whose queues several processes have.
 pub mod partitions;
 
-/// Which of several processes that listen at one address takes a new connection.
-pub mod listener_groups;
+/// What processes that share a device know of each other.
+pub mod process_group;
 
 /// Local ports of connections that several processes open.
 pub mod port_blocks;

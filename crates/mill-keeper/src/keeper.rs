@@ -6,9 +6,9 @@ use crate::request::{ATTACH, Answer, CLAIM, KEEP, give};
 use crate::shares::Shares;
 use mill_device::attachment::Attachment;
 use mill_device::ledger::{self, Entry};
-use mill_device::listener_groups::GroupTable;
 use mill_device::partitions::PARTITIONS_MAX;
 use mill_device::port_blocks::PortBlocks;
+use mill_device::process_group::GroupTable;
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
 use mill_device::specification::settings::{Spread, StacksPer, Workers};
@@ -207,7 +207,7 @@ impl Keeper {
         let ended = self.members.extract_if(.., |member| has_ended(member));
         let ended: Vec<Member> = ended.collect();
         // A peer answers one such probe in half a second (tcp_invalid_ratelimit): where no process is left whose stack would reset
-        // its answer, it is sent when the interface is another's.
+        // its answer, it is asked when the interface is another's.
         let is_answered = !self.members.is_empty();
         for ended in ended {
             self.ports.0.release(ended.number);
@@ -217,6 +217,7 @@ impl Keeper {
             if entries.is_empty() {
                 continue;
             }
+            self.groups.0.note_departed(&entries);
             self.farewell.send(&entries, Word::Reset);
             if is_answered {
                 self.farewell.send(&entries, Word::Probe);
@@ -244,7 +245,7 @@ impl Member {
     }
 }
 
-/// Answers of peers are not reset for a second after a process has ended (mill-device `handover.rs`): they may be another one's.
+/// A peer may answer while no process has the interface, and answers one such probe in half a second only.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(1200);
 
 /// The number of no process.

@@ -46,7 +46,7 @@ pub struct Admission {
     pub own: Vec<u32>,
     /// From which it may open connections.
     pub ports: PortBlocks,
-    /// The memory of [`mill_device::listener_groups::GroupTable`].
+    /// The memory of [`mill_device::process_group::GroupTable`].
     pub groups: File,
     /// Its number among the processes that have the device.
     pub number: u64,
@@ -139,7 +139,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) device: &'a Attachment,
     /// The memory of [`PortBlocks`].
     pub(crate) ports: &'a File,
-    /// The memory of [`mill_device::listener_groups::GroupTable`].
+    /// The memory of [`mill_device::process_group::GroupTable`].
     pub(crate) groups: &'a File,
 }
 

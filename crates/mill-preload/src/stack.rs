@@ -9,7 +9,7 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use mill_device::AnyLink;
 use mill_device::attach::Trouble;
-use mill_device::listener_groups::GroupTable;
+use mill_device::process_group::GroupTable;
 use mill_device::specification::Specification;
 use mill_keeper::request;
 
@@ -72,7 +72,7 @@ impl Stack {
             say("there are too many listeners: new connections at some are other processes'");
         });
         let groups = groups.map_err(|error| failed("mmap() of listeners", error))?;
-        sockets.set_listener_groups(Box::new(groups));
+        sockets.set_process_group(Box::new(groups));
         if !sockets.shares_addresses() {
             sockets.keep_unclaimed_syns();
         }

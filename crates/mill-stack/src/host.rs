@@ -10,8 +10,8 @@ use crate::flows::Flows;
 use crate::limits::Limits;
 use crate::link::{Burst, FrameId, Link, LinkProperties};
 use crate::listener::Listeners;
-use crate::listener_groups::ListenerGroups;
 use crate::port::Ports;
+use crate::process_group::ProcessGroup;
 use crate::queue::{SendQueue, VacantQueues};
 use crate::rate_limit::RateLimit;
 use crate::receive::Refused;
@@ -100,8 +100,8 @@ pub struct Host<Q> {
     pub(crate) recent_index: u32,
     pub(crate) timers: Wheel,
     pub(crate) listeners: Listeners,
-    /// Other hosts that listen at the same addresses, if there can be any.
-    pub(crate) groups: Option<Box<dyn ListenerGroups>>,
+    /// The hosts of other processes on the same device, if there can be any.
+    pub(crate) processes: Option<Box<dyn ProcessGroup>>,
     pub(crate) fast_open_peers: FastOpenPeers,
     pub(crate) ports: Ports,
     pub(crate) tcp_context: TcpContext,
@@ -151,7 +151,7 @@ impl<Q: SendQueue> Host<Q> {
             recent_index: 0,
             timers: Wheel::new(now),
             listeners: Listeners::default(),
-            groups: None,
+            processes: None,
             fast_open_peers: FastOpenPeers::new(config.limits.fast_open_peers_max),
             ports: Ports::new(config.ephemeral_ports),
             tcp_context: TcpContext::new(

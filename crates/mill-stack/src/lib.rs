@@ -95,8 +95,8 @@ mod tcp_context;
 /// Listeners: which one takes a SYN, and the connections that wait to be accepted.
 mod listener;
 
-/// Several processes that listen at the same addresses.
-pub mod listener_groups;
+/// Several processes that share a device.
+pub mod process_group;
 
 /// SYNs that came before their listener.
 mod unclaimed;

@@ -32,7 +32,7 @@ pub(crate) struct Listener {
     fast_open_waiting: u32,
     /// Until when acknowledgements may hold cookies, in milliseconds; 0 if none was ever sent.
     cookies_until_ms: u64,
-    /// It is in the group of its address ([`crate::listener_groups`]).
+    /// It is in the group of its address ([`crate::process_group`]).
     pub(crate) is_in_group: bool,
     /// The owner was told that connections wait.
     is_reported: bool,

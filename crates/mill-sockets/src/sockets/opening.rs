@@ -6,7 +6,7 @@ use crate::socket::{Kind, Options, Socket, SocketNumber};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use mill_stack::flow::Flow;
 use mill_stack::link::Service;
-use mill_stack::listener_groups::ListenerGroups;
+use mill_stack::process_group::ProcessGroup;
 use mill_stack::socket::{ListenerId, SocketId};
 use mill_wire::protocol::Protocol;
 
@@ -24,9 +24,9 @@ impl<L: SocketLink> Sockets<L> {
         Ok(number)
     }
 
-    /// Other processes may listen at the same addresses of the device. To be called before this one does.
-    pub fn set_listener_groups(&mut self, groups: Box<dyn ListenerGroups>) {
-        self.host.set_listener_groups(groups);
+    /// Other processes are on the same device. To be called before this one listens.
+    pub fn set_process_group(&mut self, processes: Box<dyn ProcessGroup>) {
+        self.host.set_process_group(processes);
     }
 
     /// SYNs to ports without listener are not refused at once from now on, but when [`Self::settle_unclaimed`] says so: for stacks

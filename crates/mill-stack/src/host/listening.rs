@@ -3,7 +3,7 @@
 use crate::flow::{Flow, unmapped};
 use crate::host::Host;
 use crate::listener::Listener;
-use crate::listener_groups::ListenerGroups;
+use crate::process_group::ProcessGroup;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::{ListenError, ListenOptions, ListenerId, SocketId, SocketOptions};
@@ -31,25 +31,28 @@ impl<Q: SendQueue> Host<Q> {
         let config = config_with(self.tcp_context.config(0), options);
         let config = self.tcp_context.number_of(config);
         let listener = self.listeners.insert(address, options, config)?;
-        if let (Some(groups), Some(found)) = (&mut self.groups, self.listeners.at_mut(listener)) {
-            groups.join(address);
+        if let (Some(processes), Some(found)) =
+            (&mut self.processes, self.listeners.at_mut(listener))
+        {
+            processes.join(address);
             found.is_in_group = true;
         }
         Ok(listener)
     }
 
-    /// Other hosts may listen at the same addresses. To be called before this one does.
-    pub fn set_listener_groups(&mut self, groups: Box<dyn ListenerGroups>) {
+    /// Hosts of other processes are on the same device. To be called before this one listens.
+    pub fn set_process_group(&mut self, processes: Box<dyn ProcessGroup>) {
         debug_assert!(self.listeners.len() == 0, "they are in no group");
-        self.groups = Some(groups);
+        self.processes = Some(processes);
     }
 
     /// New connections are other hosts' that listen at the same address, if there are any; those that have begun go on here.
     pub fn leave_group(&mut self, listener: ListenerId) {
-        if let (Some(groups), Some(found)) = (&mut self.groups, self.listeners.at_mut(listener))
+        if let (Some(processes), Some(found)) =
+            (&mut self.processes, self.listeners.at_mut(listener))
             && core::mem::take(&mut found.is_in_group)
         {
-            groups.leave(found.address);
+            processes.leave(found.address);
         }
     }
 

@@ -52,10 +52,10 @@ impl<Q: SendQueue> Host<Q> {
     pub(super) fn leaves_to_another(&mut self, flow: &Flow, hash: u64) -> bool {
         let listener = self.listeners.find(flow.local(), hash);
         let listener = listener.and_then(|listener| self.listeners.at(listener));
-        let (Some(listener), Some(groups)) = (listener, &mut self.groups) else {
+        let (Some(listener), Some(processes)) = (listener, &mut self.processes) else {
             return false;
         };
-        let is_of_another = groups.is_of_another(listener.address, flow);
+        let is_of_another = processes.is_of_another(listener.address, flow);
         if is_of_another {
             self.refused = Some(Refused {
                 flow: *flow,
@@ -78,7 +78,14 @@ impl<Q: SendQueue> Host<Q> {
             self.drop_frame(refused.reason);
             return;
         }
-        if link.hand_over(&received(packet)) {
+        let processes = self.processes.as_deref();
+        let has_departed = processes.is_some_and(|it| it.has_departed(&refused.flow));
+        let is_taken = match has_departed {
+            // No process that has no place yet can have it.
+            true => link.pass_on(&received(packet)),
+            false => link.hand_over(&received(packet)),
+        };
+        if is_taken {
             self.counters.handed_over += 1;
             return;
         }

@@ -70,9 +70,9 @@ impl<Q: SendQueue> Host<Q> {
         // Its parts may have come by several ways.
         self.next_hops.hear(|| MacAddress::UNSPECIFIED);
         // Without a frame it can't be passed on.
-        let groups = self.groups.take();
+        let processes = self.processes.take();
         let news = self.on_segment_bytes(packet, &mut packet.ends(), bytes);
-        self.groups = groups;
+        self.processes = processes;
         if let Some(news) = news {
             let is_held = self.on_news(link, &news, &Source::Bytes(bytes));
             debug_assert!(!is_held, "there is no frame to hold");
@@ -127,7 +127,7 @@ impl<Q: SendQueue> Host<Q> {
             None => match self.check_addresses(packet.source, packet.target) {
                 Ok(()) if is_opening(segment.flags) => {
                     self.next_hops.note(flow.remote);
-                    if self.groups.is_some() && self.leaves_to_another(flow, hash) {
+                    if self.processes.is_some() && self.leaves_to_another(flow, hash) {
                         return None;
                     }
                     return self

@@ -3,7 +3,7 @@
 use super::succession::Succession;
 use super::*;
 use crate::flow::Flow;
-use crate::listener_groups::ListenerGroups;
+use crate::process_group::ProcessGroup;
 use crate::socket::{ListenOptions, ListenerId};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -18,7 +18,7 @@ struct EvenAndOdd {
     members: Arc<AtomicU32>,
 }
 
-impl ListenerGroups for EvenAndOdd {
+impl ProcessGroup for EvenAndOdd {
     fn join(&mut self, _address: SocketAddr) {
         self.members.fetch_add(1, Ordering::Relaxed);
     }
@@ -31,6 +31,10 @@ impl ListenerGroups for EvenAndOdd {
         assert_eq!(address, SERVER_V4.parse().unwrap());
         self.is_older != flow.remote_port.is_multiple_of(2)
     }
+
+    fn has_departed(&self, _flow: &Flow) -> bool {
+        false
+    }
 }
 
 /// Both hosts listen.
@@ -41,11 +45,11 @@ fn listening() -> (Succession, [ListenerId; 2], Arc<AtomicU32>) {
         let members = Arc::clone(&members);
         Box::new(EvenAndOdd { is_older, members })
     };
-    world.pair.server.set_listener_groups(group(true));
+    world.pair.server.set_process_group(group(true));
     let older = world.pair.listen(SERVER_V4);
     world.succeed(false);
     let host = world.younger();
-    host.set_listener_groups(group(false));
+    host.set_process_group(group(false));
     let address = SERVER_V4.parse().unwrap();
     let younger = host.listen(address, &ListenOptions::default()).unwrap();
     (world, [older, younger], members)

@@ -173,3 +173,37 @@ fn a_listener_without_room_is_told_of_and_in_no_group() {
     assert_eq!(full - SLOTS, 2);
     assert_eq!(told.load(Ordering::Relaxed), 2);
 }
+
+#[test]
+fn connections_that_have_departed_are_known_to_all_and_no_others() {
+    let memory = GroupTable::create().unwrap();
+    let tables = tables(&memory, 2, 1);
+    let keeper = table(&memory, 0, 1);
+    let entry = |flow: Flow| Entry {
+        local: flow.local(),
+        remote: flow.remote(),
+        snd_nxt: 0,
+        rcv_nxt: 0,
+    };
+    keeper.note_departed(&flows(100).map(entry).collect::<Vec<_>>());
+    for (place, flow) in flows(1000).enumerate() {
+        for table in &tables {
+            assert_eq!(table.has_departed(&flow), place < 100, "{place}");
+        }
+    }
+}
+
+#[test]
+fn a_connection_has_departed_for_some_seconds_only() {
+    let memory = GroupTable::create().unwrap();
+    let table = table(&memory, 1, 1);
+    let flow = flows(1).next().unwrap();
+    let (place, hash) = table.departed_place(&flow);
+    for (ago, expected) in [(0, true), (1, true), (DEPARTED_SECONDS + 2, false)] {
+        place.store(
+            hash | (second().wrapping_sub(ago) & SECOND_MASK),
+            Ordering::Relaxed,
+        );
+        assert_eq!(table.has_departed(&flow), expected, "{ago}");
+    }
+}

@@ -1,4 +1,5 @@
-//! Processes that listen at the same address of one device: which of them takes a new connection.
+//! Processes that share a device: which of those that listen at the same address takes a new connection, and which connections have
+//! ended with their process.
 //!
 //! Frames come to the processes that own the device's partitions, and are passed along the chain of the others (see
 //! [`crate::handover`]). As long as a group has no more members than there are partitions, each has a partition of its own, with the
@@ -8,17 +9,21 @@
 //! The members stand in shared memory, as pairs of a process and an address:
 //!
 //! ```text
-//! version | key, 2 | slots used | process, address | process, address | …
+//! version | key, 2 | slots used | process, address | process, address | … | departed connections
 //! ```
 //!
 //! Each process writes its own pairs, and raises the version. A reader keeps what it has found until the version is another one. A
 //! process that was killed stays a member until its keeper removes it; what falls on it meanwhile is taken by the last of the chain.
+//!
+//! The keeper also notes the connections of a killed process, by hashes: when their peers are asked (mill-keeper `farewell.rs`), the answers
+//! are of no process that only lacks a place in the chain, and are reset at once.
 
+use crate::ledger::Entry;
 use mill_stack::flow::Flow;
-use mill_stack::listener_groups::ListenerGroups;
+use mill_stack::process_group::ProcessGroup;
 use mill_stack::siphash::Key;
 use mill_sys::memory::words;
-use mill_sys::random;
+use mill_sys::{clock, random};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -53,6 +58,8 @@ struct Shared {
     /// Slots behind these were never taken.
     used: &'static AtomicU64,
     slots: &'static [AtomicU64],
+    /// By the lower bits of hashes: upper bits, and the second in which it departed.
+    departed: &'static [AtomicU64],
 }
 
 impl GroupTable {
@@ -100,6 +107,22 @@ impl GroupTable {
         self.shared.note_change();
     }
 
+    /// Notes connections that have ended with their process; two of the same place are one.
+    pub fn note_departed(&self, connections: &[Entry]) {
+        let now = second();
+        for connection in connections {
+            let flow = Flow::new(connection.local, connection.remote);
+            let (place, hash) = self.departed_place(&flow);
+            place.store(hash | now, Ordering::Relaxed);
+        }
+    }
+
+    fn departed_place(&self, flow: &Flow) -> (&'static AtomicU64, u64) {
+        let hash = flow.table_hash(self.key);
+        let place = usize::try_from(hash & SECOND_MASK).unwrap_or(0);
+        (&self.shared.departed[place % DEPARTED], hash & !SECOND_MASK)
+    }
+
     fn members(&mut self, address: SocketAddr) -> &Members {
         let version = self.shared.version.load(Ordering::Acquire);
         if core::mem::replace(&mut self.version, version) != version {
@@ -112,7 +135,7 @@ impl GroupTable {
     }
 }
 
-impl ListenerGroups for GroupTable {
+impl ProcessGroup for GroupTable {
     fn join(&mut self, address: SocketAddr) {
         if !self.shared.add(self.own, name(self.key, address)) {
             (self.on_full)();
@@ -133,17 +156,28 @@ impl ListenerGroups for GroupTable {
         let taker = members.processes.iter().max_by_key(|it| score(hash, **it));
         taker.is_some_and(|taker| *taker != own)
     }
+
+    fn has_departed(&self, flow: &Flow) -> bool {
+        let (place, hash) = self.departed_place(flow);
+        let noted = place.load(Ordering::Relaxed);
+        let age = second().wrapping_sub(noted) & SECOND_MASK;
+        noted & !SECOND_MASK == hash && age <= DEPARTED_SECONDS
+    }
 }
 
 impl Shared {
     fn map(memory: &File) -> io::Result<Self> {
         match words::map(memory, WORDS)? {
-            [version, first, second, used, slots @ ..] => Ok(Self {
-                version,
-                key: [first, second],
-                used,
-                slots,
-            }),
+            [version, first, second, used, rest @ ..] => {
+                let (slots, departed) = rest.split_at(2 * SLOTS);
+                Ok(Self {
+                    version,
+                    key: [first, second],
+                    used,
+                    slots,
+                    departed,
+                })
+            }
             _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
         }
     }
@@ -224,6 +258,10 @@ const fn score(flow_hash: u64, process: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+fn second() -> u64 {
+    clock::monotonic().as_secs() & SECOND_MASK
+}
+
 impl fmt::Debug for GroupTable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -240,7 +278,16 @@ const CLAIMED: u64 = u64::MAX;
 
 /// Listeners of all processes: two each of two thousand workers.
 const SLOTS: usize = 4096;
-const WORDS: usize = 4 + 2 * SLOTS;
+const WORDS: usize = 4 + 2 * SLOTS + DEPARTED;
+
+/// Places of departed connections, whose pages are made when they are used.
+const DEPARTED: usize = 1 << 16;
+
+/// The bits of a departed connection's time, which are those of its place in the hash.
+const SECOND_MASK: u64 = DEPARTED as u64 - 1;
+
+/// How long a connection counts as departed: its peer is asked at once, and again after a second.
+const DEPARTED_SECONDS: u64 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,24 @@
+//! Hosts of several processes that share a device, and what one of them has to know of the others.
+//!
+//! Those that listen at the same address are a group, as sockets that share a port by `SO_REUSEPORT`: each new connection is that
+//! host's on which the hash of its flow falls.
+
+use crate::flow::Flow;
+use core::fmt;
+use core::net::SocketAddr;
+
+/// The other processes. Cost of a question about a connection: a load, and a hash where more hosts listen than the device has queues
+/// for.
+pub trait ProcessGroup: fmt::Debug + Send {
+    /// This host listens at the address, with one listener more.
+    fn join(&mut self, address: SocketAddr);
+
+    /// New connections of one of its listeners there are others', if there are others.
+    fn leave(&mut self, address: SocketAddr);
+
+    /// Whether a new connection to a listener at `address` is another host's.
+    fn is_of_another(&mut self, address: SocketAddr, flow: &Flow) -> bool;
+
+    /// Whether a connection was of a process that has just ended, so that no host has it any more.
+    fn has_departed(&self, flow: &Flow) -> bool;
+}
