@@ -148,7 +148,7 @@ extern "C" fn end() {
     for (descriptor, entry) in descriptors::all() {
         match entry {
             Entry::Stream(number) => {
-                stacks::with(number, |stack| stack.sockets.close(number, descriptor));
+                stacks::with(number, |stack| stack.sockets.close(number));
             }
             // What waits there may be for processes that have its socket, too.
             Entry::Listener(_) => {

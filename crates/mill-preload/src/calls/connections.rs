@@ -138,7 +138,7 @@ fn accept_as(
         return Ok(None);
     };
     if !descriptors::set(descriptor, Entry::Stream(number)) {
-        stack.sockets.close(number, -1);
+        stack.sockets.close(number);
         return Err(Errno::NO_DESCRIPTOR);
     }
     let waits = flags & libc::SOCK_NONBLOCK == 0;
@@ -349,7 +349,7 @@ pub(super) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
             if result == 0 {
                 // It listens no more, in any process.
                 descriptors::set(fd, Entry::Kernel);
-                stacks::with(number, |stack| stack.sockets.close(number, fd));
+                stacks::with(number, |stack| stack.sockets.close(number));
             }
             result
         }

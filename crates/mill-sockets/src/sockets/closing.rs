@@ -115,8 +115,8 @@ impl<L: SocketLink> Sockets<L> {
     /// close(2) of one descriptor. With the last one the connection is closed, what was written is still sent; RST instead
     /// where bytes are unread, or `SO_LINGER` says so. Gives what the caller has to wait for, if `SO_LINGER` says that: also one
     /// whose calls do not wait otherwise, as in Linux (`tcp_close`).
-    pub fn close(&mut self, number: SocketNumber, descriptor: i32) -> Option<Lingering> {
-        let socket = self.let_go(number, descriptor)?;
+    pub fn close(&mut self, number: SocketNumber) -> Option<Lingering> {
+        let socket = self.let_go(number)?;
         match socket.kind {
             Kind::Listener(id) => {
                 self.host.close_listener(id);
@@ -142,9 +142,9 @@ impl<L: SocketLink> Sockets<L> {
         state.is_some_and(|state| !matches!(state, State::FinWait2 | State::Closed))
     }
 
-    /// One descriptor less; the socket, which is gone, if it was the last one.
-    pub(super) fn let_go(&mut self, number: SocketNumber, descriptor: i32) -> Option<Socket> {
-        self.leave_sets(number, descriptor);
+    /// One descriptor less; the socket, which is gone, if it was the last one. Until then sets watch it as they were told, also by
+    /// descriptors that are closed, as in Linux.
+    pub(super) fn let_go(&mut self, number: SocketNumber) -> Option<Socket> {
         let socket = self.socket_mut(number).ok()?;
         socket.references -= 1;
         if socket.references > 0 {
