@@ -26,6 +26,9 @@ pub struct Lingering {
 
 impl<L: SocketLink> Sockets<L> {
     pub fn shutdown(&mut self, number: SocketNumber, half: Half) -> Result<(), Errno> {
+        if self.give_up_deferred(number)? {
+            return Ok(());
+        }
         let kind = self.socket(number)?.kind;
         if let Kind::Stream(id) = kind
             && self.is_opening(id)
@@ -58,6 +61,9 @@ impl<L: SocketLink> Sockets<L> {
 
     /// connect(2) to no address: the connection is reset, and the socket connects anew.
     pub fn dissolve(&mut self, number: SocketNumber) -> Result<(), Errno> {
+        if self.give_up_deferred(number)? {
+            return Ok(());
+        }
         if let Kind::Stream(id) = self.socket(number)?.kind {
             let was_open = !self.is_closed(id);
             self.become_idle(number, id);
