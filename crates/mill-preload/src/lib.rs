@@ -91,6 +91,9 @@ mod noting;
 /// The beginning and the end of the process, and fork(2).
 mod process;
 
+/// vfork(2).
+mod vforked;
+
 /// The environment of programs that this one starts.
 mod environment;
 

@@ -6,7 +6,7 @@ use crate::descriptors::{self, Entry, fresh};
 use crate::noting::Noting;
 use crate::stack::now;
 use crate::stacks::{self, Guard};
-use crate::{alone, environment, keeper, originals, own_addresses, say, showing, turner};
+use crate::{alone, environment, keeper, originals, own_addresses, say, showing, turner, vforked};
 use core::cell::RefCell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -52,9 +52,15 @@ extern "C" fn before_fork() {
     fresh::settle_all();
     STREAMS.set(Some(stdio::streams()));
     FORKING.with(|forking| *forking.borrow_mut() = stacks::lock_all());
+    vforked::before_fork();
 }
 
 extern "C" fn in_parent() {
+    vforked::in_parent();
+    unlock();
+}
+
+fn unlock() {
     FORKING.with(|forking| forking.borrow_mut().clear());
     STREAMS.set(None);
 }
@@ -62,11 +68,13 @@ extern "C" fn in_parent() {
 /// The stacks, their connections and their listeners stay the parent's. What the kernel listens at may become this process's.
 pub(crate) extern "C" fn in_child() {
     FORKING.with(|forking| stacks::forget_all(&mut forking.borrow_mut()));
-    in_parent();
-    lose_sockets();
+    leave_parents();
+    unlock();
 }
 
-fn lose_sockets() {
+/// What else the child has of its parent.
+fn leave_parents() {
+    vforked::in_child();
     for (descriptor, entry) in descriptors::all() {
         match entry {
             Entry::Stream(_) => {
@@ -109,7 +117,7 @@ pub(crate) fn forking<N: PartialEq + From<bool>>(fork: impl FnOnce() -> N) -> N 
     let result = fork();
     match (result == N::from(false), is_inside) {
         (true, false) => in_child(),
-        (true, true) => lose_sockets(),
+        (true, true) => leave_parents(),
         (false, false) => in_parent(),
         (false, true) => {}
     }

@@ -132,6 +132,9 @@ mod run_logs;
 /// Their socket calls.
 mod run_calls;
 
+/// Their processes.
+mod run_processes;
+
 /// What their connections lack.
 mod run_lacking;
 
