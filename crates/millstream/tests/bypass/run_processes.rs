@@ -1,9 +1,15 @@
 //! How processes of a program begin and end.
 
+use crate::client::Client;
 use crate::namespace::{has, output_of};
-use crate::run::BINARY;
+use crate::run::{Accelerated, BINARY, address};
 use crate::run_calls::{FAR, PYTHON, started};
-use crate::topology::{STACK, between};
+use crate::run_programs::wait_until_served;
+use crate::server::wait_for;
+use crate::topology::{STACK, between, is_steered, kernel_connections};
+use mill_sys::clock;
+use std::io::ErrorKind;
+use std::time::Duration;
 
 /// Ways in which a child of vfork(2) goes on, a line for each.
 const VFORKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bypass/calls/vforks.py");
@@ -36,4 +42,57 @@ fn a_parent_of_vfork_waits_until_its_child_runs_a_program_or_has_ended() {
         let expected: String = lines.chain([String::from("12\n")]).collect();
         assert_eq!(said, expected, "{errors}");
     });
+}
+
+/// Echoes what several clients say, until one says how the process is to end.
+const ENDING: &str = "
+import os, select, socket
+s = socket.create_server(('0.0.0.0', 7000), backlog=50)
+own = [s]
+while True:
+    for c in select.select(own, [], [])[0]:
+        if c is s: own.append(s.accept()[0]); continue
+        d = c.recv(9999)
+        if d == b'exit': raise SystemExit
+        if d == b'_exit': os._exit(0)
+        if d == b'exec': os.execv('/bin/sleep', ['sleep', '600'])
+        if d: c.sendall(d)
+        else: own.remove(c); c.close()
+";
+
+/// Peers' connections end with those of the process, whether it ends or becomes another program.
+#[test]
+fn peers_hear_within_a_second_that_a_program_ends_or_becomes_another_one() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    let (ended, reset) = (ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset);
+    for (way, kind) in [("exit", ended), ("_exit", ended), ("exec", reset)] {
+        between(1500, |topology| {
+            let server = Accelerated::start(&[PYTHON, "-c", ENDING]);
+            drop(wait_until_served(topology, 7000));
+            topology.at_client(|| {
+                let connect = || Client::connect(address(7000)).unwrap();
+                // One of them has said nothing, and all have been there for a moment only.
+                let mut clients = [connect(), connect(), connect()];
+                for client in &mut clients[1..] {
+                    client.send(b"hello").unwrap();
+                    assert_eq!(client.content(5).unwrap(), b"hello");
+                }
+                clients[2].send(way.as_bytes()).unwrap();
+                let since = clock::monotonic();
+                let mut ends = clients
+                    .iter_mut()
+                    .map(|client| client.content(1).unwrap_err());
+                assert!(ends.all(|end| end.kind() == kind), "{way}");
+                let took = clock::monotonic() - since;
+                println!("{way}: heard after {took:?}");
+                assert!(took < Duration::from_secs(1), "{way}: {took:?}");
+            });
+            assert_eq!(kernel_connections(7000), "");
+            drop(server);
+            wait_for(|| !is_steered());
+        });
+    }
 }
