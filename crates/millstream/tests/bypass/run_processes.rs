@@ -44,6 +44,94 @@ fn a_parent_of_vfork_waits_until_its_child_runs_a_program_or_has_ended() {
     });
 }
 
+/// Sets that watch sets, once there is no /proc: the inner one has no socket of the stack before it is watched.
+const NESTING: &str = "
+import os, select, socket, tempfile
+def opened():
+    s = socket.create_connection(('10.50.0.2', 5001))
+    s.sendall(b'o\\n')
+    return s
+before = opened()
+root = tempfile.mkdtemp()
+os.chroot(root)
+for s in before, opened():
+    outer, inner = select.epoll(), select.epoll()
+    outer.register(inner, select.EPOLLIN)
+    inner.register(s, select.EPOLLIN)
+    r, w = os.pipe()
+    inner.register(r, select.EPOLLIN)
+    s.sendall(b'abc')
+    print(os.path.exists('/proc'), len(outer.poll(5)), len(inner.poll(5)), s.recv(9))
+";
+
+#[test]
+fn sets_nest_in_a_program_that_has_changed_its_root() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let _far = started(topology, FAR);
+        let words = ["run", "--stack", STACK, "--", PYTHON, "-c", NESTING];
+        let output = output_of(BINARY, &words);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let line = "False 1 1 b'abc'\n";
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            line.repeat(2),
+            "{errors}"
+        );
+    });
+}
+
+/// Accepts once it is told to, without /proc.
+const ROOTLESS: &str = "
+import os, select, socket, sys, tempfile
+s = socket.create_server(('0.0.0.0', 7000), backlog=50)
+sys.stdin.read(1)
+os.chroot(tempfile.mkdtemp())
+own = [s]
+while True:
+    for c in select.select(own, [], [])[0]:
+        if c is s: own.append(s.accept()[0]); continue
+        d = c.recv(9999)
+        if d: c.sendall(d)
+        else: own.remove(c); c.close()
+";
+
+/// Which connections are the kernel's is usually read in /proc.
+#[test]
+fn connections_of_the_kernel_go_on_in_a_program_that_has_changed_its_root() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let mut server = Accelerated::piped(&[PYTHON, "-c", ROOTLESS]);
+        let mut earlier = None;
+        wait_for(|| {
+            earlier = topology.at_client(|| Client::connect(address(7000)).ok());
+            earlier.is_some()
+        });
+        server.say(b"x");
+        let mut earlier = earlier.unwrap();
+        let said = |client: &mut Client| {
+            client.send(b"hello").unwrap();
+            assert_eq!(client.content(5).unwrap(), b"hello");
+        };
+        said(&mut earlier);
+        // From the next one on they are the stack's.
+        let mut later = topology.at_client(|| Client::connect(address(7000)).unwrap());
+        for _ in 0..100 {
+            said(&mut later);
+            said(&mut earlier);
+        }
+        assert_eq!(kernel_connections(7000).lines().count(), 1);
+        drop(server);
+        wait_for(|| !is_steered());
+    });
+}
+
 /// Echoes what several clients say, until one says how the process is to end.
 const ENDING: &str = "
 import os, select, socket
