@@ -135,6 +135,9 @@ mod run_calls;
 /// Their processes.
 mod run_processes;
 
+/// Many of them.
+mod run_many_workers;
+
 /// What their connections lack.
 mod run_lacking;
 
