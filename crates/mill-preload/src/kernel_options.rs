@@ -115,13 +115,14 @@ const KNOWN: &[(c_int, c_int)] = &[
     (IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
     (IPPROTO_TCP, libc::TCP_CONGESTION),
     (IPPROTO_TCP, libc::TCP_MAXSEG),
+    (IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT),
     (SOL_SOCKET, libc::SO_KEEPALIVE),
     (SOL_SOCKET, libc::SO_SNDBUF),
     (SOL_SOCKET, libc::SO_RCVBUF),
 ];
 
 /// Places of those that few programs set.
-const RARE: Range<usize> = 7..21;
+const RARE: Range<usize> = 7..22;
 
 /// Which of them the program has set of any socket: a bit for each place.
 static SET: AtomicU64 = AtomicU64::new(0);

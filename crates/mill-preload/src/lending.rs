@@ -18,7 +18,6 @@
 
 use crate::descriptors::{self, Entry, own};
 use crate::stacks::COUNT_MAX;
-use core::ffi::c_int;
 use mill_device::AnyLink;
 use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
@@ -240,11 +239,8 @@ fn is_for_now(error: &io::Error) -> bool {
 
 /// One reference less.
 fn close(number: Number, sockets: &mut Sockets<AnyLink>) {
-    sockets.close(number, NO_DESCRIPTOR);
+    sockets.close(number);
 }
-
-/// What a child refers by has no number in this process.
-const NO_DESCRIPTOR: c_int = -1;
 
 /// The token of all channels.
 const CHANNEL: u64 = u64::MAX;

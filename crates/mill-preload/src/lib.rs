@@ -98,6 +98,9 @@ mod lending;
 /// Connections that this process has of its parent.
 mod borrowing;
 
+/// vfork(2).
+mod vforked;
+
 /// The environment of programs that this one starts.
 mod environment;
 

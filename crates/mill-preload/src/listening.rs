@@ -45,7 +45,7 @@ fn begin(descriptor: c_int) -> Option<Number> {
             return Ok(Some(number));
         }
         // Another thread was first, on a stack of its own.
-        stack.sockets.close(number, descriptor);
+        stack.sockets.close(number);
         Ok(match descriptors::find(descriptor) {
             Entry::Listener(number) => Some(number),
             _ => None,
@@ -68,7 +68,6 @@ fn begin(descriptor: c_int) -> Option<Number> {
 #[must_use]
 pub(crate) struct Left {
     number: Number,
-    descriptor: c_int,
     /// The socket's name, which it has in all processes.
     name: u64,
 }
@@ -80,18 +79,14 @@ impl Left {
             return None;
         };
         let name = kernel_options::cookie(descriptor).unwrap_or(0);
-        Some(Self {
-            number,
-            descriptor,
-            name,
-        })
+        Some(Self { number, name })
     }
 
     /// It is closed. Where other processes have the kernel's listener, what waits at the stack's is for them.
     pub(crate) fn settle(self) {
         let was_last = stacks::with(self.number, |stack| {
             let sockets = &mut stack.sockets;
-            sockets.leave_listener(self.number, self.descriptor, self.name)
+            sockets.leave_listener(self.number, self.name)
         });
         if was_last == Some(true) {
             stacks::with(self.number, |stack| {

@@ -1,6 +1,8 @@
-//! The connections of this process, noted for its keeper: when the process is killed, the keeper tells their peers.
+//! The connections of this process, noted for its keeper: when the process is killed, or becomes
+//! another program, the keeper tells their peers.
 
 use crate::stack::Stack;
+use crate::stacks;
 use mill_device::ledger::{Entry, Ledger};
 use std::fs::File;
 
@@ -38,6 +40,21 @@ pub(crate) fn go_on(stack: &mut Stack) {
         noting.ledger.note(slot, numbers.map(Entry::from));
     }
     noting.next = next.unwrap_or(0);
+}
+
+/// Notes all connections, those of the last moment included, and sends what was written: the process is about to become another program.
+pub(crate) fn note_all() {
+    for number in stacks::made() {
+        stacks::with_stack(number, |stack| {
+            stack.sockets.flush();
+            loop {
+                go_on(stack);
+                if stack.noting.as_ref().is_none_or(|noting| noting.next == 0) {
+                    break;
+                }
+            }
+        });
+    }
 }
 
 /// Slots of one time: some hundred microseconds, with the lock held.

@@ -8,7 +8,7 @@ use crate::noting::Noting;
 use crate::stack::now;
 use crate::stacks::{self, Guard};
 use crate::{
-    alone, borrowing, environment, keeper, originals, own_addresses, say, showing, turner,
+    alone, borrowing, environment, keeper, originals, own_addresses, say, showing, turner, vforked,
 };
 use core::cell::RefCell;
 use core::ffi::c_int;
@@ -60,9 +60,11 @@ extern "C" fn before_fork() {
     STREAMS.set(Some(stdio::streams()));
     FORKING.with(|forking| *forking.borrow_mut() = stacks::lock_all());
     LOANS.set(lending::prepare());
+    vforked::before_fork();
 }
 
 extern "C" fn in_parent() {
+    vforked::in_parent();
     FORKING.with(|forking| {
         let mut guards = forking.borrow_mut();
         for loan in LOANS.take() {
@@ -85,11 +87,13 @@ fn unlock() {
 pub(crate) extern "C" fn in_child() {
     FORKING.with(|forking| stacks::forget_all(&mut forking.borrow_mut()));
     borrowing::begin(LOANS.take());
+    leave_parents();
     unlock();
-    lose_sockets();
 }
 
-fn lose_sockets() {
+/// What else the child has of its parent.
+fn leave_parents() {
+    vforked::in_child();
     for (descriptor, entry) in descriptors::all() {
         match entry {
             Entry::Stream(number) => {
@@ -134,7 +138,7 @@ pub(crate) fn forking<N: PartialEq + From<bool>>(fork: impl FnOnce() -> N) -> N 
     let result = fork();
     match (result == N::from(false), is_inside) {
         (true, false) => in_child(),
-        (true, true) => lose_sockets(),
+        (true, true) => leave_parents(),
         (false, false) => in_parent(),
         (false, true) => {}
     }
@@ -173,7 +177,7 @@ extern "C" fn end() {
     for (descriptor, entry) in descriptors::all() {
         match entry {
             Entry::Stream(number) => {
-                stacks::with(number, |stack| stack.sockets.close(number, descriptor));
+                stacks::with(number, |stack| stack.sockets.close(number));
             }
             // What waits there may be for processes that have its socket, too.
             Entry::Listener(_) => {

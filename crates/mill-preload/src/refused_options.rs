@@ -104,11 +104,6 @@ const NAMES: &[(c_int, c_int, &str)] = &[
     (IPPROTO_TCP, libc::TCP_MD5SIG, "TCP_MD5SIG"),
     (IPPROTO_TCP, libc::TCP_REPAIR, "TCP_REPAIR"),
     (IPPROTO_TCP, libc::TCP_ULP, "TCP_ULP"),
-    (
-        IPPROTO_TCP,
-        libc::TCP_FASTOPEN_CONNECT,
-        "TCP_FASTOPEN_CONNECT",
-    ),
     (IPPROTO_TCP, libc::TCP_SAVE_SYN, "TCP_SAVE_SYN"),
 ];
 

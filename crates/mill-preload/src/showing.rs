@@ -16,8 +16,9 @@ use mill_keeper::accelerated::sheet::Sheet;
 use mill_keeper::accelerated::{Accelerated, CONNECTIONS_MAX, Connection, LISTENERS_MAX, Listener};
 use mill_keeper::request::CLUSTER;
 use mill_stack::flow::Flow;
+use mill_sys::file;
 use mill_tcp::state::State;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
 /// What is shown, and when it was last.
@@ -51,7 +52,7 @@ impl Showing {
         specification: &Specification,
     ) -> Option<Self> {
         let sheet = Sheet::new().ok()?;
-        let program = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+        let program = std::fs::read_to_string("/proc/self/comm").unwrap_or_else(|_| thread_name());
         let interface = match &specification.device {
             Device::AfXdp { interface } => interface.clone(),
             Device::Tap { name } => name.clone(),
@@ -102,13 +103,18 @@ impl Showing {
     }
 }
 
+/// Where there is no /proc: nearly always the program's, as that of the thread that first needs a stack.
+fn thread_name() -> String {
+    let mut name = [0_u8; 16];
+    // SAFETY: there is room for the name and its end.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
+}
+
 /// The socket to the keeper is the same for all processes of a `millstream run`.
 fn number_of(keeper: BorrowedFd<'_>) -> u64 {
-    let link = std::fs::read_link(format!("/proc/self/fd/{}", keeper.as_raw_fd()));
-    let link = link.unwrap_or_default();
-    let number = link.to_str().and_then(|link| link.strip_prefix("socket:["));
-    let number = number.and_then(|rest| rest.strip_suffix(']')?.parse().ok());
-    number.unwrap_or(0)
+    file::status_of(keeper).map_or(0, |status| status.inode)
 }
 
 fn gather(stack: &Stack, into: &mut Accelerated) {

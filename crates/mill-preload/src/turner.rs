@@ -22,12 +22,11 @@ pub(crate) fn start(number: u8, showing: Option<Showing>) {
             "the stack has no thread of its own: it is turned by calls of the program only",
         );
     }
-    // SAFETY: the set is the one that was there before.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut()) };
+    restore_signals(&before);
 }
 
 /// A thread inherits the mask: signals are the program's.
-fn block_signals() -> libc::sigset_t {
+pub(crate) fn block_signals() -> libc::sigset_t {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the pointer is to room for a set, which the function fills.
@@ -36,6 +35,11 @@ fn block_signals() -> libc::sigset_t {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
     // SAFETY: the call has filled it: it cannot fail with these arguments.
     unsafe { before.assume_init() }
+}
+
+pub(crate) fn restore_signals(before: &libc::sigset_t) {
+    // SAFETY: the set is the one that was there before.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, core::ptr::null_mut()) };
 }
 
 fn run(number: u8, mut showing: Option<Showing>) {

@@ -4,6 +4,7 @@ use crate::errno::Errno;
 use crate::noted::Noted;
 use crate::slab::Number;
 use core::cell::Cell;
+use core::net::SocketAddr;
 use mill_stack::socket::{ListenOptions, ListenerId, SocketId};
 use mill_tcp::config::Keepalive;
 use mill_tcp::time::Duration;
@@ -25,6 +26,8 @@ pub struct Options {
     pub noted: Noted,
     /// Probes of an idle connection, once they are on (`TCP_KEEPIDLE` …).
     pub keepalive: Keepalive,
+    /// connect(2) leaves the SYN to the first bytes that are written, if they may go with it (`TCP_FASTOPEN_CONNECT`).
+    pub is_fast_open: bool,
     /// `SO_LINGER`, in seconds.
     pub linger: Option<u32>,
     /// Bytes that may wait to be acknowledged (`SO_SNDBUF`).
@@ -50,6 +53,7 @@ impl Default for Options {
             cork: false,
             noted: Noted::default(),
             keepalive: Keepalive::default(),
+            is_fast_open: false,
             linger: None,
             send_buffer_bytes: SEND_BUFFER_BYTES,
             not_sent_max: None,
@@ -67,7 +71,7 @@ pub const SEND_BUFFER_BYTES: u32 = 4 * 1024 * 1024;
 pub(crate) enum Kind {
     Listener(ListenerId),
     Stream(SocketId),
-    /// Not connected any more, and free to connect anew: its handshake failed, and its program knows it.
+    /// Not connected any more, and free to connect anew: its handshake failed, and its program knows it. Or its handshake has not begun.
     Idle,
 }
 
@@ -85,6 +89,8 @@ pub(crate) struct Socket {
     pub(crate) pending: Option<Errno>,
     /// An error is told once.
     pub(crate) was_error_told: bool,
+    /// Where connect(2) goes with the first bytes that are written, and from where.
+    pub(crate) deferred: Option<Deferred>,
     /// connect(2) has said that the connection is there, or shutdown(2) was called of it.
     pub(crate) was_connected: bool,
     /// shutdown(2) came after the handshake had failed: Linux lets such a socket connect no more (`SS_DISCONNECTING`).
@@ -100,6 +106,13 @@ pub(crate) struct Socket {
     pub(crate) is_held: bool,
     /// The entries of epoll sets that watch it.
     pub(crate) watches: Vec<Watch>,
+}
+
+/// A connection of which no SYN has left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deferred {
+    pub(crate) target: SocketAddr,
+    pub(crate) source: Option<SocketAddr>,
 }
 
 /// An entry of an epoll set.
@@ -120,6 +133,7 @@ impl Socket {
             has_finished: false,
             pending: None,
             was_error_told: false,
+            deferred: None,
             was_connected: false,
             is_disconnecting: false,
             former_port: 0,

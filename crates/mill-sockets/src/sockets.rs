@@ -24,6 +24,9 @@ mod unanswered;
 /// Listening, accepting, connecting.
 mod opening;
 
+/// Opening with the first bytes that are written.
+mod deferring;
+
 /// Reading and writing.
 mod transfer;
 

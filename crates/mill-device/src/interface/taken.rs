@@ -1,5 +1,6 @@
 //! Ports that the kernel uses itself.
 
+use mill_sys::netlink;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -7,26 +8,52 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Ports at which any socket of this machine listens or is connected, at any address.
 pub(super) fn ports() -> BTreeSet<u16> {
-    let tables = TABLES.map(|path| fs::read_to_string(path).unwrap_or_default());
-    let entries = tables.iter().flat_map(|table| entries_of(table));
+    let entries = entries().unwrap_or_default().into_iter();
     entries.map(|entry| entry.address.port()).collect()
 }
 
 /// Ports of the kernel's connections that have not ended, at addresses that `is_own` holds for.
 pub(super) fn connected_ports(is_own: impl Fn(IpAddr) -> bool) -> io::Result<BTreeSet<u16>> {
-    let mut ports = BTreeSet::new();
+    let entries = entries()?.into_iter();
+    let connected = entries.filter(|entry| entry.state == State::Connected);
+    let own = connected.filter(|entry| is_own(entry.address.ip()));
+    Ok(own.map(|entry| entry.address.port()).collect())
+}
+
+/// The kernel's tables, or what it answers where there is no /proc, as in a program that has changed its root: that takes a module of the
+/// kernel which some machines lack.
+fn entries() -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let mut is_there = false;
     for path in TABLES {
-        let table = match fs::read_to_string(path) {
-            Ok(table) => table,
-            // A kernel without IPv6.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+        match fs::read_to_string(path) {
+            Ok(table) => {
+                is_there = true;
+                entries.extend(entries_of(&table));
+            }
+            // A kernel without IPv6, or no /proc.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
-        };
-        let connected = entries_of(&table).filter(|entry| entry.state == State::Connected);
-        let own = connected.filter(|entry| is_own(entry.address.ip()));
-        ports.extend(own.map(|entry| entry.address.port()));
+        }
     }
-    Ok(ports)
+    match is_there {
+        true => Ok(entries),
+        false => told(),
+    }
+}
+
+/// What the kernel answers.
+fn told() -> io::Result<Vec<Entry>> {
+    let sockets = netlink::tcp_sockets()?.into_iter();
+    let entries = sockets.map(|socket| Entry {
+        address: socket.local,
+        state: match socket.state {
+            TCP_LISTEN => State::Listening,
+            TCP_TIME_WAIT => State::Waiting,
+            _ => State::Connected,
+        },
+    });
+    Ok(entries.collect())
 }
 
 const TABLES: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
@@ -38,7 +65,7 @@ struct Entry {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Listening,
     Connected,
@@ -82,6 +109,8 @@ fn address_of(text: &str) -> Option<IpAddr> {
 /// From the kernel's tcp_states.h.
 const TIME_WAIT: &str = "06";
 const LISTEN: &str = "0A";
+const TCP_TIME_WAIT: u8 = 6;
+const TCP_LISTEN: u8 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -124,6 +153,22 @@ mod tests {
         let _accepted = listener.accept().unwrap();
         assert!(has(address.ip()));
         assert!(!has("127.0.0.2".parse().unwrap()));
+    }
+
+    #[test]
+    fn the_kernel_answers_what_its_tables_tell() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let _connection = TcpStream::connect(address).unwrap();
+        let of_it = |entries: Vec<Entry>| {
+            let of_it = entries.into_iter().filter(|entry| entry.address == address);
+            let mut states: Vec<State> = of_it.map(|entry| entry.state).collect();
+            states.sort();
+            states
+        };
+        let expected = [State::Listening, State::Connected];
+        assert_eq!(of_it(entries().unwrap()), expected);
+        assert_eq!(of_it(told().unwrap()), expected);
     }
 
     #[test]

@@ -138,7 +138,7 @@ fn accept_as(
         return Ok(None);
     };
     if !descriptors::set(descriptor, Entry::Stream(number)) {
-        stack.sockets.close(number, -1);
+        stack.sockets.close(number);
         return Err(Errno::NO_DESCRIPTOR);
     }
     let waits = flags & libc::SOCK_NONBLOCK == 0;
@@ -156,6 +156,15 @@ pub(super) unsafe extern "C" fn connect(
     target: *const sockaddr,
     len: socklen_t,
 ) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { open(fd, target, len, false) }
+}
+
+/// connect(2), or the first half of sendto(2) that connects.
+///
+/// # Safety
+/// As connect(2).
+unsafe fn open(fd: c_int, target: *const sockaddr, len: socklen_t, is_fast: bool) -> c_int {
     if let Entry::Fresh(fresh) = descriptors::peek(fd)
         && c_int::try_from(len).is_ok()
     {
@@ -163,7 +172,9 @@ pub(super) unsafe extern "C" fn connect(
         let address = unsafe { address::parse(target, len) };
         let address = address.filter(|address| is_reached(*address) && fresh.may_reach(*address));
         if let Some(address) = address {
-            return done(connect_here(fd, address, fresh.options(), None));
+            let mut options = fresh.options();
+            options.listen.each.fast_open |= is_fast;
+            return done(connect_here(fd, address, options, None));
         }
     }
     match descriptors::find(fd) {
@@ -190,7 +201,8 @@ pub(super) unsafe extern "C" fn connect(
     let address = unsafe { address::parse(target, len) };
     match address.filter(|address| is_ours(fd, *address)) {
         Some(address) => {
-            let options = kernel_options::of_stream(fd);
+            let mut options = kernel_options::of_stream(fd);
+            options.listen.each.fast_open |= is_fast;
             done(connect_here(fd, address, options, bound(fd)))
         }
         // SAFETY: the caller's promise.
@@ -213,8 +225,7 @@ pub(super) unsafe fn is_stacks(fd: c_int, target: *const sockaddr, len: socklen_
     }
 }
 
-/// What sendto(2) with `MSG_FASTOPEN` does first. The stack has no cookie of the target, so as in Linux without one what is sent follows the
-/// handshake.
+/// What sendto(2) with `MSG_FASTOPEN` does first. Without a cookie of the target what is sent follows the handshake, as in Linux.
 ///
 /// # Safety
 /// As connect(2).
@@ -228,7 +239,7 @@ pub(super) unsafe fn connect_to_send(
         return Err(Errno::NOT_SUPPORTED);
     }
     // SAFETY: as above.
-    returned(unsafe { connect(fd, target, len) })
+    returned(unsafe { open(fd, target, len, true) })
 }
 
 /// Whether there is a stack that reaches the target.
@@ -268,14 +279,17 @@ fn connect_here(
         _ => {}
     }
     let waits = options.waits;
-    let number = stacks::on_home(|stack| {
+    let (number, is_deferred) = stacks::on_home(|stack| {
         let number = stack.sockets.connect(target, source, options)?;
         descriptors::set(fd, Entry::Stream(number));
         // SYNs of many connections in a row leave together, as what is written to them.
         stack.flush_now_and_then();
-        Ok(number)
+        Ok((number, stack.sockets.is_deferred(number)))
     })?;
     take_over(fd, number);
+    if is_deferred {
+        return Ok(0);
+    }
     if !waits {
         return Err(Errno::IN_PROGRESS);
     }
@@ -298,6 +312,9 @@ fn connect_again(fd: c_int, number: Number, target: Option<SocketAddr>) -> Resul
         }
         let target = target.ok_or(Errno::FAMILY)?;
         stack.sockets.connect_anew(number, target, bound(fd))?;
+        if stack.sockets.is_deferred(number) {
+            return Ok((Some(()), waits, Errno::ALREADY));
+        }
         stack.turn(now());
         Ok((None, waits, Errno::IN_PROGRESS))
     })?;
@@ -309,7 +326,7 @@ fn connect_again(fd: c_int, number: Number, target: Option<SocketAddr>) -> Resul
 }
 
 /// Waits; `late` is what is said when the time is over.
-fn wait_for_handshake(number: Number, late: Errno) -> Result<c_int, Errno> {
+pub(super) fn wait_for_handshake(number: Number, late: Errno) -> Result<c_int, Errno> {
     let timeout = stacks::on(number, |stack| {
         Ok(stack.sockets.options(number)?.send_timeout)
     })?;
@@ -350,7 +367,7 @@ pub(super) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
             if result == 0 {
                 // It listens no more, in any process.
                 descriptors::set(fd, Entry::Kernel);
-                stacks::with(number, |stack| stack.sockets.close(number, fd));
+                stacks::with(number, |stack| stack.sockets.close(number));
             }
             result
         }

@@ -3,7 +3,7 @@
 //! execl(3) and execle(3) take lists of arguments, which no function of ours can: what they start has the environment that the
 //! program gives it.
 
-use crate::{environment, originals};
+use crate::{environment, noting, originals};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::pid_t;
@@ -22,6 +22,16 @@ fn present() -> Strings {
     environment.load(Ordering::Relaxed)
 }
 
+/// Runs a program in place of this one, whose connections end: their peers hear of it from the keeper.
+///
+/// # Safety
+/// As [`environment::with_ours`].
+unsafe fn replace_by(strings: Strings, run: impl FnOnce(Strings) -> c_int) -> c_int {
+    noting::note_all();
+    // SAFETY: the caller's promise.
+    unsafe { environment::with_ours(strings, run) }
+}
+
 /// # Safety
 /// As execve(2).
 #[unsafe(no_mangle)]
@@ -29,7 +39,7 @@ unsafe extern "C" fn execve(path: *const c_char, arguments: Strings, strings: St
     // SAFETY: the caller's promise.
     let run = |strings| unsafe { originals::execve(path, arguments, strings) };
     // SAFETY: the caller's promise.
-    unsafe { environment::with_ours(strings, run) }
+    unsafe { replace_by(strings, run) }
 }
 
 /// # Safety
@@ -47,7 +57,7 @@ unsafe extern "C" fn execvpe(file: *const c_char, arguments: Strings, strings: S
     // SAFETY: the caller's promise.
     let run = |strings| unsafe { originals::execvpe(file, arguments, strings) };
     // SAFETY: the caller's promise.
-    unsafe { environment::with_ours(strings, run) }
+    unsafe { replace_by(strings, run) }
 }
 
 /// # Safety
@@ -65,7 +75,7 @@ unsafe extern "C" fn fexecve(fd: c_int, arguments: Strings, strings: Strings) ->
     // SAFETY: the caller's promise.
     let run = |strings| unsafe { originals::fexecve(fd, arguments, strings) };
     // SAFETY: the caller's promise.
-    unsafe { environment::with_ours(strings, run) }
+    unsafe { replace_by(strings, run) }
 }
 
 /// # Safety

@@ -3,19 +3,19 @@
 //!
 //! A child that shares this process's memory (`CLONE_VM`) or descriptors is none of them: it goes on with its sockets as a thread does.
 
-use crate::memory::{done, returned, values};
-use crate::{originals, process};
+use crate::memory::values;
+use crate::{originals, process, vforked};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::with_exposed_provenance;
 
-/// fork(2) instead: a child that shares the parent's memory would close its sockets.
+/// As fork(2), for which the parent waits: a child that shares its memory would close its sockets.
 ///
 /// # Safety
 /// As vfork(2).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn vfork() -> c_int {
     // SAFETY: the child has memory of its own, and runs what the program has it run.
-    done(returned(unsafe { libc::fork() }))
+    vforked::wait(|| unsafe { libc::fork() })
 }
 
 /// # Safety
@@ -80,21 +80,25 @@ const fn is_copy(flags: u64) -> bool {
 /// # Safety
 /// As the call of this number.
 pub(super) unsafe fn by_number(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> Option<c_long> {
-    let (number, is_copy) = match number {
-        libc::SYS_fork | libc::SYS_vfork => (libc::SYS_fork, true),
-        libc::SYS_clone => (number, b == 0 && is_copy(a as u64)),
+    let is_copy = match number {
+        libc::SYS_fork | libc::SYS_vfork => true,
+        libc::SYS_clone => b == 0 && is_copy(a as u64),
         libc::SYS_clone3 => {
             let arguments = with_exposed_provenance::<u64>(a);
             // SAFETY: the caller's promise.
             let arguments = unsafe { values(arguments, b / size_of::<u64>()) };
             // The first is flags, the sixth a stack (`struct clone_args`).
             let is_copy = arguments.first().is_some_and(|flags| is_copy(*flags));
-            (number, is_copy && arguments.get(5) == Some(&0))
+            is_copy && arguments.get(5) == Some(&0)
         }
         _ => return None,
     };
-    is_copy.then(|| {
+    let fork = |number| {
         // SAFETY: the caller's promise.
         process::forking(|| unsafe { originals::syscall(number, a, b, c, d, e, f) })
+    };
+    is_copy.then(|| match number {
+        libc::SYS_vfork => vforked::wait(|| fork(libc::SYS_fork)),
+        number => fork(number),
     })
 }

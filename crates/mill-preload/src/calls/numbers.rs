@@ -54,7 +54,7 @@ fn end_former(fd: c_int) {
     let entry = descriptors::peek(fd);
     forget(fd, entry);
     if let Entry::Listener(number) = entry {
-        stacks::with(number, |stack| stack.sockets.close(number, fd));
+        stacks::with(number, |stack| stack.sockets.close(number));
     }
 }
 
@@ -66,7 +66,7 @@ fn forget(fd: c_int, entry: Entry) {
     descriptors::set(fd, Entry::Kernel);
     match entry {
         Entry::Stream(number) => {
-            let lingering = stacks::with(number, |stack| stack.sockets.close(number, fd));
+            let lingering = stacks::with(number, |stack| stack.sockets.close(number));
             if let Some(lingering) = lingering.flatten() {
                 linger(number, lingering);
             }

@@ -1,5 +1,6 @@
 //! send(2) and sendfile(2) on a stream of the stack.
 
+use super::connections::wait_for_handshake;
 use crate::memory::{LEN_MAX, input, returned_bytes, total, values};
 use crate::originals;
 use crate::say::say;
@@ -110,22 +111,28 @@ fn transfer(
         let options = stack.sockets.options(number)?;
         let waits = options.waits && flags & libc::MSG_DONTWAIT == 0;
         let timeout = options.send_timeout;
+        let opens = options.listen.each.fast_open && stack.sockets.is_deferred(number);
         let found = attempt(stack);
         // A socket that waits may be read next, by a program that never polls.
         match waits {
             true => stack.sockets.flush(),
             false => stack.flush_now_and_then(),
         }
-        Ok((found, waits, timeout))
+        Ok((found, waits, timeout, opens))
     })?;
-    let (found, waits, timeout) = first;
-    let result = match found {
-        Some(found) => found,
-        None if !waits => Err(Errno::AGAIN),
-        None => wait(number, timeout, &mut attempt),
+    let (found, waits, timeout, opens) = first;
+    let opened = match opens {
+        true => opened(number, waits, &found),
+        false => Ok(()),
+    };
+    let result = match (opened, found) {
+        (Err(errno), _) => Err(errno),
+        (_, Some(found)) => found,
+        (_, None) if !waits => Err(Errno::AGAIN),
+        (_, None) => wait(number, timeout, &mut attempt),
     };
     let result = match result {
-        Err(Errno::AGAIN | Errno::INTERRUPTED) if *sent > 0 => Ok(*sent),
+        Err(Errno::AGAIN | Errno::IN_PROGRESS | Errno::INTERRUPTED) if *sent > 0 => Ok(*sent),
         result => result,
     };
     if result == Err(Errno::BROKEN_PIPE) && flags & libc::MSG_NOSIGNAL == 0 {
@@ -133,6 +140,18 @@ fn transfer(
         unsafe { libc::raise(libc::SIGPIPE) };
     }
     result
+}
+
+/// The first bytes have begun the connection: a call that waits does so for its handshake.
+#[cold]
+fn opened(number: Number, waits: bool, found: &Option<Result<usize, Errno>>) -> Result<(), Errno> {
+    match found {
+        // That they can't is the answer.
+        Some(Err(_)) => Ok(()),
+        Some(Ok(0)) if !waits => Err(Errno::IN_PROGRESS),
+        _ if !waits => Ok(()),
+        _ => wait_for_handshake(number, Errno::IN_PROGRESS).map(|_| ()),
+    }
 }
 
 /// Waits for room. A call that has sent something is not begun anew.

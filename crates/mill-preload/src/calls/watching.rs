@@ -3,14 +3,15 @@
 use super::events::ours;
 use crate::descriptors::{self, Entry};
 use crate::early::{self, Watched};
-use crate::memory::{done, values};
+use crate::memory::{done, returned, values};
 use crate::stack::Stack;
-use crate::{kernel_options, listening, originals, sets, stacks};
+use crate::{keeper, kernel_options, listening, originals, sets, stacks};
 use core::ffi::c_int;
 use libc::epoll_event;
 use mill_sockets::epoll_set::Interest;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
+use std::os::fd::AsRawFd;
 
 /// # Safety
 /// As epoll_ctl(2).
@@ -63,10 +64,20 @@ pub(super) unsafe extern "C" fn epoll_ctl(
 /// The stack's set beside one of the kernel that another set shall watch.
 fn set_at(fd: c_int) -> Option<Number> {
     let is_candidate = stacks::is_made() && !stacks::is_inside();
-    let is_set = is_candidate
-        && std::fs::read_link(format!("/proc/self/fd/{fd}"))
-            .is_ok_and(|kind| kind.as_os_str() == "anon_inode:[eventpoll]");
-    if is_set { ours(fd) } else { None }
+    if is_candidate && is_set(fd) {
+        ours(fd)
+    } else {
+        None
+    }
+}
+
+/// Whether a descriptor is a set: it knows that it does not watch what no program has, and what is none says otherwise. There may be no
+/// /proc to look at.
+fn is_set(fd: c_int) -> bool {
+    let (own, nothing) = (keeper::socket().as_raw_fd(), core::ptr::null_mut());
+    // SAFETY: the operation takes no event.
+    let left = unsafe { originals::epoll_ctl(fd, libc::EPOLL_CTL_DEL, own, nothing) };
+    returned(left) == Err(Errno::NO_ENTRY)
 }
 
 /// A set that watches another one: both the kernel's and the stack's do.

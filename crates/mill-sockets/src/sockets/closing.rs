@@ -26,6 +26,9 @@ pub struct Lingering {
 
 impl<L: SocketLink> Sockets<L> {
     pub fn shutdown(&mut self, number: SocketNumber, half: Half) -> Result<(), Errno> {
+        if self.give_up_deferred(number)? {
+            return Ok(());
+        }
         let kind = self.socket(number)?.kind;
         if let Kind::Stream(id) = kind
             && self.is_opening(id)
@@ -58,6 +61,9 @@ impl<L: SocketLink> Sockets<L> {
 
     /// connect(2) to no address: the connection is reset, and the socket connects anew.
     pub fn dissolve(&mut self, number: SocketNumber) -> Result<(), Errno> {
+        if self.give_up_deferred(number)? {
+            return Ok(());
+        }
         if let Kind::Stream(id) = self.socket(number)?.kind {
             let was_open = !self.is_closed(id);
             self.become_idle(number, id);
@@ -115,8 +121,8 @@ impl<L: SocketLink> Sockets<L> {
     /// close(2) of one descriptor. With the last one the connection is closed, what was written is still sent; RST instead
     /// where bytes are unread, or `SO_LINGER` says so. Gives what the caller has to wait for, if `SO_LINGER` says that: also one
     /// whose calls do not wait otherwise, as in Linux (`tcp_close`).
-    pub fn close(&mut self, number: SocketNumber, descriptor: i32) -> Option<Lingering> {
-        let socket = self.let_go(number, descriptor)?;
+    pub fn close(&mut self, number: SocketNumber) -> Option<Lingering> {
+        let socket = self.let_go(number)?;
         match socket.kind {
             Kind::Listener(id) => {
                 self.host.close_listener(id);
@@ -142,9 +148,9 @@ impl<L: SocketLink> Sockets<L> {
         state.is_some_and(|state| !matches!(state, State::FinWait2 | State::Closed))
     }
 
-    /// One descriptor less; the socket, which is gone, if it was the last one.
-    pub(super) fn let_go(&mut self, number: SocketNumber, descriptor: i32) -> Option<Socket> {
-        self.leave_sets(number, descriptor);
+    /// One descriptor less; the socket, which is gone, if it was the last one. Until then sets watch it as they were told, also by
+    /// descriptors that are closed, as in Linux.
+    pub(super) fn let_go(&mut self, number: SocketNumber) -> Option<Socket> {
         let socket = self.socket_mut(number).ok()?;
         socket.references -= 1;
         if socket.references > 0 {

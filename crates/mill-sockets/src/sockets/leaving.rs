@@ -24,8 +24,8 @@ pub(super) struct Succession {
 impl<L: SocketLink> Sockets<L> {
     /// close(2) of one descriptor of a listener whose socket other processes may have, too; `name` is the socket's. Whether it
     /// was the last one: then what waits there waits for another process, until [`Self::end_left`].
-    pub fn leave_listener(&mut self, number: SocketNumber, descriptor: i32, name: u64) -> bool {
-        let left = self.let_go(number, descriptor);
+    pub fn leave_listener(&mut self, number: SocketNumber, name: u64) -> bool {
+        let left = self.let_go(number);
         let Some(Kind::Listener(listener)) = left.map(|socket| socket.kind) else {
             return false;
         };

@@ -2,7 +2,7 @@
 
 use super::{SocketLink, Sockets};
 use crate::errno::Errno;
-use crate::socket::{Kind, Options, Socket, SocketNumber};
+use crate::socket::{Deferred, Kind, Options, Socket, SocketNumber};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use mill_stack::flow::Flow;
 use mill_stack::link::Service;
@@ -95,6 +95,11 @@ impl<L: SocketLink> Sockets<L> {
         source: Option<SocketAddr>,
         options: Options,
     ) -> Result<SocketNumber, Errno> {
+        if self.may_defer(target, source, &options) {
+            let mut socket = Socket::new(Kind::Idle, options);
+            socket.deferred = Some(Deferred { target, source });
+            return Ok(self.sockets.insert(socket));
+        }
         let token = self.sockets.next_number().to_bits();
         let id = self.open(target, source, &options, token)?;
         Ok(self.sockets.insert(Socket::new(Kind::Stream(id), options)))
@@ -102,8 +107,9 @@ impl<L: SocketLink> Sockets<L> {
 
     /// Whether connect(2) begins anew.
     pub fn is_idle(&self, number: SocketNumber) -> bool {
-        self.socket(number)
-            .is_ok_and(|socket| socket.kind == Kind::Idle && !socket.was_connected)
+        self.socket(number).is_ok_and(|socket| {
+            socket.kind == Kind::Idle && !socket.was_connected && socket.deferred.is_none()
+        })
     }
 
     /// connect(2) of a socket that [`Self::is_idle`].
@@ -113,8 +119,22 @@ impl<L: SocketLink> Sockets<L> {
         target: SocketAddr,
         source: Option<SocketAddr>,
     ) -> Result<(), Errno> {
-        let options = self.socket(number)?.options.clone();
-        let id = self.open(target, source, &options, number.to_bits())?;
+        let mut options = self.socket(number)?.options.clone();
+        options.listen.each.fast_open = options.is_fast_open;
+        if self.may_defer(target, source, &options) {
+            self.socket_mut(number)?.deferred = Some(Deferred { target, source });
+            return Ok(());
+        }
+        self.begin(number, Deferred { target, source }, &options)
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        number: SocketNumber,
+        Deferred { target, source }: Deferred,
+        options: &Options,
+    ) -> Result<(), Errno> {
+        let id = self.open(target, source, options, number.to_bits())?;
         let socket = self.socket_mut(number)?;
         socket.kind = Kind::Stream(id);
         socket.was_connected = false;
@@ -157,6 +177,9 @@ impl<L: SocketLink> Sockets<L> {
     pub fn connected(&mut self, number: SocketNumber) -> Result<Option<()>, Errno> {
         let socket = self.socket(number)?;
         if socket.was_connected {
+            return Err(Errno::IS_CONNECTED);
+        }
+        if socket.deferred.is_some() {
             return Err(Errno::IS_CONNECTED);
         }
         if socket.is_disconnecting {

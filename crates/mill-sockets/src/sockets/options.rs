@@ -42,6 +42,7 @@ const TCP_CONGESTION: i32 = 13;
 const TCP_USER_TIMEOUT: i32 = 18;
 const TCP_FASTOPEN: i32 = 23;
 const TCP_NOTSENT_LOWAT: i32 = 25;
+const TCP_FASTOPEN_CONNECT: i32 = 30;
 
 const SOCK_STREAM: i32 = 1;
 const IPPROTO_TCP: i32 = 6;
@@ -104,6 +105,13 @@ impl Options {
             (SOL_TCP, TCP_DEFER_ACCEPT) => self.listen.deferred = on,
             (SOL_TCP, TCP_FASTOPEN) => {
                 self.listen.fast_open = u32::try_from(number).ok().filter(|&n| n > 0);
+            }
+            (SOL_TCP, TCP_FASTOPEN_CONNECT) => {
+                if !(0..=1).contains(&number) {
+                    return Err(Errno::INVALID);
+                }
+                self.is_fast_open = on;
+                self.listen.each.fast_open = on;
             }
             (SOL_TCP, TCP_MAXSEG) => {
                 let mss = u16::try_from(number).map_err(|_| Errno::INVALID)?;
@@ -192,6 +200,7 @@ impl Options {
                 let timeout = self.listen.each.user_timeout.unwrap_or_default();
                 i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX)
             }
+            (SOL_TCP, TCP_FASTOPEN_CONNECT) => self.is_fast_open.into(),
             (SOL_TCP, TCP_FASTOPEN) => {
                 let waiting_max = self.listen.fast_open.unwrap_or(0);
                 i32::try_from(waiting_max).unwrap_or(i32::MAX)
@@ -222,6 +231,10 @@ impl<L: SocketLink> Sockets<L> {
         let socket = self.socket_mut(number)?;
         let is_listener = matches!(socket.kind, Kind::Listener(_));
         if (level, name) == (SOL_TCP, TCP_FASTOPEN) && !is_listener {
+            return Err(Errno::INVALID);
+        }
+        let is_closed = socket.kind == Kind::Idle && socket.deferred.is_none();
+        if (level, name) == (SOL_TCP, TCP_FASTOPEN_CONNECT) && !is_closed {
             return Err(Errno::INVALID);
         }
         let former = socket.options.listen.each;

@@ -28,6 +28,7 @@ impl<L: SocketLink> Sockets<L> {
                     Readiness::ARRIVALS.when(waits)
                 }
                 Kind::Stream(id) => self.of_stream(socket, id),
+                Kind::Idle if socket.deferred.is_some() => Readiness::ROOM,
                 Kind::Idle => of_idle(socket),
             },
         }

@@ -18,9 +18,11 @@ impl<L: SocketLink> Sockets<L> {
     ) -> Result<Option<R>, Errno> {
         let socket = self.socket(number)?;
         let (kind, reads_no_more) = (socket.kind, socket.reads_no_more);
+        let is_deferred = socket.deferred.is_some();
         let Kind::Stream(id) = kind else {
             return match self.take_error(number)? {
                 Some(error) => Err(error),
+                None if is_deferred => Ok(None),
                 None if reads_no_more => Ok(Some(take(&mut []).1)),
                 None => Err(Errno::NOT_CONNECTED),
             };
@@ -80,6 +82,7 @@ impl<L: SocketLink> Sockets<L> {
         if let Some(error) = self.take_error(number)? {
             return Err(error);
         }
+        let of_syn = self.open_deferred(number)?;
         let socket = self.socket(number)?;
         let is_over = socket.writes_no_more;
         let is_corked = socket.options.cork;
@@ -89,10 +92,10 @@ impl<L: SocketLink> Sockets<L> {
         if is_over || self.host.readable(id).error.is_some() {
             return Err(Errno::BROKEN_PIPE);
         }
-        if !self.host.is_established(id) && self.is_opening(id) {
+        if of_syn.is_none() && !self.host.is_established(id) && self.is_opening(id) {
             return Ok(None);
         }
-        let room = self.room(number)?;
+        let room = self.room(number)?.min(of_syn.unwrap_or(usize::MAX));
         if room == 0 {
             self.socket(number)?.lacks_space.set(true);
             return Ok(None);

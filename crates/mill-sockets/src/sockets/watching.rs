@@ -225,24 +225,6 @@ impl<L: SocketLink> Sockets<L> {
         self.sets.get(set).is_some_and(|set| set.sockets() > 0)
     }
 
-    /// A descriptor is closed: sets forget what it had them watch.
-    pub(super) fn leave_sets(&mut self, number: SocketNumber, descriptor: i32) {
-        let Some(socket) = self.sockets.get_mut(number) else {
-            return;
-        };
-        let sets = &mut self.sets;
-        socket.watches.retain(|watch| {
-            let Some(set) = sets.get_mut(watch.set) else {
-                return false;
-            };
-            let leaves = set.is_of(watch.entry, descriptor);
-            if leaves {
-                set.remove(watch.entry);
-            }
-            !leaves
-        });
-    }
-
     fn watch_of(&self, set: SetNumber, number: SocketNumber, descriptor: i32) -> Option<Watch> {
         let socket = self.sockets.get(number)?;
         let found = self.sets.get(set)?;

@@ -3,24 +3,46 @@
 use super::{ANSWER_WAIT, Netlink, Received, socket};
 use crate::socket::{set_option, timeval};
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
+
+/// A TCP socket, or what waits for the end of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpSocket {
+    /// `SO_COOKIE`.
+    pub cookie: u64,
+    pub local: SocketAddr,
+    /// By its number in the kernel's tcp_states.h.
+    pub state: u8,
+}
 
 /// The cookies (`SO_COOKIE`) of all TCP sockets that listen in this thread's network namespace.
 pub fn tcp_listeners() -> io::Result<Vec<u64>> {
+    let found = dump(1 << TCP_LISTEN)?;
+    Ok(found.iter().map(|socket| socket.cookie).collect())
+}
+
+/// All TCP sockets in this thread's network namespace.
+pub fn tcp_sockets() -> io::Result<Vec<TcpSocket>> {
+    dump(u32::MAX)
+}
+
+/// Those in the states of these bits.
+fn dump(states: u32) -> io::Result<Vec<TcpSocket>> {
     let socket = socket(libc::NETLINK_SOCK_DIAG, 0)?;
     let wait = timeval(ANSWER_WAIT);
     set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, &wait)?;
     let netlink = Netlink(socket);
-    let mut cookies = Vec::new();
+    let mut found = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {
-        netlink.send(&request(family))?;
-        while !take_answer(&netlink, &mut cookies)? {}
+        netlink.send(&request(family, states))?;
+        while !take_answer(&netlink, &mut found)? {}
     }
-    Ok(cookies)
+    Ok(found)
 }
 
-/// A dump of the listeners of one family: `nlmsghdr`, and `inet_diag_req_v2` (linux/inet_diag.h).
-fn request(family: libc::c_int) -> [u8; REQUEST_BYTES] {
+/// A dump of one family: `nlmsghdr`, and `inet_diag_req_v2` (linux/inet_diag.h).
+fn request(family: libc::c_int, states: u32) -> [u8; REQUEST_BYTES] {
     let mut message = [0; REQUEST_BYTES];
     let mut put = |at: usize, bytes: &[u8]| {
         if let Some(place) = message.get_mut(at..at + bytes.len()) {
@@ -34,12 +56,12 @@ fn request(family: libc::c_int) -> [u8; REQUEST_BYTES] {
     put(6, &flags.to_ne_bytes());
     let protocol = u8::try_from(libc::IPPROTO_TCP).unwrap_or(0);
     put(HEADER_BYTES, &[u8::try_from(family).unwrap_or(0), protocol]);
-    put(HEADER_BYTES + 4, &(1_u32 << TCP_LISTEN).to_ne_bytes());
+    put(HEADER_BYTES + 4, &states.to_ne_bytes());
     message
 }
 
 /// Takes one datagram of the answer; whether it was the last one.
-fn take_answer(netlink: &Netlink, cookies: &mut Vec<u64>) -> io::Result<bool> {
+fn take_answer(netlink: &Netlink, found: &mut Vec<TcpSocket>) -> io::Result<bool> {
     let mut buffer = vec![0; ANSWER_BYTES_MAX];
     let Received::Messages(len) = netlink.receive(&mut buffer)? else {
         return Err(io::Error::other("the kernel's answer did not fit"));
@@ -56,13 +78,30 @@ fn take_answer(netlink: &Netlink, cookies: &mut Vec<u64>) -> io::Result<bool> {
             }
             _ => {}
         }
-        let halves = [0, 4].map(|half| number(rest, COOKIE_AT + half).unwrap_or_default());
-        cookies.push(u64::from(halves[1]) << 32 | u64::from(halves[0]));
+        found.extend(parse(rest));
         rest = rest
             .get(message_len.next_multiple_of(4)..)
             .unwrap_or_default();
     }
     Ok(false)
+}
+
+/// A `nlmsghdr` and its `inet_diag_msg`.
+fn parse(message: &[u8]) -> Option<TcpSocket> {
+    let body = message.get(HEADER_BYTES..)?;
+    let (family, state) = (*body.first()?, *body.get(1)?);
+    let port = body.get(PORT_AT..)?.first_chunk()?;
+    let address = body.get(ADDRESS_AT..)?;
+    let ip = match libc::c_int::from(family) {
+        libc::AF_INET => IpAddr::from(*address.first_chunk::<4>()?),
+        _ => IpAddr::from(*address.first_chunk::<16>()?),
+    };
+    let [low, high] = [0, 4].map(|half| number(body, COOKIE_AT + half).unwrap_or_default());
+    Some(TcpSocket {
+        cookie: u64::from(high) << 32 | u64::from(low),
+        local: SocketAddr::new(ip.to_canonical(), u16::from_be_bytes(*port)),
+        state,
+    })
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -76,8 +115,12 @@ const HEADER_BYTES: usize = 16;
 /// With `inet_diag_req_v2`, of 56 bytes.
 const REQUEST_BYTES: usize = HEADER_BYTES + 56;
 
-/// `idiag_cookie` of `inet_diag_msg`: behind four bytes, two ports, two addresses and the interface.
-const COOKIE_AT: usize = HEADER_BYTES + 4 + 4 + 32 + 4;
+/// Of `inet_diag_msg`, which begins with family and state: `idiag_sport` behind four bytes, and its address behind another port.
+const PORT_AT: usize = 4;
+const ADDRESS_AT: usize = PORT_AT + 4;
+
+/// `idiag_cookie` of it: behind two addresses and the interface.
+const COOKIE_AT: usize = ADDRESS_AT + 32 + 4;
 
 /// linux/sock_diag.h.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -91,7 +134,7 @@ const ANSWER_BYTES_MAX: usize = 32 * 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsRawFd;
 
     fn cookie(listener: &TcpListener) -> u64 {
@@ -103,6 +146,25 @@ mod tests {
             unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_COOKIE, place, &raw mut len) };
         assert_eq!(found, 0);
         cookie
+    }
+
+    #[test]
+    fn sockets_are_told_with_their_addresses_and_states() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else {
+                continue;
+            };
+            let local = listener.local_addr().unwrap();
+            let connection = TcpStream::connect(local).unwrap();
+            let near = connection.local_addr().unwrap();
+            let found = tcp_sockets().unwrap();
+            let state = |address| {
+                let mut each = found.iter();
+                each.find(|socket| socket.local == address)
+                    .map(|socket| socket.state)
+            };
+            assert_eq!((state(local), state(near)), (Some(10), Some(1)));
+        }
     }
 
     #[test]

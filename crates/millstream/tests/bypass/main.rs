@@ -132,6 +132,12 @@ mod run_logs;
 /// Their socket calls.
 mod run_calls;
 
+/// Their processes.
+mod run_processes;
+
+/// Many of them.
+mod run_many_workers;
+
 /// What their connections lack.
 mod run_lacking;
 

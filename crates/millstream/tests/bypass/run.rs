@@ -31,11 +31,11 @@ impl Accelerated {
     }
 
     /// A program that reads what [`Self::say`] says.
-    fn piped(program: &[&str]) -> Self {
+    pub(crate) fn piped(program: &[&str]) -> Self {
         Self::with_input(STACK, program, Stdio::piped())
     }
 
-    fn say(&mut self, words: &[u8]) {
+    pub(crate) fn say(&mut self, words: &[u8]) {
         self.0.stdin.as_mut().unwrap().write_all(words).unwrap();
     }
 

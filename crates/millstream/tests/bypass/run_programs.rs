@@ -83,7 +83,7 @@ pub(crate) fn have(programs: &[&str]) -> bool {
 
 /// Waits until a server's connections are the stack's: those that come before it waits for them are the kernel's, which shows
 /// them once it has taken the last frame of their handshakes.
-fn wait_until_served(topology: &Topology, port: u16) -> Client {
+pub(crate) fn wait_until_served(topology: &Topology, port: u16) -> Client {
     let mut served = Vec::new();
     wait_for(|| {
         let client = topology.at_client(|| Client::connect(address(port)));

@@ -76,7 +76,7 @@ fn a_close_that_lingers_waits_until_the_peer_has_acknowledged_the_end() {
         .set_option(near, SOL_SOCKET, SO_LINGER, &ten_seconds);
     assert_eq!(set, Ok(()));
     write(&mut world.client, near, b"last words").unwrap();
-    let closed = world.client.close(near, -1).unwrap();
+    let closed = world.client.close(near).unwrap();
     assert_eq!(closed.seconds, 10);
     pass_alone(&mut world, Duration::from_millis(500));
     assert!(world.client.is_lingering(closed));

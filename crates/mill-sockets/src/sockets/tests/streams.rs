@@ -21,7 +21,7 @@ fn bytes_arrive_both_ways_and_the_end_after_them() {
     assert_eq!(world.server.unread(far), Ok(8));
     assert_eq!(read(&mut world.server, far), Ok(Some(b"question".to_vec())));
     write(&mut world.server, far, b"answer").unwrap();
-    world.server.close(far, -1);
+    world.server.close(far);
     world.settle();
     assert_eq!(read(&mut world.client, near), Ok(Some(b"answer".to_vec())));
     assert_eq!(read(&mut world.client, near), Ok(Some(Vec::new())));
@@ -60,7 +60,7 @@ fn a_close_with_unread_bytes_resets_the_connection() {
     let (near, far) = world.connection();
     write(&mut world.client, near, b"never read").unwrap();
     world.settle();
-    world.server.close(far, -1);
+    world.server.close(far);
     world.settle();
     assert_eq!(read(&mut world.client, near), Err(Errno::RESET));
     assert_eq!(
@@ -149,11 +149,11 @@ fn a_socket_lives_as_long_as_one_descriptor_refers_to_it() {
     let mut world = World::new();
     let (near, far) = world.connection();
     world.client.duplicate(near).unwrap();
-    world.client.close(near, 3);
+    world.client.close(near);
     write(&mut world.client, near, b"here").unwrap();
     world.settle();
     assert_eq!(read(&mut world.server, far), Ok(Some(b"here".to_vec())));
-    world.client.close(near, 4);
+    world.client.close(near);
     world.settle();
     assert_eq!(read(&mut world.server, far), Ok(Some(Vec::new())));
 }
@@ -177,7 +177,7 @@ fn options_out_of_range_and_unknown_ones_are_refused() {
 fn a_reset_that_answers_what_was_written_too_late_is_a_broken_pipe() {
     let mut world = World::new();
     let (near, far) = world.connection();
-    world.server.close(far, -1);
+    world.server.close(far);
     world.settle();
     assert_eq!(write(&mut world.client, near, b"late"), Ok(Some(4)));
     world.settle();

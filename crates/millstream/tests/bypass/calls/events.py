@@ -390,6 +390,41 @@ def epoll_of_a_closed_duplicate():
     yield events(p, 0)
 
 
+@scene(("closed",), ("replaced",), alone=True)
+def epoll_of_a_descriptor_with_an_open_duplicate(how):
+    s, other = readable(), readable()
+    d = s.dup()
+    p = select.epoll()
+    p.register(s, IN)
+    number = s.fileno()
+    if how == "closed":
+        s.close()
+        yield call(p.unregister, number), len(p.poll(0))
+        os.close(os.dup(d.fileno()))
+        s = other.dup()
+    else:
+        os.dup2(other.fileno(), number)
+    yield s.fileno() == number, [fd == number for fd, _ in p.poll(0)], call(p.modify, s, OUT), call(p.unregister, s)
+    yield call(p.register, s, IN), [fd == number for fd, _ in p.poll(0)], call(p.register, d, IN), len(p.poll(0))
+    d.close()
+    yield len(p.poll(0)), call(p.unregister, s), len(p.poll(0))
+
+
+@scene()
+def epoll_of_a_listener_with_an_open_duplicate():
+    s = listening(0)
+    p = select.epoll()
+    p.register(s, IN)
+    d = s.dup()
+    port = s.getsockname()[1]
+    s.close()
+    yield events(p, 0)
+    ask(f"{NEAR[4]} {port} s5 w900")
+    yield events(p), d.accept()[0] is not None
+    d.close()
+    yield events(p, 0)
+
+
 @scene()
 def epoll_of_a_closed_stream_and_its_successor():
     s = readable()

@@ -1,13 +1,17 @@
 """The far end of main.py: does what the first line of each connection says.
 
 Words, one after the other: sN sends N bytes; wN waits N milliseconds; rN reads N bytes; e reads to the end;
-c closes; x resets; h half-closes; o echoes until the end; k ADDRESS PORT WORDS… connects there and goes on with the rest.
+c closes; x resets; f says by a byte whether the SYN had data; h half-closes; o echoes until the end; k ADDRESS PORT WORDS… connects there and goes on with the rest.
 """
 import socket
 import struct
 import sys
 import threading
 import time
+
+
+# Of `tcpi_options`.
+SYN_DATA = 32
 
 
 def act(c, words):
@@ -27,6 +31,9 @@ def act(c, words):
         elif kind == "o":
             while data := c.recv(65536):
                 c.sendall(data)
+        elif kind == "f":
+            options = c.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)[5]
+            c.sendall(b"\1" if options & SYN_DATA else b"\0")
         elif kind == "h":
             c.shutdown(socket.SHUT_WR)
         elif kind == "x":
@@ -69,6 +76,10 @@ def keep_silent(port):
 def main():
     _kept = keep_silent(5002)
     s = socket.create_server(("::", 5001), family=socket.AF_INET6, dualstack_ipv6=True, backlog=200)
+    # Takes data in SYNs, and gives cookies for that.
+    with open("/proc/sys/net/ipv4/tcp_fastopen", "w") as setting:
+        setting.write("3")
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 100)
     print("ready", flush=True)
     while True:
         c = s.accept()[0]

@@ -209,3 +209,84 @@ def bytes_behind_the_handshake(n):
     s.connect_ex((FAR[4], 5001))
     wait(s, select.POLLOUT)
     yield s.send(f"s{n} c\n".encode()), wait(s), call(s.recv, 200)
+
+
+TCP_FASTOPEN_CONNECT = 30
+
+
+def opened_fast(v, port=5001, blocking=True):
+    """A socket that leaves its SYN to what is written first, and what connect(2) says."""
+    s = fresh(v)
+    s.setsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1)
+    s.setblocking(blocking)
+    return s, call(s.connect, (FAR[v], port))
+
+
+def learn_cookie(v):
+    s, _ = opened_fast(v)
+    s.sendall(b"c\n")
+    all_of(s)
+
+
+@scene(*BOTH)
+def a_first_write_opens(v):
+    learn_cookie(v)
+    s, said = opened_fast(v)
+    yield said, s.getsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT), call(s.getpeername), wait(s, select.POLLIN | select.POLLOUT, 0)
+    yield call(s.setsockopt, socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 0)
+    yield call(s.send, b"f c\n"), s.getpeername()[0], call(s.connect, (FAR[v], 5001)), all_of(s)
+    s, said = opened_fast(v)
+    long = b"f s2000 e" + b" " * 99999 + b"\n"
+    yield said, call(s.send, long), told(s.recv(2001, socket.MSG_WAITALL))
+
+
+@scene(*BOTH)
+def a_first_write_opens_and_does_not_wait(v):
+    learn_cookie(v)
+    s, said = opened_fast(v, blocking=False)
+    set = select.epoll()
+    set.register(s, IN | OUT | ET)
+    yield said, call(s.recv, 1), call(s.connect, (FAR[v], 5001)), [e for _, e in set.poll(0)], [e for _, e in set.poll(0)]
+    yield call(s.send, b"f " + b" " * 2000), [e for _, e in set.poll(1)]
+    yield call(s.connect, (FAR[v], 5001)), call(s.connect, (FAR[v], 5001)), call(s.send, b"c\n"), wait(s), told(s.recv(9))
+    s, said = opened_fast(v, blocking=False)
+    yield said, call(s.send, b""), wait(s, select.POLLOUT), call(s.send, b"f\n"), wait(s), told(s.recv(9))
+
+
+@scene(*BOTH)
+def a_first_write_is_refused(v):
+    learn_cookie(v)
+    s, said = opened_fast(v, 9)
+    yield said, call(s.send, b"abc"), call(s.getpeername), call(s.send, b"abc")
+    s, said = opened_fast(v, 9, blocking=False)
+    yield said, call(s.send, b"abc"), wait(s), s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), wait(s)
+
+
+@scene(*BOTH)
+def what_is_given_up_before_its_first_write(v):
+    learn_cookie(v)
+    for how in (0, 1, 2):
+        s, said = opened_fast(v)
+        yield said, call(s.shutdown, how), wait(s, select.POLLIN | select.POLLOUT, 0), call(s.send, b"x"), call(s.connect, (FAR[v], 5001))
+    s, said = opened_fast(v)
+    unspecified = ctypes.create_string_buffer(28)
+    yield said, c("connect", s.fileno(), unspecified, 28), s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    yield s.getsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT), call(s.connect, (FAR[v], 5001)), call(s.send, b"f c\n"), all_of(s)
+
+
+@scene(*BOTH)
+def what_is_sent_with_the_handshake(v):
+    learn_cookie(v)
+    s = fresh(v)
+    yield call(s.sendto, b"f c\n", socket.MSG_FASTOPEN, (FAR[v], 5001)), s.getsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT), all_of(s)
+    s = fresh(v)
+    s.setblocking(False)
+    yield call(s.sendto, b"f c\n", socket.MSG_FASTOPEN, (FAR[v], 5001)), wait(s), told(s.recv(9))
+
+
+@scene((-1,), (0,), (1,), (2,))
+def a_value_of_fastopen_connect(value):
+    s = fresh()
+    yield call(s.setsockopt, socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT, value), s.getsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT)
+    yield call(s.connect, (FAR[4], 5001)), call(s.setsockopt, socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT, value)
+    yield s.getsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT)

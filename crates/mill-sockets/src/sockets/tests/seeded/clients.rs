@@ -313,7 +313,7 @@ fn open_socket(
     let mut number = sockets.connect(target, source, options.clone()).unwrap();
     let mut port = sockets.local(number).unwrap().port();
     if scene.exchanges.iter().any(|other| other.port == port) {
-        sockets.close(number, -1);
+        sockets.close(number);
         let opened = sockets.connect(target, Some(chosen), options.clone());
         number = opened.unwrap();
         port = chosen.port();

@@ -342,11 +342,10 @@ impl Side {
             exchange.may_reset |= unread || linger || !own.saw_end;
             is_reset = Some(exchange.port).filter(|_| linger);
             self.streams.remove(index);
+            let target = Target::Socket(number);
+            self.entries.retain(|entry| entry.target != target);
         }
-        let target = Target::Socket(number);
-        self.entries
-            .retain(|entry| entry.target != target || entry.descriptor != descriptor);
-        self.sockets.close(number, descriptor);
+        self.sockets.close(number);
         self.touched.push(number);
         if let Some(port) = is_reset {
             let mut left = self.sockets.host.connections();
@@ -368,10 +367,10 @@ impl Side {
             .listeners
             .extract_if(.., |(other, _)| *other == number)
             .next();
-        if let Some((_, descriptor)) = taken {
+        if taken.is_some() {
             let target = Target::Socket(number);
             self.entries.retain(|entry| entry.target != target);
-            self.sockets.close(number, descriptor);
+            self.sockets.close(number);
             self.touched.push(number);
         }
     }
