@@ -386,6 +386,10 @@ impl FlowSteering for AnyLink {
         self.device.serve(service, on);
     }
 
+    fn retire(&mut self, service: Service) {
+        self.device.retire(service);
+    }
+
     fn forget(&mut self, service: Service) {
         self.device.forget(service);
     }

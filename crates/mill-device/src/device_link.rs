@@ -215,6 +215,16 @@ impl FlowSteering for DeviceLink {
         }
     }
 
+    fn retire(&mut self, service: Service) {
+        match self {
+            Self::AfXdp(link) => link.retire(service),
+            Self::Movable(link) => link.serve(service, false),
+            Self::Standby(link) => link.serve(service, false),
+            Self::Partitions(link) => link.retire(service),
+            Self::Direct(_) | Self::Moving(_) => {}
+        }
+    }
+
     fn forget(&mut self, service: Service) {
         match self {
             Self::AfXdp(link) => link.forget(service),

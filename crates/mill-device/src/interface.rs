@@ -274,7 +274,9 @@ impl Link for InterfaceLink {
     fn flush(&mut self) -> bool {
         if let Some(handover) = &mut self.handover {
             let len_max = self.queues.frame_len_max();
-            handover.carry(&mut self.queues, len_max);
+            if handover.carry(&mut self.queues, len_max) {
+                self.turns_left = 0;
+            }
         }
         let handover = self.handover.as_ref();
         self.queues.flush() || handover.is_some_and(|handover| handover.has_backlog())
@@ -298,6 +300,11 @@ impl InterfaceLink {
             self.kernel_flows.begin(service.address.port(), &self.table);
         }
         self.table.serve(service, on);
+    }
+
+    /// Frames keep coming, for this process until another one has the interface.
+    pub(crate) fn retire(&mut self, service: Service) {
+        self.wanted.serve(service, false);
     }
 
     pub(crate) fn forget(&mut self, service: Service) {

@@ -178,7 +178,9 @@ impl Link for MovableLink {
     #[inline]
     fn flush(&mut self) -> bool {
         let len_max = frame_len_max(self.device.properties().segment_bytes_max);
-        self.handover.carry(&mut self.device, len_max);
+        if self.handover.carry(&mut self.device, len_max) {
+            self.turns_left = 0;
+        }
         self.device.flush() || self.handover.has_backlog()
     }
 

@@ -206,6 +206,10 @@ impl FlowSteering for Partitions {
         self.each().for_each(|link| link.serve(service, on));
     }
 
+    fn retire(&mut self, service: Service) {
+        self.each().for_each(|link| link.retire(service));
+    }
+
     fn forget(&mut self, service: Service) {
         self.each().for_each(|link| link.forget(service));
     }

@@ -149,8 +149,9 @@ impl ProcessGroup for GroupTable {
     fn is_of_another(&mut self, address: SocketAddr, flow: &Flow) -> bool {
         let (own, partitions, key) = (self.own, self.partitions, self.key);
         let members = self.members(address);
-        if members.has_own && members.processes.len() <= partitions {
-            return false;
+        let (count, has_own) = (members.processes.len(), members.has_own);
+        if count > MEMBERS_MAX || (has_own && count <= partitions) {
+            return !has_own;
         }
         let hash = flow.table_hash(key);
         let taker = members.processes.iter().max_by_key(|it| score(hash, **it));
@@ -275,6 +276,10 @@ impl fmt::Debug for GroupTable {
 /// No process has a slot, or one is about to.
 const VACANT: u64 = 0;
 const CLAIMED: u64 = u64::MAX;
+
+/// A frame is copied once for each process that it passes: of a group of more members, those that own a partition have what arrives
+/// there, and the others nothing.
+const MEMBERS_MAX: usize = 8;
 
 /// Listeners of all processes: two each of two thousand workers.
 const SLOTS: usize = 4096;

@@ -153,6 +153,9 @@ impl StandbyLink {
         else {
             return;
         };
+        if successor.relay.waiting().is_some() {
+            self.turns_left = 0;
+        }
         let returns = member.returns.as_ref();
         self.has_backlog = successor.relay.carry(|relay, len| {
             if !predecessor.relay.has_room(len) {
@@ -207,6 +210,10 @@ impl Link for StandbyLink {
         let Some(predecessor) = &mut self.predecessor else {
             return;
         };
+        if predecessor.relay.waiting().is_some() {
+            // It has rung, which ends waits until the sources are polled.
+            self.turns_left = 0;
+        }
         while receive_from(&mut predecessor.relay, &mut self.frames, burst)
             && predecessor.relay.release()
             && burst.room() > 0

@@ -1,7 +1,8 @@
 //! Which partitions of the interface a process is to own.
 //!
 //! The first process has all. Each further one gets its share, one at least, first of what no living process has, then of the
-//! processes with most, and among these what was given longest ago. So workers that start together have as many each, and after
+//! processes with most, and among these what was given longest ago. Where there are twice as many processes as partitions, a further
+//! one gets only what is left: it has its connections by way of the others. So workers that start together have as many each, and after
 //! a reload the new ones have what the old ones had. What a process is given is a suggestion: between the living, partitions go by
 //! the messages of mill-device's `handover.rs`, and what the keeper does not learn of makes shares uneven, nothing else.
 
@@ -30,7 +31,12 @@ impl Shares {
 
     /// The partitions that a new process is to own, beside living ones, all with numbers other than 0.
     pub fn give(&mut self, process: u64, living: &[u64]) -> Vec<u32> {
-        let share = (self.partitions.len() / (living.len() + 1)).max(1);
+        let count = self.partitions.len();
+        let share = match living.len() {
+            // As many have a place already as begin and end at a reload: each change would hold up all of them.
+            living if living >= 2 * count => 0,
+            living => (count / (living + 1)).max(1),
+        };
         self.times += 1;
         let mut given = Vec::new();
         while given.len() < share || self.is_left(living, process) {
@@ -111,6 +117,19 @@ mod tests {
             (6, &[3, 4, 5], &[0]),
         ];
         check(2, two);
+    }
+
+    #[test]
+    fn where_there_are_many_processes_a_further_one_gets_what_is_left() {
+        let one: &[(u64, &[u64], &[u32])] = &[
+            (1, &[], &[0]),
+            (2, &[1], &[0]),
+            (3, &[1, 2], &[]),
+            (4, &[1, 2, 3], &[]),
+            // 2 has ended.
+            (5, &[1, 3, 4], &[0]),
+        ];
+        check(1, one);
     }
 
     #[test]

@@ -73,6 +73,10 @@ impl FlowSteering for RecordingLink {
         self.told.push(alloc::format!("{word} {}", service.address));
     }
 
+    fn retire(&mut self, service: Service) {
+        self.told.push(alloc::format!("retire {}", service.address));
+    }
+
     fn forget(&mut self, service: Service) {
         self.told.push(alloc::format!("forget {}", service.address));
     }

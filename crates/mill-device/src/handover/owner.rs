@@ -123,17 +123,20 @@ impl<O> Owner<O> {
         Box::new(StandbyLink::new(parts, predecessor.ok()))
     }
 
-    /// Sends the frames of the successor; one of more than `len_max` bytes is dropped.
+    /// Sends the frames of the successor; one of more than `len_max` bytes is dropped. Whether there were any: then the successor has
+    /// rung, which ends waits until the sources are polled.
     #[inline]
-    pub(crate) fn carry(&mut self, device: &mut impl Link, len_max: usize) {
+    pub(crate) fn carry(&mut self, device: &mut impl Link, len_max: usize) -> bool {
         self.has_backlog = false;
         let waits = |successor: &mut PeerProcess| successor.relay.waiting().is_some();
-        if self.member.successor.as_mut().is_some_and(waits) {
+        let has_waited = self.member.successor.as_mut().is_some_and(waits);
+        if has_waited {
             self.has_backlog = carry(&mut self.member, device, len_max);
         }
         if let Some(successor) = &mut self.member.successor {
             successor.relay.publish();
         }
+        has_waited
     }
 
     /// Whether frames of the successor wait for room at the device.

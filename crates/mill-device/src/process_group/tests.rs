@@ -207,3 +207,24 @@ fn a_connection_has_departed_for_some_seconds_only() {
         assert_eq!(table.has_departed(&flow), expected, "{ago}");
     }
 }
+
+#[test]
+fn a_large_group_is_served_by_those_to_which_frames_come() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, MEMBERS_MAX as u64 + 2, 1);
+    let at = "0.0.0.0:80";
+    let all: Vec<u64> = tables.iter().map(|table| table.own).collect();
+    for table in &mut tables {
+        table.join(address(at));
+    }
+    let flow = flows(1).next().unwrap();
+    assert_eq!(takers(&mut tables, at, &flow), all);
+    // One that has left leaves all to the others.
+    tables[0].leave(address(at));
+    assert_eq!(takers(&mut tables, at, &flow), all[1..]);
+    tables[1].leave(address(at));
+    let [taker] = takers(&mut tables, at, &flow)[..] else {
+        panic!("eight are not too many");
+    };
+    assert!(taker > 2);
+}

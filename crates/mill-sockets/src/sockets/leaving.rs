@@ -21,6 +21,13 @@ pub(super) struct Succession {
     arriving: Vec<(Waiting, Instant)>,
 }
 
+impl Succession {
+    /// Whether the program has closed this listener.
+    pub(super) fn has(&self, listener: ListenerId) -> bool {
+        self.left.iter().any(|(left, _)| *left == listener)
+    }
+}
+
 impl<L: SocketLink> Sockets<L> {
     /// close(2) of one descriptor of a listener whose socket other processes may have, too; `name` is the socket's. Whether it
     /// was the last one: then what waits there waits for another process, until [`Self::end_left`].
@@ -30,6 +37,7 @@ impl<L: SocketLink> Sockets<L> {
             return false;
         };
         self.host.leave_group(listener);
+        self.retire(listener);
         self.succession.left.push((listener, name));
         true
     }

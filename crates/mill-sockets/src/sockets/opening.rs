@@ -241,6 +241,24 @@ impl<L: SocketLink> Sockets<L> {
         }
     }
 
+    /// Lets other processes have the device for what a listener serves, unless this program has another one there.
+    pub(super) fn retire(&mut self, listener: ListenerId) {
+        let others = |service: &Service| {
+            let mut others = self.served.iter();
+            others.any(|(other, it)| {
+                *other != listener && it == service && !self.succession.has(*other)
+            })
+        };
+        let served = self.served.iter().filter(|(id, _)| *id == listener);
+        let retired: Vec<Service> = served
+            .map(|(_, service)| *service)
+            .filter(|it| !others(it))
+            .collect();
+        for service in retired {
+            self.link.retire(service);
+        }
+    }
+
     /// Has the link bring no new connections of a listener, unless other listeners share its port.
     pub(super) fn stop_serving(&mut self, listener: ListenerId) {
         let stopped: Vec<_> = self

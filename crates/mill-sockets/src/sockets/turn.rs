@@ -34,7 +34,14 @@ impl<L: SocketLink> Sockets<L> {
         }
         self.pass_waiting();
         let is_due = self.host.next_expiry().is_some_and(|at| at <= now);
-        let has_come = self.receive(clock);
+        let before = self.host.counters().handed_over;
+        let count = self.receive(clock);
+        // What only goes on to another process, at once, is none of this one's.
+        let handed_over = self.host.counters().handed_over.wrapping_sub(before);
+        if handed_over > 0 {
+            self.is_full |= self.link.flush();
+        }
+        let has_come = count as u64 > handed_over;
         self.host.expire(self.now);
         self.has_answers = has_come | has_taken | is_due;
         self.note_changes();
@@ -87,7 +94,8 @@ impl<L: SocketLink> Sockets<L> {
         self.woken.drain(..)
     }
 
-    fn receive(&mut self, clock: impl Fn() -> Instant) -> bool {
+    /// Takes the frames that have arrived, as many as one turn does; says how many.
+    fn receive(&mut self, clock: impl Fn() -> Instant) -> usize {
         let share = self.link.properties().frames_per_turn;
         let (mut bursts, mut frames) = (0, 0);
         loop {
@@ -100,11 +108,11 @@ impl<L: SocketLink> Sockets<L> {
             bursts += 1;
             if count < self.burst_max.min(share) {
                 self.has_more = false;
-                return frames > 0;
+                return frames;
             }
             if bursts == BURSTS_PER_TURN || frames >= share {
                 self.has_more = true;
-                return true;
+                return frames;
             }
         }
     }

@@ -12,6 +12,9 @@ pub trait FlowSteering {
     /// until [`Self::forget`]. An unspecified address stands for all that the host has.
     fn serve(&mut self, service: Service, on: bool);
 
+    /// As long as others want this, too, they may have the device: this host serves it no longer than it must.
+    fn retire(&mut self, service: Service);
+
     /// Of the connections that were there when this was served no longer none is left.
     fn forget(&mut self, service: Service);
 
@@ -30,6 +33,8 @@ pub trait FlowSteering {
 /// All frames come.
 impl<L: ExclusiveLink> FlowSteering for L {
     fn serve(&mut self, _service: Service, _on: bool) {}
+
+    fn retire(&mut self, _service: Service) {}
 
     fn forget(&mut self, _service: Service) {}
 

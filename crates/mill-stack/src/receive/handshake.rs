@@ -138,6 +138,11 @@ impl<Q: SendQueue> Host<Q> {
             self.forget_half_open(index);
             return self.on_cookie(&flow, hash, segment);
         }
+        if completes && segment.ack != iss + 1 && self.processes.is_some() {
+            // The SYN came twice, and another process may have answered the second one: it is offered this.
+            self.refuse(&flow, segment, DropReason::Segment(SegmentDrop::BadAck));
+            return None;
+        }
         let env = &mut self.tcp_context.env(config, self.now);
         let entry = self.flows.half_open_mut(index)?;
         match entry.half_open.on_segment(segment, env) {

@@ -1,5 +1,6 @@
 //! Two hosts behind one address that both listen: new connections are theirs in turn, by their ports.
 
+use super::pair::turn_of;
 use super::succession::Succession;
 use super::*;
 use crate::flow::Flow;
@@ -8,28 +9,36 @@ use crate::socket::{ListenOptions, ListenerId};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::net::SocketAddr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// A group of two hosts: flows with an even port of the peer are the older host's.
+/// A group of two hosts: flows with an even port of the peer are the older host's, until its turn ends.
 #[derive(Debug)]
 struct EvenAndOdd {
     is_older: bool,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
     /// Listeners in it.
-    members: Arc<AtomicU32>,
+    members: AtomicU32,
+    /// All flows are the younger host's.
+    is_over: AtomicBool,
 }
 
 impl ProcessGroup for EvenAndOdd {
     fn join(&mut self, _address: SocketAddr) {
-        self.members.fetch_add(1, Ordering::Relaxed);
+        self.shared.members.fetch_add(1, Ordering::Relaxed);
     }
 
     fn leave(&mut self, _address: SocketAddr) {
-        self.members.fetch_sub(1, Ordering::Relaxed);
+        self.shared.members.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn is_of_another(&mut self, address: SocketAddr, flow: &Flow) -> bool {
         assert_eq!(address, SERVER_V4.parse().unwrap());
-        self.is_older != flow.remote_port.is_multiple_of(2)
+        let is_over = self.shared.is_over.load(Ordering::Relaxed);
+        self.is_older != (flow.remote_port.is_multiple_of(2) && !is_over)
     }
 
     fn has_departed(&self, _flow: &Flow) -> bool {
@@ -38,12 +47,12 @@ impl ProcessGroup for EvenAndOdd {
 }
 
 /// Both hosts listen.
-fn listening() -> (Succession, [ListenerId; 2], Arc<AtomicU32>) {
+fn listening() -> (Succession, [ListenerId; 2], Arc<Shared>) {
     let mut world = Succession::new(|_| {});
-    let members = Arc::new(AtomicU32::new(0));
+    let shared = Arc::new(Shared::default());
     let group = |is_older| {
-        let members = Arc::clone(&members);
-        Box::new(EvenAndOdd { is_older, members })
+        let shared = Arc::clone(&shared);
+        Box::new(EvenAndOdd { is_older, shared })
     };
     world.pair.server.set_process_group(group(true));
     let older = world.pair.listen(SERVER_V4);
@@ -52,13 +61,13 @@ fn listening() -> (Succession, [ListenerId; 2], Arc<AtomicU32>) {
     host.set_process_group(group(false));
     let address = SERVER_V4.parse().unwrap();
     let younger = host.listen(address, &ListenOptions::default()).unwrap();
-    (world, [older, younger], members)
+    (world, [older, younger], shared)
 }
 
 #[test]
 fn a_new_connection_is_the_hosts_whose_flow_it_is() {
-    let (mut world, [older, younger], members) = listening();
-    assert_eq!(members.load(Ordering::Relaxed), 2);
+    let (mut world, [older, younger], shared) = listening();
+    assert_eq!(shared.members.load(Ordering::Relaxed), 2);
     let mut counts = [0, 0];
     for _ in 0..20 {
         let (socket, is_established) = world.connect(SERVER_V4);
@@ -86,11 +95,68 @@ fn the_last_host_takes_what_no_other_one_gets() {
 
 #[test]
 fn a_listener_leaves_its_group_once() {
-    let (mut world, [older, younger], members) = listening();
+    let (mut world, [older, younger], shared) = listening();
     world.pair.server.leave_group(older);
-    assert_eq!(members.load(Ordering::Relaxed), 1);
+    assert_eq!(shared.members.load(Ordering::Relaxed), 1);
     world.pair.server.close_listener(older);
-    assert_eq!(members.load(Ordering::Relaxed), 1);
+    assert_eq!(shared.members.load(Ordering::Relaxed), 1);
     world.younger().close_listener(younger);
-    assert_eq!(members.load(Ordering::Relaxed), 0);
+    assert_eq!(shared.members.load(Ordering::Relaxed), 0);
+}
+
+/// The SYN came twice, and each host has answered one: the peer has the older host's answer, and the younger one gets the
+/// acknowledgement first.
+#[test]
+fn a_handshake_that_two_hosts_have_begun_is_completed_by_the_one_whose_answer_came() {
+    let (mut world, [older, younger], shared) = listening();
+    // Both know the way to each other.
+    let is_even = |world: &mut Succession| {
+        let (socket, _) = world.connect(SERVER_V4);
+        let port = world.pair.client.local(socket).unwrap().port();
+        port.is_multiple_of(2)
+    };
+    while !is_even(&mut world) {}
+    let waiting = world.pair.server.waiting(older);
+    let client = loop {
+        let target = SERVER_V4.parse().unwrap();
+        let socket = world.pair.client.connect(target, None, true, 7).unwrap();
+        if world
+            .pair
+            .client
+            .local(socket)
+            .unwrap()
+            .port()
+            .is_multiple_of(2)
+        {
+            break socket;
+        }
+        world.run();
+    };
+    let step = |world: &mut Succession| {
+        let Some((host, link)) = &mut world.younger else {
+            panic!("it is there")
+        };
+        let pair = &mut world.pair;
+        turn_of(&mut pair.client, &mut pair.client_link, pair.now);
+        pair.client_link.carry(link);
+        turn_of(host, link, pair.now);
+        let handed = link.handed.as_mut().unwrap();
+        pair.server_link.arrived.append(handed);
+        turn_of(&mut pair.server, &mut pair.server_link, pair.now);
+        turn_of(host, link, pair.now);
+    };
+    step(&mut world);
+    let answer = world.pair.server_link.sent.drain(..).collect::<Vec<_>>();
+    assert_eq!(answer.len(), 1, "the older host's SYN-ACK, which is late");
+    shared.is_over.store(true, Ordering::Relaxed);
+    world.pair.now = world.pair.now + Duration::from_millis(1500);
+    step(&mut world);
+    assert_eq!(world.younger().half_open(younger), 1);
+    let (_, link) = world.younger.as_mut().unwrap();
+    assert!(link.sent.drain(..).count() > 0, "its SYN-ACK, which is lost");
+    world.pair.client_link.arrived.extend(answer);
+    world.run();
+    assert!(world.pair.client.is_established(client));
+    assert_eq!(world.pair.server.waiting(older), waiting + 1);
+    assert_eq!(world.younger().tcp_counters().resets_out, 0);
 }
