@@ -85,7 +85,10 @@ fn unlock() {
 
 /// The stacks, their connections and their listeners stay the parent's. What the kernel listens at may become this process's.
 pub(crate) extern "C" fn in_child() {
-    FORKING.with(|forking| stacks::forget_all(&mut forking.borrow_mut()));
+    FORKING.with(|forking| {
+        // SAFETY: of the parent's threads the child has the one that has forked.
+        unsafe { stacks::forget_all(&mut forking.borrow_mut()) };
+    });
     borrowing::begin(LOANS.take());
     leave_parents();
     unlock();
