@@ -19,7 +19,7 @@ pub(crate) fn note(fd: c_int) {
         return;
     }
     if let Ok(address) = listening::local(fd) {
-        let _guard = stacks::lock(0);
+        let _guard = stacks::visit(0);
         let mut table = table();
         table.retain(|(other, _)| *other != fd);
         table.push((fd, address));

@@ -55,6 +55,10 @@ thread_local! {
 }
 
 extern "C" fn before_fork() {
+    // A signal's handler may fork in the midst of a call of its thread, which has the locks that it needs.
+    if stacks::is_inside() {
+        return;
+    }
     // The child may run another program by a function that is not ours (execl(3)).
     fresh::settle_all();
     STREAMS.set(Some(stdio::streams()));
@@ -85,7 +89,14 @@ fn unlock() {
 
 /// The stacks, their connections and their listeners stay the parent's. What the kernel listens at may become this process's.
 pub(crate) extern "C" fn in_child() {
-    FORKING.with(|forking| stacks::forget_all(&mut forking.borrow_mut()));
+    FORKING.with(|forking| {
+        let mut guards = forking.borrow_mut();
+        // None in the midst of a call, which ends in the child as well.
+        if !guards.is_empty() {
+            // SAFETY: of the parent's threads the child has the one that has forked.
+            unsafe { stacks::forget_all(&mut guards) };
+        }
+    });
     borrowing::begin(LOANS.take());
     leave_parents();
     unlock();
@@ -130,17 +141,11 @@ pub(crate) fn forking<N: PartialEq + From<bool>>(fork: impl FnOnce() -> N) -> N 
     if !stacks::is_offered() {
         return fork();
     }
-    // A signal's handler may fork in the midst of a call of its thread, which has the locks that it needs.
-    let is_inside = stacks::is_inside();
-    if !is_inside {
-        before_fork();
-    }
+    before_fork();
     let result = fork();
-    match (result == N::from(false), is_inside) {
-        (true, false) => in_child(),
-        (true, true) => leave_parents(),
-        (false, false) => in_parent(),
-        (false, true) => {}
+    match result == N::from(false) {
+        true => in_child(),
+        false => in_parent(),
     }
     result
 }

@@ -90,10 +90,10 @@ impl Showing {
             return;
         }
         // A program that spins gives it back between two turns: at last this thread waits for that.
-        let mut guard = match stacks::try_lock(self.number) {
+        let mut guard = match stacks::try_visit(self.number) {
             Some(guard) => guard,
             None if self.calls < interval.saturating_add(CALLS_LONG) => return,
-            None => stacks::lock(self.number),
+            None => stacks::visit(self.number),
         };
         let Some(stack) = guard.stack() else { return };
         gather(stack, &mut self.shown);

@@ -1,4 +1,5 @@
-//! The stacks of this process, each behind its lock: one, or with `stacks=thread` one for each thread that has sockets.
+//! The stacks of this process, each behind its lock: one, or with `stacks=thread` one for each thread that has sockets. The lock is biased to
+//! the thread that uses it most, which takes it without an atomic operation.
 //!
 //! A thread's first accept, connect or poll makes its stack, or gives it the first thread's. What is made there is of that stack,
 //! whichever threads use it later: its number tells which one.
@@ -13,14 +14,14 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use mill_keeper::request::STACKS;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use mill_sys::biased_lock::{BiasedGuard, BiasedLock};
 
 /// The home of further threads is that of others.
 pub(crate) const COUNT_MAX: u8 = Number::SLABS_MAX;
 
 /// One stack's place.
 struct Place {
-    stack: Mutex<Option<Stack>>,
+    stack: BiasedLock<Option<Stack>>,
     status: AtomicU8,
     /// Turns that calls of the program have made, for the thread that turns it otherwise (turner.rs).
     turns: AtomicU32,
@@ -30,7 +31,7 @@ struct Place {
 
 static PLACES: [Place; COUNT_MAX as usize] = [const {
     Place {
-        stack: Mutex::new(None),
+        stack: BiasedLock::new(None),
         status: AtomicU8::new(WANTED),
         turns: AtomicU32::new(0),
         threads: AtomicU32::new(0),
@@ -80,6 +81,9 @@ fn place(number: u8) -> &'static Place {
 pub(crate) fn offer() {
     let by_thread = std::env::var(STACKS).is_ok_and(|word| word == "thread");
     BY_THREAD.store(by_thread, Ordering::Relaxed);
+    for place in &PLACES {
+        place.stack.permit_bias();
+    }
     IS_OFFERED.store(true, Ordering::Release);
 }
 
@@ -123,55 +127,94 @@ pub(crate) fn is_inside() -> bool {
 /// A stack's lock, held.
 pub(crate) struct Guard {
     number: u8,
-    guard: MutexGuard<'static, Option<Stack>>,
+    guard: BiasedGuard<'static, Option<Stack>>,
+    /// Until the lock is released, which the field above does.
+    _inside: Inside,
+}
+
+/// The thread is inside the library. It is before it takes a lock and until it has released that, so that a signal's handler never
+/// waits for one that its own thread has.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        INSIDE.set(INSIDE.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(INSIDE.get() - 1);
+    }
 }
 
 impl Guard {
-    fn new(number: u8, guard: MutexGuard<'static, Option<Stack>>) -> Self {
-        INSIDE.set(INSIDE.get() + 1);
-        Self { number, guard }
-    }
-
     pub(crate) fn stack(&mut self) -> Option<&mut Stack> {
         self.guard.as_mut()
     }
 
     /// Takes the stack away without ending it: it is the parent's.
-    fn forget(&mut self) {
+    ///
+    /// # Safety
+    /// This is a child after fork(2), and has no other thread.
+    unsafe fn forget(&mut self) {
         if let Some(stack) = self.guard.take() {
             borrowing::keep_former(self.number, stack);
         }
+        // SAFETY: the caller's promise.
+        unsafe { self.guard.restart() };
         let place = place(self.number);
         place.status.store(WANTED, Ordering::Release);
         place.threads.store(0, Ordering::Relaxed);
     }
 }
 
-impl Drop for Guard {
-    fn drop(&mut self) {
-        INSIDE.set(INSIDE.get() - 1);
+/// The lock, for calls of the program: a thread that takes it often gets the bias, and one that has it loses it to others.
+#[inline]
+pub(crate) fn lock(number: u8) -> Guard {
+    let inside = Inside::enter();
+    Guard {
+        number,
+        guard: place(number).stack.lock(),
+        _inside: inside,
     }
 }
 
-pub(crate) fn lock(number: u8) -> Guard {
-    let guard = place(number).stack.lock();
-    Guard::new(number, guard.unwrap_or_else(PoisonError::into_inner))
+/// The lock, for what happens rarely: the bias stays with its thread, to which each visit is a barrier (membarrier(2)).
+pub(crate) fn visit(number: u8) -> Guard {
+    let inside = Inside::enter();
+    Guard {
+        number,
+        guard: place(number).stack.visit(),
+        _inside: inside,
+    }
 }
 
-/// The lock, unless another thread has it.
-pub(crate) fn try_lock(number: u8) -> Option<Guard> {
-    let guard = place(number).stack.try_lock().ok()?;
-    Some(Guard::new(number, guard))
+/// As [`visit`], unless another thread has the lock.
+pub(crate) fn try_visit(number: u8) -> Option<Guard> {
+    let inside = Inside::enter();
+    Some(Guard {
+        number,
+        guard: place(number).stack.try_visit()?,
+        _inside: inside,
+    })
 }
 
 /// All locks, in the order in which they are always taken.
 pub(crate) fn lock_all() -> Vec<Guard> {
-    (0..COUNT_MAX).map(lock).collect()
+    (0..COUNT_MAX).map(visit).collect()
 }
 
 /// In a child, which has all locks: the stacks are its parent's.
-pub(crate) fn forget_all(guards: &mut [Guard]) {
-    guards.iter_mut().for_each(Guard::forget);
+///
+/// # Safety
+/// This is a child after fork(2), and has no other thread.
+pub(crate) unsafe fn forget_all(guards: &mut [Guard]) {
+    for guard in guards {
+        // SAFETY: the caller's promise.
+        unsafe { guard.forget() };
+    }
     sets::forget_all();
     MADE_COUNT.store(0, Ordering::Release);
     HOME.with(|home| home.0.set(None));
@@ -266,7 +309,7 @@ pub(crate) fn ensure() -> bool {
 fn make(number: u8) -> bool {
     let mut guards = match BY_THREAD.load(Ordering::Relaxed) {
         true => lock_all(),
-        false => vec![lock(number)],
+        false => vec![visit(number)],
     };
     let status = &place(number).status;
     match status.load(Ordering::Acquire) {

@@ -1,10 +1,11 @@
 //! Turns of the stack while its program computes: a thread that looks every few milliseconds whether anything else has
-//! turned it, so that peers get their acknowledgements and timers go off.
+//! turned it, so that peers get their acknowledgements and timers go off. It visits: the program's thread goes on to have the stack's lock without
+//! an atomic operation.
 
 use crate::noting;
 use crate::showing::Showing;
 use crate::stack::now;
-use crate::stacks::{lock, try_lock, turns};
+use crate::stacks::{try_visit, turns, visit};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering;
 use std::thread;
@@ -60,7 +61,7 @@ fn run(number: u8, mut showing: Option<Showing>) {
         if core::mem::replace(&mut known, now_turned) != now_turned {
             continue;
         }
-        let Some(mut guard) = try_lock(number) else {
+        let Some(mut guard) = try_visit(number) else {
             continue;
         };
         // Threads that sleep are woken by frames and timers themselves.
@@ -80,7 +81,7 @@ fn note(number: u8, noted: &mut u32, waits: bool) -> bool {
     if turns == *noted {
         return true;
     }
-    let Some(mut guard) = try_lock(number).or_else(|| waits.then(|| lock(number))) else {
+    let Some(mut guard) = try_visit(number).or_else(|| waits.then(|| visit(number))) else {
         return false;
     };
     if let Some(stack) = guard.stack() {

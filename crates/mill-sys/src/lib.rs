@@ -27,6 +27,15 @@ pub mod file;
 /// Locks on whole files.
 pub mod lock;
 
+/// Sleep until another thread changes a number.
+pub mod futex;
+
+/// Memory barriers on all threads of the process.
+pub mod membarrier;
+
+/// A lock that its usual thread takes without atomic operations.
+pub mod biased_lock;
+
 /// The clocks.
 pub mod clock;
 
