@@ -5,6 +5,7 @@ use crate::calls::stdio::{self, Open};
 use crate::descriptors::{self, Entry, fresh};
 use crate::lending::{self, Loan};
 use crate::noting::Noting;
+use crate::signals::postponed;
 use crate::stack::now;
 use crate::stacks::{self, Guard};
 use crate::{
@@ -97,6 +98,8 @@ pub(crate) extern "C" fn in_child() {
             unsafe { stacks::forget_all(&mut guards) };
         }
     });
+    // Signals that have come meanwhile are the parent's.
+    postponed::forget();
     borrowing::begin(LOANS.take());
     leave_parents();
     unlock();

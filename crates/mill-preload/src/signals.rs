@@ -1,21 +1,26 @@
 //! Signals that the program handles: calls that wait learn from here that one came, without a system call.
 //!
-//! The program's handlers stand behind ours, which counts. What sigaction(2) tells the program is what it has set. A handler that
+//! The program's handlers stand behind ours, which counts, and has those wait that would interrupt the library itself. What sigaction(2) tells the program is what it has set. A handler that
 //! was installed around the C library is not seen: calls that sleep in the kernel end for it all the same, those that spin
 //! go on.
 
 use crate::descriptors::own;
 use crate::memory::set_errno;
-use crate::originals;
+use crate::{originals, stacks};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
-use libc::{sigaction as Action, sighandler_t, siginfo_t};
+use libc::{sigaction as Action, sighandler_t, siginfo_t, sigset_t};
+
+/// Handlers that wait.
+pub(crate) mod postponed;
 
 /// The program's handler of one signal.
 struct Handler {
     function: AtomicUsize,
     flags: AtomicI32,
+    /// The signals that are blocked while it runs, a bit each.
+    mask: AtomicU64,
 }
 
 /// By signal; the kernel has 64.
@@ -23,6 +28,7 @@ static HANDLERS: [Handler; 65] = [const {
     Handler {
         function: AtomicUsize::new(0),
         flags: AtomicI32::new(0),
+        mask: AtomicU64::new(0),
     }
 }; 65];
 
@@ -74,7 +80,27 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
             _ => handled.ending,
         },
     });
-    let function = handler.function.load(Ordering::Acquire);
+    if stacks::is_inside() && postponed::add(signal, info) {
+        return;
+    }
+    call(signal, info, context);
+}
+
+/// The signals that are blocked while a signal's handler runs.
+fn blocked_by(signal: c_int) -> u64 {
+    let Some(handler) = handler(signal) else {
+        return 0;
+    };
+    let own = match handler.flags.load(Ordering::Acquire) & libc::SA_NODEFER {
+        0 => 1 << ((signal - 1) & 63),
+        _ => 0,
+    };
+    handler.mask.load(Ordering::Acquire) | own
+}
+
+/// Calls the program's handler of a signal, if it has one.
+fn call(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let function = handler(signal).map_or(0, |handler| handler.function.load(Ordering::Acquire));
     if function == 0 {
         return;
     }
@@ -97,6 +123,18 @@ fn is_of_program(function: sighandler_t) -> bool {
     ![libc::SIG_DFL, libc::SIG_IGN, before_the_programs()].contains(&function)
 }
 
+/// A set of signals, a bit each.
+fn bits(set: &sigset_t) -> u64 {
+    let has = |signal: &c_int| {
+        // SAFETY: the pointer is to a set.
+        let has = unsafe { libc::sigismember(core::ptr::from_ref(set), *signal) };
+        has == 1
+    };
+    (1..=64)
+        .filter(has)
+        .fold(0, |bits, signal| bits | 1 << (signal - 1))
+}
+
 /// # Safety
 /// As sigaction(2).
 #[unsafe(no_mangle)]
@@ -115,6 +153,7 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
         && is_of_program(action.sa_sigaction)
     {
         handler.flags.store(action.sa_flags, Ordering::Release);
+        handler.mask.store(bits(&action.sa_mask), Ordering::Release);
         handler
             .function
             .store(action.sa_sigaction, Ordering::Release);

@@ -7,6 +7,7 @@
 use crate::descriptors::own;
 use crate::say::say;
 use crate::showing::Showing;
+use crate::signals::postponed;
 use crate::stack::Stack;
 use crate::{borrowing, keeper, sets, turner};
 use core::cell::Cell;
@@ -132,8 +133,8 @@ pub(crate) struct Guard {
     _inside: Inside,
 }
 
-/// The thread is inside the library. It is before it takes a lock and until it has released that, so that a signal's handler never
-/// waits for one that its own thread has.
+/// The thread is inside the library. It is before it takes a lock and until it has released that: handlers of the program that would
+/// interrupt it meanwhile run then (signals/postponed.rs).
 struct Inside;
 
 impl Inside {
@@ -145,7 +146,11 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(INSIDE.get() - 1);
+        let depth = INSIDE.get() - 1;
+        INSIDE.set(depth);
+        if depth == 0 {
+            postponed::run();
+        }
     }
 }
 

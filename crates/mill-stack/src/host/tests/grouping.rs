@@ -153,7 +153,10 @@ fn a_handshake_that_two_hosts_have_begun_is_completed_by_the_one_whose_answer_ca
     step(&mut world);
     assert_eq!(world.younger().half_open(younger), 1);
     let (_, link) = world.younger.as_mut().unwrap();
-    assert!(link.sent.drain(..).count() > 0, "its SYN-ACK, which is lost");
+    assert!(
+        link.sent.drain(..).count() > 0,
+        "its SYN-ACK, which is lost"
+    );
     world.pair.client_link.arrived.extend(answer);
     world.run();
     assert!(world.pair.client.is_established(client));
