@@ -228,6 +228,11 @@ impl Endpoint {
         self.shared.note_change();
     }
 
+    /// This process looks for a place in the chain, where its connections' frames come to it; or it does no more.
+    pub(crate) fn note_orphan(&self, is_orphan: bool) {
+        self.shared.note_orphan(is_orphan);
+    }
+
     /// Whether each process has had time to find its place in the chain. Until then a segment without connection may be of a
     /// process without place, so it is not answered: its peer sends it again.
     pub(crate) fn is_settled(&self) -> bool {

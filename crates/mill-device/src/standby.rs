@@ -62,7 +62,7 @@ impl StandbyLink {
     pub(crate) fn waiting(mut parts: Parts) -> Self {
         parts.origin.begin(&parts.member);
         let mut link = Self::new(parts, None);
-        link.is_orphan = false;
+        link.set_orphan(false);
         link
     }
 
@@ -98,11 +98,12 @@ impl StandbyLink {
             ),
             None => parts.member.endpoint.set_timer(Some(LOCK_INTERVAL)),
         }
-        Self {
+        let is_orphan = predecessor.is_none();
+        let mut link = Self {
             frames: Frames::new(FRAMES, frame_len_max(properties.segment_bytes_max)),
             room: vec![0; frame_len_max(properties.segment_bytes_max)],
             properties,
-            is_orphan: predecessor.is_none(),
+            is_orphan: false,
             predecessor,
             pending_request: None,
             lock_attempts_left: 0,
@@ -113,7 +114,9 @@ impl StandbyLink {
             has_backlog: false,
             turns_left: 0,
             parts,
-        }
+        };
+        link.set_orphan(is_orphan);
+        link
     }
 
     /// Whether this process owns the device now: then the caller continues with [`Self::into_parts`].
@@ -123,7 +126,8 @@ impl StandbyLink {
     }
 
     /// What the link over the device itself is made of.
-    pub(crate) fn into_parts(self) -> Parts {
+    pub(crate) fn into_parts(mut self) -> Parts {
+        self.set_orphan(false);
         if let Some(predecessor) = &self.predecessor {
             predecessor.close(&self.parts.member.endpoint);
         }

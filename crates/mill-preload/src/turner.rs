@@ -5,10 +5,11 @@
 use crate::noting;
 use crate::showing::Showing;
 use crate::stack::now;
-use crate::stacks::{try_visit, turns, visit};
+use crate::stacks::{COUNT_MAX, try_visit, turns, visit};
 use core::mem::MaybeUninit;
-use core::sync::atomic::Ordering;
-use std::thread;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 /// Starts the thread of a stack, which also shows what that does.
@@ -43,14 +44,71 @@ pub(crate) fn restore_signals(before: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, core::ptr::null_mut()) };
 }
 
+/// For each stack, its thread while that rests.
+static RESTING: [Rest; COUNT_MAX as usize] = [const {
+    Rest {
+        is_on: AtomicBool::new(false),
+        thread: Mutex::new(None),
+    }
+}; COUNT_MAX as usize];
+
+struct Rest {
+    is_on: AtomicBool,
+    thread: Mutex<Option<Thread>>,
+}
+
+/// A thread of the program sleeps no more: from now on the stack has to be looked at again.
+#[inline]
+pub(crate) fn call(number: u8) {
+    let rest = &RESTING[usize::from(number % COUNT_MAX)];
+    if rest.is_on.load(Ordering::Relaxed) {
+        rest.end();
+    }
+}
+
+impl Rest {
+    /// Parks the thread, for a tenth of a second where the stack has had no more turns than these.
+    fn take(&self, turns: &AtomicU32, known: u32) {
+        self.is_on.store(true, Ordering::SeqCst);
+        if turns.load(Ordering::SeqCst) == known {
+            thread::park_timeout(REST);
+        }
+        self.is_on.store(false, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn end(&self) {
+        // Whichever thread has it ends the rest as well.
+        if let Ok(thread) = self.thread.try_lock()
+            && let Some(thread) = &*thread
+        {
+            thread.unpark();
+        }
+    }
+
+    fn begin(&self) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        *thread = Some(thread::current());
+    }
+}
+
 fn run(number: u8, mut showing: Option<Showing>) {
+    let rest = &RESTING[usize::from(number % COUNT_MAX)];
+    rest.begin();
     let turns = turns(number);
     let mut known = turns.load(Ordering::Relaxed);
     let mut noted = known;
     let mut rounds = 0_u32;
+    // Rounds in a row in which the program has slept.
+    let mut slept = 0_u32;
     loop {
-        thread::park_timeout(INTERVAL);
-        rounds += 1;
+        if slept < NOTED_ROUNDS {
+            thread::park_timeout(INTERVAL);
+            rounds += 1;
+        } else {
+            rest.take(turns, known);
+            rounds += NOTED_ROUNDS;
+        }
         if rounds >= NOTED_ROUNDS && note(number, &mut noted, rounds >= 2 * NOTED_ROUNDS) {
             rounds = 0;
         }
@@ -58,19 +116,21 @@ fn run(number: u8, mut showing: Option<Showing>) {
             showing.now_and_then();
         }
         let now_turned = turns.load(Ordering::Relaxed);
-        if core::mem::replace(&mut known, now_turned) != now_turned {
-            continue;
-        }
-        let Some(mut guard) = try_visit(number) else {
+        let was_turned = core::mem::replace(&mut known, now_turned) != now_turned;
+        let guard = (!was_turned).then(|| try_visit(number)).flatten();
+        let Some(mut guard) = guard else {
+            slept = 0;
             continue;
         };
         // Threads that sleep are woken by frames and timers themselves.
+        slept += 1;
         if let Some(stack) = guard.stack()
             && stack.sleepers.is_empty()
         {
             stack.turn(now());
             stack.sockets.flush();
             known = turns.load(Ordering::Relaxed);
+            slept = 0;
         }
     }
 }
@@ -96,6 +156,9 @@ const NOTED_ROUNDS: u32 = 25;
 
 /// Shorter than the delay of a peer's acknowledgements, and than its patience with one that is missing (RFC 6298).
 const INTERVAL: Duration = Duration::from_millis(4);
+
+/// The same while all threads of the program sleep, each of which ends it.
+const REST: Duration = Duration::from_millis(100);
 
 /// Between two turns of a process that ends.
 pub(crate) const PAUSE: Duration = Duration::from_micros(200);

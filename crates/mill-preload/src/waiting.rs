@@ -10,7 +10,7 @@ use crate::memory::{errno, returned};
 use crate::originals;
 use crate::signals::Handled;
 use crate::stack::{Stack, now};
-use crate::{sets, stacks};
+use crate::{sets, stacks, turner};
 use core::cell::Cell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -332,6 +332,7 @@ fn leave(doorbell: c_int, stacks: StackNumbers) {
         stacks::with_stack(number, |stack| {
             stack.sleepers.retain(|other| *other != doorbell);
         });
+        turner::call(number);
     }
     let mut count = [0_u8; 8];
     // SAFETY: the pointer is to a local of that size; the descriptor does not block.

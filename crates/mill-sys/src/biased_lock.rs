@@ -21,8 +21,8 @@
 //! pairs of `Release` and `Acquire` of the two flags and by the mutex. The idea to give a lock to the thread that
 //! takes it anyway is biased locking (Kawachiya, Koseki and Onodera, "Lock Reservation", OOPSLA 2002).
 //!
-//! A thread that takes the lock many times in a row becomes its owner. [`BiasedLock::visit`] leaves it the bias; another thread's
-//! [`BiasedLock::lock`] ends the bias, and the lock is a mutex until a thread becomes owner anew. A bias that has ended is never used
+//! A thread that takes the lock many times in a row becomes its owner. `visit` leaves it the bias; another thread's
+//! `lock` ends the bias, and the lock is a mutex until a thread becomes owner anew. A bias that has ended is never used
 //! again, for its owner may be about to store to it, and be held up there for any time. There are few, so a lock that
 //! threads share becomes a mutex for good.
 

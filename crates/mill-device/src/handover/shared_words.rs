@@ -15,6 +15,8 @@ pub(super) struct SharedWords {
     /// The process that the last owner has given the device to, and until when no other one may lock it.
     heir: &'static AtomicU64,
     reserved_until: &'static AtomicU64,
+    /// Processes that have lost their place and not found another one yet.
+    orphans: &'static AtomicU64,
 }
 
 impl SharedWords {
@@ -26,10 +28,11 @@ impl SharedWords {
     /// Closes `file`, which releases a lock that the caller's descriptor table has on it (fcntl(2)).
     pub(super) fn map(file: File) -> io::Result<Self> {
         match words::map(&file, WORDS)? {
-            [changed_at, heir, reserved_until] => Ok(Self {
+            [changed_at, heir, reserved_until, orphans] => Ok(Self {
                 changed_at,
                 heir,
                 reserved_until,
+                orphans,
             }),
             _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
         }
@@ -39,10 +42,23 @@ impl SharedWords {
         self.changed_at.store(now_ms(), Ordering::Relaxed);
     }
 
-    /// Whether no change was noted for so long that each process has its place.
+    /// One process more looks for a place, or one less.
+    pub(super) fn note_orphan(&self, is_orphan: bool) {
+        match is_orphan {
+            true => self.orphans.fetch_add(1, Ordering::Relaxed),
+            false => self.orphans.fetch_sub(1, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether no change was noted for so long that each process has its place. One that was killed while it looked for one
+    /// counts for some time only.
     pub(super) fn is_settled(&self) -> bool {
         let changed_at = self.changed_at.load(Ordering::Relaxed);
-        changed_at == 0 || now_ms().wrapping_sub(changed_at) >= SETTLED_MS
+        let needed_ms = match self.orphans.load(Ordering::Relaxed) {
+            0 => SETTLED_MS,
+            _ => ORPHANS_MS,
+        };
+        changed_at == 0 || now_ms().wrapping_sub(changed_at) >= needed_ms
     }
 
     pub(super) fn reserve_for(&self, heir: ProcessNumber) {
@@ -67,10 +83,13 @@ fn now_ms() -> u64 {
     u64::try_from(clock::monotonic().as_millis()).unwrap_or(u64::MAX)
 }
 
-const WORDS: usize = 3;
+const WORDS: usize = 4;
 
 /// How long a process that was given the device may take to lock it: it looks every few milliseconds.
 const RESERVED_MS: u64 = 200;
 
 /// A process looks for its place every few milliseconds, if it is not stopped.
 const SETTLED_MS: u64 = 1000;
+
+/// One of many processes on few processors, which each has to let pass, can need seconds.
+const ORPHANS_MS: u64 = 10_000;

@@ -114,7 +114,7 @@ impl StandbyLink {
                         predecessor.send_open_ports();
                     }
                     self.predecessor = Some(predecessor);
-                    self.is_orphan = false;
+                    self.set_orphan(false);
                 }
             }
             // Refused: another process that serves has the device now.
@@ -155,6 +155,13 @@ impl StandbyLink {
         }
     }
 
+    /// Others answer nothing unknown while a process looks for its place.
+    pub(super) fn set_orphan(&mut self, is_orphan: bool) {
+        if core::mem::replace(&mut self.is_orphan, is_orphan) != is_orphan {
+            self.parts.member.endpoint.note_orphan(is_orphan);
+        }
+    }
+
     /// The device's owner serves no port, nor does this process: one further down the chain may.
     fn pass_leaving(&mut self) {
         let is_due = self.predecessor_leaves && !self.parts.wanted.is_serving();
@@ -172,7 +179,7 @@ impl StandbyLink {
         if let Some(predecessor) = self.predecessor.take() {
             predecessor.close(&self.parts.member.endpoint);
         }
-        self.is_orphan = true;
+        self.set_orphan(true);
         self.predecessor_leaves = false;
         self.has_passed_leaving = false;
     }
