@@ -118,15 +118,16 @@ impl Lending {
 
     /// Does what children ask for, and moves what there is to move; whether anything was.
     pub(crate) fn turn(&mut self, sockets: &mut Sockets<AnyLink>) -> bool {
-        self.look();
         let mut claimed = Vec::new();
-        self.borrowers.retain_mut(|borrower| {
-            let is_there = borrower.listen(sockets, &mut claimed);
-            if !is_there {
-                borrower.end(sockets);
-            }
-            is_there
-        });
+        if self.look() {
+            self.borrowers.retain_mut(|borrower| {
+                let is_there = borrower.listen(sockets, &mut claimed);
+                if !is_there {
+                    borrower.end(sockets);
+                }
+                is_there
+            });
+        }
         for (number, socket) in claimed {
             self.claim(number, socket, sockets);
         }
@@ -156,11 +157,13 @@ impl Lending {
         }
     }
 
-    /// What the kernel says of the sockets.
-    fn look(&mut self) {
+    /// What the kernel says of the sockets; whether a child has something to say, or is gone.
+    fn look(&mut self) -> bool {
+        let mut has_news = false;
         let mut events = [Event::EMPTY; 64];
         while let Ok(found) = self.sources.wait(&mut events, Some(Duration::ZERO)) {
             for event in found {
+                has_news |= event.token() == CHANNEL;
                 let pipes = &mut self.pipes;
                 // Their numbers ascend.
                 if let Ok(place) = pipes.binary_search_by_key(&event.token(), |pipe| pipe.id)
@@ -170,10 +173,11 @@ impl Lending {
                 }
             }
             // Channels are reported again and again until they are read.
-            if found.len() < 64 {
+            if has_news || found.len() < 64 {
                 break;
             }
         }
+        has_news
     }
 
     fn claim(&mut self, number: Number, socket: OwnedFd, sockets: &mut Sockets<AnyLink>) {
