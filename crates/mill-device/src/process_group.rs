@@ -4,7 +4,8 @@
 //! Frames come to the processes that own the device's partitions, and are passed along the chain of the others (see
 //! [`crate::handover`]). As long as a group has no more members than there are partitions, each has a partition of its own, with the
 //! flows that the card or the sender puts there. Otherwise each flow is of the member for which a hash of both is greatest (rendezvous
-//! hashing, Thaler and Ravishankar 1998): all members have as many, and when one comes or goes only its own flows are others'.
+//! hashing, Thaler and Ravishankar 1998): all members have as many, and when one comes or goes only its own flows are others'. Of more
+//! than eight members those to which frames come have all of them: each further one would cost a copy of each frame.
 //!
 //! The members stand in shared memory, as pairs of a process and an address:
 //!

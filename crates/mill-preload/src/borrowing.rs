@@ -55,29 +55,42 @@ fn table() -> MutexGuard<'static, Vec<Borrowed>> {
     BORROWED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// In a child, with all locks: this stack was its parent's.
+/// In a child, with all locks: this stack was its parent's. What that had of its own parent's stack of the same number and has not used
+/// is lost: from now on the number means this one.
 pub(crate) fn keep_former(number: u8, stack: Stack) {
+    lose(number);
     if let Some(place) = FORMER.get(usize::from(number)) {
         place.store(Box::into_raw(Box::new(stack)), Ordering::Release);
     }
 }
 
-/// In a child: what its parent lends it.
+/// What is not used yet is lost, of all stacks.
+pub(crate) fn lose_all() {
+    (0..COUNT_MAX).for_each(lose);
+}
+
+fn lose(number: u8) {
+    let place = CHANNELS.get(usize::from(number));
+    let Some(channel) = place.map(|place| place.swap(NONE, Ordering::AcqRel)) else {
+        return;
+    };
+    if channel == NONE {
+        return;
+    }
+    let is_of_it = |entry: &Entry| matches!(entry, Entry::Inherited(it) if it.slab() == number);
+    for (descriptor, _) in descriptors::all().filter(|(_, entry)| is_of_it(entry)) {
+        descriptors::set(descriptor, Entry::Lost);
+    }
+    // SAFETY: the number is this library's, and no value owns it.
+    own::close(unsafe { OwnedFd::from_raw_fd(channel) });
+}
+
+/// In a child: what its parent lends it, of stacks of which [`keep_former`] was called.
 pub(crate) fn begin(loans: Vec<Loan>) {
     note_shared();
     for loan in loans {
-        let Some(place) = CHANNELS.get(usize::from(loan.number)) else {
-            continue;
-        };
-        // What this one has not used of its own parent's is lost.
-        let former = place.swap(loan.of_child.into_raw_fd(), Ordering::AcqRel);
-        if former != NONE {
-            let inherited = |entry: &Entry| matches!(entry, Entry::Inherited(number) if number.slab() == loan.number);
-            for (descriptor, _) in descriptors::all().filter(|(_, entry)| inherited(entry)) {
-                descriptors::set(descriptor, Entry::Lost);
-            }
-            // SAFETY: the number is this library's, and no value owns it.
-            own::close(unsafe { OwnedFd::from_raw_fd(former) });
+        if let Some(place) = CHANNELS.get(usize::from(loan.number)) {
+            place.store(loan.of_child.into_raw_fd(), Ordering::Release);
         }
     }
 }

@@ -92,8 +92,10 @@ fn unlock() {
 pub(crate) extern "C" fn in_child() {
     FORKING.with(|forking| {
         let mut guards = forking.borrow_mut();
-        // None in the midst of a call, which ends in the child as well.
-        if !guards.is_empty() {
+        if guards.is_empty() {
+            // In the midst of a call, which ends in the child as well: no stack is lent, and no number means another's.
+            borrowing::lose_all();
+        } else {
             // SAFETY: of the parent's threads the child has the one that has forked.
             unsafe { stacks::forget_all(&mut guards) };
         }
@@ -116,8 +118,7 @@ fn leave_parents() {
             }
             Entry::Listener(_) | Entry::Set(_) => descriptors::set(descriptor, Entry::Kernel),
             Entry::Kernel | Entry::Lost | Entry::Private | Entry::Fresh(_) => true,
-            Entry::Inherited(number) => descriptors::set(descriptor, borrowing::inherited(number)),
-            Entry::Borrowed(_) => true,
+            Entry::Inherited(_) | Entry::Borrowed(_) => true,
         };
     }
 }

@@ -71,3 +71,48 @@ if os.fork() == 0:
         assert_eq!(errors.matches("that its parent had").count(), 1, "{errors}");
     });
 }
+
+/// The child of a child whose parent has no descriptors for it: its own parent's connection is lost, and is not taken for one of the first
+/// parent's, which has the same number there.
+#[test]
+fn a_connection_that_can_t_be_lent_is_taken_for_no_other_one() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    let script = "
+import os, resource, socket
+def opened(word):
+    s = socket.create_connection(('10.50.0.2', 5001))
+    s.sendall(word)
+    return s
+first = opened(b'o\\n')
+if os.fork() == 0:
+    second = opened(b'o\\n')
+    resource.setrlimit(resource.RLIMIT_NOFILE, (400, 20000))
+    filled = []
+    try:
+        while True:
+            filled.append(os.open('/dev/null', os.O_RDONLY))
+    except OSError:
+        pass
+    if os.fork() == 0:
+        for number in filled:
+            os.close(number)
+        try:
+            print(second.send(b'abc'), flush=True)
+        except OSError as error:
+            print(error.errno, flush=True)
+        os._exit(0)
+    os.wait()
+    for number in filled:
+        os.close(number)
+    print(second.send(b'abc'), second.recv(3), first.send(b'x'), first.recv(1), flush=True)
+    os._exit(0)
+os.wait()
+";
+    between(1500, |topology| {
+        let [said, errors] = heard(topology, script);
+        assert_eq!(said, "107\n3 b'abc' 1 b'x'\n", "{errors}");
+    });
+}

@@ -11,7 +11,7 @@ use mill_sys::signal::Signal;
 
 const WORKERS: u32 = 24;
 
-/// Under load so many lose requests at a reload (docs/run.md), so there is some before and after reloads only.
+/// Quick reloads of so many can lose single requests (docs/run.md), so there is load before and after reloads only.
 #[test]
 fn many_workers_on_two_queues_serve_before_and_after_reloads() {
     if !has("nginx") || !has("wrk") {
