@@ -27,12 +27,13 @@ impl SharedWords {
 
     /// Closes `file`, which releases a lock that the caller's descriptor table has on it (fcntl(2)).
     pub(super) fn map(file: File) -> io::Result<Self> {
-        match words::map(&file, WORDS)? {
-            [changed_at, heir, reserved_until, orphans] => Ok(Self {
+        let mapped = words::map(&file, WORDS).or_else(|_| words::map(&file, FORMER_WORDS));
+        match mapped? {
+            [changed_at, heir, reserved_until, rest @ ..] => Ok(Self {
                 changed_at,
                 heir,
                 reserved_until,
-                orphans,
+                orphans: rest.first().unwrap_or(&UNSHARED),
             }),
             _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
         }
@@ -85,6 +86,10 @@ fn now_ms() -> u64 {
 
 const WORDS: usize = 4;
 
+/// Words of a file that an earlier version has made, in whose place a process has its own.
+const FORMER_WORDS: usize = 3;
+static UNSHARED: AtomicU64 = AtomicU64::new(0);
+
 /// How long a process that was given the device may take to lock it: it looks every few milliseconds.
 const RESERVED_MS: u64 = 200;
 
@@ -93,3 +98,36 @@ const SETTLED_MS: u64 = 1000;
 
 /// One of many processes on few processors, which each has to let pass, can need seconds.
 const ORPHANS_MS: u64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_looks_for_its_place_is_waited_for() {
+        let file = SharedWords::create().unwrap();
+        let [one, other] = [(); 2].map(|()| SharedWords::map(file.try_clone().unwrap()).unwrap());
+        let before = now_ms() - SETTLED_MS;
+        one.changed_at.store(before, Ordering::Relaxed);
+        assert!(other.is_settled());
+        one.note_orphan(true);
+        assert!(!other.is_settled());
+        one.note_orphan(false);
+        assert!(other.is_settled());
+        one.note_orphan(true);
+        let long_ago = now_ms().saturating_sub(ORPHANS_MS);
+        one.changed_at.store(long_ago, Ordering::Relaxed);
+        assert!(other.is_settled(), "it was killed meanwhile");
+    }
+
+    #[test]
+    fn the_file_of_an_earlier_version_is_enough() {
+        let file = words::create("millstream-handover", FORMER_WORDS).unwrap();
+        let words = SharedWords::map(file).unwrap();
+        assert!(words.is_settled());
+        words.note_change();
+        assert!(!words.is_settled());
+        let small = words::create("millstream-handover", 1).unwrap();
+        assert!(SharedWords::map(small).is_err());
+    }
+}
