@@ -151,7 +151,7 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
     }
 
     fn hear_of_changes(&mut self) {
-        self.link.take_changes(&mut self.changes);
+        self.host.follow(&mut self.link, &mut self.changes);
         for change in self.changes.drain(..) {
             match change {
                 LinkChange::PeerGone => self.is_alone = true,

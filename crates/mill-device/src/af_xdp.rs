@@ -7,7 +7,7 @@ use crate::frames::Frames;
 use filling::Filling;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
-    ReceivedChecksum,
+    ReceivedChecksum, Stray,
 };
 use mill_sys::xsk::{Kicked, Piece, Recovered, Xsk, XskStatistics};
 use slots::Slots;
@@ -438,7 +438,7 @@ impl Link for XdpLink {
         self.is_waiting
     }
 
-    fn hand_over(&mut self, _frame: &Received) -> bool {
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
         false
     }
 }

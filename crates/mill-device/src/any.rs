@@ -13,10 +13,11 @@ use crate::port_blocks::PortBlocks;
 use crate::standby::StandbyLink;
 use crate::tap::TapLink;
 use crate::vlan::{TAG_BYTES, Vlan};
+use mill_stack::flow_directory::FlowDirectory;
 use mill_stack::host::tables::NextNumbers;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkLedger,
-    LinkMonitor, LinkProperties, LinkSuccession, Offload, Received, Service,
+    LinkMonitor, LinkProperties, LinkSuccession, Offload, Received, Service, Stray,
 };
 use mill_sys::epoll::Watcher;
 use std::io;
@@ -59,8 +60,7 @@ impl AnyLink {
 
     /// Makes it the link of one of several workers, each with queues of its own.
     #[must_use]
-    pub fn with_forwarding(mut self, forwarding: WorkerForwarding) -> Self {
-        self.device.set_returns(forwarding.returns());
+    pub fn with_forwarding(self, forwarding: WorkerForwarding) -> Self {
         Self {
             forwarding: Some(forwarding),
             ..self
@@ -253,29 +253,28 @@ impl AnyLink {
         is_taken
     }
 
-    /// A frame without connection: another worker's, or another process's.
+    /// A frame of which the host knows nothing: that of another process, which has listed its flow, or of another worker, which each
+    /// look for it in their turn.
     #[cold]
-    fn forward(&mut self, frame: &Received) -> bool {
+    fn forward(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
         let Self {
             device, forwarding, ..
         } = self;
         let Some(forwarding) = forwarding else {
-            return device.hand_over(frame);
+            return device.hand_over(frame, stray);
         };
-        // The process behind has been asked for a frame that another worker has forwarded.
-        if !is_handed(frame.id) && device.pass_on(frame) {
+        let is_given = device.give_listed(frame, forwarding.bytes(frame.id), stray);
+        if is_given && !matches!(stray, Stray::Shared) {
             return true;
         }
         let bytes = match is_handed(frame.id) {
             true => &[],
             false => &*device.frame(frame.id),
         };
-        if forwarding.give(frame, bytes) {
-            return true;
-        }
-        let tried = forwarding.tried(frame.id);
-        let is_back = tried.is_some_and(|(bytes, returns)| device.give_back(frame, bytes, returns));
-        is_back || device.may_be_of_others()
+        // What all are to have goes to the other workers as well.
+        forwarding.give(frame, bytes)
+            || is_given
+            || device.fall_back(frame, forwarding.bytes(frame.id))
     }
 
     /// Sets the watcher by which the device's frames end waits while this process owns it. Returns the watcher if the
@@ -371,13 +370,14 @@ impl Link for AnyLink {
         self.device.flush()
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        self.give_tagged(frame, Self::forward)
+    fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
+        self.give_tagged(frame, |link, frame| link.forward(frame, stray))
     }
 
     /// Of a frame of the device; what another worker has forwarded is for this process.
-    fn pass_on(&mut self, frame: &Received) -> bool {
-        !is_handed(frame.id) && self.give_tagged(frame, |link, frame| link.device.pass_on(frame))
+    fn pass_to(&mut self, frame: &Received, process: u64) -> bool {
+        let pass = |link: &mut Self, frame: &Received| link.device.pass_to(frame, process);
+        !is_handed(frame.id) && self.give_tagged(frame, pass)
     }
 }
 
@@ -417,8 +417,17 @@ impl LinkMonitor for AnyLink {
     }
 
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
-        let before = self.owned();
         self.device.take_changes(into);
+    }
+
+    #[inline]
+    fn flow_directory(&mut self) -> Option<Box<dyn FlowDirectory>> {
+        self.device.flow_directory()
+    }
+
+    fn change_places(&mut self) {
+        let before = self.owned();
+        self.device.change_places();
         let after = self.owned();
         self.takings += u64::from(after & !before != 0);
         if after != before {

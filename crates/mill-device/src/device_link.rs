@@ -1,15 +1,17 @@
 //! The links, one variant for each kind of device, so that no call per frame goes through `dyn`.
 
 use crate::direct::DirectLink;
-use crate::forwarding::Returns;
+use crate::handover::Endpoint;
+use crate::handover::directory::Directory;
 use crate::interface::InterfaceLink;
 use crate::movable::MovableLink;
 use crate::nowhere::Nowhere;
 use crate::partitions::Partitions;
 use crate::standby::{Origin, StandbyLink};
+use mill_stack::flow_directory::FlowDirectory;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkMonitor,
-    LinkProperties, LinkSuccession, Offload, Received, Service,
+    LinkProperties, LinkSuccession, Offload, Received, Service, Stray,
 };
 use mill_sys::epoll::Watcher;
 use std::net::{IpAddr, SocketAddr};
@@ -61,7 +63,7 @@ impl DeviceLink {
 
     /// Gives the device to a process that has requested it, or opens it if this process has become its owner.
     #[cold]
-    pub(crate) fn change_places(&mut self) {
+    fn give_or_take(&mut self) {
         *self = match std::mem::replace(self, Self::Moving(Nowhere)) {
             Self::AfXdp(link) => match link.give() {
                 Ok(standby) => Self::Standby(standby),
@@ -97,31 +99,55 @@ impl DeviceLink {
         }
     }
 
-    /// Returns a frame that no worker of this process knows to the process that has passed it on, if there is one: the frame has
-    /// come back `returns` times.
-    pub(crate) fn give_back(&mut self, frame: &Received, bytes: &[u8], returns: u8) -> bool {
+    /// Gives a frame to the process that has its flow, or to all; `bytes` are those of one that another worker has forwarded.
+    pub(crate) fn give_listed(
+        &mut self,
+        frame: &Received,
+        bytes: Option<&[u8]>,
+        stray: &Stray<'_>,
+    ) -> bool {
         match self {
-            Self::Standby(link) => link.give_back(frame, bytes, returns),
+            Self::AfXdp(link) => link.give_listed(frame, bytes, stray),
+            Self::Movable(link) => link.give_listed(frame, bytes, stray),
             _ => false,
         }
     }
 
-    /// Whether a frame without connection may be of a process that has no place on the device yet.
-    pub(crate) fn may_be_of_others(&self) -> bool {
+    /// Gives a frame that none has listed to the process that had the device before, in the first moments.
+    pub(crate) fn fall_back(&mut self, frame: &Received, bytes: Option<&[u8]>) -> bool {
         match self {
-            Self::AfXdp(link) => link.may_be_of_others(),
-            Self::Movable(link) => link.may_be_of_others(),
-            Self::Standby(link) => link.may_be_of_others(),
+            Self::AfXdp(link) => link.fall_back(frame, bytes),
+            Self::Movable(link) => link.fall_back(frame, bytes),
             _ => false,
         }
     }
 
-    /// Where frames go that the successor returns: to the other workers of this process.
-    pub(crate) fn set_returns(&mut self, returns: Returns) {
+    /// Where the host is to list its flows, if other processes have or are about to have a part in the device.
+    #[inline]
+    pub(crate) fn directory(&self) -> Option<Directory> {
         match self {
-            Self::AfXdp(link) => link.set_returns(returns),
-            Self::Movable(link) => link.set_returns(returns),
-            Self::Standby(link) => link.set_returns(returns),
+            Self::AfXdp(link) => link.flow_directory(),
+            Self::Movable(link) => link.flow_directory(),
+            Self::Standby(link) => Some(link.directory()),
+            Self::Partitions(link) => link.directory(),
+            Self::Direct(_) | Self::Moving(_) => None,
+        }
+    }
+
+    /// The directory of its lock, whether or not others stand by.
+    pub(crate) fn own_directory(&self) -> Option<Directory> {
+        match self {
+            Self::AfXdp(link) => link.endpoint().map(Endpoint::directory),
+            Self::Standby(link) => Some(link.directory()),
+            _ => None,
+        }
+    }
+
+    /// Its flows are in the directory of another partition.
+    pub(crate) fn set_directory(&mut self, directory: Directory) {
+        match self {
+            Self::AfXdp(link) => link.set_directory(directory),
+            Self::Standby(link) => link.set_directory(directory),
             _ => {}
         }
     }
@@ -194,12 +220,12 @@ impl Link for DeviceLink {
         each!(self, link => link.flush())
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        each!(self, link => link.hand_over(frame))
+    fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
+        each!(self, link => link.hand_over(frame, stray))
     }
 
-    fn pass_on(&mut self, frame: &Received) -> bool {
-        each!(self, link => link.pass_on(frame))
+    fn pass_to(&mut self, frame: &Received, process: u64) -> bool {
+        each!(self, link => link.pass_to(frame, process))
     }
 }
 
@@ -276,31 +302,33 @@ impl LinkMonitor for DeviceLink {
     }
 
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        match self {
+            Self::AfXdp(link) => link.take_changes(into),
+            Self::Movable(link) => link.take_changes(into),
+            Self::Standby(link) => link.take_changes(into),
+            Self::Partitions(link) => link.take_changes(into),
+            Self::Direct(link) => link.take_changes(into),
+            Self::Moving(_) => {}
+        }
+    }
+
+    #[inline]
+    fn flow_directory(&mut self) -> Option<Box<dyn FlowDirectory>> {
+        let directory = self.directory()?;
+        Some(Box::new(directory))
+    }
+
+    #[inline]
+    fn change_places(&mut self) {
         let is_due = match self {
-            Self::AfXdp(link) => {
-                link.take_changes(into);
-                link.has_take_request()
-            }
-            Self::Movable(link) => {
-                link.take_changes(into);
-                link.has_take_request()
-            }
-            Self::Standby(link) => {
-                link.take_changes(into);
-                link.is_owner()
-            }
-            Self::Partitions(link) => {
-                link.take_changes(into);
-                false
-            }
-            Self::Direct(link) => {
-                link.take_changes(into);
-                false
-            }
-            Self::Moving(_) => false,
+            Self::AfXdp(link) => link.has_take_request(),
+            Self::Movable(link) => link.has_take_request(),
+            Self::Standby(link) => link.is_owner(),
+            Self::Partitions(link) => return link.change_places(),
+            Self::Direct(_) | Self::Moving(_) => false,
         };
         if is_due {
-            self.change_places();
+            self.give_or_take();
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::memif::MemifLink;
 use crate::tap::TapLink;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkProperties, Offload,
-    Received,
+    Received, Stray,
 };
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -112,8 +112,8 @@ impl Link for DirectLink {
         each!(self, link => link.flush())
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        each!(self, link => link.hand_over(frame))
+    fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
+        each!(self, link => link.hand_over(frame, stray))
     }
 }
 

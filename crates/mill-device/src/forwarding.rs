@@ -5,11 +5,8 @@
 //! segment forwards a copy to the next worker, with a count of the workers that are left to be tried; the last one
 //! answers it. Flows that stay where they are cost no lookup and no state.
 //!
-//! While a former process still has connections on the device (`handover.rs`), a segment of an unknown connection goes to it first:
-//! most of these are its own, and of its worker at the same queue. What none of its workers knows comes back, and is then
-//! forwarded among the workers here.
+//! Each worker first looks whether another process has the flow (mill-device `handover.rs`).
 
-use crate::relay::Note;
 use mill_stack::link::{Burst, FrameId, Received, ReceivedChecksum};
 use mill_sys::eventfd;
 use std::collections::VecDeque;
@@ -66,17 +63,6 @@ struct FrameCopy {
     merged: u16,
     /// How many workers are left to be tried.
     left: u32,
-    /// How many processes have returned it.
-    returns: u8,
-}
-
-/// Where frames go that the successor of a worker's process returns: into the worker's own queue, as if another worker had
-/// forwarded them.
-#[derive(Clone, Debug)]
-pub(crate) struct Returns {
-    frame_queues: Arc<[FrameQueue]>,
-    own: usize,
-    doorbell: Arc<OwnedFd>,
 }
 
 /// Queues for so many workers.
@@ -187,16 +173,16 @@ impl WorkerForwarding {
     /// workers were tried.
     #[cold]
     pub fn give(&mut self, frame: &Received, bytes: &[u8]) -> bool {
+        let others = u32::try_from(self.frame_queues.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let held = self.held(frame.id);
-        let (left, returns, bytes) = held
-            .map_or((others(&self.frame_queues), 0, bytes), |frame_copy| {
-                (frame_copy.left, frame_copy.returns, &frame_copy.bytes)
-            });
+        let (left, bytes) = held.map_or((others, bytes), |frame_copy| {
+            (frame_copy.left, &frame_copy.bytes)
+        });
         let next = (self.own + 1) % self.frame_queues.len().max(1);
         let (Some(left), Some(to)) = (left.checked_sub(1), self.frame_queues.get(next)) else {
             return false;
         };
-        match to.put((frame.checksum, frame.merged), bytes, (left, returns)) {
+        match to.put((frame.checksum, frame.merged), bytes, left) {
             Put::Lost => self.counters.lost += 1,
             Put::First => {
                 self.counters.given += 1;
@@ -207,21 +193,10 @@ impl WorkerForwarding {
         true
     }
 
-    /// A forwarded frame that all workers have tried, and how many processes have returned it so far; one that the device
-    /// received has not been forwarded.
+    /// The bytes of a frame that was forwarded to this worker; `None` for one of the device.
     #[cold]
-    pub(crate) fn tried(&self, id: FrameId) -> Option<(&[u8], u8)> {
-        let frame_copy = self.held(id)?;
-        Some((&frame_copy.bytes, frame_copy.returns))
-    }
-
-    /// For the frames that this worker's successor returns.
-    pub(crate) fn returns(&self) -> Returns {
-        Returns {
-            frame_queues: Arc::clone(&self.frame_queues),
-            own: self.own,
-            doorbell: Arc::clone(&self.doorbell),
-        }
+    pub(crate) fn bytes(&self, id: FrameId) -> Option<&[u8]> {
+        self.held(id).map(|frame_copy| frame_copy.bytes.as_slice())
     }
 
     /// A frame that was forwarded to this worker; `None` for one of the device.
@@ -236,33 +211,6 @@ impl WorkerForwarding {
     }
 }
 
-impl Returns {
-    /// Takes a frame that came back. The worker finds it at its next turn.
-    fn put(&self, note: &Note, bytes: &[u8]) {
-        let own = self.frame_queues.get(self.own);
-        let of = (note.checksum, note.merged);
-        let left = others(&self.frame_queues);
-        let put = own.map(|own| own.put(of, bytes, (left, note.returns)));
-        if put == Some(Put::First) {
-            // As with another worker's frame.
-            let _ = eventfd::signal(self.doorbell.as_fd());
-        }
-    }
-}
-
-/// Takes a frame that no worker of the successor's process knows. Without other workers here it is dropped: the only one has passed
-/// it on because it does not know it either.
-#[cold]
-pub(crate) fn take_returned(returns: Option<&Returns>, note: &Note, frame: &[u8]) {
-    if let Some(returns) = returns {
-        returns.put(note, frame);
-    }
-}
-
-fn others(frame_queues: &[FrameQueue]) -> u32 {
-    u32::try_from(frame_queues.len().saturating_sub(1)).unwrap_or(u32::MAX)
-}
-
 /// What became of a frame for a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Put {
@@ -274,14 +222,8 @@ enum Put {
 }
 
 impl FrameQueue {
-    /// Copies a frame into the queue: its checksum and number of merged segments, bytes, workers left to be tried and how many
-    /// processes have returned it.
-    fn put(
-        &self,
-        (checksum, merged): (ReceivedChecksum, u16),
-        bytes: &[u8],
-        (left, returns): (u32, u8),
-    ) -> Put {
+    /// Copies a frame into the queue: its checksum and number of merged segments, bytes, and how many workers are left to be tried.
+    fn put(&self, (checksum, merged): (ReceivedChecksum, u16), bytes: &[u8], left: u32) -> Put {
         let mut queued = self.lock();
         if queued.queue.len() >= FRAMES_MAX || queued.bytes + bytes.len() > BYTES_MAX {
             return Put::Lost;
@@ -291,7 +233,7 @@ impl FrameQueue {
         frame_copy.bytes.clear();
         frame_copy.bytes.extend_from_slice(bytes);
         (frame_copy.checksum, frame_copy.merged) = (checksum, merged);
-        (frame_copy.left, frame_copy.returns) = (left, returns);
+        frame_copy.left = left;
         queued.queue.push_back(frame_copy);
         match self.waiting.fetch_add(1, Ordering::Release) {
             0 => Put::First,
@@ -311,7 +253,6 @@ impl FrameCopy {
             checksum: ReceivedChecksum::Unverified,
             merged: 1,
             left: 0,
-            returns: 0,
         }
     }
 }
@@ -420,27 +361,6 @@ mod tests {
         assert_eq!(workers[0].counters().lost, 1, "there is room again");
     }
 
-    /// What no other worker of this process is asked for any more goes back with the count of its returns.
-    #[test]
-    fn a_frame_that_came_back_is_tried_by_each_worker_again() {
-        let mut workers = workers(3);
-        let returns = workers[1].returns();
-        let note = Note {
-            returns: 1,
-            ..Note::arrived(ReceivedChecksum::Verified, 3)
-        };
-        take_returned(Some(&returns), &note, b"frame");
-        for index in [1, 2, 0] {
-            let worker = &mut workers[index];
-            let got = receive(worker).unwrap();
-            assert_eq!(worker.frame(got.id), b"frame");
-            assert_eq!(worker.tried(got.id), Some((&b"frame"[..], 1)));
-            assert_eq!(worker.give(&got, b""), index != 0, "{index}");
-            worker.release(got.id);
-        }
-        assert_eq!(workers[0].tried(FrameId(7)), None, "a frame of the device");
-    }
-
     #[test]
     fn a_forwarded_frame_rings_the_doorbell() {
         let mut workers = workers(2);
@@ -450,5 +370,8 @@ mod tests {
         assert!(!is_woken(&workers[1]));
         assert!(workers[0].give(&frame(7), b"frame"));
         assert!(is_woken(&workers[1]));
+        let got = receive(&mut workers[1]).unwrap();
+        assert_eq!(workers[1].bytes(got.id), Some(&b"frame"[..]));
+        assert_eq!(workers[1].bytes(FrameId(7)), None, "a frame of the device");
     }
 }

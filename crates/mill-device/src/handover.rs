@@ -3,39 +3,41 @@
 //!
 //! The lock is made with the device, and each process has descriptors of it: a file to lock, and a queue of requests.
 //! The owner is the process whose descriptor table holds the lock on the file; the kernel releases the lock however
-//! that process ends. All other processes stand by. They form a chain that starts at the owner, the newest process
-//! first: the predecessor is the next process towards the device, the successor the next one away from it. A standby
-//! process sends through its predecessor, and each process hands frames that match none of its own connections to its
-//! successor; both go over a `Relay`, one for each such pair of peers.
+//! that process ends. All other processes stand by, each with a way to the owner: a channel for messages and a `Relay` for frames.
+//! A standby process sends through the owner. The owner gives it the frames of its connections, which the directory in the lock's
+//! file names (`directory.rs`), and new connections where several processes listen.
 //!
 //! ```text
-//! N, a new process               O, the owner               S, its successor
-//!  │  TAKE + end of a channel     │                          │
-//!  ├─ request queue ─────────────▶│                          │     "give me the device"
-//!  │                              │ stops using the rings    │
-//!  │◀──────────── GIVEN + relay ──┤                          │     "it is yours; I am your successor"
-//!  │                              │ unlocks the file         │
-//!  │ locks the file               │                          │     the chain is now N, O, S
-//!  │                              │                          │
-//!  │◀── request queue ── WAITING ─┤                          │     "these wait where I do not listen any more" + memory file
-//!  ├─ LEAVING ───────────────────▶│                          │     "I serve no port; a process that does may TAKE"
-//!  ╳ ends: O locks the file       │                          │     or, if another process already has,
-//!                                 ├─ JOIN + end of a channel, on the request queue ─▶ the new owner
-//!                                 │◀── WELCOME + relay ─ the last process of the chain, to which JOIN is forwarded
+//! N, a new process               O, the owner               S, which stands by
+//!  │  TAKE + end of a channel     │◀─────── channel, relay ───▶│
+//!  ├─ request queue ─────────────▶│                            │  "give me the device"
+//!  │                              │ lists its flows in the directory, stops using the rings
+//!  │◀──────────── GIVEN + relay ──┤                            │  "it is yours; I stand by, and have so many ways"
+//!  │◀── PASSED + channel, relay ──┤                            │  "a way to S": its end, as it is; S notices nothing
+//!  │                              │ unlocks the file           │
+//!  │ locks the file               │                            │
+//!  │◀─────────────────────── channel, relay ──────────────────▶│
+//!  │                              │                            │
+//!  │◀── request queue ── WAITING ─┤                            │  "these wait where I do not listen any more" + memory file
+//!  ├─ LEAVING ───────────────────▶├───────────────────────────▶│  "I serve no port; a process that does may TAKE"
+//!  ╳ ends: O locks the file       │                            │
+//!                                 │◀─ request queue ─ JOIN ────┤  + end of a channel
+//!                                 ├─ WELCOME + relay ─────────▶│
 //! ```
 //!
-//! A channel connects two peers, and its end tells either one that the other is gone. A process that loses its
-//! predecessor locks the file if it is free, and otherwise sends JOIN. A process that serves no port passes LEAVING on.
+//! The end of a channel tells either side that the other is gone. A process that loses its owner locks the file if it is free, and
+//! otherwise sends JOIN.
 //!
-//! An interface whose queues are in partitions (`partitions.rs`) has a lock and a chain for each of them. A process that is to
-//! have none of a partition's frames begins with JOIN instead of TAKE, so that it gets those of its connections, and the
-//! partition if its owner leaves or ends.
+//! An interface whose queues are in partitions (`partitions.rs`) has a lock for each of them, and the directory of the first one's. A
+//! process that is to have none of a partition's frames begins with JOIN instead of TAKE, so that it gets those of its connections,
+//! and the partition if its owner leaves or ends.
 
 use crate::relay::{FarEnd, Relay};
 use crate::wanted::Wanted;
+use directory::Directory;
 use message::{
-    GIVEN, JOIN, LEAVING, OPEN_PORTS, TAKE, TAKE_AHEAD, WAITING, WELCOME, connections_in,
-    receive_message, receive_numbered, send_message, send_numbered,
+    GIVEN, JOIN, LEAVING, MAKERS_END, OPEN_PORTS, PASSED, Said, TAKE, TAKE_AHEAD, WAITING, WELCOME,
+    connections_in, receive_message, send_message,
 };
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
 use mill_sys::lock::Holder;
@@ -53,8 +55,14 @@ mod message;
 /// What all processes know.
 mod shared_words;
 
-/// What a process has of the chain.
+/// Which process has a flow.
+pub(crate) mod directory;
+
+/// What a process has of the handover.
 pub(crate) mod member;
+
+/// The processes that stand by.
+pub(crate) mod peers;
 
 /// The owner's side.
 pub(crate) mod owner;
@@ -81,17 +89,28 @@ pub(crate) struct Endpoint {
     watcher: Option<Watcher>,
     number: ProcessNumber,
     shared: SharedWords,
+    /// By which processes of one device tell each other apart.
+    identity: u64,
+    directory: Directory,
 }
 
 /// The number of a process among those that may own the device: later ones have greater ones, so that of several that want it at
 /// the same time the latest has it in the end. 0 where there is no order.
 pub(crate) type ProcessNumber = u64;
 
-/// The predecessor or the successor, and the means to exchange messages and frames with it.
+/// A process at the other end of a way, and the means to exchange messages and frames with it.
 #[derive(Debug)]
 pub(crate) struct PeerProcess {
     pub(crate) relay: Relay,
     channel: OwnedFd,
+}
+
+/// One end of a relay, for the process that gets it.
+#[derive(Debug)]
+pub(crate) struct Way {
+    pub(crate) far: FarEnd,
+    /// It is that of the process that has made the relay.
+    pub(crate) is_makers_end: bool,
 }
 
 /// What the owner reads from the queue of requests.
@@ -107,6 +126,7 @@ pub(crate) enum Asked {
 pub(crate) struct Request {
     pub(crate) request_kind: RequestKind,
     pub(crate) number: ProcessNumber,
+    pub(crate) identity: u64,
     pub(crate) channel: OwnedFd,
 }
 
@@ -117,7 +137,7 @@ pub(crate) enum Aim {
     Take,
     /// The same, and also as soon as it opens connections: its part of the device, beside others of the same program.
     Share,
-    /// A place in the chain, and the device if its owner leaves or ends.
+    /// A way to the owner, and the device if that leaves or ends.
     Join,
 }
 
@@ -134,9 +154,9 @@ impl Aim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
-    /// The device, or a place in the chain.
+    /// The device, or a way to its owner.
     Take,
-    /// The device, of a process in the chain: a second place would close the chain to a ring.
+    /// The device, for a process that has a way to its owner.
     TakeAhead,
     Join,
 }
@@ -147,11 +167,12 @@ pub(crate) enum EventSource {
     Network,
     Requests,
     Timer,
-    /// Messages of the predecessor and of the successor.
-    Predecessor,
-    Successor,
-    PredecessorDoorbell,
-    SuccessorDoorbell,
+    /// Messages of the owner, or its answer.
+    Owner,
+    OwnerDoorbell,
+    /// Messages of one of those that stand by.
+    Peer,
+    PeerDoorbell,
 }
 
 /// The sources that were ready at the last poll.
@@ -202,7 +223,10 @@ impl Endpoint {
     pub(crate) fn new(ownership: OwnershipLock) -> io::Result<(Self, bool)> {
         // Before the file is locked: closing any descriptor of it would release the lock (fcntl(2)).
         let shared = SharedWords::map(File::from(ownership.lock.try_clone()?))?;
+        let identity = shared.draw_identity();
         let mut endpoint = Self {
+            identity,
+            directory: shared.directory(identity),
             holder: Holder::new(&ownership.lock)?,
             ownership,
             shared,
@@ -221,20 +245,43 @@ impl Endpoint {
 
     pub(crate) fn set_number(&mut self, number: ProcessNumber) {
         self.number = number;
+        if number != 0 {
+            self.identity = number;
+            self.directory = self.shared.directory(number);
+        }
     }
 
-    /// The chain changes: processes may have no place in it for a moment, and then do not get frames of their connections.
+    /// Its number and identity, for other processes.
+    pub(crate) const fn names(&self) -> (ProcessNumber, u64) {
+        (self.number, self.identity)
+    }
+
+    /// Whether processes have an order, and are in groups (`process_group.rs`).
+    pub(crate) const fn is_numbered(&self) -> bool {
+        self.number != 0
+    }
+
+    pub(crate) const fn directory(&self) -> Directory {
+        self.directory
+    }
+
+    /// Its flows are in the directory of another partition.
+    pub(crate) const fn set_directory(&mut self, directory: Directory) {
+        self.directory = directory;
+    }
+
+    /// The ownership changes: processes may have no way to the owner for a moment, and then do not get frames of their connections.
     pub(crate) fn note_change(&self) {
         self.shared.note_change();
     }
 
-    /// This process looks for a place in the chain, where its connections' frames come to it; or it does no more.
+    /// This process looks for a way to the owner, by which its connections' frames come to it; or it does no more.
     pub(crate) fn note_orphan(&self, is_orphan: bool) {
         self.shared.note_orphan(is_orphan);
     }
 
-    /// Whether each process has had time to find its place in the chain. Until then a segment without connection may be of a
-    /// process without place, so it is not answered: its peer sends it again.
+    /// Whether each process has had time to find its way to the owner. Until then a segment of a process without way is not
+    /// answered: its peer sends it again.
     pub(crate) fn is_settled(&self) -> bool {
         self.shared.is_settled()
     }
@@ -295,9 +342,13 @@ impl Endpoint {
             RequestKind::TakeAhead => TAKE_AHEAD,
             RequestKind::Join => JOIN,
         };
-        let to = &self.ownership.request_sender;
-        send_numbered(to, (kind, self.number), &[far.as_fd()])?;
-        self.open(EventSource::Predecessor, near.as_fd());
+        let said = Said {
+            number: self.number,
+            identity: self.identity,
+            ..Said::of(kind)
+        };
+        send_message(&self.ownership.request_sender, said, &[far.as_fd()])?;
+        self.open(EventSource::Owner, near.as_fd());
         Ok(near)
     }
 
@@ -308,7 +359,7 @@ impl Endpoint {
             let mut file = passing::memory_file(c"millstream-waiting")?;
             file.write_all(connections)?;
             let to = &self.ownership.request_sender;
-            send_message(to, WAITING, &[file.as_fd()])
+            send_message(to, Said::of(WAITING), &[file.as_fd()])
         };
         sent().is_ok()
     }
@@ -317,11 +368,11 @@ impl Endpoint {
     pub(crate) fn request(&self) -> Option<Asked> {
         loop {
             let from = &self.ownership.request_receiver;
-            let (kind, number, descriptors) = receive_numbered(from).ok()??;
+            let (said, descriptors) = receive_message(from).ok()??;
             let Some(channel) = descriptors.into_iter().next() else {
                 continue;
             };
-            let request_kind = match kind {
+            let request_kind = match said.kind {
                 TAKE => RequestKind::Take,
                 TAKE_AHEAD => RequestKind::TakeAhead,
                 JOIN => RequestKind::Join,
@@ -334,7 +385,8 @@ impl Endpoint {
             };
             let request = Request {
                 request_kind,
-                number,
+                number: said.number,
+                identity: said.identity,
                 channel,
             };
             if !request.is_over() {
@@ -347,7 +399,7 @@ impl Endpoint {
     pub(crate) fn open(&self, source: EventSource, descriptor: BorrowedFd<'_>) {
         let interest = match source {
             // A doorbell's eventfd is never read, so it is edge-triggered: each write is an event.
-            EventSource::PredecessorDoorbell | EventSource::SuccessorDoorbell => EDGE,
+            EventSource::OwnerDoorbell | EventSource::PeerDoorbell => EDGE,
             _ => LEVEL,
         };
         // The set is small; a source that cannot be added is polled when another one is ready.
@@ -416,33 +468,63 @@ impl Request {
 }
 
 impl PeerProcess {
-    /// Answers a request: the requester becomes this process's peer and gets the far end of a new relay.
+    /// Answers JOIN: the requester becomes this process's peer and gets the far end of a new relay.
     pub(crate) fn admit(request: Request) -> io::Result<Self> {
         let (relay, far) = Relay::new()?;
-        Self::admit_over(request, relay, far)
+        Self::answer(request, (relay, far), Said::of(WELCOME))
     }
 
-    /// As [`Self::admit`], over a relay that exists already.
-    pub(crate) fn admit_over(request: Request, relay: Relay, far: FarEnd) -> io::Result<Self> {
-        let Request {
-            request_kind,
-            channel,
-            number: _,
-        } = request;
-        let kind = match request_kind {
-            RequestKind::Take | RequestKind::TakeAhead => GIVEN,
-            RequestKind::Join => WELCOME,
+    /// Answers TAKE over a relay that exists already: the device is given by a process of this identity, which has so many more ways.
+    pub(crate) fn give(
+        request: Request,
+        relay: (Relay, FarEnd),
+        ((number, identity), ways): ((ProcessNumber, u64), u32),
+    ) -> io::Result<Self> {
+        let said = Said {
+            number,
+            identity,
+            detail: ways,
+            ..Said::of(GIVEN)
         };
+        Self::answer(request, relay, said)
+    }
+
+    fn answer(request: Request, (relay, far): (Relay, FarEnd), said: Said) -> io::Result<Self> {
+        let channel = request.channel;
         let [ours, theirs] = &far.doorbells;
         let descriptors = [far.memory.as_fd(), ours.as_fd(), theirs.as_fd()];
-        send_message(&channel, kind, &descriptors)?;
+        send_message(&channel, said, &descriptors)?;
         Ok(Self { relay, channel })
     }
 
-    /// Accepts the relay that arrived in a channel.
-    pub(crate) fn joined(channel: OwnedFd, far: FarEnd) -> io::Result<Self> {
+    /// Sends this process's end to another one, which goes on with it.
+    pub(crate) fn pass(
+        self,
+        to: &OwnedFd,
+        (number, identity): (ProcessNumber, u64),
+    ) -> io::Result<()> {
+        let (far, is_makers_end) = self.relay.leave()?;
+        let said = Said {
+            number,
+            identity,
+            detail: if is_makers_end { MAKERS_END } else { 0 },
+            ..Said::of(PASSED)
+        };
+        let [first, second] = &far.doorbells;
+        let descriptors = [far.memory.as_fd(), first.as_fd(), second.as_fd()];
+        let all = [
+            descriptors[0],
+            descriptors[1],
+            descriptors[2],
+            self.channel.as_fd(),
+        ];
+        send_message(to, said, &all)
+    }
+
+    /// Accepts the end of a relay that has arrived.
+    pub(crate) fn joined(channel: OwnedFd, way: Way) -> io::Result<Self> {
         Ok(Self {
-            relay: Relay::join(far)?,
+            relay: Relay::resume(way.far, way.is_makers_end)?,
             channel,
         })
     }
@@ -454,18 +536,17 @@ impl PeerProcess {
 
     pub(crate) fn send_leaving(&self) {
         // If the peer is gone, the end of the channel tells it.
-        let _ = send_message(&self.channel, LEAVING, &[]);
+        let _ = send_message(&self.channel, Said::of(LEAVING), &[]);
     }
 
-    /// Asks the owner, along the chain, to bring frames for ports of outgoing connections.
+    /// Asks the owner to bring frames for ports of outgoing connections.
     pub(crate) fn send_open_ports(&self) {
         // As in `send_leaving`.
-        let _ = send_message(&self.channel, OPEN_PORTS, &[]);
+        let _ = send_message(&self.channel, Said::of(OPEN_PORTS), &[]);
     }
 
-    /// Forwards a request to join down the chain.
-    pub(crate) fn forward(&self, request: &Request) {
-        let _ = send_message(&self.channel, JOIN, &[request.channel.as_fd()]);
+    pub(crate) const fn channel(&self) -> &OwnedFd {
+        &self.channel
     }
 
     pub(crate) fn open(&self, endpoint: &Endpoint, [talk, doorbell]: [EventSource; 2]) {

@@ -8,7 +8,7 @@ use crate::frames::Frames;
 use crate::tap::TapLink;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
-    ReceivedChecksum,
+    ReceivedChecksum, Stray,
 };
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -290,7 +290,7 @@ impl Link for ImpairedLink {
     }
 
     /// Such a wire has one worker.
-    fn hand_over(&mut self, _frame: &Received) -> bool {
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
         false
     }
 }

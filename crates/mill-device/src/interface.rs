@@ -16,7 +16,7 @@ use kernel_flows::PreexistingKernelFlows;
 use mill_stack::config::Prefix;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkProperties, Offload,
-    Received, Service,
+    Received, Service, Stray,
 };
 use std::collections::BTreeSet;
 use std::fmt;
@@ -282,13 +282,14 @@ impl Link for InterfaceLink {
         self.queues.flush() || handover.is_some_and(|handover| handover.has_backlog())
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        self.pass_on(frame) || self.may_be_of_others()
+    fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
+        self.give_listed(frame, None, stray) || self.fall_back(frame, None)
     }
 
-    fn pass_on(&mut self, frame: &Received) -> bool {
+    fn pass_to(&mut self, frame: &Received, process: u64) -> bool {
         let handover = self.handover.as_mut();
-        handover.is_some_and(|handover| handover.pass_on(frame, self.queues.frame(frame.id)))
+        handover
+            .is_some_and(|handover| handover.pass_to(frame, self.queues.frame(frame.id), process))
     }
 }
 

@@ -66,7 +66,7 @@ use control::{Control, News, Side};
 use extra::Extra;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FRAMES_HELD_MAX, FrameId, Link, LinkChange, LinkProperties,
-    Offload, Received,
+    Offload, Received, Stray,
 };
 use place::name;
 use report::ChangeReporter;
@@ -363,7 +363,7 @@ impl Link for MemifLink {
         false
     }
 
-    fn hand_over(&mut self, _frame: &Received) -> bool {
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
         false
     }
 }

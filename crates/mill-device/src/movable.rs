@@ -4,8 +4,8 @@
 //! the device away: a TAP device keeps its frames meanwhile, and the peer of a memif connects anew.
 
 use crate::direct::DirectLink;
-use crate::forwarding::Returns;
 use crate::handover::Endpoint;
+use crate::handover::directory::Directory;
 use crate::handover::member::Member;
 use crate::handover::owner::Owner;
 use crate::interface::FaultCallback;
@@ -15,7 +15,7 @@ use crate::tap::TapLink;
 use crate::wanted::Wanted;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkProperties, Offload,
-    Received, Service,
+    Received, Service, Stray,
 };
 use mill_sys::epoll::Watcher;
 use std::fmt;
@@ -83,8 +83,8 @@ impl MovableLink {
         }))
     }
 
-    /// Gives the device to the process that has sent TAKE, and returns the link that continues as its successor. No frame may be
-    /// held or being written.
+    /// Gives the device to the process that has sent TAKE, and returns the link that stands by. No frame may be held or being
+    /// written.
     pub(crate) fn give(mut self: Box<Self>) -> Result<Box<StandbyLink>, Box<Self>> {
         let Some(heir) = self.handover.accept_heir() else {
             return Err(self);
@@ -119,7 +119,7 @@ impl MovableLink {
         self.handover.endpoint()
     }
 
-    /// What has passed between this process and its successor; `None` without one.
+    /// What has passed between this process and those that stand by; `None` without any.
     pub fn relayed(&self) -> Option<RelayCounters> {
         self.handover.relayed()
     }
@@ -184,25 +184,39 @@ impl Link for MovableLink {
         self.device.flush() || self.handover.has_backlog()
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        self.pass_on(frame) || self.may_be_of_others()
+    fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
+        self.give_listed(frame, None, stray) || self.fall_back(frame, None)
     }
 
-    fn pass_on(&mut self, frame: &Received) -> bool {
-        self.handover.pass_on(frame, self.device.frame(frame.id))
+    fn pass_to(&mut self, frame: &Received, process: u64) -> bool {
+        let bytes = self.device.frame(frame.id);
+        self.handover.pass_to(frame, bytes, process)
     }
 }
 
 /// Frames that match none of this worker's connections.
 impl MovableLink {
-    /// Whether a frame without connection may be of a process that has no place in the chain yet.
-    pub(crate) fn may_be_of_others(&self) -> bool {
-        self.handover.may_be_of_others()
+    /// Gives one to the process that has its flow ([`Owner::give_listed`]); `bytes` are those of one that another worker has
+    /// forwarded.
+    pub(crate) fn give_listed(
+        &mut self,
+        frame: &Received,
+        bytes: Option<&[u8]>,
+        stray: &Stray<'_>,
+    ) -> bool {
+        let bytes = bytes.unwrap_or_else(|| self.device.frame(frame.id));
+        self.handover.give_listed(frame, bytes, stray)
     }
 
-    /// Where frames go that the successor returns.
-    pub(crate) fn set_returns(&mut self, returns: Returns) {
-        self.handover.set_returns(returns);
+    /// Gives one to the process that had the device before ([`Owner::fall_back`]).
+    pub(crate) fn fall_back(&mut self, frame: &Received, bytes: Option<&[u8]>) -> bool {
+        let bytes = bytes.unwrap_or_else(|| self.device.frame(frame.id));
+        self.handover.fall_back(frame, bytes)
+    }
+
+    /// Where the host is to list its flows, if others stand by.
+    pub(crate) fn flow_directory(&self) -> Option<Directory> {
+        self.handover.flow_directory()
     }
 }
 

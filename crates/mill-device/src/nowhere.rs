@@ -1,7 +1,7 @@
 //! A link without a device, which takes the place of a link that is being replaced.
 
 use mill_stack::link::{
-    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received, Stray,
 };
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -46,7 +46,7 @@ impl Link for Nowhere {
         false
     }
 
-    fn hand_over(&mut self, _frame: &Received) -> bool {
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
         false
     }
 }

@@ -1,8 +1,8 @@
 //! An interface whose queues are in partitions, as one link.
 //!
-//! Each partition has queues, a table of what is served, an owner and a chain of processes of its own (see
-//! [`crate::handover`]). A process takes part in all of them: it owns some, sends by one of these, and is in the chains of the
-//! others, where it gets the frames of its connections that arrive at other processes' queues.
+//! Each partition has queues, a table of what is served, and an owner of its own (see [`crate::handover`]). A process takes part in
+//! all of them: it owns some, sends by one of these, and stands by at the others, from whose owners it gets the frames of its
+//! connections that arrive there. Where it has a flow stands in one directory for all: that of the first partition.
 //!
 //! ```text
 //! partition 0   worker 1 (owner)   worker 2            worker 3
@@ -13,11 +13,13 @@
 //! The interface's changes are the same at all of them: those that the first one reports are passed on.
 
 use crate::device_link::DeviceLink;
+use crate::handover::directory::Directory;
 use crate::interface::InterfaceLink;
 use crate::standby::StandbyLink;
+use mill_stack::flow_directory::FlowDirectory;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkMonitor,
-    LinkProperties, LinkSuccession, Offload, Received, Service,
+    LinkProperties, LinkSuccession, Offload, Received, Service, Stray,
 };
 use mill_sys::epoll::Watcher;
 use std::net::{IpAddr, SocketAddr};
@@ -44,7 +46,12 @@ pub(crate) const PARTITION_QUEUES_MAX: usize = 32;
 
 impl Partitions {
     /// `links` are of all partitions, in their order.
-    pub(crate) fn new(links: Vec<DeviceLink>) -> Self {
+    pub(crate) fn new(mut links: Vec<DeviceLink>) -> Self {
+        if let Some(first) = links.first().and_then(DeviceLink::own_directory) {
+            for link in &mut links {
+                link.set_directory(first);
+            }
+        }
         debug_assert!((2..=PARTITIONS_MAX as usize).contains(&links.len()));
         let mut partitions = Self {
             parts: links,
@@ -54,6 +61,19 @@ impl Partitions {
         };
         partitions.choose_sender();
         partitions
+    }
+
+    /// Where the host is to list its flows, if others stand by, or this process does.
+    #[inline]
+    pub(crate) fn directory(&self) -> Option<Directory> {
+        self.parts.iter().find_map(DeviceLink::directory)
+    }
+
+    /// Partitions change hands between turns.
+    #[inline]
+    pub(crate) fn change_places(&mut self) {
+        self.each().for_each(LinkMonitor::change_places);
+        self.choose_sender();
     }
 
     /// The partitions that this process owns.
@@ -94,7 +114,7 @@ impl Partitions {
         }
     }
 
-    /// Partitions change hands between turns: the next turn sends by one that is this process's, else through another process.
+    /// The next turn sends by one that is this process's, else through another process.
     fn choose_sender(&mut self) {
         let is_good = |index: usize| {
             let part = self.parts.get(index);
@@ -190,14 +210,14 @@ impl Link for Partitions {
             .fold(false, |is_full, link| is_full | link.flush())
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
+    fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
         let (link, id) = self.of_frame(frame.id);
-        link.hand_over(&Received { id, ..*frame })
+        link.hand_over(&Received { id, ..*frame }, stray)
     }
 
-    fn pass_on(&mut self, frame: &Received) -> bool {
+    fn pass_to(&mut self, frame: &Received, process: u64) -> bool {
         let (link, id) = self.of_frame(frame.id);
-        link.pass_on(&Received { id, ..*frame })
+        link.pass_to(&Received { id, ..*frame }, process)
     }
 }
 
@@ -245,7 +265,15 @@ impl LinkMonitor for Partitions {
             part.take_changes(into);
         }
         self.repeated.clear();
-        self.choose_sender();
+    }
+
+    fn flow_directory(&mut self) -> Option<Box<dyn FlowDirectory>> {
+        let directory = self.directory()?;
+        Some(Box::new(directory))
+    }
+
+    fn change_places(&mut self) {
+        Self::change_places(self);
     }
 }
 

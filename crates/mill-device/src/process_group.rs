@@ -1,11 +1,10 @@
 //! Processes that share a device: which of those that listen at the same address takes a new connection, and which connections have
 //! ended with their process.
 //!
-//! Frames come to the processes that own the device's partitions, and are passed along the chain of the others (see
-//! [`crate::handover`]). As long as a group has no more members than there are partitions, each has a partition of its own, with the
-//! flows that the card or the sender puts there. Otherwise each flow is of the member for which a hash of both is greatest (rendezvous
-//! hashing, Thaler and Ravishankar 1998): all members have as many, and when one comes or goes only its own flows are others'. Of more
-//! than eight members those to which frames come have all of them: each further one would cost a copy of each frame.
+//! Frames come to the processes that own the device's partitions, which give them to the others (see [`crate::handover`]). As long as
+//! a group has no more members than there are partitions, each has a partition of its own, with the flows that the card or the
+//! sender puts there. Otherwise each flow is of the member for which a hash of both is greatest (rendezvous hashing, Thaler and
+//! Ravishankar 1998): all members have as many, and when one comes or goes only its own flows are others'.
 //!
 //! The members stand in shared memory, as pairs of a process and an address:
 //!
@@ -14,14 +13,15 @@
 //! ```
 //!
 //! Each process writes its own pairs, and raises the version. A reader keeps what it has found until the version is another one. A
-//! process that was killed stays a member until its keeper removes it; what falls on it meanwhile is taken by the last of the chain.
+//! process that was killed stays a member until its keeper removes it; there is no way to it, so that the next best member gets what
+//! falls on it meanwhile.
 //!
 //! The keeper also notes the connections of a killed process, by hashes: when their peers are asked (mill-keeper `farewell.rs`), the answers
-//! are of no process that only lacks a place in the chain, and are reset at once.
+//! are of no process that only lacks a way to the owner, and are reset at once.
 
 use crate::ledger::Entry;
 use mill_stack::flow::Flow;
-use mill_stack::process_group::ProcessGroup;
+use mill_stack::process_group::{ProcessGroup, Taker};
 use mill_stack::siphash::Key;
 use mill_sys::memory::words;
 use mill_sys::{clock, random};
@@ -126,7 +126,10 @@ impl GroupTable {
 
     fn members(&mut self, address: SocketAddr) -> &Members {
         let version = self.shared.version.load(Ordering::Acquire);
-        if core::mem::replace(&mut self.version, version) != version {
+        // Peers ask for any port.
+        if core::mem::replace(&mut self.version, version) != version
+            || self.known.len() >= KNOWN_MAX
+        {
             self.known.clear();
         }
         let (shared, own) = (self.shared, self.own);
@@ -147,16 +150,20 @@ impl ProcessGroup for GroupTable {
         self.shared.remove(self.own, name(self.key, address));
     }
 
-    fn is_of_another(&mut self, address: SocketAddr, flow: &Flow) -> bool {
+    fn taker(&mut self, address: SocketAddr, flow: &Flow, unreachable: &[u64]) -> Taker {
         let (own, partitions, key) = (self.own, self.partitions, self.key);
         let members = self.members(address);
-        let (count, has_own) = (members.processes.len(), members.has_own);
-        if count > MEMBERS_MAX || (has_own && count <= partitions) {
-            return !has_own;
+        if members.has_own && members.processes.len() <= partitions {
+            return Taker::This;
         }
         let hash = flow.table_hash(key);
-        let taker = members.processes.iter().max_by_key(|it| score(hash, **it));
-        taker.is_some_and(|taker| *taker != own)
+        let reachable = members.processes.iter().copied();
+        let reachable = reachable.filter(|process| !unreachable.contains(process));
+        match reachable.max_by_key(|process| score(hash, *process)) {
+            Some(process) if process == own => Taker::This,
+            Some(process) => Taker::Another(process),
+            None => Taker::None,
+        }
     }
 
     fn has_departed(&self, flow: &Flow) -> bool {
@@ -278,9 +285,8 @@ impl fmt::Debug for GroupTable {
 const VACANT: u64 = 0;
 const CLAIMED: u64 = u64::MAX;
 
-/// A frame is copied once for each process that it passes: of a group of more members, those that own a partition have what arrives
-/// there, and the others nothing.
-const MEMBERS_MAX: usize = 8;
+/// Addresses whose members are kept.
+const KNOWN_MAX: usize = 1024;
 
 /// Listeners of all processes: two each of two thousand workers.
 const SLOTS: usize = 4096;

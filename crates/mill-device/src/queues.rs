@@ -7,7 +7,7 @@ use crate::af_xdp::{XdpCounters, XdpLink};
 use crate::outlet::{self, Outlet};
 use crate::standby::frame_len_max;
 use mill_stack::link::{
-    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
+    Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received, Stray,
 };
 use mill_sys::xsk::XskStatistics;
 use std::io;
@@ -269,7 +269,7 @@ impl Link for Queues {
         }
     }
 
-    fn hand_over(&mut self, _frame: &Received) -> bool {
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
         false
     }
 }

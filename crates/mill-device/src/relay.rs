@@ -1,4 +1,6 @@
-//! Frames between a process and its successor in the chain of [`crate::handover`].
+//! Frames between the process that has a device and one that stands by (see [`crate::handover`]).
+//!
+//! An end goes on in another process when that gets the device: all that it knows stands in the memory.
 //!
 //! Two rings in shared memory, one for each direction, and an eventfd for each end as doorbell. The processes may run
 //! different versions of the program: what the peer has written is copied before it is checked, and an end that finds
@@ -28,6 +30,7 @@ pub struct Relay {
     incoming: Reader,
     own_doorbell: OwnedFd,
     peer_doorbell: OwnedFd,
+    is_makers_end: bool,
     counters: RelayCounters,
 }
 
@@ -40,6 +43,19 @@ pub struct RelayCounters {
     pub transmitted_bytes: u64,
     /// Frames dropped for lack of room.
     pub lost: u64,
+}
+
+impl RelayCounters {
+    #[must_use]
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            received: self.received + other.received,
+            received_bytes: self.received_bytes + other.received_bytes,
+            transmitted: self.transmitted + other.transmitted,
+            transmitted_bytes: self.transmitted_bytes + other.transmitted_bytes,
+            lost: self.lost + other.lost,
+        }
+    }
 }
 
 /// The descriptors that the other process needs to open its end.
@@ -60,37 +76,61 @@ impl Relay {
             memory: memory.as_fd().try_clone_to_owned()?,
             doorbells,
         };
-        let relay = Self::over(memory, [MAKER_TO_PEER, PEER_TO_MAKER], [own, other]);
+        let relay = Self::over(memory, true, [own, other])?;
         Ok((relay, far))
     }
 
     /// Opens the end whose descriptors another process has sent.
     pub fn join(far: FarEnd) -> io::Result<Self> {
+        Self::resume(far, false)
+    }
+
+    /// Goes on with an end that another process has had, and does not use any more: the maker's, or the other one.
+    pub fn resume(far: FarEnd, is_makers_end: bool) -> io::Result<Self> {
         let memory = SharedMemory::open(far.memory)?;
         if memory.len() < MEMORY_BYTES || !memory.is_sealed() {
             return Err(io::Error::from(io::ErrorKind::InvalidData));
         }
-        let [other, own] = far.doorbells;
-        Ok(Self::over(
-            memory,
-            [PEER_TO_MAKER, MAKER_TO_PEER],
-            [own, other],
-        ))
+        let [makers, others] = far.doorbells;
+        let doorbells = match is_makers_end {
+            true => [makers, others],
+            false => [others, makers],
+        };
+        Self::over(memory, is_makers_end, doorbells)
     }
 
     fn over(
         memory: SharedMemory,
-        [outgoing, incoming]: [Ring; 2],
+        is_makers_end: bool,
         [own_doorbell, peer_doorbell]: [OwnedFd; 2],
-    ) -> Self {
-        Self {
+    ) -> io::Result<Self> {
+        let [outgoing, incoming] = match is_makers_end {
+            true => [MAKER_TO_PEER, PEER_TO_MAKER],
+            false => [PEER_TO_MAKER, MAKER_TO_PEER],
+        };
+        let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+        Ok(Self {
+            outgoing: Writer::resume(outgoing, &memory).ok_or_else(invalid)?,
+            incoming: Reader::resume(incoming, &memory).ok_or_else(invalid)?,
             memory,
-            outgoing: Writer::new(outgoing),
-            incoming: Reader::new(incoming),
             own_doorbell,
             peer_doorbell,
+            is_makers_end,
             counters: RelayCounters::default(),
-        }
+        })
+    }
+
+    /// Leaves this end to another process: all that was written is visible, and all that was taken has been given back. The
+    /// descriptors for [`Self::resume`], and whether it is the maker's end.
+    pub fn leave(mut self) -> io::Result<(FarEnd, bool)> {
+        self.publish();
+        self.release();
+        let memory = self.memory.as_fd().try_clone_to_owned()?;
+        let doorbells = match self.is_makers_end {
+            true => [self.own_doorbell, self.peer_doorbell],
+            false => [self.peer_doorbell, self.own_doorbell],
+        };
+        Ok((FarEnd { memory, doorbells }, self.is_makers_end))
     }
 
     /// The eventfd that tells this end of new frames. It is never read: watch it edge-triggered.

@@ -1,15 +1,15 @@
-//! The link of a process that does not own the device: it sends and receives through its predecessor in the chain
-//! (see [`crate::handover`]), or waits until it owns the device.
+//! The link of a process that does not own the device: it sends and receives through the owner (see [`crate::handover`]), or waits
+//! until it owns the device.
 
-use crate::forwarding::take_returned;
 use crate::frames::Frames;
+use crate::handover::directory::Directory;
 use crate::handover::{EventSource, PeerProcess};
 use crate::interface::InterfaceFault;
 use crate::network::monitor::Change;
 use crate::relay::{Note, Relay, RelayCounters};
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkProperties, Offload,
-    Received, Service,
+    Received, Service, Stray,
 };
 use mill_sys::epoll::Watcher;
 use std::fmt;
@@ -23,33 +23,28 @@ use std::time::Duration;
 mod origin;
 pub(crate) use origin::{OpenDevice, Origin, Parts};
 
-/// This process's place in the chain.
-mod chain;
-
-/// Frames that this worker does not know.
-mod unknown;
+/// This process's way to the owner.
+mod seeking;
+use seeking::Given;
 
 /// The link of a device that another process owns.
 pub struct StandbyLink {
     parts: Parts,
     properties: LinkProperties,
-    /// The next process towards the device.
-    predecessor: Option<PeerProcess>,
+    owner: Option<PeerProcess>,
     /// The channel of a request that is not answered yet.
     pending_request: Option<OwnedFd>,
-    /// After GIVEN, while the former owner has not unlocked yet: how often this process still tries to lock.
+    /// GIVEN has come …
+    given: Option<Given>,
+    /// … and the former owner has not unlocked yet: how often this process still tries to lock.
     lock_attempts_left: u32,
     /// Timer expirations since the pending request was sent.
     waits: u32,
-    /// Whether the predecessor was lost: JOIN has to be sent, rather than TAKE.
+    /// Whether the owner was lost: JOIN has to be sent, rather than TAKE.
     is_orphan: bool,
-    /// The predecessor has sent LEAVING: a process that serves may take the device.
-    predecessor_leaves: bool,
-    /// The successor was told that.
-    has_passed_leaving: bool,
+    /// The owner has sent LEAVING: a process that serves may take the device.
+    owner_leaves: bool,
     is_owner: bool,
-    /// Frames of the successor wait for room in the predecessor's relay.
-    has_backlog: bool,
     frames: Frames,
     /// The frame that is being written, to be sent by [`Link::transmit`].
     room: Vec<u8>,
@@ -70,9 +65,7 @@ impl StandbyLink {
     pub(crate) fn without_device(parts: Parts, error: &io::Error) -> Box<Self> {
         let mut parts = parts;
         (parts.on_fault)(InterfaceFault::NotTaken(error.to_string()));
-        if let Some(successor) = parts.member.successor.take() {
-            successor.close(&parts.member.endpoint);
-        }
+        parts.member.peers.clear(&parts.member.endpoint);
         parts.member.endpoint.unlock();
         parts.has_failed = true;
         Box::new(Self::new(parts, None))
@@ -88,30 +81,29 @@ impl StandbyLink {
         self.parts.member.endpoint.set_watcher(watcher);
     }
 
-    /// A link behind `predecessor`, or one that has to find a predecessor.
-    pub(crate) fn new(parts: Parts, predecessor: Option<PeerProcess>) -> Self {
+    /// A link by way of `owner`, or one that has to find an owner.
+    pub(crate) fn new(parts: Parts, owner: Option<PeerProcess>) -> Self {
         let properties = parts.origin.properties();
-        match &predecessor {
-            Some(predecessor) => predecessor.open(
+        match &owner {
+            Some(owner) => owner.open(
                 &parts.member.endpoint,
-                [EventSource::Predecessor, EventSource::PredecessorDoorbell],
+                [EventSource::Owner, EventSource::OwnerDoorbell],
             ),
             None => parts.member.endpoint.set_timer(Some(LOCK_INTERVAL)),
         }
-        let is_orphan = predecessor.is_none();
+        let is_orphan = owner.is_none();
         let mut link = Self {
             frames: Frames::new(FRAMES, frame_len_max(properties.segment_bytes_max)),
             room: vec![0; frame_len_max(properties.segment_bytes_max)],
             properties,
             is_orphan: false,
-            predecessor,
+            owner,
             pending_request: None,
+            given: None,
             lock_attempts_left: 0,
             waits: 0,
-            predecessor_leaves: false,
-            has_passed_leaving: false,
+            owner_leaves: false,
             is_owner: false,
-            has_backlog: false,
             turns_left: 0,
             parts,
         };
@@ -128,8 +120,9 @@ impl StandbyLink {
     /// What the link over the device itself is made of.
     pub(crate) fn into_parts(mut self) -> Parts {
         self.set_orphan(false);
-        if let Some(predecessor) = &self.predecessor {
-            predecessor.close(&self.parts.member.endpoint);
+        self.take_ways();
+        if let Some(owner) = &self.owner {
+            owner.close(&self.parts.member.endpoint);
         }
         if let Some(pending_request) = &self.pending_request {
             self.parts.member.endpoint.close(pending_request.as_fd());
@@ -138,43 +131,25 @@ impl StandbyLink {
         self.parts
     }
 
-    /// What has passed between this process and its predecessor; `None` while it has none.
+    /// What has passed between this process and the owner; `None` while it knows of none.
     pub fn relayed(&self) -> Option<RelayCounters> {
-        let predecessor = self.predecessor.as_ref();
-        predecessor.map(|predecessor| predecessor.relay.counters())
+        let owner = self.owner.as_ref();
+        owner.map(|owner| owner.relay.counters())
+    }
+
+    /// Where the host's flows are to be listed.
+    pub(crate) fn directory(&self) -> Directory {
+        self.parts.member.endpoint.directory()
+    }
+
+    /// Its flows are in the directory of another partition.
+    pub(crate) fn set_directory(&mut self, directory: Directory) {
+        self.parts.member.endpoint.set_directory(directory);
     }
 
     /// The descriptor that ends a wait.
     pub fn control_fd(&self) -> BorrowedFd<'_> {
         self.parts.member.endpoint.as_fd()
-    }
-
-    /// Forwards the successor's frames to the predecessor.
-    fn carry(&mut self) {
-        self.has_backlog = false;
-        let member = &mut self.parts.member;
-        let (Some(predecessor), Some(successor)) = (&mut self.predecessor, &mut member.successor)
-        else {
-            return;
-        };
-        if successor.relay.waiting().is_some() {
-            self.turns_left = 0;
-        }
-        let returns = member.returns.as_ref();
-        self.has_backlog = successor.relay.carry(|relay, len| {
-            if !predecessor.relay.has_room(len) {
-                return false;
-            }
-            let room = self.room.get_mut(..len).unwrap_or_default();
-            match relay.take(room) {
-                Some(note) if note.returns > 0 => take_returned(returns, &note, room),
-                Some(note) => {
-                    predecessor.relay.put(&note, room);
-                }
-                None => {}
-            }
-            true
-        });
     }
 
     fn on_change(&mut self, change: Change, into: &mut Vec<LinkChange>) {
@@ -211,15 +186,15 @@ impl Link for StandbyLink {
     }
 
     fn receive(&mut self, burst: &mut Burst) {
-        let Some(predecessor) = &mut self.predecessor else {
+        let Some(owner) = &mut self.owner else {
             return;
         };
-        if predecessor.relay.waiting().is_some() {
+        if owner.relay.waiting().is_some() {
             // It has rung, which ends waits until the sources are polled.
             self.turns_left = 0;
         }
-        while receive_from(&mut predecessor.relay, &mut self.frames, burst)
-            && predecessor.relay.release()
+        while receive_from(&mut owner.relay, &mut self.frames, burst)
+            && owner.relay.release()
             && burst.room() > 0
         {}
     }
@@ -233,15 +208,15 @@ impl Link for StandbyLink {
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
-        let predecessor = self.predecessor.as_mut()?;
-        if !predecessor.relay.has_room(len_max) {
+        let owner = self.owner.as_mut()?;
+        if !owner.relay.has_room(len_max) {
             return None;
         }
         self.room.get_mut(..len_max)
     }
 
     fn transmit(&mut self, len: usize, offload: Offload) {
-        let Some(predecessor) = &mut self.predecessor else {
+        let Some(owner) = &mut self.owner else {
             return;
         };
         let note = Note {
@@ -249,7 +224,7 @@ impl Link for StandbyLink {
             ..Note::default()
         };
         let frame = self.room.get(..len).unwrap_or_default();
-        let is_put = predecessor.relay.put(&note, frame);
+        let is_put = owner.relay.put(&note, frame);
         debug_assert!(is_put, "room was reserved");
     }
 
@@ -258,26 +233,15 @@ impl Link for StandbyLink {
     }
 
     fn flush(&mut self) -> bool {
-        self.carry();
-        let peers = [&mut self.predecessor, &mut self.parts.member.successor];
-        for peer in peers.into_iter().flatten() {
-            peer.relay.publish();
+        if let Some(owner) = &mut self.owner {
+            owner.relay.publish();
         }
-        self.has_backlog
+        false
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        self.pass_on(frame) || self.may_be_of_others()
-    }
-
-    fn pass_on(&mut self, frame: &Received) -> bool {
-        let Some(successor) = &mut self.parts.member.successor else {
-            return false;
-        };
-        let note = Note::arrived(frame.checksum, frame.merged);
-        // Without room the frame is dropped, as on a full link.
-        successor.relay.put(&note, self.frames.frame(frame.id));
-        true
+    /// The owner has given this process the frame because it is this one's.
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
+        false
     }
 }
 
@@ -285,7 +249,7 @@ impl Link for StandbyLink {
 /// interface.
 impl StandbyLink {
     pub(crate) fn has_heir(&self) -> bool {
-        self.predecessor.is_some()
+        self.owner.is_some()
     }
 
     pub(crate) fn pass_waiting(&self, connections: &[u8]) -> bool {
@@ -302,11 +266,13 @@ impl StandbyLink {
 
     pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         self.parts.wanted.ports = Some(ports);
-        self.parts.ask_for_ports(self.predecessor.as_ref());
+        if let Some(owner) = &self.owner {
+            owner.send_open_ports();
+        }
         self.turns_left = 0;
     }
 
-    /// Whether a process further down the chain opens connections, asked once.
+    /// Whether another process opens connections, asked once.
     pub(crate) fn take_ports_wanted(&mut self) -> bool {
         std::mem::take(&mut self.parts.member.opens_ports)
     }
@@ -387,7 +353,7 @@ impl fmt::Debug for StandbyLink {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("StandbyLink")
-            .field("predecessor", &self.predecessor)
+            .field("owner", &self.owner)
             .finish_non_exhaustive()
     }
 }
@@ -403,6 +369,6 @@ const FRAMES: u32 = 512;
 /// Turns between two polls of the sources; the interface's monitor is polled as rarely.
 const TURNS_BETWEEN: u32 = 63;
 
-/// Interval at which a process without predecessor tries to lock. No frames pass meanwhile; peers retransmit after some
+/// Interval at which a process without owner tries to lock. No frames pass meanwhile; peers retransmit after some
 /// hundred milliseconds.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);

@@ -7,7 +7,7 @@ use crate::frames::Frames;
 use crate::vnet::VnetHeader;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload,
-    Received,
+    Received, Stray,
 };
 use mill_sys::file;
 use mill_sys::tap::{self, VNET_HEADER_LEN};
@@ -206,7 +206,7 @@ impl Link for TapLink {
         self.frames.release(id);
     }
 
-    fn hand_over(&mut self, _frame: &Received) -> bool {
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
         false
     }
 

@@ -1,12 +1,14 @@
 //! The state of each flow: a connection, a handshake that waits for its last acknowledgement, or TIME-WAIT.
 
 use crate::flow::Flow;
+use crate::flow_directory::FlowDirectory;
 use crate::flow_table::{FlowTable, Target};
 use crate::siphash::Key;
-use crate::slot::Slots;
+use crate::slot::{SlotFlags, Slots};
 use crate::syn_cache::{self, SynCache};
 use crate::time_wait_table::{self, TimeWaitTable};
 use crate::timer::Wheel;
+use alloc::boxed::Box;
 use mill_tcp::time::{Instant, Tick};
 use mill_tcp::time_wait::TimeWait;
 
@@ -22,6 +24,8 @@ pub(crate) struct Flows {
     time_wait: TimeWaitTable,
     /// Flows of connections that ended so far, TIME-WAIT included.
     vacated: u64,
+    /// Where other processes find them, once there are any.
+    directory: Option<Box<dyn FlowDirectory>>,
 }
 
 impl Flows {
@@ -33,6 +37,46 @@ impl Flows {
             syn_cache: SynCache::new(now),
             time_wait: TimeWaitTable::default(),
             vacated: 0,
+            directory: None,
+        }
+    }
+
+    /// Whether other processes find the flows.
+    #[inline]
+    pub(crate) const fn is_listed(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// Lists all flows, and from now on those that come and go. Cost: that of a change for each flow.
+    pub(crate) fn list<Q>(&mut self, slots: &Slots<Q>, mut directory: Box<dyn FlowDirectory>) {
+        for place in 0..self.time_wait.places() {
+            if let Some(flow) = self.time_wait.flow_at_place(place) {
+                directory.insert(&flow);
+                directory.note_time_wait(&flow);
+            }
+        }
+        let half_open = (0..self.syn_cache.places()).filter_map(|index| self.syn_cache.at(index));
+        for entry in half_open {
+            directory.insert(&entry.flow);
+        }
+        for (_, slot) in slots.iter() {
+            if !slot.flags.has(SlotFlags::ENDED) {
+                directory.insert(&slot.flow);
+            }
+        }
+        self.directory = Some(directory);
+    }
+
+    /// Whether another process has a connection, or the handshake of one, of this flow.
+    pub(crate) fn is_elsewhere(&self, flow: &Flow) -> bool {
+        let directory = self.directory.as_ref();
+        directory.is_some_and(|directory| directory.is_elsewhere(flow))
+    }
+
+    /// The flow is on the way to another process: it stays listed.
+    pub(crate) fn note_moving(&mut self, flow: &Flow) {
+        if let Some(directory) = &mut self.directory {
+            directory.note_moving(flow);
         }
     }
 
@@ -93,14 +137,16 @@ impl Flows {
     }
 
     /// A connection in this slot, for a flow without entry.
-    pub(crate) fn insert_connection(&mut self, hash: u64, index: u32) {
+    pub(crate) fn insert_connection(&mut self, flow: &Flow, hash: u64, index: u32) {
         self.table.insert(hash, Target::Connection(index));
+        self.enter(flow);
     }
 
     /// A handshake for a flow without entry.
     pub(crate) fn insert_half_open(&mut self, hash: u64, entry: syn_cache::Entry) {
         let index = self.syn_cache.insert(entry);
         self.table.insert(hash, Target::HalfOpen(index));
+        self.enter(&entry.flow);
     }
 
     /// The handshake is complete; the connection is in this slot.
@@ -112,13 +158,13 @@ impl Flows {
     /// Removes a handshake.
     pub(crate) fn remove_half_open(&mut self, index: u32) -> Option<syn_cache::Entry> {
         let entry = self.syn_cache.remove(index)?;
-        self.remove(self.hash(&entry.flow), Target::HalfOpen(index));
+        self.remove(&entry.flow, self.hash(&entry.flow), Target::HalfOpen(index));
         Some(entry)
     }
 
     /// The connection in this slot has ended.
     pub(crate) fn remove_connection(&mut self, flow: &Flow, index: u32) {
-        self.remove(self.hash(flow), Target::Connection(index));
+        self.remove(flow, self.hash(flow), Target::Connection(index));
         self.vacated += 1;
     }
 
@@ -127,6 +173,9 @@ impl Flows {
         let number = self.time_wait.push(*flow, time_wait);
         let hash = self.hash(flow);
         self.replace(hash, Target::Connection(index), Target::TimeWait(number));
+        if let Some(directory) = &mut self.directory {
+            directory.note_time_wait(flow);
+        }
     }
 
     /// Removes the oldest entry in TIME-WAIT if its time is over; returns whether it was. If its wait was restarted
@@ -141,7 +190,7 @@ impl Flows {
         let hash = self.hash(&entry.flow);
         let target = Target::TimeWait(number);
         if entry.time_wait.ends_at.is_due(now) {
-            self.remove(hash, target);
+            self.remove(&entry.flow, hash, target);
             self.vacated += 1;
         } else {
             let new = self.time_wait.push(entry.flow, entry.time_wait);
@@ -157,22 +206,32 @@ impl Flows {
         while (self.time_wait.len() >= count_max || self.time_wait.places() >= 2 * count_max)
             && let Some((number, entry)) = self.time_wait.pop_oldest()
         {
-            self.remove(self.hash(&entry.flow), Target::TimeWait(number));
+            let hash = self.hash(&entry.flow);
+            self.remove(&entry.flow, hash, Target::TimeWait(number));
             self.vacated += 1;
         }
         self.vacated - before
     }
 
     /// Removes an entry in TIME-WAIT.
-    pub(crate) fn remove_time_wait(&mut self, number: u32, hash: u64) {
+    pub(crate) fn remove_time_wait(&mut self, flow: &Flow, number: u32, hash: u64) {
         self.time_wait.remove(number);
-        self.remove(hash, Target::TimeWait(number));
+        self.remove(flow, hash, Target::TimeWait(number));
         self.vacated += 1;
     }
 
-    fn remove(&mut self, hash: u64, target: Target) {
+    fn remove(&mut self, flow: &Flow, hash: u64, target: Target) {
         let was_there = self.table.remove(hash, target);
         debug_assert!(was_there, "{target:?} stood for no flow");
+        if let Some(directory) = &mut self.directory {
+            directory.remove(flow);
+        }
+    }
+
+    fn enter(&mut self, flow: &Flow) {
+        if let Some(directory) = &mut self.directory {
+            directory.insert(flow);
+        }
     }
 
     fn replace(&mut self, hash: u64, target: Target, new: Target) {
@@ -211,7 +270,7 @@ mod tests {
         let mut slots = Slots::new();
         for port in 0..count {
             let index = slots.insert(Connection::default(), flow(port));
-            flows.insert_connection(flows.hash(&flow(port)), index);
+            flows.insert_connection(&flow(port), flows.hash(&flow(port)), index);
         }
         (flows, slots)
     }
@@ -228,7 +287,7 @@ mod tests {
         assert_eq!(find(&flows, &slots, 1), Some(Target::TimeWait(0)));
         assert_eq!(find(&flows, &slots, 2), None);
         flows.remove_connection(&flow(0), 0);
-        flows.remove_time_wait(0, flows.hash(&flow(1)));
+        flows.remove_time_wait(&flow(1), 0, flows.hash(&flow(1)));
         assert_eq!((flows.len(), flows.vacated()), (0, 2));
         assert_eq!(flows.time_wait().len(), 0);
     }

@@ -95,8 +95,11 @@ mod tcp_context;
 /// Listeners: which one takes a SYN, and the connections that wait to be accepted.
 mod listener;
 
-/// Several processes that share a device.
+/// Several processes that share a device: which one takes a new connection …
 pub mod process_group;
+
+/// … and which one has a flow.
+pub mod flow_directory;
 
 /// SYNs that came before their listener.
 mod unclaimed;

@@ -1,8 +1,10 @@
 //! What carries frames, seen from above: `Link` is all that a host needs. What only a device has that is shared with the
 //! kernel, other processes or other workers is in `FlowSteering`, `LinkMonitor`, `LinkSuccession` and `LinkLedger`.
 //!
-//! None of their methods has a default: a link around another forwards all of them, or does not compile.
+//! But for `Link::pass_to`, which only links of shared devices have, none of their methods has a default: a link around another
+//! forwards all of them, or does not compile.
 
+use crate::flow::Flow;
 use alloc::vec::Vec;
 
 /// Which frames come to a link.
@@ -62,15 +64,26 @@ pub trait Link {
     /// tells when there is room for them.
     fn flush(&mut self) -> bool;
 
-    /// Offers a received frame whose segment this host has no connection or listener for to another worker or process that
-    /// may have one. It gets a copy, and answers. `false` if there is none; without room on the way the frame is lost.
-    fn hand_over(&mut self, frame: &Received) -> bool;
+    /// Offers a received frame of which this host knows nothing to the worker or process that has or may have its flow. It gets a
+    /// copy, and answers. `false` if there is none; without room on the way the frame is lost.
+    fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool;
 
-    /// Gives a copy of a received frame to the next process that has the device, which answers. `false` if there is none; without
-    /// room on the way the frame is lost.
-    fn pass_on(&mut self, _frame: &Received) -> bool {
+    /// Gives a copy of a received frame to a process that shares the device, by its number, which answers. `false` if there is no way
+    /// to it from here; without room on the way the frame is lost.
+    fn pass_to(&mut self, _frame: &Received, _process: u64) -> bool {
         false
     }
+}
+
+/// What a frame is about of which a host knows nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stray<'a> {
+    /// A segment of a flow that has no connection here.
+    Segment(&'a Flow),
+    /// The same with a SYN: a connection of another process that has ended and waits does not count.
+    Opening(&'a Flow),
+    /// All that share the device are to have it: what neighbours answer, and errors about their packets.
+    Shared,
 }
 
 /// A link whose device has no other user: all frames for its host come by it, and nothing around it changes.

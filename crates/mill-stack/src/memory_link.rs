@@ -2,7 +2,7 @@
 
 use crate::link::{
     Burst, ExclusiveLink, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload,
-    Received, ReceivedChecksum,
+    Received, ReceivedChecksum, Stray,
 };
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -170,11 +170,11 @@ impl Link for MemoryLink {
         false
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        self.pass_on(frame)
+    fn hand_over(&mut self, frame: &Received, _stray: &Stray<'_>) -> bool {
+        self.pass_to(frame, 0)
     }
 
-    fn pass_on(&mut self, frame: &Received) -> bool {
+    fn pass_to(&mut self, frame: &Received, _process: u64) -> bool {
         let Some(handed) = &mut self.handed else {
             return false;
         };

@@ -16,9 +16,19 @@ pub trait ProcessGroup: fmt::Debug + Send {
     /// New connections of one of its listeners there are others', if there are others.
     fn leave(&mut self, address: SocketAddr);
 
-    /// Whether a new connection to a listener at `address` is another host's.
-    fn is_of_another(&mut self, address: SocketAddr, flow: &Flow) -> bool;
+    /// Which host a new connection to a listener at `address` is for, without those that can't be reached.
+    fn taker(&mut self, address: SocketAddr, flow: &Flow, unreachable: &[u64]) -> Taker;
 
     /// Whether a connection was of a process that has just ended, so that no host has it any more.
     fn has_departed(&self, flow: &Flow) -> bool;
+}
+
+/// Which host takes a new connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taker {
+    This,
+    /// That of the process with this number.
+    Another(u64),
+    /// None listens there, as far as that is known.
+    None,
 }

@@ -5,7 +5,7 @@
 use crate::drop_reason::DropReason;
 use crate::flow::Flow;
 use crate::host::Host;
-use crate::link::{FrameId, Link, Received, ReceivedChecksum};
+use crate::link::{FrameId, Link, Received, ReceivedChecksum, Stray};
 use crate::queue::SendQueue;
 use core::net::IpAddr;
 use core::ops::Range;
@@ -129,7 +129,9 @@ impl<Q: SendQueue> Host<Q> {
             Ok(Taken::Fragment) => self.on_fragment(link, received, len, origin),
             Ok(Taken::Done) => share_neighbors(link, received, ether_type, len),
             // Routers do not know which queue or process a flow belongs to.
-            Ok(Taken::StrangeError) if link.hand_over(received) => self.counters.handed_over += 1,
+            Ok(Taken::StrangeError) if link.hand_over(received, &Stray::Shared) => {
+                self.counters.handed_over += 1;
+            }
             Ok(Taken::StrangeError) => self.drop_frame(DropReason::NotForUs),
             Err(reason) => self.drop_frame(reason),
         }
@@ -156,8 +158,7 @@ fn behind_priority(frame: &[u8], ethernet_len: usize) -> (EtherType, usize) {
     }
 }
 
-/// A process that takes frames which this host rejects has resolved neighbours under the same Ethernet address:
-/// neighbours' answers are for both.
+/// Processes that share the device have resolved neighbours under the same Ethernet address: neighbours' answers are for all of them.
 fn share_neighbors<L: Link>(
     link: &mut L,
     received: &Received,
@@ -170,8 +171,8 @@ fn share_neighbors<L: Link>(
         && packet.get(ip::NEXT_HEADER_AT_IPV6) == Some(&Protocol::ICMPV6.0)
         && packet.get(ipv6::HEADER_BYTES) == Some(&NEIGHBOR_ADVERTISEMENT);
     if ether_type == EtherType::ARP || is_advertisement {
-        // Without such a process it is not handed over.
-        let _ = link.hand_over(received);
+        // Without such processes it is not handed over.
+        let _ = link.hand_over(received, &Stray::Shared);
     }
 }
 

@@ -5,10 +5,11 @@ use crate::file_bytes::NoFile;
 use alloc::string::String;
 use alloc::vec;
 use mill_stack::config::{HostConfig, Prefix, Route};
+use mill_stack::flow_directory::FlowDirectory;
 use mill_stack::host::tables::NextNumbers;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkLedger,
-    LinkMonitor, LinkProperties, Offload, Received,
+    LinkMonitor, LinkProperties, Offload, Received, Stray,
 };
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::polling::Polling;
@@ -62,8 +63,8 @@ impl Link for RecordingLink {
         false
     }
 
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        self.link.hand_over(frame)
+    fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
+        self.link.hand_over(frame, stray)
     }
 }
 
@@ -96,6 +97,12 @@ impl LinkMonitor for RecordingLink {
     fn resolve(&mut self, _address: IpAddr) {}
 
     fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
+
+    fn flow_directory(&mut self) -> Option<Box<dyn FlowDirectory>> {
+        None
+    }
+
+    fn change_places(&mut self) {}
 }
 
 impl LinkLedger for RecordingLink {

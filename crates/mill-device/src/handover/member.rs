@@ -1,20 +1,19 @@
-//! What a process has of the chain, whether or not it owns the device.
+//! What a process has of the handover, whether or not it owns the device.
 
-use super::{Aim, Endpoint, EventSource, PeerProcess};
-use crate::forwarding::Returns;
+use super::peers::Peers;
+use super::{Aim, Endpoint};
 use std::collections::VecDeque;
 
-/// The process's means, and what comes to it from behind.
+/// The process's means, and what comes to it from others.
 pub(crate) struct Member {
     pub(crate) endpoint: Endpoint,
     /// What this process wanted when it began: it gives away at once what it owns only because no other process did.
     pub(crate) aim: Aim,
-    pub(crate) successor: Option<PeerProcess>,
-    /// Where frames go that the successor returns, if this process has other workers that may know them.
-    pub(crate) returns: Option<Returns>,
+    /// Those that stand by while this process owns the device.
+    pub(crate) peers: Peers,
     /// Connections that others have passed on to this process while it owned the device, each message as it came.
     pub(crate) passed: VecDeque<Vec<u8>>,
-    /// A process further down the chain opens connections.
+    /// Another process opens connections.
     pub(crate) opens_ports: bool,
 }
 
@@ -23,29 +22,9 @@ impl Member {
         Self {
             endpoint,
             aim,
-            successor: None,
-            returns: None,
+            peers: Peers::default(),
             passed: VecDeque::new(),
             opens_ports: false,
-        }
-    }
-
-    /// Installs a successor. A former one loses its channel and joins further down the chain.
-    pub(crate) fn set_successor(&mut self, successor: PeerProcess) {
-        self.endpoint.note_change();
-        successor.open(
-            &self.endpoint,
-            [EventSource::Successor, EventSource::SuccessorDoorbell],
-        );
-        if let Some(former) = self.successor.replace(successor) {
-            former.close(&self.endpoint);
-        }
-    }
-
-    pub(crate) fn drop_successor(&mut self) {
-        self.endpoint.note_change();
-        if let Some(successor) = self.successor.take() {
-            successor.close(&self.endpoint);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Messages between processes, as datagrams: a version, a kind, the number of the process that sends it, and descriptors.
+//! Messages between processes, as datagrams: a version, a kind, what is said of a process, and descriptors.
 
-use super::ProcessNumber;
+use super::{ProcessNumber, Way};
 use crate::relay::FarEnd;
 use mill_sys::passing;
 use std::fs::File;
@@ -10,12 +10,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// What arrives in a channel.
 #[derive(Debug)]
 pub(crate) enum Message {
-    Given(FarEnd),
-    Welcome(FarEnd),
+    /// The device, and a way to its former owner, of this number and identity; so many more ways follow.
+    Given {
+        former: (ProcessNumber, u64),
+        way: Way,
+        ways: u32,
+    },
+    /// A way to a process that stands by, which the former owner had: its number and identity.
+    Passed((ProcessNumber, u64), Box<Way>, OwnedFd),
+    Welcome(Way),
     Leaving,
-    /// A request of a process further down the chain, forwarded.
-    Join(OwnedFd),
-    /// The successor opens connections: frames for their ports have to come.
+    /// The other process opens connections: frames for their ports have to come.
     OpenPorts,
     /// The peer is gone, or sent something unknown.
     End,
@@ -23,22 +28,31 @@ pub(crate) enum Message {
 
 /// The next message of a channel; `None` if there is none yet.
 pub(crate) fn next_message(channel: &OwnedFd) -> Option<Message> {
-    let (kind, descriptors) = match receive_message(channel) {
+    let (said, mut descriptors) = match receive_message(channel) {
         Ok(Some(received)) => received,
         Ok(None) => return None,
         Err(_) => return Some(Message::End),
     };
-    let far_end = |descriptors: Vec<OwnedFd>| {
+    let way = |descriptors: Vec<OwnedFd>, is_makers_end| {
         let [memory, first, second] = <[OwnedFd; 3]>::try_from(descriptors).ok()?;
         let doorbells = [first, second];
-        Some(FarEnd { memory, doorbells })
+        let far = FarEnd { memory, doorbells };
+        Some(Way { far, is_makers_end })
     };
-    let message = match kind {
-        GIVEN => far_end(descriptors).map(Message::Given),
-        WELCOME => far_end(descriptors).map(Message::Welcome),
+    let message = match said.kind {
+        // The giver has made the relay, and the detail is a number.
+        GIVEN => way(descriptors, false).map(|way| Message::Given {
+            former: (said.number, said.identity),
+            way,
+            ways: said.detail,
+        }),
+        PASSED => descriptors.pop().and_then(|channel| {
+            let way = Box::new(way(descriptors, said.detail == MAKERS_END)?);
+            Some(Message::Passed((said.number, said.identity), way, channel))
+        }),
+        WELCOME => way(descriptors, false).map(Message::Welcome),
         LEAVING => Some(Message::Leaving),
         OPEN_PORTS => Some(Message::OpenPorts),
-        JOIN => descriptors.into_iter().next().map(Message::Join),
         _ => None,
     };
     Some(message.unwrap_or(Message::End))
@@ -54,43 +68,68 @@ pub(super) fn connections_in(mut memory: File) -> io::Result<Vec<u8>> {
     Ok(connections)
 }
 
-pub(super) fn send_message(
-    to: &OwnedFd,
-    kind: u8,
-    descriptors: &[BorrowedFd<'_>],
-) -> io::Result<()> {
-    send_numbered(to, (kind, 0), descriptors)
+/// What a message says besides its descriptors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) kind: u8,
+    /// Of the process that it is about, which is its sender but in PASSED.
+    pub(super) number: ProcessNumber,
+    pub(super) identity: u64,
+    /// How many ways follow, or which end of one it is.
+    pub(super) detail: u32,
 }
 
-pub(super) fn send_numbered(
+impl Said {
+    /// Of which nothing else has to be known.
+    pub(super) const fn of(kind: u8) -> Self {
+        Self {
+            kind,
+            number: 0,
+            identity: 0,
+            detail: 0,
+        }
+    }
+
+    fn to_bytes(self) -> [u8; SAID_BYTES] {
+        let mut bytes = [0; SAID_BYTES];
+        bytes[0] = VERSION;
+        bytes[1] = self.kind;
+        bytes[4..8].copy_from_slice(&self.detail.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.number.to_ne_bytes());
+        bytes[16..].copy_from_slice(&self.identity.to_ne_bytes());
+        bytes
+    }
+
+    /// `None` of another version.
+    fn of_bytes(bytes: &[u8; SAID_BYTES]) -> Option<Self> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let [first, number, identity] = *<&[[u8; 8]; 3]>::try_from(words).ok()?;
+        let [version, kind, _, _, detail @ ..] = first;
+        (version == VERSION).then_some(Self {
+            kind,
+            number: u64::from_ne_bytes(number),
+            identity: u64::from_ne_bytes(identity),
+            detail: u32::from_ne_bytes(detail),
+        })
+    }
+}
+
+pub(super) fn send_message(
     to: &OwnedFd,
-    (kind, number): (u8, ProcessNumber),
+    said: Said,
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    let mut bytes = [VERSION, kind, 0, 0, 0, 0, 0, 0, 0, 0];
-    if let Some((_, room)) = bytes.split_last_chunk_mut() {
-        *room = number.to_ne_bytes();
-    }
-    passing::send(to.as_fd(), &bytes, descriptors)
+    passing::send(to.as_fd(), &said.to_bytes(), descriptors)
 }
 
 /// `None` if nothing has arrived; an error at the end of the channel, and for what is no message of this version.
-pub(super) fn receive_message(from: &OwnedFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
-    let received = receive_numbered(from)?;
-    Ok(received.map(|(kind, _, descriptors)| (kind, descriptors)))
-}
-
-/// The same with the number of the process that has sent it, if it has said that.
-pub(super) fn receive_numbered(
-    from: &OwnedFd,
-) -> io::Result<Option<(u8, ProcessNumber, Vec<OwnedFd>)>> {
-    let mut bytes = [0; 10];
+pub(super) fn receive_message(from: &OwnedFd) -> io::Result<Option<(Said, Vec<OwnedFd>)>> {
+    let mut bytes = [0; SAID_BYTES];
     match passing::receive(from.as_fd(), &mut bytes) {
-        Ok((10, descriptors)) if bytes[0] == VERSION => {
-            let number = bytes.last_chunk().copied().unwrap_or_default();
-            let number = ProcessNumber::from_ne_bytes(number);
-            Ok(Some((bytes[1], number, descriptors)))
-        }
+        Ok((SAID_BYTES, descriptors)) => match Said::of_bytes(&bytes) {
+            Some(said) => Ok(Some((said, descriptors))),
+            None => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        },
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
         Ok(_) => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
         Err(error) => Err(error),
@@ -98,7 +137,7 @@ pub(super) fn receive_numbered(
 }
 
 /// Version of the messages and of the relay's format. A process of another version cannot take part.
-pub(crate) const VERSION: u8 = 5;
+pub(crate) const VERSION: u8 = 6;
 
 // What a message is.
 pub(super) const TAKE: u8 = 1;
@@ -109,6 +148,13 @@ pub(super) const LEAVING: u8 = 5;
 pub(super) const WAITING: u8 = 6;
 pub(super) const OPEN_PORTS: u8 = 7;
 pub(super) const TAKE_AHEAD: u8 = 8;
+pub(super) const PASSED: u8 = 9;
+
+/// Bytes of a message.
+pub(super) const SAID_BYTES: usize = 24;
+
+/// In `detail`: the end of the process that has made the relay.
+pub(super) const MAKERS_END: u32 = 1;
 
 /// Bytes of connections that are taken from one message.
 const WAITING_BYTES_MAX: u64 = 256 << 20;

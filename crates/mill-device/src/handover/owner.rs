@@ -1,15 +1,15 @@
-//! The owner's side of the handover: it sends its successor's frames, offers it those that it does not know, and answers requests
-//! for the device.
+//! The owner's side of the handover: it sends the frames of those that stand by, gives them theirs, and answers requests for the
+//! device.
 
+use super::directory::{Directory, Holder, ProcessTag};
 use super::member::Member;
-use super::{Asked, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
-use crate::forwarding::{Returns, take_returned};
+use super::{Asked, Endpoint, EventSource, PeerProcess, Request, RequestKind};
 use crate::interface::{FaultCallback, InterfaceFault};
 use crate::relay::{FarEnd, Note, Relay, RelayCounters};
 use crate::standby::{Origin, Parts, StandbyLink};
 use crate::steering::Table;
 use crate::wanted::Wanted;
-use mill_stack::link::{Link, LinkProperties, Offload, Received};
+use mill_stack::link::{Link, LinkProperties, Offload, Received, Stray};
 use mill_sys::epoll::Watcher;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -22,13 +22,10 @@ pub(crate) struct Owner<O> {
     take_request: Option<Request>,
     /// LEAVING was sent: this process serves no port any more.
     has_announced_leaving: bool,
-    /// Frames of the successor wait for room at the device.
+    /// Frames of others wait for room at the device.
     has_backlog: bool,
     /// The former owner is gone: the table's entries for what it served are kept until the timer expires.
     expects_joins: bool,
-    /// That process had successors, which notice its end within milliseconds and join this one. Until then, or until
-    /// the timer expires, a segment without connection may be theirs, so it is dropped without a RST.
-    may_belong_to_others: bool,
 }
 
 /// A process that is to have the device, and a relay to it.
@@ -41,11 +38,11 @@ pub(crate) struct Heir {
 impl<O> Owner<O> {
     /// `table` is the device's, where it is steered.
     pub(crate) fn new(member: Member, reopen: O, table: Option<&Table>) -> Box<Self> {
-        let expects_joins = member.successor.is_none() && table.is_some_and(Table::keeps_any);
+        let expects_joins = member.peers.is_empty() && table.is_some_and(Table::keeps_any);
         if expects_joins {
             member.endpoint.set_timer(Some(TIMEOUT));
         } else if let Some(table) = table {
-            table.set_has_successor(member.successor.is_some());
+            table.set_has_successor(!member.peers.is_empty());
         }
         Box::new(Self {
             member,
@@ -54,7 +51,6 @@ impl<O> Owner<O> {
             has_announced_leaving: false,
             has_backlog: false,
             expects_joins,
-            may_belong_to_others: expects_joins && table.is_some_and(Table::has_successor),
         })
     }
 
@@ -66,15 +62,21 @@ impl<O> Owner<O> {
         self.member.endpoint.set_watcher(watcher);
     }
 
-    /// Where frames go that the successor returns.
-    pub(crate) fn set_returns(&mut self, returns: Returns) {
-        self.member.returns = Some(returns);
+    /// Its flows are in the directory of another partition.
+    pub(crate) fn set_directory(&mut self, directory: Directory) {
+        self.member.endpoint.set_directory(directory);
     }
 
-    /// What has passed between this process and its successor; `None` without one.
+    /// Where the host is to list its flows, if others stand by or are about to have the device.
+    #[inline]
+    pub(crate) fn flow_directory(&self) -> Option<Directory> {
+        let is_shared = self.take_request.is_some() || !self.member.peers.is_empty();
+        is_shared.then(|| self.member.endpoint.directory())
+    }
+
+    /// What has passed between this process and those that stand by; `None` without any.
     pub(crate) fn relayed(&self) -> Option<RelayCounters> {
-        let successor = self.member.successor.as_ref()?;
-        Some(successor.relay.counters())
+        self.member.peers.relayed()
     }
 
     /// Whether another process has sent TAKE.
@@ -96,7 +98,7 @@ impl<O> Owner<O> {
         })
     }
 
-    /// Gives the closed device to the heir, whose successor this process becomes.
+    /// Gives the closed device to the heir, with the ways to all others. This process stands by from then on.
     pub(crate) fn stand_by(
         self,
         heir: Heir,
@@ -107,10 +109,16 @@ impl<O> Owner<O> {
             mut member, reopen, ..
         } = self;
         member.endpoint.note_change();
-        // Nothing of this process touches the device any more. GIVEN goes out before the lock is released: a process
-        // that found the file unlocked without it would conclude that this one is gone.
+        member.peers.forget(&member.endpoint, &heir.request);
+        // Nothing of this process touches the device any more. GIVEN and the ways go out before the lock is released: a process
+        // that found the file unlocked without them would conclude that this one is gone.
         let number = heir.request.number;
-        let predecessor = PeerProcess::admit_over(heir.request, heir.relay, heir.far);
+        let own = member.endpoint.names();
+        let ways = u32::try_from(member.peers.len()).unwrap_or(u32::MAX);
+        let owner = PeerProcess::give(heir.request, (heir.relay, heir.far), (own, ways));
+        if let Ok(owner) = &owner {
+            member.peers.pass_all(&member.endpoint, owner.channel());
+        }
         member.endpoint.unlock_for(number);
         let parts = Parts {
             member,
@@ -120,26 +128,26 @@ impl<O> Owner<O> {
             has_failed: false,
         };
         // If the requester is gone by now, no process owns the device, and the standby link locks it again.
-        Box::new(StandbyLink::new(parts, predecessor.ok()))
+        Box::new(StandbyLink::new(parts, owner.ok()))
     }
 
-    /// Sends the frames of the successor; one of more than `len_max` bytes is dropped. Whether there were any: then the successor has
-    /// rung, which ends waits until the sources are polled.
+    /// Sends the frames of others; one of more than `len_max` bytes is dropped. Whether there were any: then a process has rung, which
+    /// ends waits until the sources are polled.
     #[inline]
     pub(crate) fn carry(&mut self, device: &mut impl Link, len_max: usize) -> bool {
         self.has_backlog = false;
-        let waits = |successor: &mut PeerProcess| successor.relay.waiting().is_some();
-        let has_waited = self.member.successor.as_mut().is_some_and(waits);
+        if self.member.peers.is_empty() {
+            return false;
+        }
+        let has_waited = self.member.peers.have_sent();
         if has_waited {
             self.has_backlog = carry(&mut self.member, device, len_max);
         }
-        if let Some(successor) = &mut self.member.successor {
-            successor.relay.publish();
-        }
+        self.member.peers.publish();
         has_waited
     }
 
-    /// Whether frames of the successor wait for room at the device.
+    /// Whether frames of others wait for room at the device.
     #[inline]
     pub(crate) fn has_backlog(&self) -> bool {
         self.has_backlog
@@ -157,26 +165,68 @@ impl<O> Owner<O> {
         self.member.passed.pop_front()
     }
 
-    /// Whether a process further down the chain opens connections, asked once.
+    /// Whether another process opens connections, asked once.
     pub(crate) fn take_ports_wanted(&mut self) -> bool {
         std::mem::take(&mut self.member.opens_ports)
     }
 
-    /// Whether a frame without connection may be of a process that has no place in the chain yet. It is dropped then, as on a
-    /// full link: when it is retransmitted, that process may have joined.
-    pub(crate) fn may_be_of_others(&self) -> bool {
-        self.may_belong_to_others || !self.member.endpoint.is_settled()
+    /// Gives a frame to the process that has its flow, or to all. Whether it is no business of this process: also where the process
+    /// has no way here yet. The frame is dropped then, as on a full link; when it is sent again, there may be one.
+    pub(crate) fn give_listed(
+        &mut self,
+        received: &Received,
+        frame: &[u8],
+        stray: &Stray<'_>,
+    ) -> bool {
+        let Member {
+            endpoint, peers, ..
+        } = &mut self.member;
+        if peers.is_empty() && endpoint.is_settled() {
+            return false;
+        }
+        let note = Note::arrived(received.checksum, received.merged);
+        let (flow, is_opening) = match stray {
+            Stray::Shared => return peers.put_to_all(&note, frame),
+            Stray::Segment(flow) => (flow, false),
+            Stray::Opening(flow) => (flow, true),
+        };
+        let directory = endpoint.directory();
+        match directory.find(flow) {
+            None => false,
+            Some(Holder::Moving) => !endpoint.is_settled(),
+            Some(holder) => match holder.process(is_opening) {
+                Some(tag) if tag != directory.own() => {
+                    peers.put(tag, &note, frame) || !endpoint.is_settled()
+                }
+                _ => false,
+            },
+        }
     }
 
-    /// Passes a frame to the successor; `false` without one.
-    pub(crate) fn pass_on(&mut self, received: &Received, frame: &[u8]) -> bool {
-        let Some(successor) = &mut self.member.successor else {
+    /// Gives a frame that no process has listed to the one that had the device before, where that may know it nevertheless: in the
+    /// first moments a cookie, and a port at which this process does not listen yet; and where the directory was full.
+    pub(crate) fn fall_back(&mut self, received: &Received, frame: &[u8]) -> bool {
+        let Member {
+            endpoint, peers, ..
+        } = &mut self.member;
+        let is_incomplete = endpoint.directory().is_incomplete();
+        if endpoint.is_settled() && !is_incomplete {
             return false;
-        };
+        }
+        // Processes with numbers have groups for what is new.
+        if endpoint.is_numbered() {
+            return is_incomplete && !peers.is_empty();
+        }
         let note = Note::arrived(received.checksum, received.merged);
-        // Without room the frame is dropped, as on a full link.
-        successor.relay.put(&note, frame);
-        true
+        let former = peers.former();
+        former.is_some_and(|former| peers.put(former, &note, frame))
+    }
+
+    /// Gives a frame to the process of this number; `false` if there is no way to it.
+    pub(crate) fn pass_to(&mut self, received: &Received, frame: &[u8], process: u64) -> bool {
+        let note = Note::arrived(received.checksum, received.merged);
+        let tag = ProcessTag::of(process);
+        self.member.peers.put(tag, &note, frame)
     }
 
     /// Polls the sources and handles what is ready.
@@ -190,28 +240,26 @@ impl<O> Owner<O> {
         if ready.at(EventSource::Requests) {
             self.read_requests(table, wanted);
         }
-        let is_over = ready.at(EventSource::Successor) && self.read_successor();
-        let is_broken = |successor: &PeerProcess| successor.relay.is_broken();
-        let is_broken = self.member.successor.as_ref().is_some_and(is_broken);
-        if is_broken {
-            on_fault(InterfaceFault::RelayBroken);
+        if ready.at(EventSource::Peer) {
+            let (opens_ports, ended) = self.member.peers.read();
+            self.member.opens_ports |= opens_ports;
+            self.drop_peers(device, len_max, (table, &ended));
         }
-        if is_over || is_broken {
-            self.drop_successor(device, len_max, table);
+        let broken = self.member.peers.broken();
+        if !broken.is_empty() {
+            on_fault(InterfaceFault::RelayBroken);
+            self.drop_peers(device, len_max, (table, &broken));
         }
         if ready.at(EventSource::Timer) {
             self.member.endpoint.set_timer(None);
             if std::mem::take(&mut self.expects_joins) {
-                self.may_belong_to_others = false;
                 has_no_successor(table);
             }
         }
-        if let Some(successor) = &self.member.successor
-            && wanted.is_leaving() != self.has_announced_leaving
-        {
+        if wanted.is_leaving() != self.has_announced_leaving && !self.member.peers.is_empty() {
             self.has_announced_leaving = !self.has_announced_leaving;
             if self.has_announced_leaving {
-                successor.send_leaving();
+                self.member.peers.send_leaving();
             }
         }
     }
@@ -243,43 +291,35 @@ impl<O> Owner<O> {
     }
 
     fn on_join(&mut self, request: Request, table: Option<&Table>) {
-        let request = Request {
-            request_kind: RequestKind::Join,
-            ..request
-        };
-        if let Some(successor) = &self.member.successor {
-            return successor.forward(&request);
-        }
+        let names = (request.number, request.identity);
         // The requester may be gone.
-        if let Ok(successor) = PeerProcess::admit(request) {
-            self.member.set_successor(successor);
+        if let Ok(process) = PeerProcess::admit(request) {
+            if self.has_announced_leaving {
+                process.send_leaving();
+            }
+            self.member.peers.add(&self.member.endpoint, names, process);
             self.expects_joins = false;
-            self.may_belong_to_others = false;
             if let Some(table) = table {
                 table.set_has_successor(true);
             }
         }
     }
 
-    /// Whether the successor has ended.
-    fn read_successor(&mut self) -> bool {
-        while let Some(successor) = &self.member.successor
-            && let Some(message) = successor.next_message()
-        {
-            match message {
-                Message::OpenPorts => self.member.opens_ports = true,
-                Message::End => return true,
-                _ => {}
-            }
+    fn drop_peers(
+        &mut self,
+        device: &mut impl Link,
+        len_max: usize,
+        (table, tags): (Option<&Table>, &[ProcessTag]),
+    ) {
+        if tags.is_empty() {
+            return;
         }
-        false
-    }
-
-    fn drop_successor(&mut self, device: &mut impl Link, len_max: usize, table: Option<&Table>) {
-        // Frames that it sent before it ended.
+        // Frames that they sent before they ended.
         carry(&mut self.member, device, len_max);
-        self.member.drop_successor();
-        has_no_successor(table);
+        self.member.peers.drop_all(&self.member.endpoint, tags);
+        if self.member.peers.is_empty() {
+            has_no_successor(table);
+        }
     }
 }
 
@@ -290,14 +330,10 @@ fn has_no_successor(table: Option<&Table>) {
     }
 }
 
-/// Sends the successor's frames; whether one is left for which the device has no room.
+/// Sends the frames of those that stand by; whether one is left for which the device has no room.
 #[cold]
 fn carry(member: &mut Member, device: &mut impl Link, len_max: usize) -> bool {
-    let Some(successor) = &mut member.successor else {
-        return false;
-    };
-    let returns = member.returns.as_ref();
-    successor.relay.carry(|relay, len| {
+    member.peers.carry(|relay, len| {
         if len > len_max {
             relay.take(&mut []);
             return true;
@@ -306,12 +342,10 @@ fn carry(member: &mut Member, device: &mut impl Link, len_max: usize) -> bool {
             return false;
         };
         let room = room.get_mut(..len).unwrap_or_default();
-        match relay.take(room) {
-            Some(note) if note.returns > 0 => take_returned(returns, &note, room),
-            Some(note) if can_send(note.offload, device.properties()) => {
-                device.transmit(len, note.offload);
-            }
-            _ => {}
+        if let Some(note) = relay.take(room)
+            && can_send(note.offload, device.properties())
+        {
+            device.transmit(len, note.offload);
         }
         true
     })

@@ -1,8 +1,10 @@
 //! Words of the file that is locked, which all processes write.
 
 use super::ProcessNumber;
-use mill_sys::clock;
+use super::directory::{self, Directory};
+use mill_stack::siphash::Key;
 use mill_sys::memory::words;
+use mill_sys::{clock, random};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,26 +19,69 @@ pub(super) struct SharedWords {
     reserved_until: &'static AtomicU64,
     /// Processes that have lost their place and not found another one yet.
     orphans: &'static AtomicU64,
+    /// How many identities were drawn.
+    drawn: &'static AtomicU64,
+    key: [&'static AtomicU64; 2],
+    is_incomplete: &'static AtomicU64,
+    entries: &'static [AtomicU64],
 }
 
 impl SharedWords {
     /// Makes the file.
     pub(super) fn create() -> io::Result<File> {
-        words::create("millstream-handover", WORDS)
+        let file = words::create("millstream-handover", WORDS)?;
+        for word in Self::mapped(&file)?.key {
+            let mut bytes = [0; 8];
+            random::fill(&mut bytes)?;
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+        Ok(file)
     }
 
     /// Closes `file`, which releases a lock that the caller's descriptor table has on it (fcntl(2)).
+    #[expect(clippy::needless_pass_by_value, reason = "it is closed here")]
     pub(super) fn map(file: File) -> io::Result<Self> {
-        let mapped = words::map(&file, WORDS).or_else(|_| words::map(&file, FORMER_WORDS));
-        match mapped? {
-            [changed_at, heir, reserved_until, rest @ ..] => Ok(Self {
+        Self::mapped(&file)
+    }
+
+    fn mapped(file: &File) -> io::Result<Self> {
+        match words::map(file, WORDS)? {
+            [
                 changed_at,
                 heir,
                 reserved_until,
-                orphans: rest.first().unwrap_or(&UNSHARED),
+                orphans,
+                drawn,
+                first,
+                second,
+                is_incomplete,
+                entries @ ..,
+            ] => Ok(Self {
+                changed_at,
+                heir,
+                reserved_until,
+                orphans,
+                drawn,
+                key: [first, second],
+                is_incomplete,
+                entries,
             }),
             _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
         }
+    }
+
+    /// An identity that no process has that draws one of this device, not 0.
+    pub(super) fn draw_identity(&self) -> u64 {
+        self.drawn.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The directory of flows, for the process of this identity.
+    pub(super) fn directory(&self, identity: u64) -> Directory {
+        let mut key = [0; 16];
+        for (half, word) in key.chunks_exact_mut(8).zip(self.key) {
+            half.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        Directory::new(Key::new(key), identity, self.is_incomplete, self.entries)
     }
 
     pub(super) fn note_change(&self) {
@@ -84,11 +129,7 @@ fn now_ms() -> u64 {
     u64::try_from(clock::monotonic().as_millis()).unwrap_or(u64::MAX)
 }
 
-const WORDS: usize = 4;
-
-/// Words of a file that an earlier version has made, in whose place a process has its own.
-const FORMER_WORDS: usize = 3;
-static UNSHARED: AtomicU64 = AtomicU64::new(0);
+const WORDS: usize = 8 + directory::ENTRIES;
 
 /// How long a process that was given the device may take to lock it: it looks every few milliseconds.
 const RESERVED_MS: u64 = 200;
@@ -102,6 +143,8 @@ const ORPHANS_MS: u64 = 10_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mill_stack::flow::Flow;
+    use mill_stack::flow_directory::FlowDirectory;
 
     #[test]
     fn a_process_that_looks_for_its_place_is_waited_for() {
@@ -121,13 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_an_earlier_version_is_enough() {
-        let file = words::create("millstream-handover", FORMER_WORDS).unwrap();
-        let words = SharedWords::map(file).unwrap();
-        assert!(words.is_settled());
-        words.note_change();
-        assert!(!words.is_settled());
-        let small = words::create("millstream-handover", 1).unwrap();
+    fn identities_differ_and_the_directory_is_one() {
+        let file = SharedWords::create().unwrap();
+        let [one, other] = [(); 2].map(|()| SharedWords::map(file.try_clone().unwrap()).unwrap());
+        let [first, second] = [one.draw_identity(), other.draw_identity()];
+        assert_ne!(first, second);
+        let flow = Flow::new(
+            "10.0.0.1:80".parse().unwrap(),
+            "10.0.0.2:99".parse().unwrap(),
+        );
+        one.directory(first).insert(&flow);
+        assert!(other.directory(second).is_elsewhere(&flow));
+        let small = words::create("millstream-handover", 4).unwrap();
         assert!(SharedWords::map(small).is_err());
     }
 }

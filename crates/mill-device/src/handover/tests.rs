@@ -1,5 +1,8 @@
 //! Endpoints on threads that have descriptor tables of their own, as processes have.
 
+use super::directory::ProcessTag;
+use super::message::SAID_BYTES;
+use super::peers::Peers;
 use super::*;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -103,30 +106,110 @@ fn requests_wait_until_the_owner_reads_them() {
     let take = request(&owner).unwrap();
     assert_eq!(take.request_kind, RequestKind::Take);
     assert!(next_message(&first).is_none());
-    let mut successor = PeerProcess::admit(take).unwrap();
-    let Some(Message::Given(far)) = next_message(&first) else {
+    let mut peer = give(&owner, take, 0);
+    let Some(Message::Given { former, way, ways }) = next_message(&first) else {
         panic!("another message");
     };
-    let mut predecessor = PeerProcess::joined(first, far).unwrap();
-    assert!(
-        successor
-            .relay
-            .put(&crate::relay::Note::default(), b"frame")
-    );
-    successor.relay.publish();
-    assert_eq!(predecessor.relay.waiting(), Some(5));
+    assert_eq!((former, ways), (owner.names(), 0));
+    let mut heir = PeerProcess::joined(first, way).unwrap();
+    carry(&mut peer, &mut heir, b"frame");
     let join = request(&owner).unwrap();
     assert_eq!(join.request_kind, RequestKind::Join);
-    predecessor.forward(&join);
-    assert!(matches!(successor.next_message(), Some(Message::Join(_))));
-    successor.send_leaving();
-    assert!(matches!(predecessor.next_message(), Some(Message::Leaving)));
-    assert!(predecessor.next_message().is_none());
-    end(successor.channel);
-    assert!(matches!(predecessor.next_message(), Some(Message::End)));
+    heir.send_leaving();
+    assert!(matches!(peer.next_message(), Some(Message::Leaving)));
+    assert!(peer.next_message().is_none());
+    end(heir.channel);
+    assert!(matches!(peer.next_message(), Some(Message::End)));
     end(join.channel);
     assert!(matches!(next_message(&second), Some(Message::End)));
     assert!(owner.request().is_none());
+}
+
+/// Answers TAKE.
+fn give(owner: &Endpoint, request: Request, ways: u32) -> PeerProcess {
+    PeerProcess::give(request, Relay::new().unwrap(), (owner.names(), ways)).unwrap()
+}
+
+/// A frame goes from one end of a way to the other one.
+fn carry(from: &mut PeerProcess, to: &mut PeerProcess, frame: &[u8]) {
+    assert!(from.relay.put(&crate::relay::Note::default(), frame));
+    from.relay.publish();
+    assert_eq!(to.relay.waiting(), Some(frame.len()));
+    let mut room = vec![0; frame.len()];
+    assert!(to.relay.take(&mut room).is_some());
+    to.relay.release();
+    assert_eq!(room, frame);
+}
+
+/// What stands by notices nothing: frames that were under way arrive, and those that follow.
+#[test]
+fn ways_go_to_the_next_owner_as_they_are() {
+    let ownership = OwnershipLock::new().unwrap();
+    let endpoint = || {
+        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap())
+            .unwrap()
+            .0
+    };
+    let [owner, heir, other, third] = [(); 4].map(|()| endpoint());
+    let mut peers = Peers::default();
+    let mut ends = Vec::new();
+    for standby in [&other, &third] {
+        let channel = standby.send_request(RequestKind::Join).unwrap();
+        let join = request(&owner).unwrap();
+        assert_eq!(join.identity, standby.names().1);
+        let names = (join.number, join.identity);
+        peers.add(&owner, names, PeerProcess::admit(join).unwrap());
+        let Some(Message::Welcome(way)) = next_message(&channel) else {
+            panic!("another message");
+        };
+        ends.push(PeerProcess::joined(channel, way).unwrap());
+    }
+    let tag = ProcessTag::of(other.names().1);
+    let note = crate::relay::Note::default();
+    assert!(peers.put(tag, &note, b"to it, not published yet"));
+    ends[0].relay.put(&note, b"from it");
+    ends[0].relay.publish();
+    let channel = heir.send_request(RequestKind::Take).unwrap();
+    let take = request(&owner).unwrap();
+    peers.forget(&owner, &take);
+    assert_eq!((peers.len(), peers.former().is_some()), (2, true));
+    let way = give(&owner, take, 2);
+    peers.pass_all(&owner, way.channel());
+    assert!(peers.is_empty());
+    let Some(Message::Given { ways, way, .. }) = next_message(&channel) else {
+        panic!("another message");
+    };
+    assert_eq!(ways, 2);
+    let given = PeerProcess::joined(channel, way).unwrap();
+    let mut passed = Peers::default();
+    for _ in 0..ways {
+        let Some(Message::Passed(names, way, channel)) = given.next_message() else {
+            panic!("another message");
+        };
+        passed.add(&heir, names, PeerProcess::joined(channel, *way).unwrap());
+    }
+    let mut got = Vec::new();
+    passed.carry(|relay, len| {
+        let mut room = vec![0; len];
+        assert!(relay.take(&mut room).is_some());
+        got.push(room);
+        true
+    });
+    assert_eq!(got, [b"from it"]);
+    assert!(passed.put(tag, &note, b"and this"));
+    passed.publish();
+    let mut room = [0; 24];
+    for expected in [&b"to it, not published yet"[..], b"and this"] {
+        assert_eq!(ends[0].relay.waiting(), Some(expected.len()));
+        ends[0].relay.take(&mut room).unwrap();
+        assert_eq!(&room[..expected.len()], expected);
+    }
+    assert!(ends[0].next_message().is_none(), "its channel lives");
+    end(ends.remove(1).channel);
+    let (_, ended) = passed.read();
+    assert_eq!(ended, [ProcessTag::of(third.names().1)]);
+    passed.drop_all(&heir, &ended);
+    assert_eq!(passed.len(), 1);
 }
 
 #[test]
@@ -216,7 +299,7 @@ fn the_device_is_reserved_for_the_process_that_it_was_given_to() {
 }
 
 #[test]
-fn a_chain_that_has_changed_is_settled_only_later() {
+fn an_ownership_that_has_changed_is_settled_only_later() {
     let ownership = OwnershipLock::new().unwrap();
     let endpoint = || {
         Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap())
@@ -231,7 +314,7 @@ fn a_chain_that_has_changed_is_settled_only_later() {
 
 /// A datagram of the length of all messages.
 fn padded(start: &[u8]) -> Vec<u8> {
-    [start, &[0; 8]].concat()
+    [start, &[0; SAID_BYTES][start.len()..]].concat()
 }
 
 #[test]

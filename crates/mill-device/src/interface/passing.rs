@@ -1,7 +1,7 @@
 //! The interface goes to another process while both serve (see [`crate::handover`]).
 
 use super::{InterfaceLink, Passage, PreexistingKernelFlows};
-use crate::forwarding::Returns;
+use crate::handover::directory::Directory;
 use crate::handover::member::Member;
 use crate::handover::owner::Owner;
 use crate::handover::{Aim, Endpoint, EventSource};
@@ -11,6 +11,7 @@ use crate::relay::RelayCounters;
 use crate::standby::{Origin, Parts, StandbyLink};
 use crate::steering::Table;
 use crate::wanted::Wanted;
+use mill_stack::link::{Link, Received, Stray};
 use mill_sys::epoll::Watcher;
 use std::collections::BTreeSet;
 use std::io;
@@ -32,20 +33,43 @@ impl InterfaceLink {
         self
     }
 
-    /// Whether a frame without connection may be of a process that has no place in the chain yet.
-    pub(crate) fn may_be_of_others(&self) -> bool {
-        let handover = self.handover.as_ref();
-        handover.is_some_and(|handover| handover.may_be_of_others())
+    /// Gives a frame to the process that has its flow ([`Owner::give_listed`]); `bytes` are those of one that another worker has
+    /// forwarded.
+    pub(crate) fn give_listed(
+        &mut self,
+        frame: &Received,
+        bytes: Option<&[u8]>,
+        stray: &Stray<'_>,
+    ) -> bool {
+        let handover = self.handover.as_mut();
+        handover.is_some_and(|handover| {
+            let bytes = bytes.unwrap_or_else(|| self.queues.frame(frame.id));
+            handover.give_listed(frame, bytes, stray)
+        })
     }
 
-    /// Where frames go that the successor returns.
-    pub(crate) fn set_returns(&mut self, returns: Returns) {
+    /// Gives a frame to the process that had the interface before ([`Owner::fall_back`]).
+    pub(crate) fn fall_back(&mut self, frame: &Received, bytes: Option<&[u8]>) -> bool {
+        let handover = self.handover.as_mut();
+        handover.is_some_and(|handover| {
+            let bytes = bytes.unwrap_or_else(|| self.queues.frame(frame.id));
+            handover.fall_back(frame, bytes)
+        })
+    }
+
+    /// Where the host is to list its flows, if others stand by.
+    #[inline]
+    pub(crate) fn flow_directory(&self) -> Option<Directory> {
+        self.handover.as_ref()?.flow_directory()
+    }
+
+    pub(crate) fn set_directory(&mut self, directory: Directory) {
         if let Some(handover) = &mut self.handover {
-            handover.set_returns(returns);
+            handover.set_directory(directory);
         }
     }
 
-    /// What has passed between this process and its successor; `None` without one.
+    /// What has passed between this process and those that stand by; `None` without any.
     pub fn relayed(&self) -> Option<RelayCounters> {
         self.handover.as_ref()?.relayed()
     }
@@ -68,8 +92,8 @@ impl InterfaceLink {
         None
     }
 
-    /// Gives the interface to the process that has sent TAKE, and returns the link that continues as its successor. No
-    /// frame may be held or being written.
+    /// Gives the interface to the process that has sent TAKE, and returns the link that stands by. No frame may be
+    /// held or being written.
     pub(crate) fn give(mut self) -> Result<Box<StandbyLink>, Box<Self>> {
         let Some(mut handover) = self.handover.take() else {
             return Err(Box::new(self));
@@ -89,7 +113,7 @@ impl InterfaceLink {
         } = self;
         let has_outlet = queues.has_outlet();
         queues.leave();
-        // From here on this process is a successor of the requester.
+        // From here on this process stands by.
         table.set_has_successor(true);
         handover.endpoint().unwatch(queues.descriptors());
         drop((queues, table));

@@ -7,7 +7,7 @@ use crate::direct::DirectLink;
 use crate::impair::{ImpairedLink, Impairment};
 use crate::pair::{drain, pair, put, send};
 use mill_stack::link::{
-    Burst, ExternalBytes, ExternalSent, FrameId, LinkProperties, PartialChecksum,
+    Burst, ExternalBytes, ExternalSent, FrameId, LinkProperties, PartialChecksum, Stray,
 };
 use mill_sys::passing;
 use std::io::{Read, Seek};
@@ -222,7 +222,7 @@ impl Link for TwoRooms {
         false
     }
 
-    fn hand_over(&mut self, _: &Received) -> bool {
+    fn hand_over(&mut self, _: &Received, _: &Stray<'_>) -> bool {
         false
     }
 }

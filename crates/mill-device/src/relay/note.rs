@@ -1,4 +1,4 @@
-//! What accompanies a frame in the relay: the state of its checksum, which work is offloaded to the device, and whether it comes back.
+//! What accompanies a frame in the relay: the state of its checksum, and which work is offloaded to the device.
 
 use mill_stack::link::{Offload, PartialChecksum, ReceivedChecksum, Segmentation};
 
@@ -8,8 +8,6 @@ pub struct Note {
     pub checksum: ReceivedChecksum,
     pub merged: u16,
     pub offload: Offload,
-    /// How many processes have returned it: none for a frame that goes its first way, 7 at most.
-    pub returns: u8,
 }
 
 /// Bytes of a note.
@@ -21,7 +19,6 @@ impl Default for Note {
             checksum: ReceivedChecksum::Unverified,
             merged: 1,
             offload: Offload::default(),
-            returns: 0,
         }
     }
 }
@@ -34,7 +31,7 @@ impl Note {
             ReceivedChecksum::Verified => VERIFIED,
             ReceivedChecksum::MaybePartial => MAYBE_PARTIAL,
         };
-        let mut flags = self.returns.min(RETURNS_MAX) << RETURNS_SHIFT;
+        let mut flags = 0;
         let mut numbers = [self.merged, 0, 0, 0, 0];
         if let Some(partial) = self.offload.checksum {
             flags |= HAS_CHECKSUM;
@@ -79,7 +76,6 @@ impl Note {
                     is_ipv6: has(IS_IPV6),
                 }),
             },
-            returns: bytes[1] >> RETURNS_SHIFT,
         }
     }
 }
@@ -92,10 +88,6 @@ const MAYBE_PARTIAL: u8 = 2;
 const HAS_CHECKSUM: u8 = 1;
 const HAS_SEGMENTS: u8 = 2;
 const IS_IPV6: u8 = 4;
-
-// Above them.
-const RETURNS_SHIFT: u32 = 5;
-const RETURNS_MAX: u8 = 7;
 
 #[cfg(test)]
 mod tests {
@@ -128,7 +120,6 @@ mod tests {
                                 checksum: partial,
                                 segmentation,
                             },
-                            returns: count % 8,
                         };
                         assert_eq!(Note::from_bytes(&note.to_bytes()), note);
                         count += 1;

@@ -74,14 +74,16 @@ impl Ring {
 }
 
 impl Writer {
-    /// The writer of an unused ring.
-    pub(super) const fn new(ring: Ring) -> Self {
-        Self {
+    /// The writer of an unused ring, or of one that another process has written until now. `None` if its indices are impossible.
+    pub(super) fn resume(ring: Ring, memory: &SharedMemory) -> Option<Self> {
+        let put = ring.put(memory).load(Ordering::Acquire);
+        let taken = ring.taken(memory).load(Ordering::Acquire);
+        (put.wrapping_sub(taken) <= ring.bytes).then_some(Self {
             ring,
-            next: 0,
-            published: 0,
-            taken: 0,
-        }
+            next: put,
+            published: put,
+            taken,
+        })
     }
 
     /// Whether a record of `len` bytes has room.
@@ -136,15 +138,17 @@ impl Writer {
 }
 
 impl Reader {
-    /// The reader of an unused ring.
-    pub(super) const fn new(ring: Ring) -> Self {
-        Self {
+    /// The reader of an unused ring, or of one that another process has read until now. `None` if its indices are impossible.
+    pub(super) fn resume(ring: Ring, memory: &SharedMemory) -> Option<Self> {
+        let taken = ring.taken(memory).load(Ordering::Acquire);
+        let put = ring.put(memory).load(Ordering::Acquire);
+        (put.wrapping_sub(taken) <= ring.bytes).then_some(Self {
             ring,
-            next: 0,
-            released: 0,
-            put: 0,
+            next: taken,
+            released: taken,
+            put,
             is_broken: false,
-        }
+        })
     }
 
     /// Length of the next record; `None` if there is none.

@@ -156,13 +156,13 @@ fn frames_that_cannot_be_passed_on_stay_and_ring_no_doorbell() {
 fn invalid_contents_break_the_ring() {
     let check = |put: u32, len: u32, is_broken: bool| {
         let (near, far) = Relay::new().unwrap();
+        let mut far = Relay::join(far).unwrap();
         let memory = near.memory;
         memory
             .write(MAKER_TO_PEER.bytes_at, &len.to_ne_bytes())
             .unwrap();
         let index = memory.atomic_u32(MAKER_TO_PEER.put_at).unwrap();
         index.store(put, Ordering::Release);
-        let mut far = Relay::join(far).unwrap();
         for _ in 0..3 {
             assert_eq!(take(&mut far), None, "{put} {len}");
         }
@@ -188,5 +188,36 @@ fn memory_that_is_too_small_is_refused() {
         memory: small.as_fd().try_clone_to_owned().unwrap(),
         doorbells: [eventfd::create().unwrap(), eventfd::create().unwrap()],
     };
+    assert!(Relay::join(far).is_err());
+}
+
+/// Both ends in turn, in the midst of what is under way.
+#[test]
+fn another_process_goes_on_with_an_end_where_the_former_one_has_left_it() {
+    let (mut near, far) = Relay::new().unwrap();
+    let mut far = Relay::join(far).unwrap();
+    for round in 0..3 {
+        let note = Note::default();
+        assert!(near.put(&note, b"there"));
+        assert!(far.put(&note, b"back") && far.put(&note, b"again"));
+        far.publish();
+        assert_eq!(take(&mut near).unwrap().1, b"back");
+        let (end, is_makers_end) = near.leave().unwrap();
+        assert!(is_makers_end);
+        near = Relay::resume(end, is_makers_end).unwrap();
+        let (end, is_makers_end) = far.leave().unwrap();
+        assert!(!is_makers_end);
+        far = Relay::resume(end, is_makers_end).unwrap();
+        assert_eq!(take(&mut far).unwrap().1, b"there", "{round}");
+        assert_eq!(take(&mut near).unwrap().1, b"again", "{round}");
+        assert!(take(&mut near).is_none() && take(&mut far).is_none());
+    }
+}
+
+#[test]
+fn an_end_whose_indices_are_impossible_is_refused() {
+    let (near, far) = Relay::new().unwrap();
+    let index = near.memory.atomic_u32(MAKER_TO_PEER.put_at).unwrap();
+    index.store(RING_BYTES + 8, Ordering::Release);
     assert!(Relay::join(far).is_err());
 }

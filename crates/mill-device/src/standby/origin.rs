@@ -22,6 +22,13 @@ pub(crate) struct Parts {
     pub(crate) has_failed: bool,
 }
 
+impl Parts {
+    /// Whether connections are opened here, or were by way of this process while it owned the device.
+    pub(super) fn opens_ports(&self) -> bool {
+        self.member.opens_ports || self.wanted.ports.is_some()
+    }
+}
+
 /// What opens the device, and says what it is like meanwhile.
 #[expect(clippy::large_enum_variant, reason = "a link has one")]
 pub(crate) enum Origin {

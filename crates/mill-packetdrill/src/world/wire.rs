@@ -2,7 +2,7 @@
 
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
-    ReceivedChecksum,
+    ReceivedChecksum, Stray,
 };
 use std::collections::VecDeque;
 
@@ -185,7 +185,7 @@ impl Link for Wire {
         false
     }
 
-    fn hand_over(&mut self, _frame: &Received) -> bool {
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
         false
     }
 }

@@ -5,7 +5,7 @@ use super::flying::Flying;
 use crate::network::Net;
 use mill_stack::link::{
     Burst, ExclusiveLink, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload,
-    Received, ReceivedChecksum,
+    Received, ReceivedChecksum, Stray,
 };
 use std::rc::Rc;
 
@@ -144,7 +144,7 @@ impl Link for SimLink {
         false
     }
 
-    fn hand_over(&mut self, _frame: &Received) -> bool {
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
         false
     }
 }

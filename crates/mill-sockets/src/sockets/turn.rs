@@ -118,7 +118,7 @@ impl<L: SocketLink> Sockets<L> {
     }
 
     fn hear_of_changes(&mut self) {
-        self.link.take_changes(&mut self.changes);
+        self.host.follow(&mut self.link, &mut self.changes);
         for change in self.changes.drain(..) {
             self.host.on_change(&change, self.now);
         }

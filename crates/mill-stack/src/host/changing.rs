@@ -2,7 +2,7 @@
 
 use crate::config::{Prefix, Route};
 use crate::host::Host;
-use crate::link::LinkChange;
+use crate::link::{Link, LinkChange, LinkMonitor};
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::transmit::segment_bytes_max;
@@ -13,6 +13,18 @@ use mill_wire::ethernet::MacAddress;
 
 /// The network around the host, where the kernel manages it (`Neighboring::Kernel`), or where it changes otherwise.
 impl<Q: SendQueue> Host<Q> {
+    /// Appends what has changed around the link, and lets it go to another process, or come from one. The host's flows are listed
+    /// before that: whichever process gets their frames then finds them.
+    pub fn follow<L: Link + LinkMonitor>(&mut self, link: &mut L, changes: &mut Vec<LinkChange>) {
+        link.take_changes(changes);
+        if !self.flows.is_listed()
+            && let Some(directory) = link.flow_directory()
+        {
+            self.flows.list(&self.slots, directory);
+        }
+        link.change_places();
+    }
+
     /// The properties that a link has reported.
     pub fn on_change(&mut self, change: &LinkChange, now: Instant) {
         self.advance(now);

@@ -61,6 +61,7 @@ impl<Q: SendQueue> Host<Q> {
             let Some(entry) = self.flows.syn_cache().at(index).copied() else {
                 continue;
             };
+            self.flows.note_moving(&entry.flow);
             self.forget_half_open(index);
             self.note_moved(&entry.flow);
             given.push(Waiting {
@@ -91,6 +92,7 @@ impl<Q: SendQueue> Host<Q> {
         };
         slot.connection.forget(env);
         slot.abandon();
+        self.flows.note_moving(&flow);
         self.end(index, false);
         self.note_moved(&flow);
         let progress = Progress::Open { migration, text };
@@ -113,7 +115,7 @@ impl<Q: SendQueue> Host<Q> {
         let mut found = self.flows.find(&self.slots, &flow, hash);
         if let Some(Target::TimeWait(number)) = found {
             // The peer has opened the same flow anew, at the other host, which did not know of the former connection.
-            self.flows.remove_time_wait(number, hash);
+            self.flows.remove_time_wait(&flow, number, hash);
             found = None;
         }
         self.next_hops.hear(|| MacAddress::UNSPECIFIED);

@@ -60,7 +60,7 @@ impl<Q: SendQueue> Host<Q> {
         let hash = self.flows.hash(&flow);
         let mut iss = self.secrets.iss(&flow, self.now);
         if let Some(Target::TimeWait(number)) = self.find(&flow, hash) {
-            iss = self.take_over(number, hash, iss);
+            iss = self.take_over(&flow, (number, hash), iss);
         }
         let config = self.config_for(options);
         let opening = Opening {
@@ -77,7 +77,7 @@ impl<Q: SendQueue> Host<Q> {
             connection.ask_fast_open(offer.cookie, offer.mss.saturating_sub(SYN_BYTES), env);
         }
         let index = self.slots.insert(connection, flow);
-        self.flows.insert_connection(hash, index);
+        self.flows.insert_connection(&flow, hash, index);
         self.counters.active_opens += 1;
         self.slots.want_transmit(index);
         self.arm(index);
@@ -247,10 +247,10 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     /// Forgets the entry in TIME-WAIT; the number to begin with lies beyond all that it used (RFC 9293 3.4.3).
-    fn take_over(&mut self, number: u32, hash: u64, iss: SeqNumber) -> SeqNumber {
+    fn take_over(&mut self, flow: &Flow, (number, hash): (u32, u64), iss: SeqNumber) -> SeqNumber {
         let entry = self.flows.time_wait().at(number);
         let used = entry.map(|entry| entry.time_wait.snd_nxt);
-        self.flows.remove_time_wait(number, hash);
+        self.flows.remove_time_wait(flow, number, hash);
         self.counters.time_waits_reopened += 1;
         beyond(iss, used)
     }

@@ -2,6 +2,8 @@
 
 use super::ExclusiveLink;
 use crate::config::{Prefix, Route};
+use crate::flow_directory::FlowDirectory;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
@@ -13,6 +15,13 @@ pub trait LinkMonitor {
 
     /// Appends what has changed around the device since the last call. Called each turn: cheap while nothing has.
     fn take_changes(&mut self, into: &mut Vec<LinkChange>);
+
+    /// Where the host is to list its flows, if other processes have a part in the device by now or are about to. Asked until it is
+    /// given.
+    fn flow_directory(&mut self) -> Option<Box<dyn FlowDirectory>>;
+
+    /// Gives the device to another process, or takes it, if that is due. All flows are listed.
+    fn change_places(&mut self);
 }
 
 /// Nothing changes.
@@ -20,6 +29,12 @@ impl<L: ExclusiveLink> LinkMonitor for L {
     fn resolve(&mut self, _address: IpAddr) {}
 
     fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
+
+    fn flow_directory(&mut self) -> Option<Box<dyn FlowDirectory>> {
+        None
+    }
+
+    fn change_places(&mut self) {}
 }
 
 /// What can change around a device while a host uses it.

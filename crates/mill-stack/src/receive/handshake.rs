@@ -274,7 +274,7 @@ impl<Q: SendQueue> Host<Q> {
         let index = self.slots.insert(connection, flow);
         match half_open {
             Some(half_open) => self.flows.establish(hash, half_open, index),
-            None => self.flows.insert_connection(hash, index),
+            None => self.flows.insert_connection(&flow, hash, index),
         }
         self.counters.passive_opens += 1;
         if let Some(slot) = self.slots.at_mut(index)

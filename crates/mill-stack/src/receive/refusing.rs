@@ -5,10 +5,12 @@ use super::segment::is_opening;
 use crate::drop_reason::DropReason;
 use crate::flow::Flow;
 use crate::host::Host;
-use crate::link::{Link, Received, ReceivedChecksum};
+use crate::link::{Link, Received, ReceivedChecksum, Stray};
+use crate::process_group::Taker;
 use crate::queue::SendQueue;
 use crate::receive::Packet;
-use core::net::SocketAddr;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use mill_tcp::closed::reset_for;
 use mill_tcp::segment::{Segment, SegmentOut};
 use mill_wire::tcp::TcpHeader;
@@ -17,6 +19,8 @@ use mill_wire::tcp::TcpHeader;
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(super) flow: Flow,
+    /// It has a SYN, and no acknowledgement.
+    pub(super) is_opening: bool,
     pub(super) answer: Answer,
     pub(super) reason: DropReason,
 }
@@ -42,12 +46,14 @@ impl<Q: SendQueue> Host<Q> {
     pub(crate) fn refuse(&mut self, flow: &Flow, segment: &Segment<'_>, reason: DropReason) {
         self.refused = Some(Refused {
             flow: *flow,
+            is_opening: is_opening(segment.flags),
             answer: reset_for(segment).map_or(Answer::None, Answer::Reset),
             reason,
         });
     }
 
-    /// Whether a new connection is of another host that listens at the same address, as far as that is known: it is offered to that.
+    /// Whether a new connection is of another host that listens at the same address, or that has answered its first SYN: it is
+    /// offered to that.
     #[cold]
     pub(super) fn leaves_to_another(&mut self, flow: &Flow, hash: u64) -> bool {
         let listener = self.listeners.find(flow.local(), hash);
@@ -55,57 +61,79 @@ impl<Q: SendQueue> Host<Q> {
         let (Some(listener), Some(processes)) = (listener, &mut self.processes) else {
             return false;
         };
-        let is_of_another = processes.is_of_another(listener.address, flow);
-        if is_of_another {
+        let taker = processes.taker(listener.address, flow, &[]);
+        let leaves = matches!(taker, Taker::Another(_)) || self.flows.is_elsewhere(flow);
+        if leaves {
             self.refused = Some(Refused {
                 flow: *flow,
+                is_opening: true,
                 answer: Answer::Open,
                 reason: DropReason::NoListener,
             });
         }
-        is_of_another
+        leaves
     }
 
     /// A segment without connection or listener here may belong to another process, which answers then.
     #[cold]
     pub(super) fn hand_over<L: Link>(&mut self, link: &mut L, packet: &Packet, refused: Refused) {
-        if matches!(refused.answer, Answer::Open) {
-            return self.offer(link, packet);
-        }
-        let hash = self.flows.hash(&refused.flow);
+        let flow = &refused.flow;
+        let hash = self.flows.hash(flow);
         // Its connection is on the way to another host: no third one may reset it meanwhile. The peer sends it again.
         if self.moved.has_just_left(hash, self.now.tick()) {
             self.drop_frame(refused.reason);
             return;
         }
-        let processes = self.processes.as_deref();
-        let has_departed = processes.is_some_and(|it| it.has_departed(&refused.flow));
-        let is_taken = match has_departed {
-            // No process that has no place yet can have it.
-            true => link.pass_on(&received(packet)),
-            false => link.hand_over(&received(packet)),
+        let stray = match refused.is_opening {
+            true => Stray::Opening(flow),
+            false => Stray::Segment(flow),
         };
-        if is_taken {
+        let processes = self.processes.as_deref();
+        let has_departed = processes.is_some_and(|it| it.has_departed(flow));
+        let is_taken = !has_departed && link.hand_over(&received(packet), &stray);
+        if is_taken || self.give_to_group(link, packet, flow) {
             self.counters.handed_over += 1;
             return;
         }
         let frame = link.frame(packet.frame);
         let bytes = frame.get(packet.body.clone()).unwrap_or_default();
+        if matches!(refused.answer, Answer::Open) {
+            let bytes = bytes.to_vec();
+            return self.on_tcp_datagram(link, packet, &bytes);
+        }
         if let Some(refused) = self.keep_unclaimed(packet, bytes, refused) {
             self.reject(refused);
         }
     }
 
-    /// A new connection is for another host, if the link reaches one; else it is this one's.
-    fn offer<L: Link>(&mut self, link: &mut L, packet: &Packet) {
-        if link.pass_on(&received(packet)) {
-            self.counters.handed_over += 1;
-            return;
+    /// Gives a segment that no process has a connection for to the one among those that listen there that takes it, if that is
+    /// another one: it opens a connection, or is a cookie.
+    fn give_to_group<L: Link>(&mut self, link: &mut L, packet: &Packet, flow: &Flow) -> bool {
+        let Some(processes) = &mut self.processes else {
+            return false;
+        };
+        let port = flow.local_port;
+        let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
+        let all = [flow.local, any[0], any[1]];
+        let addresses = match flow.local.is_ipv4() {
+            true => &all[..],
+            false => &[flow.local, any[1]],
+        };
+        for address in addresses {
+            let mut unreachable = Vec::new();
+            loop {
+                let address = SocketAddr::new(*address, port);
+                match processes.taker(address, flow, &unreachable) {
+                    Taker::This => return false,
+                    Taker::None => break,
+                    Taker::Another(process) if link.pass_to(&received(packet), process) => {
+                        return true;
+                    }
+                    Taker::Another(process) => unreachable.push(process),
+                }
+            }
         }
-        let frame = link.frame(packet.frame);
-        let bytes = frame.get(packet.body.clone()).unwrap_or_default();
-        let bytes = bytes.to_vec();
-        self.on_tcp_datagram(link, packet, &bytes);
+        false
     }
 
     /// Keeps a SYN for a listener that may be about to be there, where the application says so; otherwise gives it back.

@@ -326,6 +326,7 @@ impl<Q: SendQueue> Host<Q> {
             TimeWaitOutcome::Answer(answer) if is_of_later => {
                 self.refused = Some(Refused {
                     flow: *flow,
+                    is_opening: is_opening(segment.flags),
                     answer: Answer::Acknowledgement(answer),
                     reason: DropReason::Segment(SegmentDrop::Duplicate),
                 });
@@ -333,17 +334,18 @@ impl<Q: SendQueue> Host<Q> {
             TimeWaitOutcome::Dropped(reason) if is_of_later => {
                 self.refused = Some(Refused {
                     flow: *flow,
+                    is_opening: is_opening(segment.flags),
                     answer: Answer::None,
                     reason: DropReason::Segment(reason),
                 });
             }
             TimeWaitOutcome::Answer(answer) => self.answer(*flow, answer),
             TimeWaitOutcome::Dropped(reason) => self.drop_frame(DropReason::Segment(reason)),
-            TimeWaitOutcome::Reset => self.flows.remove_time_wait(number, hash),
+            TimeWaitOutcome::Reset => self.flows.remove_time_wait(flow, number, hash),
             TimeWaitOutcome::Reopen { iss_after } => {
                 // Without a listener the wait goes on, and the SYN is answered as any other.
                 if self.listeners.find(flow.local(), hash).is_some() {
-                    self.flows.remove_time_wait(number, hash);
+                    self.flows.remove_time_wait(flow, number, hash);
                     self.counters.time_waits_reopened += 1;
                     return self.on_syn(flow, hash, segment, Some(iss_after));
                 } else {

@@ -3,7 +3,7 @@
 use crate::packet::{Ends, PROTOCOL_ICMPV6, checksum, ip_header, octets, pseudo_header};
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
-    ReceivedChecksum,
+    ReceivedChecksum, Stray,
 };
 use std::collections::VecDeque;
 
@@ -175,7 +175,7 @@ impl Link for Wire {
         false
     }
 
-    fn hand_over(&mut self, _frame: &Received) -> bool {
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
         false
     }
 }

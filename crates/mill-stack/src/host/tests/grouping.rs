@@ -4,7 +4,7 @@ use super::pair::turn_of;
 use super::succession::Succession;
 use super::*;
 use crate::flow::Flow;
-use crate::process_group::ProcessGroup;
+use crate::process_group::{ProcessGroup, Taker};
 use crate::socket::{ListenOptions, ListenerId};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -35,16 +35,25 @@ impl ProcessGroup for EvenAndOdd {
         self.shared.members.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn is_of_another(&mut self, address: SocketAddr, flow: &Flow) -> bool {
-        assert_eq!(address, SERVER_V4.parse().unwrap());
+    fn taker(&mut self, address: SocketAddr, flow: &Flow, unreachable: &[u64]) -> Taker {
+        if address != SERVER_V4.parse().unwrap() {
+            return Taker::None;
+        }
         let is_over = self.shared.is_over.load(Ordering::Relaxed);
-        self.is_older != (flow.remote_port.is_multiple_of(2) && !is_over)
+        let is_own = self.is_older == (flow.remote_port.is_multiple_of(2) && !is_over);
+        match is_own || !unreachable.is_empty() {
+            true => Taker::This,
+            false => Taker::Another(OTHER),
+        }
     }
 
     fn has_departed(&self, _flow: &Flow) -> bool {
         false
     }
 }
+
+/// The number of either one for the other.
+const OTHER: u64 = 7;
 
 /// Both hosts listen.
 fn listening() -> (Succession, [ListenerId; 2], Arc<Shared>) {

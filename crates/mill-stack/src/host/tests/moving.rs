@@ -174,7 +174,7 @@ fn wait_in_younger(world: &mut Succession, flow: &Flow, rcv_nxt: SeqNumber) {
     let ends_at = world.pair.now.tick().after(Duration::from_secs(60));
     let host = world.younger();
     let hash = host.flows.hash(flow);
-    host.flows.insert_connection(hash, UNUSED);
+    host.flows.insert_connection(flow, hash, UNUSED);
     let wait = TimeWait {
         snd_nxt: SeqNumber(1000),
         rcv_nxt,

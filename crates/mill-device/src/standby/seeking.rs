@@ -1,0 +1,175 @@
+//! This process's way to the owner: it asks for the device, or for a way to its owner, and hears of it.
+
+use super::{LOCK_INTERVAL, StandbyLink};
+use crate::handover::{self, Aim, EventSource, Message, PeerProcess, ProcessNumber, RequestKind};
+use crate::interface::InterfaceFault;
+use std::os::fd::AsFd;
+
+/// The former owner has given the device: a way to it, on which those to the others follow.
+#[derive(Debug)]
+pub(super) struct Given {
+    former: (ProcessNumber, u64),
+    process: PeerProcess,
+    ways: u32,
+}
+
+impl StandbyLink {
+    /// Polls the sources and handles what is ready.
+    pub(super) fn poll(&mut self) {
+        let ready = self.parts.member.endpoint.poll();
+        if ready.at(EventSource::Owner) {
+            self.read_answer();
+            self.read_owner();
+        }
+        self.drop_broken_relay();
+        if ready.at(EventSource::Timer) && self.pending_request.is_some() {
+            self.waits += 1;
+            if self.waits == WAITS_UNTIL_FAULT {
+                (self.parts.on_fault)(InterfaceFault::NotGiven);
+            }
+        }
+        // An owner that was killed leaves no trace but the unlocked file, so a process without owner tries again
+        // and again; so does one whose owner leaves.
+        if self.owner.is_none() || (self.owner_leaves && self.parts.wanted.is_serving()) {
+            self.seek_device();
+            self.parts.member.endpoint.set_timer(Some(LOCK_INTERVAL));
+        } else if ready.at(EventSource::Timer) {
+            self.parts.member.endpoint.set_timer(None);
+        }
+    }
+
+    /// Tries to become the owner, or else asks the owner for the device or for a way to it.
+    fn seek_device(&mut self) {
+        if self.lock_attempts_left > 0 {
+            self.lock_attempts_left -= 1;
+            self.is_owner = self.parts.member.endpoint.lock();
+            if self.lock_attempts_left == 0 && !self.is_owner {
+                // Whatever has the device by now: the former owner, and those to which it had ways, ask that.
+                self.given = None;
+            }
+            return;
+        }
+        let may_have = self.owner.is_none() && !self.parts.has_failed;
+        if may_have && self.parts.member.endpoint.lock() {
+            // The former owner may have sent GIVEN and unlocked just now.
+            self.read_answer();
+            self.lock_attempts_left = 0;
+            self.is_owner = true;
+            return;
+        }
+        let (aim, wanted) = (self.parts.member.aim, &self.parts.wanted);
+        let is_to_take = aim.is_met_by_owning(wanted) || (self.owner_leaves && wanted.is_serving());
+        let may_take = !self.parts.has_failed && is_to_take;
+        // A process that only opens connections has them by way of the owner.
+        let is_to_join = aim == Aim::Join || self.parts.opens_ports();
+        let has_to_join = self.is_orphan || (!may_take && is_to_join);
+        let request_kind = match (has_to_join, &self.owner) {
+            (true, _) => RequestKind::Join,
+            (false, None) => RequestKind::Take,
+            (false, Some(_)) => RequestKind::TakeAhead,
+        };
+        let is_wanted = has_to_join || may_take;
+        if self.pending_request.is_none() && is_wanted {
+            // If sending fails, the next timer tries again.
+            self.pending_request = self.parts.member.endpoint.send_request(request_kind).ok();
+        }
+    }
+
+    /// Handles the answer to the pending request.
+    fn read_answer(&mut self) {
+        let Some(pending_request) = self.pending_request.take() else {
+            return;
+        };
+        let Some(message) = handover::next_message(&pending_request) else {
+            self.pending_request = Some(pending_request);
+            return;
+        };
+        let endpoint = &self.parts.member.endpoint;
+        endpoint.close(pending_request.as_fd());
+        match message {
+            Message::Given { former, way, ways } => {
+                let process = PeerProcess::joined(pending_request, way).ok();
+                self.given = process.map(|process| Given {
+                    former,
+                    process,
+                    ways,
+                });
+                self.lock_attempts_left = LOCK_ATTEMPTS;
+            }
+            Message::Welcome(way) => {
+                if let Ok(owner) = PeerProcess::joined(pending_request, way) {
+                    owner.open(endpoint, [EventSource::Owner, EventSource::OwnerDoorbell]);
+                    if self.parts.opens_ports() {
+                        owner.send_open_ports();
+                    }
+                    self.owner = Some(owner);
+                    self.set_orphan(false);
+                }
+            }
+            // Refused: another process that serves has the device now.
+            _ => self.owner_leaves = false,
+        }
+    }
+
+    /// Takes the ways over that the former owner has had, all of which it has sent before it gave up the lock.
+    pub(super) fn take_ways(&mut self) {
+        let Some(given) = self.given.take() else {
+            return;
+        };
+        let member = &mut self.parts.member;
+        for _ in 0..given.ways {
+            let Some(Message::Passed(names, way, channel)) = given.process.next_message() else {
+                // One that could not be sent: its process asks for another.
+                break;
+            };
+            if let Ok(process) = PeerProcess::joined(channel, *way) {
+                member.peers.add(&member.endpoint, names, process);
+            }
+        }
+        member
+            .peers
+            .add(&member.endpoint, given.former, given.process);
+    }
+
+    fn read_owner(&mut self) {
+        while let Some(owner) = &self.owner
+            && let Some(message) = owner.next_message()
+        {
+            match message {
+                Message::Leaving => self.owner_leaves = true,
+                _ => self.drop_owner(),
+            }
+        }
+    }
+
+    /// Others answer nothing unknown while a process looks for its way.
+    pub(super) fn set_orphan(&mut self, is_orphan: bool) {
+        if core::mem::replace(&mut self.is_orphan, is_orphan) != is_orphan {
+            self.parts.member.endpoint.note_orphan(is_orphan);
+        }
+    }
+
+    fn drop_owner(&mut self) {
+        self.parts.member.endpoint.note_change();
+        if let Some(owner) = self.owner.take() {
+            owner.close(&self.parts.member.endpoint);
+        }
+        self.set_orphan(true);
+        self.owner_leaves = false;
+    }
+
+    /// Drops an owner whose relay holds invalid data. It sees the channel end, and this process asks for another way.
+    fn drop_broken_relay(&mut self) {
+        let is_broken = |peer: &PeerProcess| peer.relay.is_broken();
+        if self.owner.as_ref().is_some_and(is_broken) {
+            (self.parts.on_fault)(InterfaceFault::RelayBroken);
+            self.drop_owner();
+        }
+    }
+}
+
+/// Intervals without an answer until [`InterfaceFault::NotGiven`] is reported: five seconds.
+const WAITS_UNTIL_FAULT: u32 = 1000;
+
+/// Intervals that the former owner may take to unlock after GIVEN, until the device is requested again.
+const LOCK_ATTEMPTS: u32 = 200;
