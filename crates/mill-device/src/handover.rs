@@ -36,8 +36,8 @@ use crate::relay::{FarEnd, Relay};
 use crate::wanted::Wanted;
 use directory::Directory;
 use message::{
-    GIVEN, JOIN, LEAVING, MAKERS_END, OPEN_PORTS, PASSED, Said, TAKE, TAKE_AHEAD, WAITING, WELCOME,
-    connections_in, receive_message, send_message,
+    GIVEN, JOIN, LEAVING, MAKERS_END, OPEN_PORTS, OWN_PART, PASSED, Said, TAKE, TAKE_AHEAD,
+    WAITING, WELCOME, connections_in, receive_message, send_message,
 };
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
 use mill_sys::lock::Holder;
@@ -127,6 +127,8 @@ pub(crate) struct Request {
     pub(crate) request_kind: RequestKind,
     pub(crate) number: ProcessNumber,
     pub(crate) identity: u64,
+    /// The device is to be this process's, also while others serve.
+    pub(crate) is_for_own_part: bool,
     pub(crate) channel: OwnedFd,
 }
 
@@ -332,7 +334,7 @@ impl Endpoint {
     }
 
     /// Sends a request to the owner, which answers in the channel that is returned.
-    pub(crate) fn send_request(&self, request_kind: RequestKind) -> io::Result<OwnedFd> {
+    pub(crate) fn send_request(&self, request_kind: RequestKind, aim: Aim) -> io::Result<OwnedFd> {
         let (near, far) = passing::pair()?;
         for end in [&near, &far] {
             descriptor::set_nonblocking(end.as_fd(), true)?;
@@ -345,6 +347,7 @@ impl Endpoint {
         let said = Said {
             number: self.number,
             identity: self.identity,
+            detail: if aim == Aim::Join { 0 } else { OWN_PART },
             ..Said::of(kind)
         };
         send_message(&self.ownership.request_sender, said, &[far.as_fd()])?;
@@ -387,6 +390,7 @@ impl Endpoint {
                 request_kind,
                 number: said.number,
                 identity: said.identity,
+                is_for_own_part: said.detail == OWN_PART,
                 channel,
             };
             if !request.is_over() {

@@ -75,7 +75,7 @@ pub(super) struct Said {
     /// Of the process that it is about, which is its sender but in PASSED.
     pub(super) number: ProcessNumber,
     pub(super) identity: u64,
-    /// How many ways follow, or which end of one it is.
+    /// How many ways follow, which end of one it is, or whether the device is wanted for itself.
     pub(super) detail: u32,
 }
 
@@ -155,6 +155,9 @@ pub(super) const SAID_BYTES: usize = 24;
 
 /// In `detail`: the end of the process that has made the relay.
 pub(super) const MAKERS_END: u32 = 1;
+
+/// In `detail` of a request: the device is to be this process's, also while others serve.
+pub(super) const OWN_PART: u32 = 1;
 
 /// Bytes of connections that are taken from one message.
 const WAITING_BYTES_MAX: u64 = 256 << 20;

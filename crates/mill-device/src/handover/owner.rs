@@ -279,10 +279,11 @@ impl<O> Owner<O> {
             };
             let is_kept = self.member.aim.is_met_by_owning(wanted);
             let is_given = !is_kept || !self.member.endpoint.is_later_than(&request);
+            // All that stand by have heard of LEAVING: the first one has the device, and keeps it unless it is another one's part.
+            let is_left = wanted.is_leaving() || (!is_kept && request.is_for_own_part);
             match request.request_kind {
-                RequestKind::Take | RequestKind::TakeAhead if is_given => {
-                    self.take_request = Some(request);
-                }
+                RequestKind::Take if is_given => self.take_request = Some(request),
+                RequestKind::TakeAhead if is_left => self.take_request = Some(request),
                 RequestKind::Take | RequestKind::Join => self.on_join(request, table),
                 // Dropping its channel is the answer.
                 RequestKind::TakeAhead => {}

@@ -97,8 +97,8 @@ fn requests_wait_until_the_owner_reads_them() {
     let [(mut owner, is_ours), (other, _)] = [endpoint(), endpoint()];
     assert!(is_ours);
     assert!(!owner.poll().at(EventSource::Requests));
-    let first = other.send_request(RequestKind::Take).unwrap();
-    let second = other.send_request(RequestKind::Join).unwrap();
+    let first = other.send_request(RequestKind::Take, Aim::Take).unwrap();
+    let second = other.send_request(RequestKind::Join, Aim::Take).unwrap();
     assert!(owner.poll().at(EventSource::Requests));
     owner.unlock();
     assert!(!owner.poll().at(EventSource::Requests));
@@ -154,7 +154,7 @@ fn ways_go_to_the_next_owner_as_they_are() {
     let mut peers = Peers::default();
     let mut ends = Vec::new();
     for standby in [&other, &third] {
-        let channel = standby.send_request(RequestKind::Join).unwrap();
+        let channel = standby.send_request(RequestKind::Join, Aim::Take).unwrap();
         let join = request(&owner).unwrap();
         assert_eq!(join.identity, standby.names().1);
         let names = (join.number, join.identity);
@@ -169,7 +169,7 @@ fn ways_go_to_the_next_owner_as_they_are() {
     assert!(peers.put(tag, &note, b"to it, not published yet"));
     ends[0].relay.put(&note, b"from it");
     ends[0].relay.publish();
-    let channel = heir.send_request(RequestKind::Take).unwrap();
+    let channel = heir.send_request(RequestKind::Take, Aim::Take).unwrap();
     let take = request(&owner).unwrap();
     peers.forget(&owner, &take);
     assert_eq!((peers.len(), peers.former().is_some()), (2, true));
@@ -222,10 +222,10 @@ fn a_request_whose_sender_is_gone_is_dropped() {
     };
     let [owner, other] = [endpoint(), endpoint()];
     for request_kind in [RequestKind::Take, RequestKind::Join] {
-        end(other.send_request(request_kind).unwrap());
+        end(other.send_request(request_kind, Aim::Take).unwrap());
     }
-    let standing = other.send_request(RequestKind::Take).unwrap();
-    end(other.send_request(RequestKind::Take).unwrap());
+    let standing = other.send_request(RequestKind::Take, Aim::Take).unwrap();
+    end(other.send_request(RequestKind::Take, Aim::Take).unwrap());
     let request = request(&owner).unwrap();
     assert!(!request.is_over());
     assert!(owner.request().is_none());
@@ -267,7 +267,7 @@ fn a_request_says_which_process_it_is_from() {
     };
     let owner = endpoint(5);
     for (number, is_later) in [(4, true), (5, false), (6, false), (0, true)] {
-        let channel = endpoint(number).send_request(RequestKind::TakeAhead);
+        let channel = endpoint(number).send_request(RequestKind::TakeAhead, Aim::Take);
         let request = request(&owner).unwrap();
         assert_eq!(request.request_kind, RequestKind::TakeAhead);
         assert_eq!(owner.is_later_than(&request), is_later, "{number}");
@@ -346,6 +346,6 @@ fn messages_of_another_version_end_the_channel() {
         passing::send(ownership.request_sender.as_fd(), datagram, &[]).unwrap();
         assert!(endpoint.request().is_none());
     }
-    let _channel = endpoint.send_request(RequestKind::Take).unwrap();
+    let _channel = endpoint.send_request(RequestKind::Take, Aim::Take).unwrap();
     assert!(endpoint.request().is_some());
 }

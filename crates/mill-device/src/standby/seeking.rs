@@ -71,7 +71,8 @@ impl StandbyLink {
         let is_wanted = has_to_join || may_take;
         if self.pending_request.is_none() && is_wanted {
             // If sending fails, the next timer tries again.
-            self.pending_request = self.parts.member.endpoint.send_request(request_kind).ok();
+            let endpoint = &self.parts.member.endpoint;
+            self.pending_request = endpoint.send_request(request_kind, aim).ok();
         }
     }
 
