@@ -4,7 +4,9 @@
 //! Frames come to the processes that own the device's partitions, which give them to the others (see [`crate::handover`]). As long as
 //! a group has no more members than there are partitions, each has a partition of its own, with the flows that the card or the
 //! sender puts there. Otherwise each flow is of the member for which a hash of both is greatest (rendezvous hashing, Thaler and
-//! Ravishankar 1998): all members have as many, and when one comes or goes only its own flows are others'.
+//! Ravishankar 1998): all members have as many, and when one comes or goes only its own flows are others'. Where there are many more
+//! members than processors, those with a partition have all: a further process would cost two copies of each frame and a change of
+//! processes, and add no processor.
 //!
 //! The members stand in shared memory, as pairs of a process and an address:
 //!
@@ -24,7 +26,7 @@ use mill_stack::flow::Flow;
 use mill_stack::process_group::{ProcessGroup, Taker};
 use mill_stack::siphash::Key;
 use mill_sys::memory::words;
-use mill_sys::{clock, random};
+use mill_sys::{affinity, clock, random};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -38,6 +40,8 @@ pub struct GroupTable {
     own: u64,
     /// A group of so many members needs no hash.
     partitions: usize,
+    /// In one of more members only those with a partition have connections.
+    sharing_max: usize,
     key: Key,
     /// The members of groups that were looked for since the version was this.
     known: BTreeMap<SocketAddr, Members>,
@@ -93,6 +97,7 @@ impl GroupTable {
             shared,
             own,
             partitions,
+            sharing_max: affinity::online_cpus().max(SHARING_MAX_LEAST),
             key: Key::new(key),
             known: BTreeMap::new(),
             version: 0,
@@ -151,9 +156,10 @@ impl ProcessGroup for GroupTable {
     }
 
     fn taker(&mut self, address: SocketAddr, flow: &Flow, unreachable: &[u64]) -> Taker {
-        let (own, partitions, key) = (self.own, self.partitions, self.key);
+        let (own, key) = (self.own, self.key);
+        let shared_by = self.partitions + 1..=self.sharing_max;
         let members = self.members(address);
-        if members.has_own && members.processes.len() <= partitions {
+        if members.has_own && !shared_by.contains(&members.processes.len()) {
             return Taker::This;
         }
         let hash = flow.table_hash(key);
@@ -287,6 +293,9 @@ const CLAIMED: u64 = u64::MAX;
 
 /// Addresses whose members are kept.
 const KNOWN_MAX: usize = 1024;
+
+/// Also with few processors: a process that waits for something else than connections leaves its processor to others.
+const SHARING_MAX_LEAST: usize = 8;
 
 /// Listeners of all processes: two each of two thousand workers.
 const SLOTS: usize = 4096;

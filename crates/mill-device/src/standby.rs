@@ -287,8 +287,12 @@ impl StandbyLink {
             self.turns_left = left;
             return;
         }
-        self.turns_left = TURNS_BETWEEN;
         self.poll();
+        // Its timer ends waits until the sources are polled.
+        self.turns_left = match self.is_seeking() {
+            true => 0,
+            false => TURNS_BETWEEN,
+        };
         let Origin::Interface {
             monitor, changes, ..
         } = &mut self.parts.origin

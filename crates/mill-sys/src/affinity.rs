@@ -13,6 +13,13 @@ pub fn allowed_cpus() -> io::Result<Vec<u16>> {
     Ok((0..CPUS_MAX).filter(|&cpu| holds(cpu)).collect())
 }
 
+/// How many processors are online, whichever of them this thread may use; 1 if that is not known.
+pub fn online_cpus() -> usize {
+    // SAFETY: sysconf(3) takes a number.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(count).unwrap_or(1).max(1)
+}
+
 /// Binds the calling thread to these CPUs; threads that it starts inherit that. CPUs from [`CPUS_MAX`] on are an error.
 pub fn bind_to(cpus: &[u16]) -> io::Result<()> {
     let mut set = empty();

@@ -240,3 +240,25 @@ fn members_that_can_t_be_reached_are_passed_over() {
     }
     assert!(counts[2] > 0 && counts[3] > 0, "{counts:?}");
 }
+
+#[test]
+fn a_group_much_larger_than_the_processors_is_served_by_those_with_a_partition() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 12, 1);
+    let at = "0.0.0.0:80";
+    for table in &mut tables {
+        table.sharing_max = 10;
+        table.join(address(at));
+    }
+    let flow = flows(1).next().unwrap();
+    let all: Vec<u64> = (1..=12).collect();
+    assert_eq!(takers(&mut tables, at, &flow), all);
+    // One that has left gives all to the others.
+    tables[0].leave(address(at));
+    assert_eq!(takers(&mut tables, at, &flow), all[1..]);
+    tables[1].leave(address(at));
+    let [taker] = takers(&mut tables, at, &flow)[..] else {
+        panic!("ten are not too many");
+    };
+    assert!(taker > 2);
+}

@@ -28,14 +28,21 @@ impl StandbyLink {
                 (self.parts.on_fault)(InterfaceFault::NotGiven);
             }
         }
-        // An owner that was killed leaves no trace but the unlocked file, so a process without owner tries again
-        // and again; so does one whose owner leaves.
-        if self.owner.is_none() || (self.owner_leaves && self.parts.wanted.is_serving()) {
+        if self.is_seeking() {
             self.seek_device();
+        }
+        // An owner that was killed leaves no trace but the unlocked file, so a process without owner tries again
+        // and again. One that leaves answers.
+        if self.owner.is_none() || (self.is_seeking() && self.pending_request.is_none()) {
             self.parts.member.endpoint.set_timer(Some(LOCK_INTERVAL));
         } else if ready.at(EventSource::Timer) {
             self.parts.member.endpoint.set_timer(None);
         }
+    }
+
+    /// Whether this process wants another place than it has.
+    pub(super) fn is_seeking(&self) -> bool {
+        self.owner.is_none() || (self.owner_leaves && self.parts.wanted.is_serving())
     }
 
     /// Tries to become the owner, or else asks the owner for the device or for a way to it.
