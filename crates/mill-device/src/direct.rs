@@ -31,6 +31,14 @@ impl DirectLink {
         }
     }
 
+    /// Closes the device, which another process is about to open.
+    pub(crate) fn leave(self) {
+        match self {
+            Self::Memif(link) => link.leave(),
+            Self::Tap(_) | Self::Impaired(_) => {}
+        }
+    }
+
     /// The memif, if it is one.
     pub(crate) const fn memif(&self) -> Option<&MemifLink> {
         match self {

@@ -1,7 +1,7 @@
 //! A TAP device or a memif that goes from process to process (see [`crate::handover`]): the link of the process that owns it.
 //!
 //! All frames come to the owner, which nothing steers. It opens the device when it becomes the owner, and closes it before it gives
-//! the device away: a TAP device keeps its frames meanwhile, and the peer of a memif connects anew.
+//! the device away: a TAP device keeps its frames meanwhile, and a memif its connection.
 
 use crate::direct::DirectLink;
 use crate::forwarding::Returns;
@@ -100,7 +100,7 @@ impl MovableLink {
         endpoint.unwatch(core::iter::once(device.as_fd()));
         let properties = *device.properties();
         let kind = device.kind();
-        drop(device);
+        device.leave();
         Ok(
             handover.stand_by(heir, (wanted, on_fault), |open| Origin::Device {
                 open,
