@@ -39,6 +39,13 @@ impl DirectLink {
         }
     }
 
+    /// Whether another process is there that takes the device when this link ends.
+    pub(crate) fn set_heir(&mut self, is_there: bool) {
+        if let Self::Memif(link) = self {
+            link.set_heir(is_there);
+        }
+    }
+
     /// The memif, if it is one.
     pub(crate) const fn memif(&self) -> Option<&MemifLink> {
         match self {

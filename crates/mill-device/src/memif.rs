@@ -129,6 +129,8 @@ pub struct MemifLink {
     reporter: Option<ChangeReporter>,
     /// The peer's last change, until the host takes it.
     peer_change: Option<LinkChange>,
+    /// Another process is there that takes the device when this link ends.
+    has_heir: bool,
     counters: MemifCounters,
 }
 
@@ -218,12 +220,22 @@ impl MemifLink {
             changes: VecDeque::new(),
             reporter: None,
             peer_change: None,
+            has_heir: false,
             counters: MemifCounters::default(),
         }
     }
 
     /// Leaves the connection to the next process that has the device. Without a way to do so the peer is disconnected.
     pub(crate) fn leave(mut self) {
+        self.has_heir = true;
+    }
+
+    /// Whether another process is there that takes the device when this link ends.
+    pub(crate) fn set_heir(&mut self, is_there: bool) {
+        self.has_heir = is_there;
+    }
+
+    fn settle(&mut self) {
         if let Some(mut connection) = self.connection.take() {
             connection.settle(&mut self.counters);
             self.access.forget(&connection);
@@ -351,6 +363,15 @@ fn count(counters: &mut MemifCounters, is_done: bool, len: usize) {
         counters.transmitted_bytes += len as u64;
     } else {
         counters.no_room += 1;
+    }
+}
+
+/// Without an heir the peer is told that this end goes away (`memif/control.rs`).
+impl Drop for MemifLink {
+    fn drop(&mut self) {
+        if self.has_heir {
+            self.settle();
+        }
     }
 }
 

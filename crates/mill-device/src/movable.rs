@@ -231,6 +231,8 @@ impl MovableLink {
         let device = (&mut self.device, len_max);
         let around = (None, &self.wanted);
         self.handover.poll(device, around, &mut self.on_fault);
+        // The successor takes the device if this process ends in order.
+        self.device.set_heir(self.relayed().is_some());
     }
 
     pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {

@@ -176,6 +176,28 @@ fn a_process_that_ends_without_leaving_its_connection_has_the_next_one_connect_a
     }
 }
 
+/// As when the new binary is told to end: the old one takes the device back.
+#[test]
+fn a_process_with_an_heir_leaves_its_connection_when_it_ends() {
+    for is_master in [false, true] {
+        let (device, mut end, mut peer) = connected(is_master, 2);
+        assert!(send_flow(&mut peer[0], [0, 0], 6));
+        end[0].set_heir(true);
+        drop(end.remove(0));
+        end.insert(0, device.first());
+        assert_eq!(numbers(&mut end[0]), [6]);
+        assert!(
+            end.iter()
+                .chain(&peer)
+                .all(|link| link.counters().connected == 1)
+        );
+        end[0].set_heir(true);
+        end[0].set_heir(false);
+        drop(end.remove(0));
+        run(&mut [&mut peer], |ends| !ends[0][0].is_up());
+    }
+}
+
 /// As when a process is killed before it has taken over: what was left is there for the next one.
 #[test]
 fn what_was_left_waits_for_any_process() {
