@@ -11,10 +11,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// A device's own link. Apart from [`crate::device_link::DeviceLink`], so that calls by way of
 /// [`crate::movable::MovableLink`] are not recursive and the compiler can put them together.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a worker has one, and every frame would follow the pointer of a box"
-)]
 #[derive(Debug)]
 pub enum DirectLink {
     Tap(TapLink),

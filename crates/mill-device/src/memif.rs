@@ -175,7 +175,7 @@ impl MemifLink {
     fn new(side: Side, options: &MemifOptions) -> io::Result<Self> {
         options.check().map_err(io::Error::other)?;
         let control = Control::new(side, options.terms(), options.buffer_bytes)?;
-        Ok(Self::with(Access::Control(control), options))
+        Ok(Self::with(Access::Control(Box::new(control)), options))
     }
 
     /// The link of a worker that gets its rings from the one at the other end of the channel.

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// One of the two ways.
 #[derive(Debug)]
 pub(super) enum Access {
-    Control(Control),
+    Control(Box<Control>),
     Follower(Follower),
 }
 
