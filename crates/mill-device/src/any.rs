@@ -404,9 +404,9 @@ impl FlowSteering for AnyLink {
 
     fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
         let (ports, forwarding) = (self.ports.as_ref(), self.forwarding.as_ref());
-        // The queue at which answers arrive is not known; they are forwarded to the worker that has the port.
+        // The queue at which answers arrive is not known; they are forwarded to the worker that has the flow.
         self.device.brings(remote, local_port)
-            && forwarding.is_none_or(|forwarding| forwarding.is_own_port(local_port))
+            && forwarding.is_none_or(|forwarding| forwarding.is_own_flow(remote.port(), local_port))
             && ports.is_none_or(|ports| ports.may_use(local_port))
     }
 }

@@ -140,15 +140,15 @@ impl Attached {
                 let attachments = Tap::make(name, specification)?;
                 attachments.into_iter().map(Wire::Tap).collect()
             }
-            Device::Memif { socket } => vec![Wire::Memif(Memif::new(socket, specification)?)],
+            Device::Memif { socket } => {
+                let attachments = Memif::make(socket, specification)?;
+                attachments.into_iter().map(Wire::Memif).collect()
+            }
             Device::Dpdk { port } => {
                 let made = dpdk::make(port, specification)?;
                 hold = Hold::bridge(made.bridge);
                 notices = made.notices;
-                vec![Wire::Memif(Memif::Bridge {
-                    socket: made.socket,
-                    output: made.output,
-                })]
+                vec![Wire::Memif(Memif::of_bridge(made.socket, made.output))]
             }
             Device::AfXdp { interface } => {
                 let workers = specification.workers;
@@ -195,9 +195,8 @@ impl Attached {
     /// Whether each worker has queues of its own, so that the workers of a process forward frames to each other.
     pub(crate) fn forward(attachments: &[Self]) -> bool {
         let has_queues = |attachment: &Self| match &attachment.wire {
-            Wire::Tap(_) => true,
+            Wire::Tap(_) | Wire::Memif(_) => true,
             Wire::AfXdp(queues) => queues.are_one_workers(),
-            Wire::Memif(_) => false,
         };
         attachments.len() > 1 && attachments.iter().all(has_queues)
     }

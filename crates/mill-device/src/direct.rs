@@ -11,10 +11,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// A device's own link. Apart from [`crate::device_link::DeviceLink`], so that calls by way of
 /// [`crate::movable::MovableLink`] are not recursive and the compiler can put them together.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a worker has one, and every frame would follow the pointer of a box"
-)]
 #[derive(Debug)]
 pub enum DirectLink {
     Tap(TapLink),
@@ -28,6 +24,21 @@ impl DirectLink {
         match self {
             Self::Tap(_) | Self::Impaired(_) => "tap",
             Self::Memif(_) => "memif",
+        }
+    }
+
+    /// Closes the device, which another process is about to open.
+    pub(crate) fn leave(self) {
+        match self {
+            Self::Memif(link) => link.leave(),
+            Self::Tap(_) | Self::Impaired(_) => {}
+        }
+    }
+
+    /// Whether another process is there that takes the device when this link ends.
+    pub(crate) fn set_heir(&mut self, is_there: bool) {
+        if let Self::Memif(link) = self {
+            link.set_heir(is_there);
         }
     }
 

@@ -94,10 +94,11 @@ impl WorkerForwarding {
         self.doorbell.as_fd()
     }
 
-    /// Whether connections that this worker opens may use the local port: each worker has ports of its own, as all
-    /// share the addresses.
-    pub fn is_own_port(&self, port: u16) -> bool {
-        usize::from(port) % self.frame_queues.len().max(1) == self.own
+    /// Whether this worker may open connections between these ports: each worker has flows of its own, as all share the
+    /// addresses. Over a memif they are those of its rings (`memif/share.rs`).
+    pub fn is_own_flow(&self, remote_port: u16, local_port: u16) -> bool {
+        let flow = usize::from(remote_port.wrapping_add(local_port));
+        flow % self.frame_queues.len().max(1) == self.own
     }
 
     pub fn counters(&self) -> WorkerForwardingCounters {

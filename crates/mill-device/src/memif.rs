@@ -8,6 +8,11 @@
 //! Way of a frame: `transmit` → `memif/connection.rs` → `memif/transmitter.rs` → `memif/ring.rs`, and on the other side
 //! `memif/receiver.rs` → `frames.rs`. Connecting: `memif/control.rs` (which peer, and when), `memif/channel.rs` (the
 //! socket), `memif/handshake.rs` (the order of messages), `memif/message.rs` (their bytes).
+//!
+//! Of several workers each has rings of its own (`memif/share.rs`). One, the leader, has the control channel, and gives the
+//! others theirs (`memif/leader.rs`, `memif/follower.rs`); it leaves the connection to the leader of the next process, if the binary
+//! is changed (`memif/dispatch.rs`), so that the peer notices nothing. What was agreed on, and what the rings themselves say, is all
+//! that is needed to go on.
 
 /// Settings.
 mod options;
@@ -36,6 +41,24 @@ mod channel;
 /// Listening, connecting, and one peer at a time.
 mod control;
 
+/// How a worker comes to its rings.
+mod access;
+
+/// The worker that has the control channel.
+pub(crate) mod leader;
+
+/// A worker that gets its rings from that one.
+mod follower;
+
+/// What workers and processes send each other.
+pub(crate) mod dispatch;
+
+/// The rings of one of several workers.
+pub(crate) mod share;
+
+/// What two ends have agreed on.
+mod agreement;
+
 /// A ring in shared memory.
 pub mod ring;
 
@@ -61,15 +84,19 @@ pub use report::{MemifChange, MemifCounters};
 use crate::checksum;
 use crate::frames::Frames;
 use crate::segment;
+use access::Access;
 use connection::Connection;
 use control::{Control, News, Side};
 use extra::Extra;
+use follower::Follower;
+use leader::Leader;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FRAMES_HELD_MAX, FrameId, Link, LinkChange, LinkProperties,
     Offload, Received, Stray,
 };
 use place::name;
 use report::ChangeReporter;
+use share::Share;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -79,7 +106,7 @@ use waiting::Waiting;
 /// One end of a memif interface.
 #[derive(Debug)]
 pub struct MemifLink {
-    control: Control,
+    access: Access,
     properties: LinkProperties,
     offload: bool,
     connection: Option<Box<Connection>>,
@@ -102,6 +129,8 @@ pub struct MemifLink {
     reporter: Option<ChangeReporter>,
     /// The peer's last change, until the host takes it.
     peer_change: Option<LinkChange>,
+    /// Another process is there that takes the device when this link ends.
+    has_heir: bool,
     counters: MemifCounters,
 }
 
@@ -146,8 +175,36 @@ impl MemifLink {
     fn new(side: Side, options: &MemifOptions) -> io::Result<Self> {
         options.check().map_err(io::Error::other)?;
         let control = Control::new(side, options.terms(), options.buffer_bytes)?;
-        Ok(Self {
-            control,
+        Ok(Self::with(Access::Control(Box::new(control)), options))
+    }
+
+    /// The link of a worker that gets its rings from the one at the other end of the channel.
+    pub(crate) fn follow(
+        channel: OwnedFd,
+        share: Share,
+        options: &MemifOptions,
+    ) -> io::Result<Self> {
+        options.check().map_err(io::Error::other)?;
+        let follower = Follower::new(channel, share)?;
+        Ok(Self::with(Access::Follower(follower), options))
+    }
+
+    /// Makes it the link that gives the other workers of this end their rings, and that goes on with the connection which the
+    /// process before has left.
+    pub(crate) fn lead(mut self, leader: Leader) -> io::Result<Self> {
+        let left = match &mut self.access {
+            Access::Control(control) => control.lead(leader)?,
+            Access::Follower(_) => None,
+        };
+        if let Some(connection) = left {
+            self.begin(Box::new(connection));
+        }
+        Ok(self)
+    }
+
+    fn with(access: Access, options: &MemifOptions) -> Self {
+        Self {
+            access,
             properties: Self::properties_of(options),
             offload: options.offload,
             connection: None,
@@ -163,8 +220,27 @@ impl MemifLink {
             changes: VecDeque::new(),
             reporter: None,
             peer_change: None,
+            has_heir: false,
             counters: MemifCounters::default(),
-        })
+        }
+    }
+
+    /// Leaves the connection to the next process that has the device. Without a way to do so the peer is disconnected.
+    pub(crate) fn leave(mut self) {
+        self.has_heir = true;
+    }
+
+    /// Whether another process is there that takes the device when this link ends.
+    pub(crate) fn set_heir(&mut self, is_there: bool) {
+        self.has_heir = is_there;
+    }
+
+    fn settle(&mut self) {
+        if let Some(mut connection) = self.connection.take() {
+            connection.settle(&mut self.counters);
+            self.access.forget(&connection);
+            self.access.leave();
+        }
     }
 
     /// The properties of a link with these options.
@@ -290,6 +366,15 @@ fn count(counters: &mut MemifCounters, is_done: bool, len: usize) {
     }
 }
 
+/// Without an heir the peer is told that this end goes away (`memif/control.rs`).
+impl Drop for MemifLink {
+    fn drop(&mut self) {
+        if self.has_heir {
+            self.settle();
+        }
+    }
+}
+
 impl Link for MemifLink {
     fn properties(&self) -> &LinkProperties {
         &self.properties
@@ -340,6 +425,8 @@ impl Link for MemifLink {
                 Ok(false) => return None,
                 Err(broken) => self.refuse(broken),
             }
+        } else if self.access.is_asking() {
+            return None;
         }
         let room = self.room.get_mut(..len_max);
         debug_assert!(room.is_some(), "no frame is {len_max} bytes long");
@@ -372,7 +459,7 @@ impl Link for MemifLink {
 /// disconnect.
 impl AsFd for MemifLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.control.as_fd()
+        self.access.as_fd()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A TAP device or a memif that goes from process to process (see [`crate::handover`]): the link of the process that owns it.
 //!
 //! All frames come to the owner, which nothing steers. It opens the device when it becomes the owner, and closes it before it gives
-//! the device away: a TAP device keeps its frames meanwhile, and the peer of a memif connects anew.
+//! the device away: a TAP device keeps its frames meanwhile, and a memif its connection.
 
 use crate::direct::DirectLink;
 use crate::handover::Endpoint;
@@ -100,7 +100,7 @@ impl MovableLink {
         endpoint.unwatch(core::iter::once(device.as_fd()));
         let properties = *device.properties();
         let kind = device.kind();
-        drop(device);
+        device.leave();
         Ok(
             handover.stand_by(heir, (wanted, on_fault), |open| Origin::Device {
                 open,
@@ -245,6 +245,8 @@ impl MovableLink {
         let device = (&mut self.device, len_max);
         let around = (None, &self.wanted);
         self.handover.poll(device, around, &mut self.on_fault);
+        // The successor takes the device if this process ends in order.
+        self.device.set_heir(self.relayed().is_some());
     }
 
     pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {

@@ -225,7 +225,9 @@ impl Specification {
             Device::AfXdp { .. } => self.workers.count.max(1),
             // An impaired wire has one worker, so that a seed has the same effect each time.
             Device::Tap { .. } if self.impairment.is_none() => self.workers.count.max(1),
-            Device::Tap { .. } | Device::Memif { .. } | Device::Dpdk { .. } => 1,
+            // Each has a ring of its own in each direction.
+            Device::Memif { .. } => self.workers.count.clamp(1, self.memif.rings.max(1)),
+            Device::Tap { .. } | Device::Dpdk { .. } => 1,
         }
     }
 

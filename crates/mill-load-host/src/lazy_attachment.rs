@@ -44,8 +44,16 @@ impl LazyAttachment {
         let attachments = specification.attachments();
         if attachments < threads {
             let device = self.device().noun();
+            let carried = match attachments {
+                1 => String::from("one thread"),
+                _ => format!("{attachments} threads"),
+            };
+            let more = match self.device() {
+                Device::Memif { .. } => format!(", or the stack \"rings={threads}\""),
+                _ => String::new(),
+            };
             return Err(format!(
-                "{device} carries one thread, and {threads} were asked for or are the default: give \"-t1\" with \"--stack\""
+                "{device} carries {carried}, and {threads} were asked for or are the default: give \"-t{attachments}\" with \"--stack\"{more}"
             ));
         }
         let fitting = made.take_if(|made| made.worker_count() == attachments as usize);

@@ -12,6 +12,7 @@ use mill_config::config::{ListenAddress, LogLevel, Main};
 use mill_device::attach::{self, Trouble};
 use mill_device::attachment::WorkerAttachment;
 use mill_device::specification::Specification;
+use mill_device::specification::device::Device;
 use mill_engine::combined::{self, Bypass};
 use std::io;
 use std::path::Path;
@@ -75,8 +76,12 @@ pub(crate) fn attachment_count_differs(threads: u32, stack: &Specification) -> O
             1 => String::from("the other serves"),
             others => format!("the other {others} serve"),
         };
-        let why = match attachments {
-            1 if stack.workers.count > 1 => format!("{noun} carries one worker: "),
+        let why = match (device, attachments) {
+            _ if stack.workers.count <= attachments => String::new(),
+            (Device::Memif { .. }, _) => {
+                format!("{noun} carries as many workers as \"rings=\" says, here {attachments}: ")
+            }
+            (_, 1) => format!("{noun} carries one worker: "),
             _ => String::new(),
         };
         return Some(format!(
@@ -148,13 +153,17 @@ mod tests {
         let memif = "memif:/run/m,role=master,address=10.0.0.1/24";
         check("af_xdp:eth0", 2, 2, None);
         check(memif, 1, 1, None);
+        let one = "a memif carries as many workers as \"rings=\" says, here 1: the first worker thread serves --stack, the other serves";
+        check(memif, 2, 2, Some(one));
+        let with_rings = format!("{memif},rings=2");
+        check(&with_rings, 2, 2, None);
+        let two = "a memif carries as many workers as \"rings=\" says, here 2: the first 2 worker threads serve --stack";
+        check(&with_rings, 3, 3, Some(two));
         check(
-            memif,
+            "dpdk:vdev=net_tap0,address=10.0.0.1/24",
             2,
             2,
-            Some(
-                "a memif carries one worker: the first worker thread serves --stack, the other serves kernel",
-            ),
+            Some("a port of DPDK carries one worker: "),
         );
         check(
             "af_xdp:eth0",

@@ -54,7 +54,7 @@ impl Attached {
                 }
                 Wire::Memif(memif) => {
                     descriptors.extend(memif.descriptors().map(AsFd::as_fd));
-                    Memif::describe(specification)
+                    memif.describe(specification)
                 }
             };
             texts.push(text);
@@ -113,9 +113,16 @@ impl Attached {
                 });
             }
             Device::Memif { .. } => {
-                let ownership = lock(&mut descriptors)?;
-                let memif = Memif::inherit(specification, text, &mut descriptors)?;
-                return Ok(Made::inherited(Wire::Memif(memif), ownership));
+                let workers = text.split(BETWEEN).map(|text| {
+                    let ownership = lock(&mut descriptors)?;
+                    let memif = Memif::inherit(specification, text, &mut descriptors)?;
+                    Ok(Self::inherited(Wire::Memif(memif), ownership))
+                });
+                return Ok(Made {
+                    attachments: workers.collect::<Result<_, _>>()?,
+                    hold: Hold::default(),
+                    notices: Vec::new(),
+                });
             }
         };
         let link = descriptors.next().ok_or_else(unknown)?;

@@ -7,6 +7,9 @@ use super::movable::Movable;
 use super::{AttachError, Trouble};
 use crate::direct::DirectLink;
 use crate::handover::VERSION;
+use crate::memif::dispatch;
+use crate::memif::leader::Leader;
+use crate::memif::share::Share;
 use crate::memif::{self, MemifChange, MemifLink, MemifOptions};
 use crate::specification::Specification;
 use crate::specification::device::Device;
@@ -17,9 +20,32 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// The socket at which the two ends connect.
+/// A worker's part of one end.
 #[derive(Clone, Debug)]
 pub(super) enum Memif<D> {
+    /// The worker that connects, and gives the others their rings.
+    First(First<D>),
+    /// Another one.
+    Other {
+        /// The channel to the first one.
+        first: D,
+        share: Share,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct First<D> {
+    meeting: Meeting<D>,
+    /// How a connection comes from one process to the next. None with a bridge, and if the previous binary made none: there each
+    /// process connects anew.
+    passage: Option<[D; 2]>,
+    /// The channels to the other workers.
+    others: Vec<D>,
+}
+
+/// The socket at which the two ends connect.
+#[derive(Clone, Debug)]
+enum Meeting<D> {
     Master {
         listener: D,
     },
@@ -34,25 +60,67 @@ pub(super) enum Memif<D> {
 }
 
 impl Memif<OwnedFd> {
-    /// Makes the socket, if this end is the one that listens.
-    pub(super) fn new(socket: &Path, specification: &Specification) -> Result<Self, AttachError> {
+    /// One end with a part for each worker that can have rings of its own. Makes the socket, if this end is the one that listens.
+    pub(super) fn make(
+        socket: &Path,
+        specification: &Specification,
+    ) -> Result<Vec<Self>, AttachError> {
         let failed = |error: &io::Error| {
             let path = socket.display();
             AttachError(format!("the socket \"{path}\" can't be made: {error}"))
         };
-        Ok(match specification.memif.role {
-            Some(Role::Master) => Self::Master {
+        let meeting = match specification.memif.role {
+            Some(Role::Master) => Meeting::Master {
                 listener: memif::listener_when_free(socket).map_err(|error| failed(&error))?,
             },
-            Some(Role::Slave) | None => Self::Slave {
+            Some(Role::Slave) | None => Meeting::Slave {
                 socket: socket.to_owned(),
             },
+        };
+        let workers = specification.attachments();
+        Self::parts(meeting, workers)
+            .map_err(|error| AttachError(format!("the workers' channels can't be made: {error}")))
+    }
+
+    fn parts(meeting: Meeting<OwnedFd>, workers: u32) -> io::Result<Vec<Self>> {
+        let mut channels = Vec::new();
+        let mut others = Vec::new();
+        for worker in 1..workers {
+            let [ours, theirs] = dispatch::pair()?;
+            channels.push(ours);
+            others.push(Self::Other {
+                first: theirs,
+                share: Share { worker, workers },
+            });
+        }
+        let first = Self::First(First {
+            meeting,
+            passage: Some(dispatch::pair()?),
+            others: channels,
+        });
+        Ok(core::iter::once(first).chain(others).collect())
+    }
+
+    /// The only worker's part of the end of a bridge to a port.
+    pub(super) fn of_bridge(socket: OwnedFd, output: OwnedFd) -> Self {
+        Self::First(First {
+            meeting: Meeting::Bridge { socket, output },
+            passage: None,
+            others: Vec::new(),
         })
     }
 
-    /// What another process has to know besides the descriptor.
-    pub(super) fn describe(specification: &Specification) -> String {
-        format!("{VERSION} {}", terms(specification))
+    /// What another process has to know besides the descriptors.
+    pub(super) fn describe(&self, specification: &Specification) -> String {
+        let share = match self {
+            Self::First(First { passage: None, .. }) => None,
+            Self::First(First { others, .. }) => Some(Share {
+                worker: 0,
+                workers: u32::try_from(others.len() + 1).unwrap_or(u32::MAX),
+            }),
+            Self::Other { share, .. } => Some(*share),
+        };
+        format!("{VERSION} {}", terms(specification, share))
     }
 
     /// Parses the description that the previous binary, or the keeper of a device, has sent.
@@ -61,24 +129,36 @@ impl Memif<OwnedFd> {
         text: &str,
         descriptors: &mut impl Iterator<Item = OwnedFd>,
     ) -> Result<Self, AttachError> {
-        same_terms(text, &terms(specification))?;
+        let share = described_share(text);
+        same_terms(text, &terms(specification, share))?;
         let mut next = || descriptors.next().ok_or_else(|| unknown(text));
-        let socket = match &specification.device {
-            Device::Memif { socket } => socket,
-            Device::Dpdk { .. } => {
-                return Ok(Self::Bridge {
-                    socket: next()?,
-                    output: next()?,
-                });
-            }
+        if let Some(share) = share.filter(|share| share.worker > 0) {
+            return Ok(Self::Other {
+                first: next()?,
+                share,
+            });
+        }
+        let meeting = match &specification.device {
+            Device::Memif { socket } => match specification.memif.role {
+                Some(Role::Master) => Meeting::Master { listener: next()? },
+                Some(Role::Slave) | None => Meeting::Slave {
+                    socket: socket.clone(),
+                },
+            },
+            Device::Dpdk { .. } => return Ok(Self::of_bridge(next()?, next()?)),
             Device::Tap { .. } | Device::AfXdp { .. } => return Err(unknown(text)),
         };
-        Ok(match specification.memif.role {
-            Some(Role::Master) => Self::Master { listener: next()? },
-            Some(Role::Slave) | None => Self::Slave {
-                socket: socket.clone(),
-            },
-        })
+        let passage = match share {
+            Some(_) => Some([next()?, next()?]),
+            None => None,
+        };
+        let others = share.map_or(0, |share| share.workers.saturating_sub(1));
+        let others = (0..others).map(|_| next()).collect::<Result<_, _>>()?;
+        Ok(Self::First(First {
+            meeting,
+            passage,
+            others,
+        }))
     }
 
     /// How it is opened, by one process after the other. `on_trouble` gets what happens to the peer.
@@ -92,18 +172,22 @@ impl Memif<OwnedFd> {
             properties: MemifLink::properties_of(&options),
             kind: "memif",
             open: Box::new(move || {
-                let mut link = match self.try_map(OwnedFd::try_clone)? {
-                    Self::Master { listener } => MemifLink::serve(listener, &options),
-                    Self::Slave { socket } => MemifLink::connect(&socket, &options),
-                    Self::Bridge { socket, .. } => MemifLink::connect_to(socket, &options),
-                }?;
-                let on_trouble = on_trouble.clone();
                 let output = self.output().map(OwnedFd::try_clone).transpose()?;
+                let mut link = match self.try_map(OwnedFd::try_clone)? {
+                    Self::First(first) => first.open(&options)?,
+                    Self::Other { first, share } => MemifLink::follow(first, share, &options)?,
+                };
+                let on_trouble = on_trouble.clone();
+                let is_first = matches!(self, Self::First(_));
                 link.on_change(move |change| {
-                    on_trouble(match &output {
+                    let trouble = match &output {
                         Some(output) => trouble_of_bridge(change, output),
                         None => trouble_of(change),
-                    });
+                    };
+                    // The first worker reports what is true for all.
+                    if is_first || matches!(change, MemifChange::Failed(_)) {
+                        on_trouble(trouble);
+                    }
                 });
                 Ok(DirectLink::Memif(link))
             }),
@@ -111,8 +195,29 @@ impl Memif<OwnedFd> {
     }
 }
 
-/// What both processes have to agree on.
-fn terms(specification: &Specification) -> String {
+impl First<OwnedFd> {
+    fn open(self, options: &MemifOptions) -> io::Result<MemifLink> {
+        let link = match self.meeting {
+            Meeting::Master { listener } => MemifLink::serve(listener, options),
+            Meeting::Slave { socket } => MemifLink::connect(&socket, options),
+            Meeting::Bridge { socket, .. } => MemifLink::connect_to(socket, options),
+        };
+        link?.lead(Leader::new(self.passage, self.others))
+    }
+}
+
+/// The worker that a description is of; none in those of binaries that knew one worker.
+fn described_share(text: &str) -> Option<Share> {
+    let (_, rest) = text.split_once(" worker ")?;
+    let mut words = rest.split(' ');
+    let worker = words.next()?.parse().ok()?;
+    let workers = words.nth(1)?.parse().ok()?;
+    Some(Share { worker, workers })
+}
+
+/// What both processes have to agree on, and the worker. A binary that knows no words for that refuses the device: it would wait for
+/// a peer that is connected already.
+fn terms(specification: &Specification, share: Option<Share>) -> String {
     let socket = match &specification.device {
         Device::Memif { socket } => socket,
         Device::Dpdk { port } => return terms_of_port(port, specification),
@@ -125,8 +230,11 @@ fn terms(specification: &Specification) -> String {
     };
     let (path, id) = (socket.display(), settings.id);
     let (mtu, offload) = (specification.mtu(), specification.offload);
+    let worker = share.map_or_else(String::new, |Share { worker, workers }| {
+        format!(" worker {worker} of {workers}")
+    });
     format!(
-        "memif {path} role {role} id {id} mtu {mtu} offload {offload}{}",
+        "memif {path}{worker} role {role} id {id} mtu {mtu} offload {offload}{}",
         vlan_terms(specification.vlan())
     )
 }
@@ -188,6 +296,10 @@ fn trouble_of(change: &MemifChange) -> Trouble {
         MemifChange::Up { offload: false } => Trouble::Notice(String::from(
             "the peer is there; frames are of the MTU, with checksums",
         )),
+        MemifChange::FewRings { rings, workers } => Trouble::Problem(format!(
+            "the peer agrees to {rings} of the {workers} rings in each direction that {workers} workers need: those beyond send and \
+             receive nothing; give the peer \"rings={workers}\""
+        )),
         MemifChange::Down(why) => Trouble::Notice(format!("the peer is gone: {why}")),
         MemifChange::Failed(why) => Trouble::Problem(format!("no connection to the peer: {why}")),
         MemifChange::Absent(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
@@ -208,33 +320,73 @@ fn trouble_of(change: &MemifChange) -> Trouble {
 impl<D> Memif<D> {
     pub(super) fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<Memif<E>> {
         Ok(match self {
-            Self::Master { listener } => Memif::Master {
+            Self::First(first) => Memif::First(First {
+                meeting: first.meeting.try_map(&copy)?,
+                passage: match &first.passage {
+                    Some([into, out]) => Some([copy(into)?, copy(out)?]),
+                    None => None,
+                },
+                others: first.others.iter().map(&copy).collect::<io::Result<_>>()?,
+            }),
+            Self::Other { first, share } => Memif::Other {
+                first: copy(first)?,
+                share: *share,
+            },
+        })
+    }
+
+    /// In the order in which [`Memif::inherit`] takes them.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = &D> {
+        let (first, other) = match self {
+            Self::First(first) => (Some(first), None),
+            Self::Other { first, .. } => (None, Some(first)),
+        };
+        let of_first = first.into_iter().flat_map(|first| {
+            let passage = first.passage.iter().flatten();
+            first
+                .meeting
+                .descriptors()
+                .chain(passage)
+                .chain(&first.others)
+        });
+        of_first.chain(other)
+    }
+
+    /// What the bridge to a port writes.
+    fn output(&self) -> Option<&D> {
+        match self {
+            Self::First(First {
+                meeting: Meeting::Bridge { output, .. },
+                ..
+            }) => Some(output),
+            _ => None,
+        }
+    }
+}
+
+impl<D> Meeting<D> {
+    fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<Meeting<E>> {
+        Ok(match self {
+            Self::Master { listener } => Meeting::Master {
                 listener: copy(listener)?,
             },
-            Self::Slave { socket } => Memif::Slave {
+            Self::Slave { socket } => Meeting::Slave {
                 socket: socket.clone(),
             },
-            Self::Bridge { socket, output } => Memif::Bridge {
+            Self::Bridge { socket, output } => Meeting::Bridge {
                 socket: copy(socket)?,
                 output: copy(output)?,
             },
         })
     }
 
-    pub(super) fn descriptors(&self) -> impl Iterator<Item = &D> {
+    fn descriptors(&self) -> impl Iterator<Item = &D> {
         let all = match self {
             Self::Master { listener } => [Some(listener), None],
             Self::Slave { .. } => [None, None],
             Self::Bridge { socket, output } => [Some(socket), Some(output)],
         };
         all.into_iter().flatten()
-    }
-
-    fn output(&self) -> Option<&D> {
-        match self {
-            Self::Bridge { output, .. } => Some(output),
-            Self::Master { .. } | Self::Slave { .. } => None,
-        }
     }
 }
 
@@ -256,6 +408,7 @@ fn mac_of(address: Option<IpAddr>) -> [u8; 6] {
 mod tests {
     use super::*;
     use crate::attach::Attached;
+    use std::os::fd::BorrowedFd;
 
     #[test]
     fn both_ends_have_ethernet_addresses_of_their_own() {
@@ -263,6 +416,57 @@ mod tests {
         assert_eq!(of("10.0.0.1"), [2, 0xfe, 10, 0, 0, 1]);
         assert_eq!(of("fd00::a:1"), [2, 0xfe, 0, 10, 0, 1]);
         assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+    }
+
+    fn specification(more: &str) -> Specification {
+        let text = format!("memif:@mill-parts,role=slave,address=10.0.0.1/24{more}");
+        let mut specification = Specification::parse(&text).unwrap();
+        specification.workers.count = 3;
+        specification
+    }
+
+    #[test]
+    fn there_are_as_many_parts_as_workers_but_no_more_than_rings() {
+        for (more, expected) in [("", 1), (",rings=2", 2), (",rings=3", 3), (",rings=4", 3)] {
+            let made = Attached::make(&specification(more)).unwrap();
+            assert_eq!(made.attachments.len(), expected, "{more}");
+            assert_eq!(Attached::forward(&made.attachments), expected > 1);
+        }
+    }
+
+    #[test]
+    fn the_parts_of_all_workers_are_inherited() {
+        let specification = specification(",rings=3");
+        let made = Attached::make(&specification).unwrap();
+        let exported = Attached::export(&made.attachments, &made.hold, &specification).unwrap();
+        let text = exported.text.clone();
+        let copy = |descriptors: &[BorrowedFd<'_>]| -> Vec<OwnedFd> {
+            let copies = descriptors.iter().map(BorrowedFd::try_clone_to_owned);
+            copies.collect::<io::Result<_>>().unwrap()
+        };
+        let descriptors = copy(&exported.descriptors);
+        let next = Attached::inherit(&specification, &text, descriptors).unwrap();
+        assert_eq!(next.attachments.len(), 3);
+        let again = Attached::export(&next.attachments, &next.hold, &specification).unwrap();
+        assert_eq!(again.text, text);
+        assert_eq!(again.descriptors.len(), exported.descriptors.len());
+        let mut few = copy(&exported.descriptors);
+        few.pop();
+        let refused = Attached::inherit(&specification, &text, few);
+        assert!(refused.is_err(), "a descriptor is missing");
+    }
+
+    /// Of a binary whose device had one worker, and that did not leave its connection to the next one.
+    #[test]
+    fn earlier_descriptions_are_understood() {
+        let specification = specification("");
+        let made = Attached::make(&specification).unwrap();
+        let ownership = made.attachments[0].ownership.as_ref().unwrap();
+        let lock = ownership.descriptors().map(|end| end.try_clone().unwrap());
+        let text = format!("{VERSION} memif @mill-parts role slave id 0 mtu 1500 offload true");
+        let next = Attached::inherit(&specification, &text, lock.into()).unwrap();
+        let again = Attached::export(&next.attachments, &next.hold, &specification).unwrap();
+        assert_eq!(again.text, text, "it is described so again");
     }
 
     #[test]

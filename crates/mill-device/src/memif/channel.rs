@@ -1,5 +1,6 @@
 //! A control channel: the socket under a handshake.
 
+use super::agreement::Agreement;
 use super::connection::Connection;
 use super::handshake::{Handshake, Refusal, Step, Terms};
 use super::message::{MESSAGE_BYTES, Message};
@@ -15,7 +16,14 @@ pub(crate) struct Channel {
     handshake: Handshake<OwnedFd>,
     buffer_bytes: u32,
     /// A slave's connection, between the offer of its memory and its use.
-    made: Option<Connection>,
+    made: Option<Connected>,
+}
+
+/// All rings of a connection, and what it was agreed on.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    pub(crate) connection: Connection,
+    pub(crate) agreement: Agreement,
 }
 
 /// The state of a channel after a call of `pump`.
@@ -23,7 +31,7 @@ pub(crate) struct Channel {
 pub(crate) enum Pumped {
     /// The next message is the peer's.
     Waits,
-    Up(Box<Connection>),
+    Up(Box<Connected>),
     Over(End),
 }
 
@@ -46,6 +54,11 @@ impl Channel {
 
     pub(crate) fn slave(socket: OwnedFd, terms: Terms, buffer_bytes: u32) -> Self {
         Self::new(socket, Handshake::slave(terms), buffer_bytes)
+    }
+
+    /// The channel of a connection that another process has made.
+    pub(crate) fn of_connected(socket: OwnedFd, terms: Terms) -> Self {
+        Self::new(socket, Handshake::of_connected(terms), 0)
     }
 
     fn new(socket: OwnedFd, handshake: Handshake<OwnedFd>, buffer_bytes: u32) -> Self {
@@ -73,11 +86,11 @@ impl Channel {
                 Err(refusal) => return self.end(End::Refused(refusal)),
             };
             match self.take(step) {
-                Ok(Some(mut connection)) => {
-                    connection.start();
+                Ok(Some(mut connected)) => {
+                    connected.connection.start();
                     // What is left is sent when the socket has room again.
                     let _ = self.send_all();
-                    return Pumped::Up(Box::new(connection));
+                    return Pumped::Up(Box::new(connected));
                 }
                 Ok(None) => {}
                 Err(end) => return self.end(end),
@@ -92,20 +105,30 @@ impl Channel {
         let _ = self.send_all();
     }
 
-    fn take(&mut self, step: Step<OwnedFd>) -> Result<Option<Connection>, End> {
+    fn take(&mut self, step: Step<OwnedFd>) -> Result<Option<Connected>, End> {
         match step {
             Step::Nothing => Ok(None),
             Step::Prepare(agreed) => {
-                let (connection, offer) =
-                    Connection::make(agreed, self.buffer_bytes).map_err(End::Refused)?;
-                self.made = Some(connection);
+                let (agreement, regions) =
+                    Agreement::make(agreed, self.buffer_bytes).map_err(End::Refused)?;
+                let connection = Connection::new(regions, &agreement).map_err(End::Refused)?;
+                let offer = agreement.offer().map_err(End::Failed)?;
+                self.made = Some(Connected {
+                    connection,
+                    agreement,
+                });
                 self.handshake.offer(offer);
                 Ok(None)
             }
             Step::Map(offer, agreed) => {
-                let connection = Connection::map(offer, agreed).map_err(End::Refused)?;
+                let agreement = Agreement::offered(offer, agreed);
+                let regions = agreement.map().map_err(End::Refused)?;
+                let connection = Connection::new(regions, &agreement).map_err(End::Refused)?;
                 self.handshake.accept();
-                Ok(Some(connection))
+                Ok(Some(Connected {
+                    connection,
+                    agreement,
+                }))
             }
             Step::Up => Ok(self.made.take()),
             Step::Left(reason) => Err(End::Left(reason)),

@@ -1,21 +1,21 @@
 //! Two connected ends: the memory, its rings, and the events that wake the peer.
 
-use super::handshake::{Agreed, Offer, Refusal};
-use super::layout::Layout;
-use super::message::{AddRegion, AddRing};
+use super::agreement::Agreement;
+use super::handshake::Refusal;
+use super::message::AddRing;
 use super::receiver::{Receiver, Taken};
 use super::ring::Ring;
+use super::share::{Share, flow};
 use super::transmitter::Transmitter;
 use super::{Broken, MemifCounters};
 use crate::frames::Frames;
 use crate::memif::extra::Extra;
 use mill_stack::link::{Burst, Received, ReceivedChecksum};
 use mill_sys::eventfd::{self, Signaller};
-use mill_sys::memory::{Pages, SharedMemory};
-use std::io;
+use mill_sys::memory::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Rings to receive from and to transmit to.
+/// Rings to receive from and to transmit to: all, or those of one of several workers.
 #[derive(Debug)]
 pub(crate) struct Connection {
     regions: Vec<SharedMemory>,
@@ -27,87 +27,55 @@ pub(crate) struct Connection {
     pub(crate) offload: bool,
     /// The ring to receive from first.
     turn: usize,
+    share: Share,
+    /// The number of rings to transmit to that all workers have.
+    transmitters_of_all: usize,
 }
 
 impl Connection {
-    /// Maps what a slave has offered; any part of it may be wrong.
-    pub(crate) fn map(offer: Offer<OwnedFd>, agreed: Agreed) -> Result<Self, Refusal> {
-        let mut regions = Vec::with_capacity(offer.regions.len());
-        for (region, file) in offer.regions {
-            regions.push(open_region(region, file)?);
+    /// All rings of an agreement, as they are before frames pass; `regions` is its memory. What a slave has offered may be wrong.
+    pub(crate) fn new(regions: Vec<SharedMemory>, agreement: &Agreement) -> Result<Self, Refusal> {
+        Self::of(regions, agreement, Share::WHOLE)
+    }
+
+    /// A worker's rings of an agreement by which frames pass already; they go on where their last user has left off.
+    pub(crate) fn resume(agreement: &Agreement, share: Share) -> Result<Self, Refusal> {
+        let mut connection = Self::of(agreement.map()?, agreement, share)?;
+        let regions = &connection.regions;
+        for (receiver, _) in &mut connection.receivers {
+            receiver.resume(regions);
         }
-        let find = |ring: &AddRing| {
-            Ring::new(&regions, ring.region, ring.offset, ring.log2_size)
-                .filter(|ring| ring.has_cookie(&regions))
-                .ok_or(Refusal::RingPlace)
-        };
-        let mut receivers = Vec::with_capacity(offer.s2m.len());
-        for (ring, event) in offer.s2m {
-            check_event(&event)?;
-            receivers.push((Receiver::of_master(find(&ring)?), event));
+        for (transmitter, _) in &mut connection.transmitters {
+            transmitter.resume(regions);
         }
-        let mut transmitters = Vec::with_capacity(offer.m2s.len());
-        for (ring, event) in offer.m2s {
-            check_event(&event)?;
-            transmitters.push((Transmitter::of_master(find(&ring)?), event));
-        }
+        Ok(connection)
+    }
+
+    fn of(
+        regions: Vec<SharedMemory>,
+        agreement: &Agreement,
+        share: Share,
+    ) -> Result<Self, Refusal> {
+        let layout = agreement.layout()?;
+        let [receive, transmit] = agreement.rings();
+        let receivers = rings_of(&regions, receive, share, |ring, number| match &layout {
+            Some(layout) => Receiver::of_slave(ring, layout.buffers(layout.s2m.len() + number)),
+            None => Receiver::of_master(ring),
+        });
+        let transmitters = rings_of(&regions, transmit, share, |ring, number| match &layout {
+            Some(layout) => Transmitter::of_slave(ring, layout.buffers(number)),
+            None => Transmitter::of_master(ring),
+        });
         Ok(Self {
+            receivers: receivers?,
+            transmitters: transmitters?,
+            transmitters_of_all: transmit.len(),
             regions,
-            receivers,
-            transmitters,
             signaller: Signaller::new(),
-            offload: agreed.offload,
+            offload: agreement.offload,
             turn: 0,
+            share,
         })
-    }
-
-    /// Makes a slave's memory, and the offer that describes it.
-    pub(crate) fn make(
-        agreed: Agreed,
-        buffer_bytes: u32,
-    ) -> Result<(Self, Offer<OwnedFd>), Refusal> {
-        let layout = Layout::new(agreed, buffer_bytes).ok_or(Refusal::NoMemory)?;
-        Self::try_make(agreed, &layout).map_err(|_| Refusal::NoMemory)
-    }
-
-    fn try_make(agreed: Agreed, layout: &Layout) -> io::Result<(Self, Offer<OwnedFd>)> {
-        let bytes = usize::try_from(layout.region_bytes).unwrap_or(usize::MAX);
-        // Small pages, as the peer refuses others: if huge pages run out when it touches them, the kernel kills it.
-        let memory = SharedMemory::create("memif", bytes, Pages::Small)?;
-        let region = AddRegion {
-            index: 0,
-            size_bytes: memory.len() as u64,
-        };
-        let mut offer = Offer::new();
-        offer
-            .regions
-            .push((region, memory.as_fd().try_clone_to_owned()?));
-        let regions = vec![memory];
-        let mut transmitters = Vec::new();
-        for (number, offset) in layout.s2m.iter().enumerate() {
-            let (ring, event) = make_ring(&regions, layout, *offset)?;
-            let add = add_ring(true, number, *offset, layout)?;
-            offer.s2m.push((add, event.try_clone()?));
-            let buffers = layout.buffers(number);
-            transmitters.push((Transmitter::of_slave(ring, buffers), event));
-        }
-        let mut receivers = Vec::new();
-        for (number, offset) in layout.m2s.iter().enumerate() {
-            let (ring, event) = make_ring(&regions, layout, *offset)?;
-            let add = add_ring(false, number, *offset, layout)?;
-            offer.m2s.push((add, event.try_clone()?));
-            let buffers = layout.buffers(layout.s2m.len() + number);
-            receivers.push((Receiver::of_slave(ring, buffers), event));
-        }
-        let connection = Self {
-            regions,
-            receivers,
-            transmitters,
-            signaller: Signaller::new(),
-            offload: agreed.offload,
-            turn: 0,
-        };
-        Ok((connection, offer))
     }
 
     /// Called when both ends have mapped everything and frames may pass.
@@ -119,6 +87,25 @@ impl Connection {
         for (_, event) in &self.transmitters {
             // Signalling an eventfd of this process cannot fail; if the peer's fails, only the peer is not woken.
             let _ = self.signaller.signal(event.as_fd());
+        }
+    }
+
+    /// Leaves the rings of the other workers to them. No frame has passed yet.
+    pub(crate) fn keep(&mut self, share: Share) {
+        self.share = share;
+        let mut number = 0..;
+        let mut is_kept = || number.next().is_some_and(|number| share.has(number));
+        self.receivers.retain(|_| is_kept());
+        let mut number = 0..;
+        let mut is_kept = || number.next().is_some_and(|number| share.has(number));
+        self.transmitters.retain(|_| is_kept());
+    }
+
+    /// Publishes everything, so that the rings can be resumed by another worker or process.
+    pub(crate) fn settle(&mut self, counters: &mut MemifCounters) {
+        self.publish(counters);
+        for (receiver, _) in &mut self.receivers {
+            receiver.give_back(&self.regions, true);
         }
     }
 
@@ -169,7 +156,7 @@ impl Connection {
     pub(crate) fn put(&mut self, frame: &[u8], metadata: u32) -> Result<bool, Broken> {
         let ring = match self.transmitters.len() {
             1 => 0,
-            count => flow(frame) % count.max(1),
+            own => self.share.place(flow(frame), own, self.transmitters_of_all),
         };
         match self.transmitters.get_mut(ring) {
             Some((transmitter, _)) => transmitter.put(&self.regions, frame, metadata),
@@ -193,6 +180,12 @@ impl Connection {
         for (receiver, _) in &self.receivers {
             receiver.set_wakeups(&self.regions, wanted);
         }
+    }
+
+    /// The memory, for tests that change it.
+    #[cfg(test)]
+    pub(super) fn regions(&self) -> &[SharedMemory] {
+        &self.regions
     }
 
     /// The number of frames that the peer has not taken.
@@ -254,16 +247,24 @@ fn take_all(
     Ok(())
 }
 
-/// Maps a region that the peer has made. It has to be sealed against shrinking: an access beyond the end of the file
-/// would kill this process (SIGBUS). Huge pages are refused too: once released they may run out when they are touched
-/// again, while small pages do so only when the machine has no memory left.
-fn open_region(region: AddRegion, file: OwnedFd) -> Result<SharedMemory, Refusal> {
-    let memory = SharedMemory::open(file).map_err(|_| Refusal::RegionFile)?;
-    let announced = region.size_bytes..=region.size_bytes.saturating_add(ROUNDED_UP_BYTES);
-    if !memory.is_sealed() || memory.is_huge() || !announced.contains(&(memory.len() as u64)) {
-        return Err(Refusal::RegionFile);
-    }
-    Ok(memory)
+/// The rings of a worker's share, each made of its place and its number among those of its direction.
+fn rings_of<T>(
+    regions: &[SharedMemory],
+    rings: &[(AddRing, OwnedFd)],
+    share: Share,
+    make: impl Fn(Ring, usize) -> T,
+) -> Result<Vec<(T, OwnedFd)>, Refusal> {
+    let own = rings.iter().enumerate();
+    let own = own.filter(|(number, _)| share.has(*number));
+    let made = own.map(|(number, (add, event))| {
+        let ring = Ring::new(regions, add.region, add.offset, add.log2_size)
+            .filter(|ring| ring.has_cookie(regions))
+            .ok_or(Refusal::RingPlace)?;
+        check_event(event)?;
+        let event = event.try_clone().map_err(|_| Refusal::EventFile)?;
+        Ok((make(ring, number), event))
+    });
+    made.collect()
 }
 
 fn check_event(event: &OwnedFd) -> Result<(), Refusal> {
@@ -273,55 +274,8 @@ fn check_event(event: &OwnedFd) -> Result<(), Refusal> {
     }
 }
 
-fn make_ring(
-    regions: &[SharedMemory],
-    layout: &Layout,
-    offset: u32,
-) -> io::Result<(Ring, OwnedFd)> {
-    let ring =
-        Ring::new(regions, 0, offset, layout.log2_ring_size).ok_or(io::ErrorKind::InvalidInput)?;
-    ring.initialise(regions);
-    Ok((ring, eventfd::create()?))
-}
-
-fn add_ring(is_s2m: bool, number: usize, offset: u32, layout: &Layout) -> io::Result<AddRing> {
-    Ok(AddRing {
-        is_s2m,
-        index: u16::try_from(number).map_err(|_| io::ErrorKind::InvalidInput)?,
-        region: 0,
-        offset,
-        log2_size: layout.log2_ring_size,
-        private_header_bytes: 0,
-    })
-}
-
-/// Maps all frames of a flow to the same number: addresses and ports, mixed (FNV-1a over 16 bits at a time). Frames
-/// that are not TCP or UDP without IP options get any number.
-fn flow(frame: &[u8]) -> usize {
-    let (addresses, len) = match frame.get(12..14) {
-        Some([0x08, 0x00]) => (26, 12),
-        Some([0x86, 0xdd]) => (22, 36),
-        _ => (0, 12),
-    };
-    let bytes = frame
-        .get(addresses..)
-        .and_then(|rest| rest.get(..len))
-        .unwrap_or_default();
-    let mut hash = 0x811c_9dc5_u32;
-    for pair in bytes.chunks(2) {
-        for byte in pair {
-            hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-        }
-    }
-    usize::try_from(hash >> 8).unwrap_or(0)
-}
-
 /// Frames received in one turn. Answers are published after each share, so that the peer works on them while more
 /// frames are taken. An end that takes everything at once leaves its peer idle until all of it is answered, and then
 /// idles itself while the peer does the same: 64 connections, each of which asks again when it is answered, were
 /// processed by one end or the other, never by both (0.78 M requests/s, 1.2 M with shares).
 pub(crate) const SHARE: usize = 16;
-
-/// Bytes by which a file may be longer than its slave says: one huge page, as some slaves round up. Only what was
-/// announced is mapped.
-const ROUNDED_UP_BYTES: u64 = 2 << 20;

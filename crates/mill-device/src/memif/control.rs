@@ -1,13 +1,18 @@
 //! Listening and connecting, again and again, with one peer at a time.
 
-use super::channel::{Channel, End, Pumped};
+use super::agreement::Agreement;
+use super::channel::{Channel, Connected, End, Pumped};
 use super::connection::Connection;
+use super::dispatch::Whole;
 use super::handshake::{Refusal, Terms};
+use super::leader::Leader;
+use super::share::Share;
+use mill_sys::clock;
 use mill_sys::epoll::{Epoll, Event, Interest};
 use mill_sys::seqpacket;
 use mill_sys::timerfd::Timer;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 /// A link's control channels, and the descriptor that is readable while there is something to do.
@@ -24,6 +29,10 @@ pub(crate) struct Control {
     serving: Option<Channel>,
     /// How long to wait before the next attempt to connect.
     pause: Duration,
+    /// The other workers and processes.
+    leader: Leader,
+    /// What the connected peer has agreed on, and the connection's number.
+    current: Option<(u64, Agreement)>,
 }
 
 #[derive(Debug)]
@@ -48,6 +57,11 @@ pub(crate) enum News {
     Failed(End),
     /// No process listens at the path.
     Absent(io::Error),
+    /// The peer has fewer rings than there are workers here.
+    FewRings {
+        rings: usize,
+        workers: usize,
+    },
 }
 
 impl Control {
@@ -72,7 +86,65 @@ impl Control {
             pending: None,
             serving: None,
             pause: PAUSE_MIN,
+            leader: Leader::default(),
+            current: None,
         })
+    }
+
+    /// Makes it the control channel of several workers, or of one process after the other. What the process before has left is
+    /// returned.
+    pub(crate) fn lead(&mut self, leader: Leader) -> io::Result<Option<Connection>> {
+        for channel in leader.channels() {
+            self.epoll.add(channel, ON_CHANGE, CONTROL)?;
+        }
+        self.leader = leader;
+        let found = self.leader.take_left().and_then(|left| self.go_on(left));
+        if found.is_none() {
+            // Whatever the other workers have is of a process that has ended.
+            self.leader.down(now());
+        }
+        Ok(found)
+    }
+
+    /// Goes on with a connection that the process before has left; without it, if that is not possible.
+    fn go_on(&mut self, left: Whole) -> Option<Connection> {
+        let Whole {
+            number,
+            agreement,
+            socket,
+        } = left;
+        let mut channel = Channel::of_connected(socket, self.terms.clone());
+        let connection = Connection::resume(&agreement, self.share());
+        let is_watched = self.epoll.add(channel.as_fd(), ON_CHANNEL, CONTROL).is_ok();
+        match connection {
+            Ok(connection) if is_watched => {
+                self.current = Some((number, agreement));
+                self.serving = Some(channel);
+                Some(connection)
+            }
+            _ => {
+                channel.refuse(Refusal::NoMemory);
+                None
+            }
+        }
+    }
+
+    /// Leaves the connection to the next process, if that is possible. Otherwise it ends with this link.
+    pub(crate) fn leave(&mut self) {
+        if let (Some((number, agreement)), Some(channel)) = (&self.current, &self.serving)
+            && self.leader.leave((*number, agreement), channel.as_fd())
+        {
+            self.serving = None;
+            self.current = None;
+        }
+    }
+
+    /// The rings of this worker.
+    fn share(&self) -> Share {
+        Share {
+            worker: 0,
+            workers: u32::try_from(self.leader.workers()).unwrap_or(u32::MAX),
+        }
     }
 
     /// Handles all events and clears the edge-triggered ones. One system call if there are none.
@@ -88,6 +160,9 @@ impl Control {
             self.serve(news);
             self.shake_hands(news);
         }
+        if is_control {
+            self.read_workers(news);
+        }
     }
 
     /// Disconnects a peer that violates the protocol.
@@ -95,24 +170,30 @@ impl Control {
         if let Some(mut peer) = self.serving.take() {
             peer.refuse(refusal);
         }
+        self.over();
         self.retry();
     }
 
-    /// Makes the connection's events part of this descriptor's readiness.
-    pub(crate) fn watch(&self, connection: &Connection) -> io::Result<()> {
-        for event in connection.events() {
-            self.epoll.add(event, ON_CHANGE, RING)?;
+    /// Reads what the other workers say.
+    fn read_workers(&mut self, news: &mut Vec<News>) {
+        let current = self.current.as_ref();
+        let current = current.map(|(number, agreement)| (*number, agreement));
+        if self.leader.read(current) {
+            self.hang_up(Refusal::Ring);
+            news.push(News::Down(End::Refused(Refusal::Ring)));
         }
-        Ok(())
     }
 
-    /// Has to be called before the connection is dropped: the peer holds the same eventfds open, so that closing them
-    /// here does not remove them from the epoll set.
-    pub(crate) fn forget(&self, connection: &Connection) {
-        for event in connection.events() {
-            // An event that was never added is not found.
-            let _ = self.epoll.remove(event);
+    /// There is no connection any more.
+    fn over(&mut self) {
+        if let Some((number, _)) = self.current.take() {
+            self.leader.down(number);
         }
+    }
+
+    /// Readable while there is something to do.
+    pub(super) fn epoll(&self) -> &Epoll {
+        &self.epoll
     }
 
     fn events(&self) -> (bool, bool) {
@@ -138,6 +219,7 @@ impl Control {
         };
         if let Pumped::Over(end) = peer.pump(true) {
             self.serving = None;
+            self.over();
             news.push(News::Down(end));
             self.retry();
         }
@@ -153,11 +235,11 @@ impl Control {
             };
             match channel.pump(self.serving.is_some()) {
                 Pumped::Waits => return,
-                Pumped::Up(connection) => {
+                Pumped::Up(connected) => {
                     let _ = self.timer.set(None);
                     self.serving = self.pending.take();
                     self.pause = PAUSE_MIN;
-                    news.push(News::Up(connection));
+                    self.begun(*connected, news);
                     // What follows in the socket has no event of its own: the peer may have left already.
                     self.serve(news);
                 }
@@ -169,6 +251,24 @@ impl Control {
         }
         // There may be more to do: have the timer report at once.
         let _ = self.timer.set(Some(Duration::ZERO));
+    }
+
+    /// Gives each worker its rings of a new connection.
+    fn begun(&mut self, connected: Connected, news: &mut Vec<News>) {
+        let Connected {
+            mut connection,
+            agreement,
+        } = connected;
+        connection.keep(self.share());
+        let workers = self.leader.workers();
+        let rings = agreement.ring_counts().into_iter().min().unwrap_or(0);
+        if rings < workers {
+            news.push(News::FewRings { rings, workers });
+        }
+        let number = now();
+        self.leader.up(number, &agreement);
+        self.current = Some((number, agreement));
+        news.push(News::Up(Box::new(connection)));
     }
 
     fn failed(&mut self, end: End, news: &mut Vec<News>) {
@@ -218,11 +318,11 @@ impl Control {
     }
 
     fn begin(&mut self, channel: Channel) -> bool {
-        let interest = Interest {
-            writable: true,
-            ..ON_CHANGE
-        };
-        if self.epoll.add(channel.as_fd(), interest, CONTROL).is_err() {
+        if self
+            .epoll
+            .add(channel.as_fd(), ON_CHANNEL, CONTROL)
+            .is_err()
+        {
             return false;
         }
         let _ = self.timer.set(Some(HANDSHAKE_TIME));
@@ -238,35 +338,41 @@ impl Control {
     }
 }
 
-impl AsFd for Control {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
-    }
-}
-
 impl Drop for Control {
     fn drop(&mut self) {
         for mut channel in self.serving.take().into_iter().chain(self.pending.take()) {
             channel.refuse(Refusal::Closing);
         }
+        self.over();
     }
 }
 
+/// The number of a connection that begins now.
+fn now() -> u64 {
+    u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Edge-triggered: signals need not be read.
-const ON_CHANGE: Interest = Interest {
+pub(super) const ON_CHANGE: Interest = Interest {
     readable: true,
     writable: false,
     edge: true,
     exclusive: false,
 };
 
+/// The same of a control channel, which may have had no room.
+const ON_CHANNEL: Interest = Interest {
+    writable: true,
+    ..ON_CHANGE
+};
+
 // Tokens of the events.
 const CONTROL: u64 = 0;
 const TIMER: u64 = 1;
-const RING: u64 = 2;
+pub(super) const RING: u64 = 2;
 
 /// Events read by one call.
-const EVENTS_MAX: usize = 16;
+pub(super) const EVENTS_MAX: usize = 16;
 
 /// Handshakes that one poll completes; more wait for the next one.
 const HANDSHAKES_MAX: usize = 8;

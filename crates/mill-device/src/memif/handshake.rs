@@ -119,6 +119,11 @@ impl<D> Handshake<D> {
         self.terms.offload && *peer == Text::new(NAME_WITH_OFFLOAD)
     }
 
+    /// An end whose handshake another process has done.
+    pub fn of_connected(terms: Terms) -> Self {
+        Self::with_state(terms, State::Up)
+    }
+
     /// The next message to send, with its descriptor.
     pub fn next_message(&mut self) -> Option<(Message, Option<D>)> {
         self.outgoing.pop_front()

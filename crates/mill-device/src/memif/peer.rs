@@ -15,13 +15,16 @@ impl MemifLink {
         }
         self.until_look = CALLS_PER_LOOK;
         let mut news = std::mem::take(&mut self.news);
-        self.control.look(&mut news);
+        self.access.look(&mut news);
         for what in news.drain(..) {
             match what {
                 News::Up(connection) => self.begin(connection),
                 News::Down(end) => {
                     self.is_leaving = true;
                     self.down(end.to_string());
+                }
+                News::FewRings { rings, workers } => {
+                    self.note(MemifChange::FewRings { rings, workers });
                 }
                 News::Absent(error) => self.note(MemifChange::Absent(error.kind())),
                 News::Failed(end) => {
@@ -33,12 +36,12 @@ impl MemifLink {
         self.news = news;
     }
 
-    fn begin(&mut self, connection: Box<Connection>) {
+    pub(super) fn begin(&mut self, connection: Box<Connection>) {
         self.end();
-        if self.control.watch(&connection).is_err() {
-            self.control.forget(&connection);
+        if self.access.watch(&connection).is_err() {
+            self.access.forget(&connection);
             self.counters.failed += 1;
-            return self.control.hang_up(Refusal::EventFile);
+            return self.access.hang_up(Refusal::EventFile);
         }
         connection.set_wakeups(false);
         self.counters.connected += 1;
@@ -78,14 +81,14 @@ impl MemifLink {
         self.armed = false;
         if let Some(mut connection) = self.connection.take() {
             self.counters.untaken += connection.count_untaken();
-            self.control.forget(&connection);
+            self.access.forget(&connection);
         }
     }
 
     /// Disconnects a peer that has violated the rings' protocol.
     pub(super) fn refuse(&mut self, Broken: Broken) {
         self.end();
-        self.control.hang_up(Refusal::Ring);
+        self.access.hang_up(Refusal::Ring);
         self.down(Refusal::Ring.to_string());
     }
 

@@ -31,6 +31,8 @@ pub struct MemifCounters {
 pub enum MemifChange {
     /// The peer has connected. `offload`: large frames pass whole, and without checksums.
     Up { offload: bool },
+    /// The peer that connects has fewer rings than there are workers here, which need one each.
+    FewRings { rings: usize, workers: usize },
     /// The peer has disconnected; why.
     Down(String),
     /// A handshake has failed; why.

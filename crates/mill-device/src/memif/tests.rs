@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 mod hostile;
+mod succession;
 mod wakeups;
+mod workers;
 
 /// An abstract socket name that no other test uses.
 pub(super) fn place() -> PathBuf {
@@ -205,7 +207,8 @@ fn frames_of_one_flow_stay_in_one_of_several_rings() {
         for number in 0..40_u8 {
             let room = from.reserve(60).unwrap();
             room.fill(0);
-            room[12..14].copy_from_slice(&[8, 0]);
+            room[12..15].copy_from_slice(&[8, 0, 0x45]);
+            room[23] = 17;
             // The port says which flow it is, the last byte which frame of the flow.
             room[35] = number % 8;
             room[59] = number / 8;

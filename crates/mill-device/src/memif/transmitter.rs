@@ -62,6 +62,22 @@ impl Transmitter {
         }
     }
 
+    /// Goes on where the ring's last user has left off, as the ring itself says. Only the peer can have changed that, to its own harm.
+    pub fn resume(&mut self, regions: &[SharedMemory]) {
+        let (published, seen) = match self.target {
+            // What the peer has received is found at the next look.
+            Target::Ours(_) => {
+                let head = self.ring.look(regions, Index::Head);
+                (head, head.wrapping_sub(self.ring.size()))
+            }
+            Target::Theirs { .. } => {
+                let tail = self.ring.look(regions, Index::Tail);
+                (tail, tail)
+            }
+        };
+        (self.next, self.published, self.seen) = (published, published, seen);
+    }
+
     /// Whether there is room for `len` bytes, or for the most the ring can ever hold.
     pub fn has_room(&mut self, regions: &[SharedMemory], len: usize) -> Result<bool, Broken> {
         if let Target::Theirs { .. } = self.target {

@@ -2,9 +2,10 @@
 //! with our stack under the same client.
 
 use crate::namespace::{COMMAND_TIME_MAX, has, text_of};
-use crate::server::{Site, wait_for};
+use crate::server::{Server, Site, wait_for};
 use crate::topology::{
-    BRIDGED, HOSTS, JOIN_BRIDGE, STACK, Topology, between, ip, kernel_connections, serve_on,
+    BRIDGED, HOSTS, JOIN_BRIDGE, LISTENING, STACK, Topology, between, ip, kernel_connections,
+    serve_on,
 };
 use mill_sys::signal::Signal;
 use std::fs;
@@ -27,7 +28,7 @@ const ADDRESSES: &str = "address=10.50.0.1/24,address=fd50::1/64";
 const FAR_ADDRESSES: &str = "address=10.50.0.2/24,address=fd50::2/64";
 const DPDK: &[&str] = &["dpdk-testpmd", "ethtool"];
 
-const LINKS: [Link; 10] = [
+const LINKS: [Link; 11] = [
     Link {
         stack: STACK,
         far: "",
@@ -78,6 +79,13 @@ const LINKS: [Link; 10] = [
         needs: &[],
     },
     Link {
+        stack: "memif:SITE/memif.sock,role=master,rings=2,ADDRESSES",
+        far: "memif:SITE/memif.sock,role=slave,rings=2,FAR",
+        before: without_addresses,
+        after: "true",
+        needs: &[],
+    },
+    Link {
         stack: "dpdk:vdev=net_af_packet0,iface=mill0,ADDRESSES",
         far: "",
         before: for_dpdk,
@@ -99,6 +107,17 @@ const LINKS: [Link; 10] = [
         needs: DPDK,
     },
 ];
+
+impl Link {
+    /// A server with a worker for each ring.
+    fn serve(&self, site: &Site, stack: &str) -> Server {
+        if !self.stack.contains("rings=2") {
+            return serve_on(site, stack);
+        }
+        let conf = site.configure("worker_processes 2;", LISTENING);
+        Server::configured(site, &conf, &["--stack", stack])
+    }
+}
 
 /// The kernel is at neither end.
 fn without_addresses(topology: &Topology) {
@@ -273,7 +292,7 @@ fn converse(link: &Link) {
             text.replace("ADDRESSES", ADDRESSES)
                 .replace("FAR", FAR_ADDRESSES)
         };
-        let server = serve_on(&site, &stack(link.stack));
+        let server = link.serve(&site, &stack(link.stack));
         text_of("sh", &["-c", link.after]);
         let far = Far {
             site: &site,
@@ -304,10 +323,10 @@ fn they_are_held_in_virtual_networks() {
 
 #[test]
 fn they_are_held_over_a_tap_device_and_over_a_memif() {
-    LINKS[5..7].iter().for_each(converse);
+    LINKS[5..8].iter().for_each(converse);
 }
 
 #[test]
 fn they_are_held_over_ports_of_dpdk() {
-    LINKS[7..].iter().for_each(converse);
+    LINKS[8..].iter().for_each(converse);
 }

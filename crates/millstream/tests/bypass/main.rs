@@ -178,5 +178,8 @@ mod memif_proxy;
 /// Connecting and disconnecting the ends of shared memory.
 mod memif_ends;
 
+/// Several workers over shared memory.
+mod memif_workers;
+
 /// Ports of DPDK.
 mod dpdk;

@@ -128,9 +128,12 @@ pub(crate) fn serve_on(site: &Site, stack: &str) -> Server {
 
 /// The configuration of such a server.
 pub(crate) fn configure(site: &Site) -> String {
-    let listening = "server { listen 80; listen [::]:80; keepalive_requests 1000000; }";
-    site.configure("worker_processes 1;", listening)
+    site.configure("worker_processes 1;", LISTENING)
 }
+
+/// Its ports.
+pub(crate) const LISTENING: &str =
+    "server { listen 80; listen [::]:80; keepalive_requests 1000000; }";
 
 /// Runs ip(8) with these words, in the thread's namespace.
 pub(crate) fn ip(words: &str) {

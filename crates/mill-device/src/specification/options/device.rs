@@ -129,7 +129,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "rings",
         Value::Number(1..=16, |to| &mut to.memif.rings),
         "1",
-        "rings in each direction: a slave makes this many if the master accepts them, a master accepts at most this many",
+        "rings in each direction, of which each worker needs one: a slave makes this many if the master accepts them, a master accepts at most this many",
     ),
     option_of(
         Devices::RINGS,
