@@ -180,3 +180,6 @@ mod memif_ends;
 
 /// Ports of DPDK.
 mod dpdk;
+
+/// … behind a bridge.
+mod dpdk_bridge;
