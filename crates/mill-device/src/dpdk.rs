@@ -6,9 +6,14 @@
 /// Frames that are with the host.
 mod held;
 
+/// Which long segments a driver cuts.
+mod cutting;
+
 /// What a driver is asked to do with a frame.
 mod work;
 
+use crate::segment;
+use cutting::Cutting;
 use held::Held;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload,
@@ -38,6 +43,12 @@ pub struct DpdkLink {
     /// The next long segment; empty if the card cuts none.
     room: Box<[u8]>,
     is_long: bool,
+    cutting: Cutting,
+    /// A segment that is cut here, and a piece of it.
+    whole: Vec<u8>,
+    piece: Vec<u8>,
+    /// Times in a row that the driver has taken none of the frames that wait.
+    stuck: u32,
     queues: QueuePair,
     properties: LinkProperties,
     /// Never readable: nothing tells when frames come.
@@ -56,12 +67,15 @@ pub struct DpdkCounters {
     pub bad: u64,
     pub transmitted: u64,
     pub transmitted_bytes: u64,
-    /// Segments that the card has cut.
+    /// Segments that the card has cut, and those that were cut here, since its driver does not cut such ones.
     pub segments: u64,
+    pub cut_here: u64,
     /// Times that the queue had no room and frames had to wait.
     pub waited: u64,
-    /// Frames that the driver could not send.
+    /// Frames that the driver could not send, or has not taken for long.
     pub refused: u64,
+    /// Frames that there was no memory for.
+    pub no_memory: u64,
 }
 
 /// Looks at the link's state from time to time.
@@ -90,6 +104,10 @@ impl DpdkLink {
             pieces: Vec::new(),
             room: vec![0; room].into_boxed_slice(),
             is_long: false,
+            cutting: Cutting::of(&queues.port().info().driver, settings.mtu),
+            whole: Vec::new(),
+            piece: Vec::new(),
+            stuck: 0,
             queues,
             properties: LinkProperties {
                 address,
@@ -150,8 +168,16 @@ impl DpdkLink {
         let sent = self.queues.send(&mut self.waiting);
         self.counters.transmitted += sent.count as u64;
         self.counters.refused += sent.refused as u64;
-        if !self.waiting.is_empty() {
-            self.counters.waited += 1;
+        if self.waiting.is_empty() {
+            return;
+        }
+        self.counters.waited += 1;
+        self.stuck = if sent.count == 0 { self.stuck + 1 } else { 0 };
+        if self.stuck >= STUCK_MAX {
+            // A full queue, or a frame that the driver never takes: its connection sends it again.
+            drop(self.waiting.remove(0));
+            self.counters.refused += 1;
+            self.stuck = 0;
         }
     }
 
@@ -175,8 +201,45 @@ impl DpdkLink {
         true
     }
 
-    /// Sends a long segment whose headers are the first of `parts`.
+    /// Sends a long segment whose headers are in the first of `parts`.
     fn transmit_long(&mut self, parts: [&[u8]; 2], offload: Offload) {
+        let len = parts[0].len() + parts[1].len();
+        match self.cutting.fitting(len, offload) {
+            Some(offload) => self.transmit_chained(parts, offload),
+            None => {
+                let mut whole = std::mem::take(&mut self.whole);
+                whole.clear();
+                parts.iter().for_each(|part| whole.extend_from_slice(part));
+                self.transmit_cut(&whole, offload);
+                self.whole = whole;
+            }
+        }
+    }
+
+    /// Cuts a long segment as the device would.
+    fn transmit_cut(&mut self, frame: &[u8], offload: Offload) {
+        let (Some(checksum), Some(segmentation)) = (offload.checksum, offload.segmentation) else {
+            return;
+        };
+        self.counters.cut_here += 1;
+        let mut piece = std::mem::take(&mut self.piece);
+        segment::cut(frame, checksum, segmentation, &mut piece, |bytes| {
+            let packet = self.pieces.pop().or_else(|| self.queues.packet());
+            let Some(mut packet) = packet else {
+                self.counters.no_memory += 1;
+                return;
+            };
+            if let Some(room) = packet.room_mut().get_mut(..bytes.len()) {
+                room.copy_from_slice(bytes);
+                packet.set_len(bytes.len());
+                self.put(packet);
+            }
+        });
+        self.piece = piece;
+    }
+
+    /// Sends a long segment in as many packets as it needs, for the driver to cut.
+    fn transmit_chained(&mut self, parts: [&[u8]; 2], offload: Offload) {
         let mut left = parts.into_iter();
         let mut part: &[u8] = left.next().unwrap_or_default();
         let mut used = 0;
@@ -349,6 +412,9 @@ const ROOM_BYTES: usize = 65535 + 18;
 
 /// Frames that wait for the queue before the device counts as full.
 const WAITING_MAX: usize = 256;
+
+/// Turns in which a driver takes nothing, before a frame is dropped: milliseconds, in which every device sends something.
+const STUCK_MAX: u32 = 4096;
 
 /// Frames that are given to the driver at once.
 const SENT_AT_ONCE: usize = 32;

@@ -3,7 +3,7 @@
 //! The stack's checksum field holds the sum of the pseudo header. DPDK's drivers want that too, but for a segment to be cut, where the
 //! sum is without the length (rte_mbuf_core.h, RTE_MBUF_F_TX_TCP_SEG), and the checksum of an IPv4 header is zero.
 
-use mill_stack::link::Offload;
+use mill_stack::link::{Offload, Segmentation};
 use mill_sys::dpdk::packet::{Packet, Work};
 
 /// Leaves the work to the device; `len` are the frame's bytes, of which the headers are in its first piece.
@@ -11,6 +11,11 @@ pub(super) fn put(packet: &mut Packet, len: usize, offload: Offload) {
     if let Some(work) = prepare(packet.bytes_mut(), len, offload) {
         packet.set_work(work);
     }
+}
+
+/// Bytes before the payload of a segment that is cut.
+pub(super) fn header_len(segmentation: Segmentation) -> usize {
+    usize::from(segmentation.header_len)
 }
 
 /// Completes headers for the driver; `None` if there is nothing to do.

@@ -148,14 +148,19 @@ fn arguments_of_dpdks_device_end_with_the_first_option() {
 fn a_bridge_passes_short_frames_and_has_cores_of_its_own() {
     let refused = |more: &str| {
         let text = format!("dpdk:03:00.0,address=10.0.0.1/24,{more}");
-        Specification::parse(&text).err().map(|error| error.to_string())
+        Specification::parse(&text)
+            .err()
+            .map(|error| error.to_string())
     };
     let check = |more: &str, expected: &str| {
         let refused = refused(more).unwrap();
         assert!(refused.starts_with(expected), "{refused}");
     };
     check("bridge=on,mtu=1501", "mtu=1501 is more than the bridge");
-    check("core=3", "\"core\" says where the bridge to a port of DPDK runs");
+    check(
+        "core=3",
+        "\"core\" says where the bridge to a port of DPDK runs",
+    );
     for good in ["mtu=9000", "bridge=on,core=3", "bridge=on,mtu=1500"] {
         assert_eq!(refused(good), None);
     }
@@ -193,7 +198,11 @@ fn a_worker_that_nothing_wakes_spins() {
         let text = format!("dpdk:03:00.0,address=10.0.0.1/24{more}");
         let mut specification = Specification::parse(&text).unwrap();
         let told = specification.spin_if_woken();
-        assert_eq!((specification.polling, told.is_some()), (polling, is_told), "{more}");
+        assert_eq!(
+            (specification.polling, told.is_some()),
+            (polling, is_told),
+            "{more}"
+        );
     };
     check("", Polling::Spin, false);
     check(",polling=spin", Polling::Spin, false);

@@ -257,7 +257,7 @@ fn count_link(link: &AnyLink, into: &mut StackCounters) {
         into.link_received_bytes = counted.received_bytes;
         into.link_transmitted = counted.transmitted;
         into.link_transmitted_bytes = counted.transmitted_bytes;
-        into.link_lost = counted.refused;
+        into.link_lost = counted.refused + counted.no_memory;
     }
     if let Some(memif) = link.memif() {
         let counted = memif.counters();

@@ -27,9 +27,13 @@ pub enum EnvironmentError {
 static SETTLED: Mutex<Option<(Vec<String>, bool)>> = Mutex::new(None);
 
 impl Environment {
-    /// Initialises it with these arguments of EAL, or finds that it has been. DPDK's words go to `log` until
-    /// [`Self::log_to_standard_error`].
-    pub fn start(arguments: &[String], log: OwnedFd) -> Result<Self, EnvironmentError> {
+    /// Initialises it with these arguments of EAL and so much memory, or finds that it has been, with whatever memory. DPDK's words go to
+    /// `log` until [`Self::log_to_standard_error`].
+    pub fn start(
+        arguments: &[String],
+        memory_mib: u64,
+        log: OwnedFd,
+    ) -> Result<Self, EnvironmentError> {
         let mut settled = SETTLED.lock().unwrap_or_else(PoisonError::into_inner);
         let library = Library::get().map_err(EnvironmentError::Library)?;
         let environment = Self { library };
@@ -41,15 +45,16 @@ impl Environment {
             return Ok(environment);
         }
         environment.log_to(log.into_raw_fd());
-        let is_there = environment.initialise(arguments);
+        let memory = format!("-m{memory_mib}");
+        let is_there = environment.initialise(&memory, arguments);
         *settled = Some((arguments.to_vec(), is_there));
         is_there
             .then_some(environment)
             .ok_or(EnvironmentError::Refused)
     }
 
-    fn initialise(self, arguments: &[String]) -> bool {
-        let words = [PROGRAM]
+    fn initialise(self, memory: &str, arguments: &[String]) -> bool {
+        let words = [PROGRAM, memory]
             .into_iter()
             .chain(arguments.iter().map(String::as_str));
         let texts = words.filter_map(|word| CString::new(word).ok());
@@ -71,7 +76,7 @@ impl Environment {
     /// The descriptor is not closed any more: DPDK may write to it at any time.
     fn log_to(self, descriptor: c_int) {
         // SAFETY: the mode ends with a zero. A descriptor that is none gives null.
-        let stream = unsafe { libc::fdopen(descriptor, c"a".as_ptr()) };
+        let stream = unsafe { libc::fdopen(descriptor, c"w".as_ptr()) };
         if !stream.is_null() {
             // SAFETY: an open stream, which is never closed.
             unsafe { (self.library.openlog_stream)(stream) };

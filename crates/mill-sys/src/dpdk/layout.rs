@@ -52,6 +52,7 @@ pub mod dev_info {
     pub const DRIVER_NAME: usize = 8;
     pub const MIN_MTU: usize = 20;
     pub const MAX_MTU: usize = 22;
+    pub const MAX_RX_PKTLEN: usize = 36;
     pub const MAX_RX_QUEUES: usize = 44;
     pub const MAX_TX_QUEUES: usize = 46;
     pub const RX_OFFLOAD_CAPA: usize = 72;

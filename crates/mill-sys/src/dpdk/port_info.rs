@@ -45,10 +45,7 @@ impl PortInfo {
         let completes = has(sent, tx::TCP_CKSUM | tx::UDP_CKSUM);
         Self {
             driver: text_at(std::ptr::with_exposed_provenance(name)),
-            mtu: (
-                record.u16_at(dev_info::MIN_MTU),
-                record.u16_at(dev_info::MAX_MTU),
-            ),
+            mtu: (record.u16_at(dev_info::MIN_MTU), mtu_max(record)),
             receive_queues: record.u16_at(dev_info::MAX_RX_QUEUES),
             transmit_queues: record.u16_at(dev_info::MAX_TX_QUEUES),
             hashes: record.u64_at(dev_info::FLOW_TYPE_RSS_OFFLOADS)
@@ -64,6 +61,21 @@ impl PortInfo {
         }
     }
 }
+
+/// The greatest MTU that `rte_eth_dev_configure` lets pass, which looks at the longest frame, too.
+fn mtu_max(record: &InfoRecord) -> u16 {
+    let (most, longest) = (
+        record.u16_at(dev_info::MAX_MTU),
+        record.u32_at(dev_info::MAX_RX_PKTLEN),
+    );
+    match longest.checked_sub(HEADERS_AND_CHECK) {
+        Some(rest) if most == u16::MAX => u16::try_from(rest).unwrap_or(most),
+        _ => most,
+    }
+}
+
+/// RTE_ETHER_HDR_LEN and RTE_ETHER_CRC_LEN (rte_ether.h).
+const HEADERS_AND_CHECK: u32 = 14 + 4;
 
 impl Offloads {
     /// RTE_ETH_RX_OFFLOAD_…

@@ -28,7 +28,7 @@ const FAR_ADDRESSES: &str = "address=10.50.0.2/24,address=fd50::2/64";
 /// DPDK's libraries come with its programs.
 const DPDK: &[&str] = &["dpdk-testpmd", "ethtool"];
 
-const LINKS: [Link; 14] = [
+const LINKS: [Link; 13] = [
     Link {
         stack: STACK,
         far: "",
@@ -101,13 +101,6 @@ const LINKS: [Link; 14] = [
     },
     Link {
         stack: "dpdk:vdev=net_af_packet0,iface=mill0,ADDRESSES",
-        far: "",
-        before: for_dpdk,
-        after: "true",
-        needs: DPDK,
-    },
-    Link {
-        stack: "dpdk:vdev=net_af_xdp0,iface=mill0,ADDRESSES",
         far: "",
         before: for_dpdk,
         after: "true",

@@ -55,12 +55,16 @@ fn facts(server: &Server, name: &str) -> Vec<String> {
     let status = ask::json(&[&server.pid().number().to_string(), "--rings"]);
     let rows = ask::rows(&status, "rings");
     let rows = rows.iter().filter(|row| row["name"] == name);
-    rows.map(|row| row["value"].as_str().unwrap().to_owned()).collect()
+    rows.map(|row| row["value"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn total(server: &Server, name: &str) -> u64 {
     let values = facts(server, name);
-    values.iter().map(|value| value.parse::<u64>().unwrap()).sum()
+    values
+        .iter()
+        .map(|value| value.parse::<u64>().unwrap())
+        .sum()
 }
 
 #[test]
@@ -96,19 +100,6 @@ fn several_workers_have_a_queue_each_and_find_each_others_flows() {
 }
 
 #[test]
-fn packets_may_be_longer_than_1500_bytes() {
-    on_tap(1, ",mtu=9000,offload=off", |site, server| {
-        let link = text_of("ip", &["link", "show", "mill2"]);
-        assert!(link.contains(" mtu 9000 "), "{link}");
-        fetch_all(site);
-        assert_eq!(facts(&server, "offloads"), ["nothing"]);
-        let (frames, bytes) = (total(&server, "transmitted"), total(&server, "transmitted_bytes"));
-        assert!(bytes / frames > 2000, "{bytes} bytes in {frames} frames");
-        assert!(server.end(Signal::Quit).success());
-    });
-}
-
-#[test]
 fn a_reload_keeps_the_port_and_a_killed_worker_process_is_replaced_by_one_that_opens_it() {
     on_tap(1, "", |site, server| {
         fetch_all(site);
@@ -118,7 +109,12 @@ fn a_reload_keeps_the_port_and_a_killed_worker_process_is_replaced_by_one_that_o
         fetch_all(site);
         assert_eq!(children(server.pid(), "millstream"), [worker]);
         worker.kill(Signal::Kill.number()).unwrap();
-        let again = || site.error_log().matches("configuration 2 is in force").count() == 2;
+        let again = || {
+            site.error_log()
+                .matches("configuration 2 is in force")
+                .count()
+                == 2
+        };
         wait_for(again);
         join_tap();
         fetch_all(site);
@@ -144,7 +140,8 @@ fn a_driver_with_fewer_queues_than_workers_carries_fewer() {
         let conf = site.configure("worker_processes 2;", LISTEN);
         let server = Server::configured(&site, &conf, &["--stack", PACKET]);
         topology.at_client(|| fetch_all(&site));
-        let said = "the driver net_af_packet has 1 queue in each direction, and 2 workers want one each";
+        let said =
+            "the driver net_af_packet has 1 queue in each direction, and 2 workers want one each";
         assert!(site.error_log().contains(said), "{}", site.error_log());
         assert_eq!(facts(&server, "queue_pairs"), ["1"]);
         assert!(server.end(Signal::Quit).success());
@@ -155,7 +152,7 @@ fn a_driver_with_fewer_queues_than_workers_carries_fewer() {
 fn one_process_is_master_and_worker_with_a_port() {
     with_port(|topology| {
         let site = Site::new();
-        let conf = site.configure("master_process off; daemon off;", LISTEN);
+        let conf = site.configure("master_process off;", LISTEN);
         let server = Server::configured(&site, &conf, &["--stack", PACKET]);
         topology.at_client(|| fetch_all(&site));
         assert!(server.end(Signal::Quit).success());
@@ -179,20 +176,38 @@ fn load_is_made_over_a_port_by_several_threads() {
             assert!(text.contains("Failed requests:        0"), "{text}");
         }
         let two = PACKET.replace("iface=mill0", "iface=mill0,qpairs=2");
-        let wrk = ["wrk", "--stack", &two, "-t2", "-c4", "-d1s", "http://10.50.0.2/"];
+        let wrk = [
+            "wrk",
+            "--stack",
+            &two,
+            "-t2",
+            "-c4",
+            "-d1s",
+            "http://10.50.0.2/",
+        ];
         let text = text_of(BINARY, &wrk);
         assert!(text.contains("requests in"), "{text}");
         assert!(!text.contains("Socket errors"), "{text}");
-        let wrk = ["wrk", "--stack", PACKET, "-t2", "-c4", "-d1s", "http://10.50.0.2/"];
+        let wrk = [
+            "wrk",
+            "--stack",
+            PACKET,
+            "-t2",
+            "-c4",
+            "-d1s",
+            "http://10.50.0.2/",
+        ];
         let refused = output_of(BINARY, &wrk);
         let text = String::from_utf8(refused.stderr).unwrap();
-        assert!(text.contains("carries 1 of 2 threads: give \"-t1\""), "{text}");
+        assert!(
+            text.contains("carries 1 of 2 threads: give \"-t1\""),
+            "{text}"
+        );
     });
 }
 
 /// DPDK's memif as the port, ours at the other end.
-#[test]
-fn a_memif_of_dpdk_is_a_port() {
+fn on_memif(options: &str, test: impl FnOnce(&Server) + Send) {
     if !has_dpdk() {
         return;
     }
@@ -200,17 +215,38 @@ fn a_memif_of_dpdk_is_a_port() {
         let site = Site::new();
         let socket = site.path("memif.sock").display().to_string();
         let port = format!(
-            "dpdk:vdev=net_memif0,role=server,socket={socket},socket-abstract=no,zero-copy=no,address=10.50.0.1/24"
+            "dpdk:vdev=net_memif0,role=server,socket={socket},socket-abstract=no,zero-copy=no,address=10.50.0.1/24{options}"
         );
         let server = serve_on(&site, &port);
-        let ours = format!("memif:{socket},role=slave,address=10.50.0.2/24");
+        let ours = format!("memif:{socket},role=slave,address=10.50.0.2/24{options}");
         for target in ["http://10.50.0.1/", "http://10.50.0.1/large.bin"] {
             let ab = ["ab", "--stack", &ours, "-k", "-n", "20", "-c", "3", target];
             let text = text_of(BINARY, &ab);
             assert!(text.contains("Complete requests:      20"), "{text}");
             assert!(text.contains("Failed requests:        0"), "{text}");
         }
+        test(&server);
         server.end(Signal::Terminate);
+    });
+}
+
+#[test]
+fn a_memif_of_dpdk_is_a_port() {
+    on_memif("", |server| {
+        assert_eq!(facts(server, "driver"), ["net_memif"]);
+        assert_eq!(facts(server, "offloads"), ["nothing"]);
+    });
+}
+
+#[test]
+fn packets_may_be_longer_than_1500_bytes() {
+    on_memif(",mtu=9000", |server| {
+        assert_eq!(facts(server, "mtu"), ["9000"]);
+        let (frames, bytes) = (
+            total(server, "transmitted"),
+            total(server, "transmitted_bytes"),
+        );
+        assert!(bytes / frames > 2000, "{bytes} bytes in {frames} frames");
     });
 }
 
@@ -245,7 +281,9 @@ fn what_is_missing_is_named_with_what_to_do() {
         check(
             &[],
             "dpdk:f7:1f.7",
-            &["dpdk:0000:f7:1f.7: there is no such PCI device; \"dpdk-devbind.py --status-dev net\""],
+            &[
+                "dpdk:0000:f7:1f.7: there is no such PCI device; \"dpdk-devbind.py --status-dev net\"",
+            ],
         );
         check(
             &[],
@@ -257,8 +295,19 @@ fn what_is_missing_is_named_with_what_to_do() {
         );
         check(
             &[],
+            "dpdk:vdev=net_af_xdp0,iface=mill0",
+            &[
+                "the driver net_af_xdp can't take its program off",
+                "\"bridge=on\"",
+            ],
+        );
+        check(
+            &[],
             "dpdk:vdev=net_nothing0",
-            &["dpdk:net_nothing0: rte_eal_hotplug_add: ", "DPDK's last words: "],
+            &[
+                "dpdk:net_nothing0: rte_eal_hotplug_add: ",
+                "DPDK's last words: ",
+            ],
         );
         check(
             &[],
@@ -268,7 +317,7 @@ fn what_is_missing_is_named_with_what_to_do() {
         check(
             &[],
             "dpdk:vdev=net_tap0,iface=mill2,mtu=65521",
-            &["the driver net_tap has no MTU of 65521: \"mtu=\" may be "],
+            &["the driver net_tap has no MTU of 65521: \"mtu=\" may be 68 to 1504"],
         );
     });
 }

@@ -13,9 +13,12 @@ use std::fs;
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
 /// The stack on the server's interface, by packet sockets and by AF_XDP, and on a TAP device that DPDK makes.
-const PACKET: &str = "dpdk:vdev=net_af_packet0,iface=mill0,bridge=on,address=10.50.0.1/24,address=fd50::1/64";
-const XDP: &str = "dpdk:vdev=net_af_xdp0,iface=mill0,bridge=on,address=10.50.0.1/24,address=fd50::1/64";
-const TAP: &str = "dpdk:vdev=net_tap0,iface=mill2,bridge=on,address=10.50.0.1/24,address=fd50::1/64";
+const PACKET: &str =
+    "dpdk:vdev=net_af_packet0,iface=mill0,bridge=on,address=10.50.0.1/24,address=fd50::1/64";
+const XDP: &str =
+    "dpdk:vdev=net_af_xdp0,iface=mill0,bridge=on,address=10.50.0.1/24,address=fd50::1/64";
+const TAP: &str =
+    "dpdk:vdev=net_tap0,iface=mill2,bridge=on,address=10.50.0.1/24,address=fd50::1/64";
 
 /// Runs a test in the server's namespace, whose interface has no addresses of the kernel's. What the client's kernel sends
 /// is complete, as on a wire: these devices do not say what is missing in a frame.

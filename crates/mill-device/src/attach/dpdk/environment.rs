@@ -40,14 +40,14 @@ pub(super) fn start(
         .writer()
         .map_err(|error| format!("a memfd can't be had twice: {error}"))?;
     let cpus = affinity::allowed_cpus().unwrap_or_else(|_| vec![0]);
-    let arguments = arguments(
-        port,
-        specification,
-        &cpus,
-        has_hugepages.then_some(()),
-        memory.mib(),
-    );
-    let started = Environment::start(&arguments, writer);
+    let arguments = arguments(port, specification, &cpus, has_hugepages);
+    // Small pages are taken when they are used, so there may be more than are needed now; huge ones can be had later.
+    let mib = if has_hugepages {
+        memory.mib()
+    } else {
+        memory.mib().max(SMALL_PAGES_MIB)
+    };
+    let started = Environment::start(&arguments, mib, writer);
     let environment = started.map_err(|error| match error {
         EnvironmentError::Library(_) => format!("{error}; {}", remedy()),
         EnvironmentError::Refused => format!("{error}: {}", log.summary()),
@@ -69,18 +69,16 @@ fn arguments(
     port: &Port,
     specification: &Specification,
     cpus: &[u16],
-    hugepages: Option<()>,
-    mib: u64,
+    has_hugepages: bool,
 ) -> Vec<String> {
     let cpus: Vec<String> = cpus.iter().map(u16::to_string).collect();
     let mut all = vec![
         format!("--lcores=0@({})", cpus.join(",")),
         String::from("--no-telemetry"),
-        format!("-m{mib}"),
     ];
-    match hugepages {
-        Some(()) => all.push(String::from("--in-memory")),
-        None => all.extend(["--no-huge", "--no-shconf"].map(String::from)),
+    match has_hugepages {
+        true => all.push(String::from("--in-memory")),
+        false => all.extend(["--no-huge", "--no-shconf"].map(String::from)),
     }
     match port.kind {
         PortKind::Card => all.push(format!("--allow={}", port.description())),
@@ -96,29 +94,32 @@ const BESIDE_FRAME: u64 = 128 + 128 + 64 + 64;
 /// What DPDK takes for all else, in MiB.
 const BASE_MIB: u64 = 64;
 
+/// Small pages for 16 workers, in MiB: a load generator opens its port again for its threads, in the same environment.
+const SMALL_PAGES_MIB: u64 = 256;
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::specification::device::Device;
 
-    fn line(text: &str, hugepages: Option<()>) -> String {
+    fn line(text: &str, has_hugepages: bool) -> String {
         let specification = Specification::parse(text).unwrap();
         let Device::Dpdk { port } = &specification.device else {
             panic!("a port of DPDK");
         };
-        arguments(port, &specification, &[0, 3], hugepages, 80).join(" ")
+        arguments(port, &specification, &[0, 3], has_hugepages).join(" ")
     }
 
     #[test]
     fn no_thread_of_the_environment_is_kept_to_a_processor() {
         let vdev = "dpdk:vdev=net_tap0,iface=mill2,address=10.0.0.1/24,eal=--iova-mode=va";
         assert_eq!(
-            line(vdev, None),
-            "--lcores=0@(0,3) --no-telemetry -m80 --no-huge --no-shconf --no-pci --iova-mode=va"
+            line(vdev, false),
+            "--lcores=0@(0,3) --no-telemetry --no-huge --no-shconf --no-pci --iova-mode=va"
         );
         assert_eq!(
-            line("dpdk:03:00.0,address=10.0.0.1/24", Some(())),
-            "--lcores=0@(0,3) --no-telemetry -m80 --in-memory --allow=0000:03:00.0"
+            line("dpdk:03:00.0,address=10.0.0.1/24", true),
+            "--lcores=0@(0,3) --no-telemetry --in-memory --allow=0000:03:00.0"
         );
     }
 }

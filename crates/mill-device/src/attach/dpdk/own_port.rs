@@ -121,6 +121,12 @@ fn try_start(
     specification: &Specification,
     wanted: u16,
 ) -> Result<(Arc<Port>, Vec<String>), String> {
+    if name.name.starts_with(NEEDS_RIGHTS) {
+        return Err(format!(
+            "the driver {NEEDS_RIGHTS} can't take its program off the interface in a process without rights: \"af_xdp:INTERFACE\" is the \
+             stack's own way, and with \"bridge=on\" another process has the driver"
+        ));
+    }
     let frame_bytes = room_bytes(specification.mtu());
     let memory = environment::Memory {
         frames: u32::from(wanted) * frames_of_pair(specification),
@@ -210,6 +216,9 @@ fn frames_of_pair(specification: &Specification) -> u32 {
 fn room_bytes(mtu: u16) -> u16 {
     (mtu.saturating_add(HEADERS)).clamp(ROOM_BYTES_MIN, ROOM_BYTES_MAX)
 }
+
+/// A driver that needs rights when it ends.
+const NEEDS_RIGHTS: &str = "net_af_xdp";
 
 /// An Ethernet header with two tags, and its check sum.
 const HEADERS: u16 = 26;

@@ -15,7 +15,11 @@ fn parse(option: &StackOption, value: &str) -> Option<Specification> {
     } else {
         "memif:@x,role=master,address=10.77.0.2/24"
     };
-    let before = if option.name == "core" { ",bridge=on" } else { "" };
+    let before = if option.name == "core" {
+        ",bridge=on"
+    } else {
+        ""
+    };
     Specification::parse(&format!("{least}{before},{}={value}", option.name)).ok()
 }
 

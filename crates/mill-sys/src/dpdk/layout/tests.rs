@@ -132,6 +132,10 @@ const EXPRESSIONS: &[(&str, u64)] = &[
         dev_info::MAX_MTU as u64,
     ),
     (
+        "offsetof(struct rte_eth_dev_info, max_rx_pktlen)",
+        dev_info::MAX_RX_PKTLEN as u64,
+    ),
+    (
         "offsetof(struct rte_eth_dev_info, max_rx_queues)",
         dev_info::MAX_RX_QUEUES as u64,
     ),
