@@ -23,11 +23,16 @@ const TAP: &str =
 /// Runs a test in the server's namespace, whose interface has no addresses of the kernel's. What the client's kernel sends
 /// is complete, as on a wire: these devices do not say what is missing in a frame.
 pub(crate) fn with_port(test: impl FnOnce(&Topology) + Send) {
+    with_port_of(1500, test);
+}
+
+/// The same with this MTU.
+pub(crate) fn with_port_of(mtu: u16, test: impl FnOnce(&Topology) + Send) {
     if !has("dpdk-testpmd") || !has("ethtool") {
         println!("not tested: there is no dpdk-testpmd (Debian: dpdk-dev) or no ethtool");
         return;
     }
-    between(1500, |topology| {
+    between(mtu, |topology| {
         ip("address flush dev mill0");
         topology.at_client(|| {
             text_of(
