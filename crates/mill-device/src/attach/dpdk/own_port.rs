@@ -1,4 +1,4 @@
-//! A port in the process that serves: who opens it, with which queues, and a worker's part of it.
+//! A port in the process that serves: how it is opened, with which queues, and a worker's part of it.
 //!
 //! DPDK's environment (EAL) belongs to one process, which may not fork any more. So the process in charge only tries the port, in a
 //! child (`rehearsal.rs`), and each process that serves opens it for itself, before it gives up its rights.
