@@ -163,8 +163,8 @@ pub(super) const OPTIONS: &[StackOption] = &[
         Devices::DPDK,
         "queue-pairs",
         Value::Number(1..=16, |to| &mut to.dpdk.queue_pairs),
-        "one a worker",
-        "receive and transmit queues of the port, each pair with a worker of its own; of a bridge, one without this option, and rings between it and the stack",
+        "none",
+        "receive and transmit queues of the port, each pair with a worker of its own, and one for each without this option; of a bridge, one without it, and rings between it and the stack",
     ),
     option_of(
         Devices::DPDK,
