@@ -1,6 +1,7 @@
 //! A link of any device as one type, so that one engine serves all, with a recorder while frames are captured.
 
 use crate::device_link::DeviceLink;
+use crate::dpdk::DpdkLink;
 use crate::forwarding::{WorkerForwarding, is_handed};
 use crate::handover::Endpoint;
 use crate::interface::InterfaceLink;
@@ -175,6 +176,11 @@ impl AnyLink {
     /// The memif, if it is one and this process owns it.
     pub fn memif(&self) -> Option<&MemifLink> {
         self.device.direct()?.memif()
+    }
+
+    /// The port of DPDK, if it is one in this process.
+    pub fn dpdk(&self) -> Option<&DpdkLink> {
+        self.device.direct()?.dpdk()
     }
 
     /// The TAP device, if it is one and this process owns it.

@@ -12,6 +12,9 @@ mod af_xdp;
 /// A port of DPDK.
 mod dpdk;
 
+/// What a process that serves opens for itself.
+mod opening;
+
 /// A device that goes from process to process.
 mod movable;
 
@@ -23,6 +26,7 @@ pub mod inherited_device;
 
 use crate::any::AnyLink;
 use crate::device_link::DeviceLink;
+use crate::direct::DirectLink;
 use crate::handover::{Aim, OwnershipLock, ProcessNumber};
 use crate::network::{ENODEV, ENXIO};
 use crate::pcap::Recorder;
@@ -32,6 +36,7 @@ use crate::steering::Steering;
 use crate::vlan::Vlan;
 use af_xdp::{AfXdp, Placed};
 use dpdk::bridge::Bridge;
+use dpdk::own_port::OwnPort;
 use memif::Memif;
 use mill_stack::config::HostConfig;
 use mill_sys::descriptor;
@@ -62,6 +67,8 @@ enum Wire<D> {
     Tap(Tap<D>),
     Memif(Memif<D>),
     AfXdp(AfXdp<D>),
+    /// A port in this process, which has no descriptors of ours.
+    Dpdk(OwnPort),
 }
 
 /// A device that was just made.
@@ -144,6 +151,10 @@ impl Attached {
                 let attachments = Memif::make(socket, specification)?;
                 attachments.into_iter().map(Wire::Memif).collect()
             }
+            Device::Dpdk { .. } if !specification.dpdk.bridge => {
+                let parts = OwnPort::parts(specification.attachments());
+                parts.into_iter().map(Wire::Dpdk).collect()
+            }
             Device::Dpdk { port } => {
                 let made = dpdk::make(port, specification)?;
                 hold = Hold::bridge(made.bridge);
@@ -197,6 +208,7 @@ impl Attached {
         let has_queues = |attachment: &Self| match &attachment.wire {
             Wire::Tap(_) | Wire::Memif(_) => true,
             Wire::AfXdp(queues) => queues.are_one_workers(),
+            Wire::Dpdk(_) => true,
         };
         attachments.len() > 1 && attachments.iter().all(has_queues)
     }
@@ -205,7 +217,7 @@ impl Attached {
     pub(crate) fn queues(&self) -> Vec<u32> {
         match &self.wire {
             Wire::AfXdp(queues) => queues.numbers().collect(),
-            Wire::Tap(_) | Wire::Memif(_) => Vec::new(),
+            Wire::Tap(_) | Wire::Memif(_) | Wire::Dpdk(_) => Vec::new(),
         }
     }
 
@@ -226,6 +238,7 @@ impl Attached {
             Wire::Tap(tap) => tap.descriptors().collect(),
             Wire::Memif(memif) => memif.descriptors().collect(),
             Wire::AfXdp(queue) => queue.descriptors().collect(),
+            Wire::Dpdk(_) => Vec::new(),
         };
         let of_lock = self.ownership.iter().flat_map(OwnershipLock::descriptors);
         let all = of_wire.into_iter().chain(of_lock).chain(&self.pcap);
@@ -262,6 +275,10 @@ impl Attached {
                     Placed::Standby(link) => DeviceLink::Standby(link),
                 });
             }
+            Wire::Dpdk(port) => {
+                let link = port.link(specification, on_trouble)?;
+                return Ok(DeviceLink::Direct(DirectLink::Dpdk(Box::new(link))));
+            }
             Wire::Tap(tap) => tap.movable(specification, on_trouble.clone()),
             Wire::Memif(memif) => memif.movable(specification, on_trouble.clone()),
         };
@@ -278,6 +295,7 @@ impl Wire<OwnedFd> {
             // What is on an impaired wire is lost with the process.
             Self::Tap(_) => specification.impairment.is_none(),
             Self::Memif(_) => true,
+            Self::Dpdk(_) => false,
         }
     }
 }
@@ -303,7 +321,7 @@ impl<D> Attached<D> {
     pub(crate) fn vlan(&self, specification: &Specification) -> Option<Vlan> {
         match &self.wire {
             Wire::AfXdp(queue) => queue.vlan(),
-            Wire::Tap(_) | Wire::Memif(_) => specification.vlan(),
+            Wire::Tap(_) | Wire::Memif(_) | Wire::Dpdk(_) => specification.vlan(),
         }
     }
 
@@ -312,6 +330,7 @@ impl<D> Attached<D> {
             Wire::Tap(tap) => Wire::Tap(tap.try_map(&copy)?),
             Wire::Memif(memif) => Wire::Memif(memif.try_map(&copy)?),
             Wire::AfXdp(queue) => Wire::AfXdp(queue.try_map(&copy)?),
+            Wire::Dpdk(port) => Wire::Dpdk(port.clone()),
         };
         Ok(Attached {
             wire,

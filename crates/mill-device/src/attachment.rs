@@ -47,8 +47,40 @@ impl Attachment {
     /// Makes the device with an attachment for each worker of the specification, as far as it carries several. Beside it are
     /// messages about features that could not be had as requested.
     pub fn make(specification: &Specification) -> Result<(Self, Vec<String>), AttachError> {
-        let made = Attached::make(specification)?;
-        Ok(Self::of(specification.clone(), made))
+        let mut made = Attached::make(specification)?;
+        let mut specification = specification.clone();
+        if made.attachments.iter().any(Attached::is_opened_by_server) {
+            made.notices.extend(specification.spin_if_woken());
+        }
+        Ok(Self::of(specification, made))
+    }
+
+    /// Tries in a child of this process, which has one thread, what [`Self::open`] opens, so that errors are known before anything
+    /// serves. Returns what could not be had as requested.
+    pub fn rehearse(&mut self) -> Result<Vec<String>, AttachError> {
+        let notices = Attached::rehearse(&mut self.workers, &self.specification)?;
+        self.count_workers();
+        Ok(notices)
+    }
+
+    /// Opens what only the process can have whose workers use it: a port of DPDK. That takes privileges. The process must not fork
+    /// afterwards.
+    pub fn open(&mut self) -> Result<Vec<String>, AttachError> {
+        let notices = Attached::open(&mut self.workers, &self.specification)?;
+        self.count_workers();
+        Ok(notices)
+    }
+
+    /// Whether threads that use it have to share the descriptor table of their process.
+    pub fn needs_shared_table(&self) -> bool {
+        self.workers.iter().any(Attached::is_opened_by_server)
+    }
+
+    /// A device may carry fewer workers than were asked for.
+    fn count_workers(&mut self) {
+        let count = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
+        let workers = &mut self.specification.workers.count;
+        *workers = count.min((*workers).max(1));
     }
 
     /// Takes over the old binary's device; the old binary serves until a worker of this one does.
@@ -241,6 +273,13 @@ impl WorkerAttachment {
             None => link,
         };
         Ok((link, host))
+    }
+}
+
+impl<D> WorkerAttachment<D> {
+    /// Whether the thread that uses it has to share the descriptor table of its process.
+    pub fn needs_shared_table(&self) -> bool {
+        Attached::is_opened_by_server(&self.attached)
     }
 }
 

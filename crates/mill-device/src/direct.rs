@@ -1,5 +1,6 @@
-//! The link of a device itself that one process has at a time: a TAP device or a memif. All of its frames come; nothing steers them.
+//! The link of a device itself that one process has at a time: a TAP device, a memif, or a port of DPDK. All of its frames come; nothing steers them.
 
+use crate::dpdk::DpdkLink;
 use crate::impair::ImpairedLink;
 use crate::memif::MemifLink;
 use crate::tap::TapLink;
@@ -16,6 +17,7 @@ pub enum DirectLink {
     Tap(TapLink),
     Impaired(ImpairedLink),
     Memif(MemifLink),
+    Dpdk(Box<DpdkLink>),
 }
 
 impl DirectLink {
@@ -24,6 +26,7 @@ impl DirectLink {
         match self {
             Self::Tap(_) | Self::Impaired(_) => "tap",
             Self::Memif(_) => "memif",
+            Self::Dpdk(_) => "dpdk",
         }
     }
 
@@ -31,7 +34,7 @@ impl DirectLink {
     pub(crate) fn leave(self) {
         match self {
             Self::Memif(link) => link.leave(),
-            Self::Tap(_) | Self::Impaired(_) => {}
+            Self::Tap(_) | Self::Impaired(_) | Self::Dpdk(_) => {}
         }
     }
 
@@ -50,20 +53,30 @@ impl DirectLink {
         }
     }
 
+    /// The port of DPDK, if it is one.
+    pub(crate) fn dpdk(&self) -> Option<&DpdkLink> {
+        match self {
+            Self::Dpdk(link) => Some(link),
+            _ => None,
+        }
+    }
+
     /// The TAP device, if it is one.
     pub(crate) fn tap(&self) -> Option<&TapLink> {
         match self {
             Self::Tap(link) => Some(link),
             Self::Impaired(link) => Some(link.inner()),
-            Self::Memif(_) => None,
+            Self::Memif(_) | Self::Dpdk(_) => None,
         }
     }
 
-    /// Appends that a memif's peer has come or gone.
+    /// Appends that a memif's peer has come or gone, and looks at the link of a port.
     #[inline]
     pub(crate) fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
-        if let Self::Memif(link) = self {
-            link.take_changes(into);
+        match self {
+            Self::Memif(link) => link.take_changes(into),
+            Self::Dpdk(link) => link.look_at_link(),
+            Self::Tap(_) | Self::Impaired(_) => {}
         }
     }
 }
@@ -75,6 +88,7 @@ macro_rules! each {
             DirectLink::Tap($link) => $expression,
             DirectLink::Impaired($link) => $expression,
             DirectLink::Memif($link) => $expression,
+            DirectLink::Dpdk($link) => $expression,
         }
     };
 }

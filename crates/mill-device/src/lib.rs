@@ -66,6 +66,9 @@ pub mod tap;
 /// Memory shared with another process: no kernel in between.
 pub mod memif;
 
+/// A port of DPDK in this process.
+pub mod dpdk;
+
 /// A queue of an interface by AF_XDP.
 pub mod af_xdp;
 

@@ -227,6 +227,9 @@ impl Specification {
             Device::Tap { .. } if self.impairment.is_none() => self.workers.count.max(1),
             // Each has a ring of its own in each direction.
             Device::Memif { .. } => self.workers.count.clamp(1, self.memif.rings.max(1)),
+            Device::Dpdk { .. } if !self.dpdk.bridge => {
+                self.workers.count.clamp(1, self.dpdk.pairs_max())
+            }
             Device::Tap { .. } | Device::Dpdk { .. } => 1,
         }
     }
@@ -301,11 +304,8 @@ impl Specification {
                 "mtu={mtu} is too small for IPv6, which needs {IPV6_MTU_MIN}"
             )));
         }
-        if matches!(self.device, Device::Dpdk { .. }) && self.mtu > PORT_MTU_MAX {
-            let mtu = self.mtu;
-            return Err(error(format!(
-                "mtu={mtu} is more than the bridge to a port of DPDK passes on, which is {PORT_MTU_MAX}"
-            )));
+        if matches!(self.device, Device::Dpdk { .. }) {
+            port::check(self)?;
         }
         if self.tcp.rto_min > self.tcp.rto_max {
             let what = "\"rto-min\" is more than \"rto-max\": there would be no time between them";
@@ -482,9 +482,6 @@ const EPHEMERAL_PORTS: RangeInclusive<u16> = 32768..=60999;
 
 /// Linux's maximum (`tcp_wmem`).
 const SEND_BUFFER_BYTES: u32 = 4 << 20;
-
-/// testpmd sets one length of frames at both ports, and DPDK's memif (22.11) takes none above 1518 bytes.
-const PORT_MTU_MAX: u32 = 1500;
 
 /// RFC 8200 5.
 const IPV6_MTU_MIN: u32 = 1280;

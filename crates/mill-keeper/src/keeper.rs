@@ -56,7 +56,10 @@ impl Keeper {
     /// Makes the device that `stack` describes. Beside the keeper are the end of its socket for the program, and messages
     /// about features that could not be had as requested; the error is a sentence.
     pub fn new(stack: &str) -> Result<(Self, OwnedFd, Vec<String>), String> {
-        let mut specification = Specification::parse(stack).map_err(|error| error.to_string())?;
+        // Programs fork, and a process that does can't have DPDK's environment: a bridge has a port.
+        let specification = Specification::parse(stack);
+        let specification = specification.and_then(Specification::behind_bridge);
+        let mut specification = specification.map_err(|error| error.to_string())?;
         // How many stacks there will be is not known: as many as there are queues can have some of their own. Of other devices
         // there is one queue.
         if matches!(specification.device, Device::AfXdp { .. }) {

@@ -86,7 +86,9 @@ pub fn attach(keeper: BorrowedFd<'_>, ledger: Option<&File>) -> Result<Admission
     let mut descriptors = descriptors.into_iter();
     let memory = File::from(descriptors.next().ok_or_else(unknown)?);
     let groups = File::from(descriptors.next().ok_or_else(unknown)?);
-    let specification = Specification::parse(stack).map_err(|error| error.to_string())?;
+    let specification = Specification::parse(stack);
+    let specification = specification.and_then(Specification::behind_bridge);
+    let specification = specification.map_err(|error| error.to_string())?;
     let ports = PortBlocks::open(&memory, number, specification.local_ports())
         .map_err(|error| format!("mmap() of local ports: {error}"))?;
     let attached = Attachment::inherit(&specification, device, descriptors.collect());

@@ -12,6 +12,7 @@ use crate::monitor::tcp::Tcp;
 use crate::needs;
 use mill_lab::recipe::{Setup, TopologyKind, Tune};
 use mill_lab::record::Figures;
+use mill_sys::dpdk::environment;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
@@ -48,14 +49,19 @@ pub(crate) fn unmet(stack: &str, host: &Host) -> Option<String> {
             Some(String::from("not on this machine: needs /dev/net/tun"))
         }
         "tap" => rights.lacks(&[CAP_NET_ADMIN]),
-        "dpdk" if needs::program(BRIDGE).is_none() => {
-            Some(format!("not on this machine: needs {BRIDGE} (dpdk-dev)"))
+        "dpdk" if stack.split(',').any(|word| word == "bridge=on") => {
+            let is_there = needs::program(BRIDGE).is_some();
+            (!is_there).then(|| format!("not on this machine: needs {BRIDGE} (dpdk-dev)"))
+        }
+        "dpdk" => {
+            let missing = environment::check().err();
+            missing.map(|why| format!("not on this machine: {why}"))
         }
         _ => None,
     }
 }
 
-/// The program that carries frames to and from a port of DPDK.
+/// The program that carries frames to and from a port of DPDK with `bridge=on`.
 const BRIDGE: &str = "dpdk-testpmd";
 
 /// The tuning of a setup. Ports of DPDK don't say that a frame which has not left the machine lacks its checksum, or is longer than

@@ -63,11 +63,20 @@ impl LazyAttachment {
             Some(attachment) => attachment,
             None => {
                 let attached = Attachment::make(&specification);
-                let (attachment, notices) = attached.map_err(|error| error.to_string())?;
+                let (mut attachment, mut notices) = attached.map_err(|error| error.to_string())?;
+                let opened = attachment.open().map_err(|error| error.to_string());
+                notices.extend(opened?);
                 notices.iter().for_each(|notice| (self.say)(notice));
                 attachment
             }
         };
+        let carried = attachment.worker_count();
+        if carried < attachments as usize {
+            let device = self.device();
+            return Err(format!(
+                "{device} carries {carried} of {threads} threads: give \"-t{carried}\" with \"--stack\""
+            ));
+        }
         made.insert(attachment)
             .prepare()
             .map_err(|error| format!("the device can't be prepared: {error}"))
@@ -77,6 +86,13 @@ impl LazyAttachment {
     pub(crate) fn attach_at_all(&self) -> Result<(), String> {
         let is_made = self.made().is_some();
         if is_made { Ok(()) } else { self.attach(1) }
+    }
+
+    /// Whether the threads of a run have to share their process's descriptor table.
+    pub(crate) fn needs_shared_table(&self) -> bool {
+        self.made()
+            .as_ref()
+            .is_some_and(Attachment::needs_shared_table)
     }
 
     fn specification_for(&self, threads: u32) -> Specification {

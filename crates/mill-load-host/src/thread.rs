@@ -126,8 +126,10 @@ fn settle_in(
         affinity::bind_to(&[cpu])
             .map_err(|error| format!("a thread could not be bound to CPU {cpu}: {error}"))?;
     }
-    // A script's files are opened and closed by other threads too: it must share their descriptor table.
-    if !matches!(requests, Requests::Script(_)) {
+    // A script's files are opened and closed by other threads too, and DPDK's drivers use descriptors of their own: these must share the
+    // table of the process.
+    let shares = stack.is_some_and(LazyAttachment::needs_shared_table);
+    if !shares && !matches!(requests, Requests::Script(_)) {
         // In a sandbox that forbids it the table is shared, which costs only speed.
         let _ = descriptor::unshare_table();
     }

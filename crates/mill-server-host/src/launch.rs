@@ -249,6 +249,15 @@ fn test_steps(
     Ok(bundle)
 }
 
+/// Makes the stack's device, or tries it, where the process that serves opens it for itself.
+fn make_stack(stack: &Specification) -> Result<(Attachment, Vec<String>), String> {
+    let made = Attachment::make(stack).map_err(|error| error.to_string());
+    let (mut attachment, mut notices) = made?;
+    let rehearsed = attachment.rehearse().map_err(|error| error.to_string());
+    notices.extend(rehearsed?);
+    Ok((attachment, notices))
+}
+
 type Inherited = Option<(String, Result<Vec<OwnedFd>, String>)>;
 
 fn serve(
@@ -263,7 +272,7 @@ fn serve(
     // Before the sockets: some may be bound to an address that only exists with the stack's device.
     let stack = launch.stack.as_ref().map(|stack| match upgrade_channel {
         Some(upgrade_channel) => inherited_device::ask(upgrade_channel, stack),
-        None => Attachment::make(stack).map_err(|error| error.to_string()),
+        None => make_stack(stack),
     });
     let stack = stack.transpose().map_err(|why| {
         log.write(LogLevel::Emerg, &why);

@@ -73,11 +73,13 @@ fn find_group(name: &[u8]) -> Result<u32, String> {
     account::group(&name).ok().flatten().ok_or_else(failed)
 }
 
-/// Gives the calling process the worker's user, limits and directory. It must have one thread only.
+/// Gives the calling process the worker's user, limits and directory. It must have one thread only. `open` is called last with the rights
+/// that the process has had so far; its error is a message.
 pub fn become_worker(
     main: &Main,
     identity: Option<&Identity>,
     log: &ProcessLog,
+    open: impl FnOnce() -> Result<(), String>,
 ) -> Result<(), Fatal> {
     let alert = |what: String| log.write(LogLevel::Alert, &what);
     if let Err(error) = process::set_environment(&environment(&main.env)) {
@@ -93,6 +95,10 @@ pub fn become_worker(
         alert(format!("setpriority({nice}) failed {why}"));
     }
     set_limits(main, log);
+    if let Err(what) = open() {
+        log.write(LogLevel::Emerg, &what);
+        return Err(Fatal);
+    }
     match identity {
         Some(identity) => drop_privileges(identity, log)?,
         // A master that is not root may still have capabilities, for its device. Workers need none.

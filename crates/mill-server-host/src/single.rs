@@ -33,6 +33,10 @@ pub(crate) fn run(
     // The thread that gets the stack has copies of its descriptors; this holds the stack's device until the process
     // ends.
     let _hold = stack.as_mut().map(Attachment::take_hold);
+    if let Err(what) = stack.as_mut().map_or(Ok(()), crate::stack::open) {
+        cycle.log.write(LogLevel::Emerg, &what);
+        return ExitCode::FAILURE;
+    }
     let (sender, events) = mpsc::channel();
     let _socket = control_socket.as_mut().and_then(ControlSocket::take_file);
     // Its descriptor stays open: a client reads the figures by it if this process does not answer.

@@ -10,7 +10,7 @@ use crate::threads;
 use mill_config::Config;
 use mill_config::config::{ListenAddress, LogLevel, Main};
 use mill_device::attach::{self, Trouble};
-use mill_device::attachment::WorkerAttachment;
+use mill_device::attachment::{Attachment, WorkerAttachment};
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
 use mill_engine::combined::{self, Bypass};
@@ -42,6 +42,13 @@ pub(crate) fn bypass(
         }
         bypass => bypass.map(Some),
     }
+}
+
+/// Opens what the process that serves has for itself of a device, and must not fork afterwards. What could not be had as requested is
+/// known since the device was made; the error is a message.
+pub(crate) fn open(attachment: &mut Attachment) -> Result<(), String> {
+    let opened = attachment.open().map_err(|error| error.to_string());
+    opened.map(drop)
 }
 
 fn sentence(trouble: Trouble, name: &str, path: &Path) -> String {

@@ -58,6 +58,9 @@ pub(crate) mod snapshot;
 /// Counters of a worker's device rings.
 mod rings;
 
+/// Facts about a port of DPDK.
+mod port;
+
 /// The figures that a worker publishes after each turn.
 pub(crate) mod publish;
 

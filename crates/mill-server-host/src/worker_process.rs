@@ -9,6 +9,7 @@ use crate::master::FATAL_CODE;
 use crate::message::{Configuration, Order, Report};
 use crate::privileges::{self, Identity};
 use crate::process_log::{ProcessLog, describe, redirect_stderr};
+use crate::stack;
 use crate::status::board::BoardFile;
 use crate::status::control_socket::Question;
 use crate::worker_pool::WorkerPool;
@@ -93,13 +94,14 @@ fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32>
         .duplicate()
         .map_err(|error| fatal(&log, "dup()", &error))?;
     let stack = stack.map(Attachment::duplicate).transpose();
-    let stack = stack.map_err(|error| fatal(&log, "dup()", &error))?;
+    let mut stack = stack.map_err(|error| fatal(&log, "dup()", &error))?;
     let board = board.map().map_err(|error| fatal(&log, "mmap()", &error))?;
     let mut kept = vec![channel.as_fd()];
     kept.extend(stack.iter().flat_map(Attachment::descriptors));
     kept.extend(log.files().map(AsFd::as_fd));
     descriptor::close_all_but(&kept).map_err(|error| fatal(&log, "close_range()", &error))?;
-    privileges::become_worker(main, identity, &log).map_err(|_| FATAL_CODE)?;
+    let open = || stack.as_mut().map_or(Ok(()), stack::open);
+    privileges::become_worker(main, identity, &log, open).map_err(|_| FATAL_CODE)?;
     let signals = SignalDescriptor::open().map_err(|error| fatal(&log, "signalfd()", &error))?;
     let channel = Arc::new(channel);
     let (sender, events) = mpsc::channel();

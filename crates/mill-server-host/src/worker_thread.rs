@@ -287,6 +287,13 @@ enum ThreadNotice {
     OneTable,
 }
 
+/// A thread's descriptor table.
+enum Table {
+    Own,
+    /// The process's: a device has descriptors that only its driver knows.
+    Shared,
+}
+
 /// What a new thread duplicates from its starter, which keeps the descriptors open until the thread has reported.
 struct Inherited {
     mailbox: RawFd,
@@ -356,7 +363,12 @@ fn settle_in(
     parked_until: Option<&'static AtomicU64>,
     notices: &Sender<ThreadNotice>,
 ) -> io::Result<(CombinedEngine, InspectionQueue)> {
-    let table = descriptor::unshare_table();
+    let shares = inherited.attachment.as_ref();
+    let shares = shares.is_some_and(WorkerAttachment::needs_shared_table);
+    let table = match shares {
+        true => Ok(Table::Shared),
+        false => descriptor::unshare_table().map(|()| Table::Own),
+    };
     // The numbers are the same in both tables.
     let mailbox = descriptor::duplicate(inherited.mailbox)?;
     let attachment = inherited
@@ -364,7 +376,8 @@ fn settle_in(
         .map(WorkerAttachment::take)
         .transpose()?;
     match table {
-        Ok(()) => leave_behind(mailbox.as_fd(), attachment.as_ref())?,
+        Ok(Table::Own) => leave_behind(mailbox.as_fd(), attachment.as_ref())?,
+        Ok(Table::Shared) => tell(notices, ThreadNotice::OneTable),
         Err(error) => {
             let why = process_log::describe(&error);
             let what =

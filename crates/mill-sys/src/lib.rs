@@ -111,5 +111,8 @@ pub mod bpf;
 /// AF_XDP: queues of interfaces as rings and memory.
 pub mod xsk;
 
+/// DPDK's libraries, found at run time: ports and their frames.
+pub mod dpdk;
+
 /// The size and mode of a terminal.
 pub mod terminal;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::file_bytes::NoFile;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec;
 use mill_stack::config::{HostConfig, Prefix, Route};

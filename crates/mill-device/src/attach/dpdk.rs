@@ -1,10 +1,19 @@
-//! A port of DPDK, behind a bridge: DPDK's own `dpdk-testpmd`, a process that passes frames between the port and a memif whose
-//! other end is the stack's.
+//! A port of DPDK: in the process that serves (`own_port.rs`), or behind a bridge.
 //!
-//! So nothing of DPDK is in this program, and any driver that DPDK has can be used. The memory is the stack's, as that of any
-//! memif's slave is, and its peer is not trusted.
+//! The bridge is DPDK's own `dpdk-testpmd`, a process that passes frames between the port and a memif whose other end is the stack's.
+//! The memory is the stack's then, as that of any memif's slave is, its peer is not trusted, and processes take the device over from
+//! each other.
 
-/// The process.
+/// A port in the process that serves.
+pub(super) mod own_port;
+
+/// DPDK's environment in this process.
+mod environment;
+
+/// A port is tried before it is served on.
+pub(super) mod rehearsal;
+
+/// The bridge's process.
 pub(super) mod bridge;
 
 /// Its command line.
@@ -60,21 +69,11 @@ fn try_make(port: &Port, specification: &Specification) -> Result<Bridged, Strin
         cpus: affinity::allowed_cpus().unwrap_or_else(|_| vec![0]),
         has_hugepages: specification.dpdk.hugepages,
     };
-    let mut notices = Vec::new();
-    if let Some(lacking) = hugepages::lacking(invocation.memory_mib(), Path::new("/sys"))
-        && invocation.has_hugepages
-    {
-        if port.kind == PortKind::Card {
-            return Err(format!(
-                "the card reads and writes huge pages, and {lacking}, or \"hugepages=off\" does without, where an IOMMU translates"
-            ));
-        }
-        invocation.has_hugepages = false;
-        notices.push(format!(
-            "dpdk:{}: packet memory of the bridge is in small pages: {lacking}",
-            port.name
-        ));
-    }
+    let chosen = hugepages::choose(port.kind, invocation.has_hugepages, invocation.memory_mib());
+    let (has_hugepages, notice) = chosen?;
+    invocation.has_hugepages = has_hugepages;
+    let notices = notice.map(|notice| format!("dpdk:{}: {notice}", port.name));
+    let notices = notices.into_iter().collect();
     let place = MeetingPlace::new().map_err(|error| format!("a folder can't be made: {error}"))?;
     let output = Output::new().map_err(|error| format!("a memfd can't be made: {error}"))?;
     let bridge = Bridge::start(&invocation.arguments(&place.socket()), &output)?;

@@ -25,6 +25,9 @@ impl Attached {
             (_, Some(_)) => Ok(()),
             _ if self.pcap.is_some() => Err("its frames are being written to a file (--pcap)"),
             (Wire::Tap(_), None) => Err("its wire is impaired"),
+            (Wire::Dpdk(_), None) => {
+                Err("a port of DPDK is one process's; with \"bridge=on\" it can be handed over")
+            }
             _ => Err("it has fewer queues than workers, which share them"),
         }
     }
@@ -52,6 +55,7 @@ impl Attached {
                     descriptors.extend(tap.descriptors().map(AsFd::as_fd));
                     tap.describe(specification)
                 }
+                Wire::Dpdk(_) => return None,
                 Wire::Memif(memif) => {
                     descriptors.extend(memif.descriptors().map(AsFd::as_fd));
                     memif.describe(specification)
@@ -103,6 +107,10 @@ impl Attached {
                     notices: Vec::new(),
                 });
             }
+            Device::Dpdk { .. } if !specification.dpdk.bridge => {
+                let what = "a port of DPDK goes from process to process only with \"bridge=on\": stop the old binary and start this one";
+                return Err(AttachError(String::from(what)));
+            }
             Device::Dpdk { .. } => {
                 let lifeline = descriptors.next().ok_or_else(unknown)?;
                 let ownership = lock(&mut descriptors)?;
@@ -152,7 +160,7 @@ impl Attached {
     pub(super) fn interface(&self) -> Option<&AfXdp<OwnedFd>> {
         match &self.wire {
             Wire::AfXdp(queues) => Some(queues),
-            Wire::Tap(_) | Wire::Memif(_) => None,
+            Wire::Tap(_) | Wire::Memif(_) | Wire::Dpdk(_) => None,
         }
     }
 }

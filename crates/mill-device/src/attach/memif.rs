@@ -242,7 +242,7 @@ fn terms(specification: &Specification, share: Option<Share>) -> String {
 fn terms_of_port(port: &Port, specification: &Specification) -> String {
     let (mtu, rings) = (specification.mtu(), specification.memif.ring_size);
     let settings = &specification.dpdk;
-    let (pairs, cores) = (settings.queue_pairs, &settings.cores);
+    let (pairs, cores) = (settings.bridge_pairs(), &settings.cores);
     let (hugepages, arguments) = (settings.hugepages, settings.arguments.join(" "));
     let port = port.description();
     format!(
@@ -252,15 +252,13 @@ fn terms_of_port(port: &Port, specification: &Specification) -> String {
 
 /// The link's options as the specification gives them.
 pub(crate) fn options(specification: &Specification) -> MemifOptions {
-    let address = specification.addresses.first();
     let settings = &specification.memif;
     let rings = match specification.device {
-        Device::Dpdk { .. } => specification.dpdk.queue_pairs,
+        Device::Dpdk { .. } => specification.dpdk.bridge_pairs(),
         _ => settings.rings,
     };
-    let derived = mac_of(address.map(|prefix| prefix.address));
     MemifOptions {
-        address: specification.dpdk.ethernet_address.unwrap_or(derived),
+        address: ethernet_address(specification),
         mtu: specification.mtu(),
         id: settings.id,
         secret: settings.secret.clone(),
@@ -271,6 +269,13 @@ pub(crate) fn options(specification: &Specification) -> MemifOptions {
         offload: specification.offload,
         polling: !specification.polling.is_woken(),
     }
+}
+
+/// The stack's Ethernet address: the one that is given, or one that is made from its first IP address.
+pub(super) fn ethernet_address(specification: &Specification) -> [u8; 6] {
+    let first = specification.addresses.first();
+    let derived = mac_of(first.map(|prefix| prefix.address));
+    specification.dpdk.ethernet_address.unwrap_or(derived)
 }
 
 /// What is different with a bridge: it is there from the start, and once it has ended there will be no other.

@@ -47,6 +47,25 @@ impl Specification {
         self.origins.words.push(word);
     }
 
+    /// Has workers spin where nothing wakes them when frames come; says so if another option was given.
+    pub(crate) fn spin_if_woken(&mut self) -> Option<String> {
+        if !self.polling.is_woken() {
+            return None;
+        }
+        let is_given = self
+            .origins
+            .words
+            .iter()
+            .any(|(name, ..)| name == "polling");
+        let given = word_of(self.polling);
+        self.set_polling(Polling::Spin, "a port of DPDK wakes no worker");
+        is_given.then(|| {
+            format!(
+                "\"polling={given}\" is \"polling=spin\" over a port of DPDK, which wakes no worker; \"sleep-spin\" and \"hz=\" sleep, and \"bridge=on\" wakes"
+            )
+        })
+    }
+
     /// All options that the device accepts, with their values in force.
     pub fn in_force(&self) -> Vec<InForce> {
         let known = options::all().filter(|option| option.devices.has(&self.device));

@@ -1,6 +1,7 @@
 //! A port of DPDK: a card by its PCI address, or a virtual device, with the arguments that its driver takes.
 
-use super::{SpecificationError, error};
+use super::device::Device;
+use super::{Specification, SpecificationError, error};
 
 /// A port, as specified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,32 @@ impl Port {
     }
 }
 
+impl Specification {
+    /// The same, with a bridge to a port of DPDK; other devices have none.
+    pub fn behind_bridge(mut self) -> Result<Self, SpecificationError> {
+        if matches!(self.device, Device::Dpdk { .. }) {
+            self.dpdk.bridge = true;
+            check(&self)?;
+        }
+        Ok(self)
+    }
+}
+
+/// Checks what a port can't do in the process that serves, or behind a bridge.
+pub(super) fn check(specification: &Specification) -> Result<(), SpecificationError> {
+    let (dpdk, mtu) = (&specification.dpdk, specification.mtu);
+    if !dpdk.bridge && !dpdk.cores.is_empty() {
+        let what = "\"core\" says where the bridge to a port of DPDK runs: it needs \"bridge=on\"";
+        return Err(error(String::from(what)));
+    }
+    if dpdk.bridge && mtu > BRIDGE_MTU_MAX {
+        return Err(error(format!(
+            "mtu={mtu} is more than the bridge to a port of DPDK passes on, which is {BRIDGE_MTU_MAX}"
+        )));
+    }
+    Ok(())
+}
+
 /// `0000:03:00.0`, or without the domain, which is 0 then.
 fn pci_address(text: &str) -> Option<String> {
     let text = text.to_ascii_lowercase();
@@ -75,6 +102,9 @@ fn virtual_name(name: &str) -> Option<String> {
     // The name of the bridge's other port.
     (is_name && name != TAKEN).then(|| name.to_owned())
 }
+
+/// testpmd sets one length of frames for all of its ports, and DPDK's memif takes none above 1518 bytes.
+const BRIDGE_MTU_MAX: u32 = 1500;
 
 /// The name of the port that leads from the bridge to the stack.
 pub(crate) const TAKEN: &str = "net_memif63";

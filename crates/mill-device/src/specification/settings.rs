@@ -79,12 +79,14 @@ pub struct MemifSettings {
     pub buffer_bytes: u32,
 }
 
-/// Settings of `dpdk`: how the bridge to the port is started.
+/// Settings of `dpdk`: how the port is opened, or the bridge to it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DpdkSettings {
+    /// Whether a process of its own has the port.
+    pub bridge: bool,
     /// Where it may run; empty for everywhere.
     pub cores: Vec<u32>,
-    /// Queues of the port in each direction, and rings.
+    /// Queues of the port in each direction, and rings of the bridge; 0: one for each worker.
     pub queue_pairs: u32,
     /// Whether to use them.
     pub hugepages: bool,
@@ -93,6 +95,24 @@ pub struct DpdkSettings {
     /// More arguments of EAL.
     pub arguments: Vec<String>,
 }
+
+impl DpdkSettings {
+    /// Queue pairs behind a bridge, which one worker serves.
+    pub(crate) fn bridge_pairs(&self) -> u32 {
+        self.queue_pairs.max(1)
+    }
+
+    /// The most that a port in this process has.
+    pub(crate) fn pairs_max(&self) -> u32 {
+        match self.queue_pairs {
+            0 => QUEUE_PAIRS_MAX,
+            pairs => pairs,
+        }
+    }
+}
+
+/// Queue pairs of a port in this process, and so workers on it, unless `queue-pairs=` says another number.
+const QUEUE_PAIRS_MAX: u32 = 64;
 
 /// The two ends of a memif.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +155,9 @@ impl Default for MemifSettings {
 impl Default for DpdkSettings {
     fn default() -> Self {
         Self {
+            bridge: false,
             cores: Vec::new(),
-            queue_pairs: 1,
+            queue_pairs: 0,
             hugepages: true,
             ethernet_address: None,
             arguments: Vec::new(),

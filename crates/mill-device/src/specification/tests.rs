@@ -137,18 +137,78 @@ fn arguments_of_dpdks_device_end_with_the_first_option() {
     let refused = Specification::parse("dpdk:03:00.0,adress=10.0.0.1/24").unwrap_err();
     let expected = "the stack needs an address of its own, as in \"address=10.77.0.2/24\"; \"adress=10.0.0.1/24\" is left to DPDK";
     assert!(refused.to_string().starts_with(expected), "{refused}");
-    let refused = Specification::parse(&format!("dpdk:03:00.0,{address},mtu=1501")).unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .starts_with("mtu=1501 is more than the bridge"),
-        "{refused}"
-    );
     let refused = Specification::parse(&format!("dpdk:03:00.0,{address},iface=eth0")).unwrap_err();
     assert!(
         refused.to_string().starts_with("\"iface\" is no option"),
         "{refused}"
     );
+}
+
+#[test]
+fn a_bridge_passes_short_frames_and_has_cores_of_its_own() {
+    let refused = |more: &str| {
+        let text = format!("dpdk:03:00.0,address=10.0.0.1/24,{more}");
+        Specification::parse(&text)
+            .err()
+            .map(|error| error.to_string())
+    };
+    let check = |more: &str, expected: &str| {
+        let refused = refused(more).unwrap();
+        assert!(refused.starts_with(expected), "{refused}");
+    };
+    check("bridge=on,mtu=1501", "mtu=1501 is more than the bridge");
+    check(
+        "core=3",
+        "\"core\" says where the bridge to a port of DPDK runs",
+    );
+    for good in ["mtu=9000", "bridge=on,core=3", "bridge=on,mtu=1500"] {
+        assert_eq!(refused(good), None);
+    }
+    let own = Specification::parse("dpdk:03:00.0,address=10.0.0.1/24,mtu=9000").unwrap();
+    assert!(own.behind_bridge().is_err());
+    let own = Specification::parse("tap:ms0,address=10.0.0.1/24,mtu=9000").unwrap();
+    assert!(own.behind_bridge().is_ok());
+}
+
+#[test]
+fn a_port_carries_as_many_workers_as_it_has_queues_and_a_bridge_one() {
+    let attachments = |more: &str, workers: u32| {
+        let text = format!("dpdk:03:00.0,address=10.0.0.1/24{more}");
+        let mut specification = Specification::parse(&text).unwrap();
+        specification.workers.count = workers;
+        specification.attachments()
+    };
+    for (more, workers, expected) in [
+        ("", 1, 1),
+        ("", 3, 3),
+        ("", 65, 64),
+        (",queue-pairs=2", 3, 2),
+        (",queue-pairs=2", 1, 1),
+        (",bridge=on", 3, 1),
+        (",bridge=on,queue-pairs=2", 3, 1),
+    ] {
+        assert_eq!(attachments(more, workers), expected, "{more} {workers}");
+    }
+}
+
+#[test]
+fn a_worker_that_nothing_wakes_spins() {
+    use mill_stack::polling::Polling;
+    let check = |more: &str, polling, is_told| {
+        let text = format!("dpdk:03:00.0,address=10.0.0.1/24{more}");
+        let mut specification = Specification::parse(&text).unwrap();
+        let told = specification.spin_if_woken();
+        assert_eq!(
+            (specification.polling, told.is_some()),
+            (polling, is_told),
+            "{more}"
+        );
+    };
+    check("", Polling::Spin, false);
+    check(",polling=spin", Polling::Spin, false);
+    check(",polling=hz=1000", Polling::Rate(1000), false);
+    check(",polling=interrupt", Polling::Spin, true);
+    check(",profile=latency", Polling::Spin, true);
 }
 
 #[test]

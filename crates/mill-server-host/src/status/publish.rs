@@ -251,6 +251,14 @@ fn count_link(link: &AnyLink, into: &mut StackCounters) {
         into.link_handed_here = counted.received;
         into.link_handed_lost = counted.lost;
     }
+    if let Some(port) = link.dpdk() {
+        let counted = port.counters();
+        into.link_received = counted.received;
+        into.link_received_bytes = counted.received_bytes;
+        into.link_transmitted = counted.transmitted;
+        into.link_transmitted_bytes = counted.transmitted_bytes;
+        into.link_lost = counted.refused + counted.no_memory;
+    }
     if let Some(memif) = link.memif() {
         let counted = memif.counters();
         into.link_received = counted.received;

@@ -1,5 +1,6 @@
 //! Facts about a worker's device: rings, and frames that take other ways.
 
+use super::port;
 use super::snapshot::fact;
 use mill_device::AnyLink;
 use mill_device::interface::InterfaceLink;
@@ -107,6 +108,9 @@ pub(super) fn rings(link: &mut AnyLink) -> Vec<Fact> {
         ] {
             facts.push(fact(name, value));
         }
+    }
+    if let Some(port) = link.dpdk() {
+        facts.extend(port::facts(port));
     }
     facts
 }

@@ -1,105 +1,85 @@
-//! Ports of DPDK, on virtual devices that need no card.
+//! Ports of DPDK in the process that serves, on virtual devices that need no card.
 
+use crate::ask;
+use crate::dpdk_bridge::{children, fetch_all, with_port, with_port_of};
 use crate::namespace::{get, has, in_namespace, output_of, text_of};
-use crate::nginx::Nginx;
-use crate::run::Accelerated;
 use crate::server::{Server, Site, wait_for};
-use crate::topology::{HOSTS, Topology, between, configure, ip, serve_on};
-use crate::upgrade::is_running;
-use mill_sys::process::Pid;
+use crate::topology::{configure, ip, serve_on};
+use mill_sys::dpdk::environment;
 use mill_sys::signal::Signal;
 use std::fs;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
-/// The stack on the server's interface, by packet sockets and by AF_XDP, and on a TAP device that DPDK makes.
+/// The stack on the server's interface, by packet sockets, and on a TAP device that DPDK makes.
 const PACKET: &str = "dpdk:vdev=net_af_packet0,iface=mill0,address=10.50.0.1/24,address=fd50::1/64";
-const XDP: &str = "dpdk:vdev=net_af_xdp0,iface=mill0,address=10.50.0.1/24,address=fd50::1/64";
 const TAP: &str = "dpdk:vdev=net_tap0,iface=mill2,address=10.50.0.1/24,address=fd50::1/64";
 
-/// Runs a test in the server's namespace, whose interface has no addresses of the kernel's. What the client's kernel sends
-/// is complete, as on a wire: these devices do not say what is missing in a frame.
-fn with_port(test: impl FnOnce(&Topology) + Send) {
-    if !has("dpdk-testpmd") || !has("ethtool") {
-        println!("not tested: there is no dpdk-testpmd (Debian: dpdk-dev) or no ethtool");
-        return;
-    }
-    between(1500, |topology| {
-        ip("address flush dev mill0");
-        topology.at_client(|| {
-            text_of(
-                "ethtool",
-                &["-K", "mill1", "tx", "off", "tso", "off", "gso", "off"],
-            )
-        });
-        test(topology);
-    });
-}
+const LISTEN: &str = "server { listen 80; listen [::]:80; keepalive_requests 1000000; }";
 
-/// Fetches a small and a large file by both families.
-fn fetch_all(site: &Site) {
-    let large = fs::read(site.path("large.bin")).unwrap();
-    let fetched = site.path("fetched");
-    for host in HOSTS {
-        wait_for(|| get(&format!("http://{host}/")).is_some());
-        let url = format!("http://{host}/large.bin");
-        text_of("curl", &["-sSfo", fetched.to_str().unwrap(), &url]);
-        assert!(fs::read(&fetched).unwrap() == large, "{url}");
+/// Whether the libraries are here.
+fn has_dpdk() -> bool {
+    match environment::check() {
+        Ok(()) => true,
+        Err(error) => {
+            println!("not tested: {error}");
+            false
+        }
     }
 }
 
-/// The children of a process that have this name.
-fn children(parent: Pid, name: &str) -> Vec<Pid> {
-    let parent = parent.number().to_string();
-    let found = output_of("pgrep", &["-P", &parent, "-x", name]);
-    let text = String::from_utf8(found.stdout).unwrap();
-    let numbers = text.lines().filter_map(|line| line.parse().ok());
-    numbers.filter_map(Pid::new).collect()
-}
-
-fn bridge_of(server: &Server) -> Pid {
-    let found = children(server.pid(), "dpdk-testpmd");
-    assert_eq!(found.len(), 1, "{found:?}");
-    found[0]
-}
-
-#[test]
-fn files_are_served_over_packet_sockets() {
-    with_port(|topology| {
-        let site = Site::new();
-        let server = serve_on(&site, PACKET);
-        topology.at_client(|| fetch_all(&site));
-        let bridge = bridge_of(&server);
-        assert!(server.end(Signal::Quit).success());
-        assert!(!is_running(bridge), "it ends with its server");
-    });
-}
-
-#[test]
-fn files_are_served_over_af_xdp_sockets() {
-    with_port(|topology| {
-        let site = Site::new();
-        let server = serve_on(&site, XDP);
-        topology.at_client(|| fetch_all(&site));
-        assert!(server.end(Signal::Quit).success());
-        let link = text_of("ip", &["link", "show", "mill0"]);
-        assert!(!link.contains("xdp"), "the interface is as before: {link}");
-    });
-}
-
-#[test]
-fn files_are_served_over_a_tap_device_that_dpdk_makes() {
-    if !has("dpdk-testpmd") {
-        println!("not tested: there is no dpdk-testpmd (Debian: dpdk-dev)");
+/// Runs a test with a server on a TAP device that DPDK makes, with so many workers and these options, whose other end is the kernel's.
+fn on_tap(workers: u32, options: &str, test: impl FnOnce(&Site, Server) + Send) {
+    if !has_dpdk() {
         return;
     }
     in_namespace(|| {
         let site = Site::new();
-        let server = serve_on(&site, TAP);
-        ip("address add 10.50.0.2/24 dev mill2");
-        ip("address add fd50::2/64 dev mill2 nodad");
-        ip("link set mill2 up");
-        fetch_all(&site);
+        let conf = site.configure(&format!("worker_processes {workers};"), LISTEN);
+        let stack = format!("{TAP}{options}");
+        let server = Server::configured(&site, &conf, &["--stack", &stack]);
+        join_tap();
+        test(&site, server);
+    });
+}
+
+/// The kernel's end of the device.
+fn join_tap() {
+    ip("address add 10.50.0.2/24 dev mill2");
+    ip("address add fd50::2/64 dev mill2 nodad");
+    ip("link set mill2 up");
+}
+
+/// A fact about the device, of each worker that has it.
+fn facts(server: &Server, name: &str) -> Vec<String> {
+    let status = ask::json(&[&server.pid().number().to_string(), "--rings"]);
+    let rows = ask::rows(&status, "rings");
+    let rows = rows.iter().filter(|row| row["name"] == name);
+    rows.map(|row| row["value"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn total(server: &Server, name: &str) -> u64 {
+    let values = facts(server, name);
+    values
+        .iter()
+        .map(|value| value.parse::<u64>().unwrap())
+        .sum()
+}
+
+#[test]
+fn files_are_served_over_a_tap_device_of_dpdk_whose_driver_cuts_long_segments() {
+    on_tap(1, "", |site, server| {
+        fs::write(site.path("large.bin"), vec![b'x'; 10 << 20]).unwrap();
+        fetch_all(site);
+        assert_eq!(facts(&server, "driver"), ["net_tap"]);
+        let offloads = "checksums on receive, checksums on transmit, long segments";
+        assert_eq!(facts(&server, "offloads"), [offloads]);
+        assert!(total(&server, "transmitted_whole") > 100);
+        assert!(total(&server, "received_verified") > 100);
+        assert_eq!(total(&server, "received_bad"), 0);
+        assert_eq!(total(&server, "transmit_refused"), 0);
+        assert!(total(&server, "port_received") >= total(&server, "received_verified"));
         assert!(server.end(Signal::Quit).success());
         let left = output_of("ip", &["link", "show", "mill2"]);
         assert!(!left.status.success(), "it ends with its server");
@@ -107,102 +87,165 @@ fn files_are_served_over_a_tap_device_that_dpdk_makes() {
 }
 
 #[test]
-fn load_is_made_over_a_port() {
+fn several_workers_have_a_queue_each_and_find_each_others_flows() {
+    on_tap(2, "", |site, server| {
+        assert_eq!(facts(&server, "queue_pairs"), ["2", "2"]);
+        for _ in 0..20 {
+            fetch_all(site);
+        }
+        let carried = facts(&server, "transmitted");
+        assert!(carried.iter().all(|count| count != "0"), "{carried:?}");
+        assert!(server.end(Signal::Quit).success());
+    });
+}
+
+#[test]
+fn a_reload_keeps_the_port_and_a_killed_worker_process_is_replaced_by_one_that_opens_it() {
+    on_tap(1, "", |site, server| {
+        fetch_all(site);
+        let worker = server.worker();
+        server.signal(Signal::Hangup);
+        wait_for(|| site.error_log().contains("configuration 2 is in force"));
+        fetch_all(site);
+        assert_eq!(children(server.pid(), "millstream"), [worker]);
+        worker.kill(Signal::Kill.number()).unwrap();
+        let again = || {
+            site.error_log()
+                .matches("configuration 2 is in force")
+                .count()
+                == 2
+        };
+        wait_for(again);
+        join_tap();
+        fetch_all(site);
+        assert!(server.end(Signal::Quit).success());
+    });
+}
+
+#[test]
+fn the_binary_is_not_changed_over_a_port_that_is_the_process_own() {
+    on_tap(1, "", |site, server| {
+        server.signal(Signal::User2);
+        let why = "a port of DPDK is one process's; with \"bridge=on\" it can be handed over";
+        wait_for(|| site.error_log().contains(why));
+        fetch_all(site);
+        assert!(server.end(Signal::Quit).success());
+    });
+}
+
+#[test]
+fn a_driver_with_fewer_queues_than_workers_carries_fewer() {
+    with_port(|topology| {
+        let site = Site::new();
+        let conf = site.configure("worker_processes 2;", LISTEN);
+        let server = Server::configured(&site, &conf, &["--stack", PACKET]);
+        topology.at_client(|| fetch_all(&site));
+        let said =
+            "the driver net_af_packet has 1 queue in each direction, and 2 workers want one each";
+        assert!(site.error_log().contains(said), "{}", site.error_log());
+        assert_eq!(facts(&server, "queue_pairs"), ["1"]);
+        assert!(server.end(Signal::Quit).success());
+    });
+}
+
+#[test]
+fn one_process_is_master_and_worker_with_a_port() {
+    with_port(|topology| {
+        let site = Site::new();
+        let conf = site.configure("master_process off;", LISTEN);
+        let server = Server::configured(&site, &conf, &["--stack", PACKET]);
+        topology.at_client(|| fetch_all(&site));
+        assert!(server.end(Signal::Quit).success());
+    });
+}
+
+/// As many threads as queues, which the driver takes as an argument.
+#[test]
+fn load_is_made_over_a_port_by_several_threads() {
     if !has("nginx") {
         println!("not tested: there is no nginx");
         return;
     }
     with_port(|topology| {
         let site = Site::new();
-        let servers = "server { listen 80; listen [::]:80; keepalive_requests 100000; }";
-        let _nginx = topology.at_client(|| Nginx::start(&site, servers));
+        let _nginx = topology.at_client(|| crate::nginx::Nginx::start(&site, LISTEN));
         for target in ["http://10.50.0.2/", "http://[fd50::2]/large.bin"] {
             let ab = ["ab", "--stack", PACKET, "-k", "-n", "20", "-c", "3", target];
             let text = text_of(BINARY, &ab);
             assert!(text.contains("Complete requests:      20"), "{text}");
             assert!(text.contains("Failed requests:        0"), "{text}");
         }
+        let two = PACKET.replace("iface=mill0", "iface=mill0,qpairs=2");
+        let wrk = [
+            "wrk",
+            "--stack",
+            &two,
+            "-t2",
+            "-c4",
+            "-d1s",
+            "http://10.50.0.2/",
+        ];
+        let text = text_of(BINARY, &wrk);
+        assert!(text.contains("requests in"), "{text}");
+        assert!(!text.contains("Socket errors"), "{text}");
+        let wrk = [
+            "wrk",
+            "--stack",
+            PACKET,
+            "-t2",
+            "-c4",
+            "-d1s",
+            "http://10.50.0.2/",
+        ];
+        let refused = output_of(BINARY, &wrk);
+        let text = String::from_utf8(refused.stderr).unwrap();
+        assert!(
+            text.contains("carries 1 of 2 threads: give \"-t1\""),
+            "{text}"
+        );
     });
 }
 
+/// DPDK's memif as the port, ours at the other end.
 #[test]
-fn nginx_is_run_on_a_port() {
-    if !has("nginx") {
-        println!("not tested: there is no nginx");
+fn a_memif_of_dpdk_is_a_port() {
+    if !has_dpdk() {
         return;
     }
-    with_port(|topology| {
+    in_namespace(|| {
         let site = Site::new();
-        let servers = "server { listen 10.50.0.1:80; listen [fd50::1]:80; }";
-        let conf = site.configure("worker_processes 1;", servers);
-        let nginx = Accelerated::on(PACKET, &["nginx", "-c", &conf, "-e", "stderr"]);
-        topology.at_client(|| fetch_all(&site));
-        let bridges = children(nginx.pid(), "dpdk-testpmd");
-        nginx.end_alone(Signal::Quit);
-        wait_for(|| !bridges.iter().any(|bridge| is_running(*bridge)));
+        let socket = site.path("memif.sock").display().to_string();
+        let port = format!(
+            "dpdk:vdev=net_memif0,role=server,socket={socket},socket-abstract=no,zero-copy=no,address=10.50.0.1/24"
+        );
+        let server = serve_on(&site, &port);
+        let ours = format!("memif:{socket},role=slave,address=10.50.0.2/24");
+        for target in ["http://10.50.0.1/", "http://10.50.0.1/large.bin"] {
+            let ab = ["ab", "--stack", &ours, "-k", "-n", "20", "-c", "3", target];
+            let text = text_of(BINARY, &ab);
+            assert!(text.contains("Complete requests:      20"), "{text}");
+            assert!(text.contains("Failed requests:        0"), "{text}");
+        }
+        assert_eq!(facts(&server, "driver"), ["net_memif"]);
+        assert_eq!(facts(&server, "offloads"), ["nothing"]);
+        server.end(Signal::Terminate);
     });
 }
 
+/// libpcap has no limit of its own.
 #[test]
-fn a_worker_process_that_is_killed_is_replaced_behind_the_same_bridge() {
-    with_port(|topology| {
+fn packets_may_be_longer_than_1500_bytes() {
+    with_port_of(9000, |topology| {
         let site = Site::new();
-        let server = serve_on(&site, PACKET);
+        let port = "dpdk:vdev=net_pcap0,rx_iface_in=mill0,tx_iface=mill0,address=10.50.0.1/24,address=fd50::1/64,mtu=9000";
+        let server = serve_on(&site, port);
         topology.at_client(|| fetch_all(&site));
-        let bridge = bridge_of(&server);
-        let workers = children(server.pid(), "millstream");
-        assert_eq!(workers.len(), 1, "{workers:?}");
-        workers[0].kill(Signal::Kill.number()).unwrap();
-        let in_force = "configuration 1 is in force";
-        wait_for(|| site.error_log().matches(in_force).count() == 2);
-        topology.at_client(|| fetch_all(&site));
-        assert_eq!(bridge_of(&server), bridge);
-    });
-}
-
-#[test]
-fn the_binary_is_changed_and_the_bridge_goes_to_the_new_one() {
-    with_port(|topology| {
-        let site = Site::new();
-        let server = serve_on(&site, PACKET);
-        let bridge = bridge_of(&server);
-        topology.at_client(|| fetch_all(&site));
-        let master = || fs::read_to_string(site.path("pid")).unwrap_or_default();
-        let old = master();
-        server.signal(Signal::User2);
-        wait_for(|| !master().is_empty() && master() != old);
-        wait_for(|| site.error_log().matches("is in force").count() == 2);
-        // At once: one slave of the bridge's memif follows the other.
-        server.signal(Signal::Quit);
-        wait_for(|| !is_running(server.pid()));
-        topology.at_client(|| fetch_all(&site));
-        assert!(is_running(bridge), "another process has it");
-        let new = Pid::new(master().trim().parse().unwrap()).unwrap();
-        new.kill(Signal::Quit.number()).unwrap();
-        wait_for(|| !is_running(new) && !is_running(bridge));
-    });
-}
-
-#[test]
-fn a_bridge_that_is_killed_is_reported_with_its_last_words() {
-    with_port(|_| {
-        let site = Site::new();
-        let server = serve_on(&site, PACKET);
-        bridge_of(&server).kill(Signal::Kill.number()).unwrap();
-        let expected = "the bridge to the port, \"dpdk-testpmd\", has ended: no frame passes until a restart; its last words: ";
-        wait_for(|| site.error_log().contains(expected));
+        let (frames, bytes) = (
+            total(&server, "transmitted"),
+            total(&server, "transmitted_bytes"),
+        );
+        assert!(bytes / frames > 2000, "{bytes} bytes in {frames} frames");
         assert!(server.end(Signal::Quit).success());
-    });
-}
-
-#[test]
-fn a_bridge_ends_when_all_processes_of_its_server_are_killed() {
-    with_port(|_| {
-        let site = Site::new();
-        let mut server = serve_on(&site, PACKET);
-        let bridge = bridge_of(&server);
-        server.kill_all();
-        wait_for(|| !is_running(bridge));
     });
 }
 
@@ -211,34 +254,78 @@ fn what_is_missing_is_named_with_what_to_do() {
     with_port(|_| {
         let site = Site::new();
         let conf = configure(&site);
-        let check = |before: &[&str], stack: &str, expected: &str| {
+        let check = |before: &[&str], stack: &str, expected: &[&str]| {
             let stack = format!("{stack},address=10.50.0.1/24");
             let own = [BINARY, "serve", "-c", &conf, "--stack", &stack];
             let words = [before, &own].concat();
             let output = output_of(words[0], &words[1..]);
             assert_eq!(output.status.code(), Some(1), "{words:?}");
             let text = String::from_utf8(output.stderr).unwrap();
-            assert!(text.contains(expected), "{text}");
+            for expected in expected {
+                assert!(text.contains(expected), "{text}");
+            }
         };
+        // An empty file in the place of the library, for this program alone.
+        let without = "for file in $(ldconfig -p | sed -n 's/.* => \\(.*librte_eal.so.23\\)$/\\1/p'); do \
+                       mount --bind /dev/null $file; done; exec \"$@\"";
         check(
-            &["env", "PATH=/nowhere"],
+            &["unshare", "--mount", "sh", "-c", without, "sh"],
             "dpdk:vdev=net_af_packet0,iface=mill0",
-            "dpdk:net_af_packet0: \"dpdk-testpmd\" is not installed, DPDK's program",
-        );
-        check(
-            &[],
-            "dpdk:ffff:1f.7",
-            "is no port of DPDK: it is written as a PCI address",
+            &[
+                "dpdk:net_af_packet0: DPDK's libraries of ABI 23 can't be loaded: ",
+                "in the packages librte-ethdev23 and ",
+                "works with \"bridge=on\"",
+            ],
         );
         check(
             &[],
             "dpdk:f7:1f.7",
-            "dpdk:0000:f7:1f.7: there is no such PCI device; \"dpdk-devbind.py --status-dev net\"",
+            &[
+                "dpdk:0000:f7:1f.7: there is no such PCI device; \"dpdk-devbind.py --status-dev net\"",
+            ],
         );
         check(
             &[],
             "dpdk:vdev=net_af_packet0,iface=mill7",
-            "dpdk:net_af_packet0: the bridge has ended: \"rte_pmd_init_internals(): net_af_packet0: ioctl failed (SIOCGIFINDEX):No such device",
+            &[
+                "dpdk:net_af_packet0: rte_eal_hotplug_add: ",
+                "net_af_packet0: ioctl failed (SIOCGIFINDEX):No such device",
+            ],
         );
+        check(
+            &[],
+            "dpdk:vdev=net_af_xdp0,iface=mill0",
+            &[
+                "the driver net_af_xdp can't take its program off",
+                "\"bridge=on\"",
+            ],
+        );
+        check(
+            &[],
+            "dpdk:vdev=net_nothing0",
+            &[
+                "dpdk:net_nothing0: rte_eal_hotplug_add: ",
+                "DPDK's last words: ",
+            ],
+        );
+        check(
+            &[],
+            "dpdk:vdev=net_tap0,iface=mill2,eal=--nonsense",
+            &["dpdk:net_tap0: DPDK's environment (EAL) can't be initialised: "],
+        );
+        check(
+            &[],
+            "dpdk:vdev=net_tap0,iface=mill2,mtu=65521",
+            &["the driver net_tap has no MTU of 65521: \"mtu=\" may be 46 to 1504"],
+        );
+    });
+}
+
+#[test]
+fn a_server_at_no_port_of_the_kernels_answers_at_the_port_alone() {
+    on_tap(1, ",polling=sleep-spin", |_, server| {
+        assert_eq!(get("http://10.50.0.1/").as_deref(), Some("hello\n"));
+        assert_eq!(crate::topology::kernel_connections(80), "");
+        assert!(server.end(Signal::Quit).success());
     });
 }

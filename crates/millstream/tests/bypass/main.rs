@@ -183,3 +183,6 @@ mod memif_workers;
 
 /// Ports of DPDK.
 mod dpdk;
+
+/// … behind a bridge.
+mod dpdk_bridge;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkProperties, Offload, Received,
-    ReceivedChecksum,
+    ReceivedChecksum, Stray,
 };
 
 /// Bytes of a frame's room: an MTU of 1500 and Ethernet's header, rounded up.
@@ -130,7 +130,7 @@ impl Link for Port {
         false
     }
 
-    fn hand_over(&mut self, _frame: &Received) -> bool {
+    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
         false
     }
 }

@@ -1,10 +1,31 @@
 //! Pages of 2 MiB and of 1 GiB that are reserved and unused.
 
+use crate::specification::port::PortKind;
 use std::fs;
 use std::path::Path;
 
+/// Whether to use them: a card needs some, and a virtual device does without if there are too few, which is a notice.
+pub(super) fn choose(
+    kind: PortKind,
+    wanted: bool,
+    needed_mib: u64,
+) -> Result<(bool, Option<String>), String> {
+    let Some(lacking) = lacking(needed_mib, Path::new("/sys")).filter(|_| wanted) else {
+        return Ok((wanted, None));
+    };
+    match kind {
+        PortKind::Card => Err(format!(
+            "the card reads and writes huge pages, and {lacking}, or \"hugepages=off\" does without, where an IOMMU translates"
+        )),
+        PortKind::Virtual => Ok((
+            false,
+            Some(format!("packet memory is in small pages: {lacking}")),
+        )),
+    }
+}
+
 /// What to do if fewer than these are free, as the end of a sentence. `sys` is where sysfs is mounted.
-pub(super) fn lacking(needed_mib: u64, sys: &Path) -> Option<String> {
+fn lacking(needed_mib: u64, sys: &Path) -> Option<String> {
     let small = free(sys, "hugepages-2048kB");
     let has_large = free(sys, "hugepages-1048576kB") * 1024 >= needed_mib;
     let needed = needed_mib.div_ceil(2);

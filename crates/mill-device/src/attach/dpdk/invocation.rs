@@ -57,7 +57,7 @@ impl Invocation<'_> {
     }
 
     fn forwarding(&self) -> Vec<String> {
-        let (pairs, buffers) = (self.specification.dpdk.queue_pairs, self.buffers());
+        let (pairs, buffers) = (self.specification.dpdk.bridge_pairs(), self.buffers());
         let mut all = [
             // Both ports have to be there: without this testpmd goes on with one of them.
             "--nb-ports=2",
@@ -98,12 +98,12 @@ impl Invocation<'_> {
 
     /// Threads that forward: no more than there are queues to receive from, at both ports.
     fn workers(&self) -> usize {
-        let queues = usize::try_from(2 * self.specification.dpdk.queue_pairs).unwrap_or(1);
+        let queues = usize::try_from(2 * self.specification.dpdk.bridge_pairs()).unwrap_or(1);
         self.specification.dpdk.cores.len().clamp(1, queues)
     }
 
     fn buffers(&self) -> u64 {
-        BUFFERS + BUFFERS_OF_A_PAIR * u64::from(self.specification.dpdk.queue_pairs)
+        BUFFERS + BUFFERS_OF_A_PAIR * u64::from(self.specification.dpdk.bridge_pairs())
     }
 }
 
@@ -137,10 +137,8 @@ mod tests {
     }
 
     fn check(text: &str, has_hugepages: bool, expected: &[&str]) {
-        let line = format!(
-            "{} ",
-            line(&format!("{text},address=10.0.0.1/24"), has_hugepages)
-        );
+        let text = format!("{text},bridge=on,address=10.0.0.1/24");
+        let line = format!("{} ", line(&text, has_hugepages));
         for words in expected {
             assert!(
                 line.contains(&format!("{words} ")),

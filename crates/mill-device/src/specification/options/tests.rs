@@ -15,7 +15,12 @@ fn parse(option: &StackOption, value: &str) -> Option<Specification> {
     } else {
         "memif:@x,role=master,address=10.77.0.2/24"
     };
-    Specification::parse(&format!("{least},{}={value}", option.name)).ok()
+    let before = if option.name == "core" {
+        ",bridge=on"
+    } else {
+        ""
+    };
+    Specification::parse(&format!("{least}{before},{}={value}", option.name)).ok()
 }
 
 /// Name; the values just inside; the values just outside.
