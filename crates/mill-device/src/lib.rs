@@ -37,6 +37,7 @@
 //! handover.rs                 which process owns the device: a file lock that the kernel releases, requests, messages
 //! standby.rs                  the link of a process that waits for the device, or works through another process
 //! handover/owner.rs           the owner's side: frames of the others, requests for the device
+//! handover/directory.rs       which process has a flow
 //! interface/passing.rs        an interface goes from one to the other between two turns (xsk/recovery.rs)
 //! movable.rs                  a TAP device or a memif does
 //! relay.rs                    frames between two processes, both ways, in shared memory
@@ -44,14 +45,14 @@
 //! steering/table.rs           what the other process serves stays served until it has ended (`Table::inherit`)
 //! ```
 //!
-//! The processes form a chain, the newest first. Each knows its predecessor and its successor only. A process whose
-//! predecessor has ended takes the device if it has no owner, else joins the chain again; no master decides anything, and
-//! any process may be killed at any moment. A segment that belongs to no connection or listener here is handed to the
-//! successor before a RST is sent.
+//! The owner has a way to each other process. One whose owner has ended takes the device if it has none, else asks the next owner for
+//! a way; no master decides anything, and any process may be killed at any moment. Which process has a flow stands in shared memory
+//! (`handover/directory.rs`): a segment of no connection or listener here is given to that process, and is reset where there is none.
+//! As long as a process is the only one, it lists nothing.
 //!
-//! Several workers of a process each have queues, and a chain of their own for them. A frame that a worker does not know goes, in
-//! this order (`any.rs`), to the process behind, to the other workers of this process (`forwarding.rs`), and back to the process
-//! before, whose other workers may know it.
+//! Several workers of a process each have queues, and a directory of their own for them. A frame that a worker does not know goes, in
+//! this order (`any.rs`), to the process that has listed its flow there, and to the other workers of this process (`forwarding.rs`),
+//! each of which looks into its own.
 //!
 //! Invariants:
 //! - After start-up nothing is allocated for a frame, and nothing is called through `dyn`.

@@ -1,7 +1,7 @@
 //! DPDK in this process: its libraries are found at run time, and nothing of DPDK is needed to build this crate.
 //!
 //! What DPDK's headers would compile into a program (the calls of a driver, the fields of its packets) is done here, with the layouts
-//! of [`layout`]. They are part of DPDK's ABI, which has a number; only libraries of the number that was checked are loaded.
+//! of `layout.rs`. They are part of DPDK's ABI, which has a number; only libraries of the number that was checked are loaded.
 //!
 //! A process has one environment (EAL) and keeps it until it ends: it must not fork afterwards. Threads that receive and send are
 //! registered, so that DPDK gives them numbers and caches of their own.

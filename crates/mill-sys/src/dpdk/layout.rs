@@ -1,4 +1,4 @@
-//! Offsets, sizes and numbers of DPDK's headers, for the ABI of [`ABI`].
+//! Offsets, sizes and numbers of DPDK's headers, for the ABI of `ABI`.
 //!
 //! They hold on 64-bit machines of low byte order. A test compiles DPDK's own headers, where they are installed, and compares.
 
