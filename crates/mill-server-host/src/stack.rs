@@ -167,7 +167,7 @@ mod tests {
         let two = "a memif carries as many workers as \"rings=\" says, here 2: the first 2 worker threads serve --stack";
         check(&with_rings, 3, 3, Some(two));
         check(
-            "dpdk:vdev=net_tap0,address=10.0.0.1/24",
+            "dpdk:vdev=net_tap0,bridge=on,address=10.0.0.1/24",
             2,
             2,
             Some("a port of DPDK carries one worker: "),
