@@ -9,8 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-/// Takes nearly as long as all others together, with little of a processor: begins first.
+/// Takes nearly as long as all others together, with little of a processor: begins first, and runs so many tests at a time.
 const LONGEST: &str = "bypass";
+const ITS_TESTS_AT_A_TIME: &str = "--test-threads=3";
 
 /// Programs that run at a time.
 const AT_A_TIME: usize = 2;
@@ -118,8 +119,10 @@ impl Program {
 
     fn run(&self, log: &Path) -> io::Result<ExitStatus> {
         let file = File::create(log)?;
+        let more = (self.target == LONGEST).then_some(ITS_TESTS_AT_A_TIME);
         Command::new(&self.executable)
             .arg("--quiet")
+            .args(more)
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .stdin(Stdio::null())

@@ -1,6 +1,6 @@
 //! How a memif's two ends connect and disconnect, and the messages to users.
 
-use crate::namespace::{in_namespace, output_of, text_of};
+use crate::namespace::{alone, in_namespace, output_of, text_of};
 use crate::server::{Server, Site, wait_for};
 use mill_sys::clock;
 use mill_sys::signal::Signal;
@@ -17,14 +17,16 @@ fn end_of(site: &Site, name: &str, role: &str, host: u8, more: &str) -> String {
     format!("memif:{socket},role={role},address=10.61.0.{host}/24{more}")
 }
 
-/// A server on one end; `test` has the other.
+/// A server on one end; `test` has the other. Alone, since the time is measured that it takes.
 fn with_server(more: &str, test: impl Fn(&Site, Server, &str) + Send + Sync) {
-    in_namespace(|| {
-        let site = Site::new();
-        let conf = site.configure("worker_processes 1;", "server { listen 80; }");
-        let ours = end_of(&site, "memif.sock", "master", 1, more);
-        let server = Server::configured(&site, &conf, &["--stack", &ours]);
-        test(&site, server, &end_of(&site, "memif.sock", "slave", 2, ""));
+    alone(|| {
+        in_namespace(|| {
+            let site = Site::new();
+            let conf = site.configure("worker_processes 1;", "server { listen 80; }");
+            let ours = end_of(&site, "memif.sock", "master", 1, more);
+            let server = Server::configured(&site, &conf, &["--stack", &ours]);
+            test(&site, server, &end_of(&site, "memif.sock", "slave", 2, ""));
+        })
     });
 }
 

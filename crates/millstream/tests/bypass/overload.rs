@@ -1,7 +1,7 @@
 //! A server with less CPU time than it needs, and far more requests than it can answer: an answer costs it hardly more
 //! than without overload.
 
-use crate::namespace::{has, output_of, text_of};
+use crate::namespace::{alone, has, output_of, text_of};
 use crate::server::{Server, Site, ticks_of};
 use crate::topology::{FAR, HOSTS, Topology, between, serve_on};
 use mill_sys::process::Pid;
@@ -108,27 +108,29 @@ fn four_times_as_much_as_can_be_answered_does_not_make_the_answers_fewer() {
         println!("not tested: there is no taskset or no renice");
         return;
     }
-    between(1500, |topology| {
-        let site = Site::new();
-        let server = serve_on(&site, STACK);
-        confine(&server);
-        let _competitor = Competitor::start();
-        let worker = server.worker();
-        for life in [&[][..], &["--no-keepalive"]] {
-            let closed = [&["-c", "64"], life].concat();
-            let best = load(topology, worker, &closed);
-            let rate = format!("{:.0}", 4.0 * best.answers_per_s);
-            let open = [&["-c", "400", "--rate", &rate], life].concat();
-            let overloaded = load(topology, worker, &open);
-            println!("{FAR} {life:?}: {best:?}, {overloaded:?}");
-            if best.ticks.min(overloaded.ticks) < TICKS_MIN {
-                println!("not compared: others left the server too little time");
-                continue;
+    alone(|| {
+        between(1500, |topology| {
+            let site = Site::new();
+            let server = serve_on(&site, STACK);
+            confine(&server);
+            let _competitor = Competitor::start();
+            let worker = server.worker();
+            for life in [&[][..], &["--no-keepalive"]] {
+                let closed = [&["-c", "64"], life].concat();
+                let best = load(topology, worker, &closed);
+                let rate = format!("{:.0}", 4.0 * best.answers_per_s);
+                let open = [&["-c", "400", "--rate", &rate], life].concat();
+                let overloaded = load(topology, worker, &open);
+                println!("{FAR} {life:?}: {best:?}, {overloaded:?}");
+                if best.ticks.min(overloaded.ticks) < TICKS_MIN {
+                    println!("not compared: others left the server too little time");
+                    continue;
+                }
+                // Compared for the same time, or, as other processes may run here as well, for the same CPU time.
+                let for_time = overloaded.answers_per_s / best.answers_per_s;
+                let kept = for_time.max(overloaded.per_tick() / best.per_tick());
+                assert!(kept >= 0.6, "{kept}: {best:?}, {overloaded:?}");
             }
-            // Compared for the same time, or, as other processes may run here as well, for the same CPU time.
-            let for_time = overloaded.answers_per_s / best.answers_per_s;
-            let kept = for_time.max(overloaded.per_tick() / best.per_tick());
-            assert!(kept >= 0.6, "{kept}: {best:?}, {overloaded:?}");
-        }
+        });
     });
 }

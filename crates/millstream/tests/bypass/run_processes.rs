@@ -1,7 +1,7 @@
 //! How processes of a program begin and end.
 
 use crate::client::Client;
-use crate::namespace::{has, output_of};
+use crate::namespace::{alone, has, output_of};
 use crate::run::{Accelerated, BINARY, address};
 use crate::run_calls::{FAR, PYTHON, started};
 use crate::run_programs::wait_until_served;
@@ -157,30 +157,32 @@ fn peers_hear_within_a_second_that_a_program_ends_or_becomes_another_one() {
     }
     let (ended, reset) = (ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset);
     for (way, kind) in [("exit", ended), ("_exit", ended), ("exec", reset)] {
-        between(1500, |topology| {
-            let server = Accelerated::start(&[PYTHON, "-c", ENDING]);
-            drop(wait_until_served(topology, 7000));
-            topology.at_client(|| {
-                let connect = || Client::connect(address(7000)).unwrap();
-                // One of them has said nothing, and all have been there for a moment only.
-                let mut clients = [connect(), connect(), connect()];
-                for client in &mut clients[1..] {
-                    client.send(b"hello").unwrap();
-                    assert_eq!(client.content(5).unwrap(), b"hello");
-                }
-                clients[2].send(way.as_bytes()).unwrap();
-                let since = clock::monotonic();
-                let mut ends = clients
-                    .iter_mut()
-                    .map(|client| client.content(1).unwrap_err());
-                assert!(ends.all(|end| end.kind() == kind), "{way}");
-                let took = clock::monotonic() - since;
-                println!("{way}: heard after {took:?}");
-                assert!(took < Duration::from_secs(1), "{way}: {took:?}");
-            });
-            assert_eq!(kernel_connections(7000), "");
-            drop(server);
-            wait_for(|| !is_steered());
+        alone(|| {
+            between(1500, |topology| {
+                let server = Accelerated::start(&[PYTHON, "-c", ENDING]);
+                drop(wait_until_served(topology, 7000));
+                topology.at_client(|| {
+                    let connect = || Client::connect(address(7000)).unwrap();
+                    // One of them has said nothing, and all have been there for a moment only.
+                    let mut clients = [connect(), connect(), connect()];
+                    for client in &mut clients[1..] {
+                        client.send(b"hello").unwrap();
+                        assert_eq!(client.content(5).unwrap(), b"hello");
+                    }
+                    clients[2].send(way.as_bytes()).unwrap();
+                    let since = clock::monotonic();
+                    let mut ends = clients
+                        .iter_mut()
+                        .map(|client| client.content(1).unwrap_err());
+                    assert!(ends.all(|end| end.kind() == kind), "{way}");
+                    let took = clock::monotonic() - since;
+                    println!("{way}: heard after {took:?}");
+                    assert!(took < Duration::from_secs(1), "{way}: {took:?}");
+                });
+                assert_eq!(kernel_connections(7000), "");
+                drop(server);
+                wait_for(|| !is_steered());
+            })
         });
     }
 }

@@ -1,7 +1,7 @@
 //! Several processes of one program under `millstream run`, each with a stack and queues of the interface.
 
 use crate::client::Client;
-use crate::namespace::{get, has, text_of};
+use crate::namespace::{alone, get, has, text_of};
 use crate::others::Load;
 use crate::run::{Accelerated, BINARY, address, workers_of_nginx};
 use crate::run_calls::PYTHON;
@@ -194,25 +194,27 @@ fn a_peer_of_a_killed_worker_that_has_just_said_something_hears_of_it() {
         println!("not tested: there is no nginx");
         return;
     }
-    between_queues([2, 2], |topology| {
-        let site = Site::new();
-        let (nginx, first) = workers_of_nginx(topology, &site, (2, SERVERS));
-        drop(first);
-        workers(topology, 2, &BTreeSet::new());
-        let mut clients = kept(topology, 2);
-        descriptor::wait_readable(&[], Some(NOTED)).unwrap();
-        let mut said = |place: usize| clients[place].get("/worker").unwrap().content;
-        said(1);
-        let killed = String::from_utf8(said(0)).unwrap();
-        let since = clock::monotonic();
-        pid(&killed).kill(Signal::Kill.number()).unwrap();
-        let heard = clients[0].content(1).unwrap_err();
-        let took = clock::monotonic() - since;
-        assert_eq!(heard.kind(), ErrorKind::ConnectionReset);
-        println!("heard after {took:?}");
-        assert!(took < Duration::from_secs(1), "{took:?}");
-        assert_eq!(clients[1].get("/worker").unwrap().status, 200);
-        nginx.end(Signal::Terminate);
+    alone(|| {
+        between_queues([2, 2], |topology| {
+            let site = Site::new();
+            let (nginx, first) = workers_of_nginx(topology, &site, (2, SERVERS));
+            drop(first);
+            workers(topology, 2, &BTreeSet::new());
+            let mut clients = kept(topology, 2);
+            descriptor::wait_readable(&[], Some(NOTED)).unwrap();
+            let mut said = |place: usize| clients[place].get("/worker").unwrap().content;
+            said(1);
+            let killed = String::from_utf8(said(0)).unwrap();
+            let since = clock::monotonic();
+            pid(&killed).kill(Signal::Kill.number()).unwrap();
+            let heard = clients[0].content(1).unwrap_err();
+            let took = clock::monotonic() - since;
+            assert_eq!(heard.kind(), ErrorKind::ConnectionReset);
+            println!("heard after {took:?}");
+            assert!(took < Duration::from_secs(1), "{took:?}");
+            assert_eq!(clients[1].get("/worker").unwrap().status, 200);
+            nginx.end(Signal::Terminate);
+        });
     });
 }
 

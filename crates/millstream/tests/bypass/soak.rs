@@ -4,7 +4,7 @@
 //! Ten seconds, or as many as `MILL_SOAK_SECONDS` says.
 
 use crate::ask::{assert_consistent, figure as figure_of, json};
-use crate::namespace::get;
+use crate::namespace::{alone, get};
 use crate::others::{Echo, the_rest_is_undisturbed};
 use crate::overload::figure;
 use crate::server::{Server, Site, wait_for};
@@ -118,51 +118,53 @@ fn handled() -> u64 {
 
 #[test]
 fn nothing_fails_and_nothing_grows_in_a_long_load() {
-    between(1500, |topology| {
-        let echo = Echo::start();
-        let mut kept = topology.at_client(|| HOSTS.map(|host| echo.connect(host)));
-        let site = Site::new();
-        let conf = site.configure("worker_processes 1;", SERVER);
-        fs::write(site.path("large.bin"), vec![b'x'; LARGE_BYTES]).unwrap();
-        // So few connections in TIME-WAIT that their table has its size before anything is measured, as it would after a minute.
-        let stack = format!("{STACK},time-wait=1024");
-        let server = Server::configured(&site, &conf, &["--stack", &stack]);
-        let worker = server.worker();
-        let rates = CLIENTS.map(|clients| clients.share * clients.most(topology));
-        // Memory that is allocated once is allocated now.
-        load_all(topology, 3, &rates);
-        let before = (resident_kib(worker), handled());
-        let (answered, unfinished) = load_all(topology, seconds(), &rates);
-        let after = (resident_kib(worker), handled());
-        println!(
-            "{} s at {rates:.0?} requests/s: {answered} of {:.0} answered, {} to {} KiB",
-            seconds(),
-            rates.iter().sum::<f64>() * f64::from(seconds()),
-            before.0,
-            after.0
-        );
-        // One is the query itself; others were in progress when the load ended.
-        let counted = f64::from(u32::try_from(after.1 - before.1 - 1).unwrap());
-        let unread = counted - answered;
-        assert!(
-            (0.0..=unfinished).contains(&unread),
-            "{counted} handled, {answered} answered, {unfinished} under way"
-        );
-        // The last frames may still be in flight.
-        let process = server.pid().number().to_string();
-        let steered = || figure_of(&json(&[&process]), "total.stack.steering_redirected");
-        let mut before_last = 0;
-        wait_for(|| std::mem::replace(&mut before_last, steered()) == before_last);
-        assert_consistent(&json(&[&process]));
-        let grown = after.0.saturating_sub(before.0);
-        assert!(grown < GROWTH_MAX_KIB, "{grown} KiB more than before");
-        assert_eq!(server.worker(), worker);
-        assert_eq!(kernel_connections(80), "");
-        let log = site.error_log();
-        for bad in ["[error]", "[crit]", "[alert]", "[emerg]"] {
-            assert_eq!(log.lines().find(|line| line.contains(bad)), None);
-        }
-        the_rest_is_undisturbed(topology, &mut kept);
+    alone(|| {
+        between(1500, |topology| {
+            let echo = Echo::start();
+            let mut kept = topology.at_client(|| HOSTS.map(|host| echo.connect(host)));
+            let site = Site::new();
+            let conf = site.configure("worker_processes 1;", SERVER);
+            fs::write(site.path("large.bin"), vec![b'x'; LARGE_BYTES]).unwrap();
+            // So few connections in TIME-WAIT that their table has its size before anything is measured, as it would after a minute.
+            let stack = format!("{STACK},time-wait=1024");
+            let server = Server::configured(&site, &conf, &["--stack", &stack]);
+            let worker = server.worker();
+            let rates = CLIENTS.map(|clients| clients.share * clients.most(topology));
+            // Memory that is allocated once is allocated now.
+            load_all(topology, 3, &rates);
+            let before = (resident_kib(worker), handled());
+            let (answered, unfinished) = load_all(topology, seconds(), &rates);
+            let after = (resident_kib(worker), handled());
+            println!(
+                "{} s at {rates:.0?} requests/s: {answered} of {:.0} answered, {} to {} KiB",
+                seconds(),
+                rates.iter().sum::<f64>() * f64::from(seconds()),
+                before.0,
+                after.0
+            );
+            // One is the query itself; others were in progress when the load ended.
+            let counted = f64::from(u32::try_from(after.1 - before.1 - 1).unwrap());
+            let unread = counted - answered;
+            assert!(
+                (0.0..=unfinished).contains(&unread),
+                "{counted} handled, {answered} answered, {unfinished} under way"
+            );
+            // The last frames may still be in flight.
+            let process = server.pid().number().to_string();
+            let steered = || figure_of(&json(&[&process]), "total.stack.steering_redirected");
+            let mut before_last = 0;
+            wait_for(|| std::mem::replace(&mut before_last, steered()) == before_last);
+            assert_consistent(&json(&[&process]));
+            let grown = after.0.saturating_sub(before.0);
+            assert!(grown < GROWTH_MAX_KIB, "{grown} KiB more than before");
+            assert_eq!(server.worker(), worker);
+            assert_eq!(kernel_connections(80), "");
+            let log = site.error_log();
+            for bad in ["[error]", "[crit]", "[alert]", "[emerg]"] {
+                assert_eq!(log.lines().find(|line| line.contains(bad)), None);
+            }
+            the_rest_is_undisturbed(topology, &mut kept);
+        });
     });
 }
 

@@ -1,6 +1,6 @@
 //! The guest's cards, and the namespaces that they are taken into.
 
-use crate::namespace::{in_namespace, output_of, text_of};
+use crate::namespace::{alone, in_namespace, output_of, text_of};
 use crate::server::wait_for;
 use mill_sys::namespace;
 use std::fs::{self, File};
@@ -82,37 +82,40 @@ pub(crate) fn with_card(card: Card, test: impl FnOnce(&Wire) + Send) {
         println!("not tested: this needs a guest, \"cargo xtask vm\" has one");
         return;
     }
-    in_namespace(|| {
-        let server = here();
-        namespace::leave_network().unwrap();
-        let client = here();
-        let first = File::open("/proc/1/ns/net").unwrap();
-        namespace::enter_network(&first).unwrap();
-        let device = take(card, &server, INTERFACE);
-        take(CLIENTS, &client, FAR);
-        let wire = Wire {
-            server,
-            client,
-            first,
-            card,
-            device,
-        };
-        wire.at_client(|| begin(FAR, FAR_ADDRESS));
-        // Refused where it is so already.
-        let queues = card.queues.to_string();
-        output_of("ethtool", &["-L", INTERFACE, "combined", &queues]);
-        let channels = text_of("ethtool", &["-l", INTERFACE]);
-        let mut combined = channels
-            .lines()
-            .filter_map(|line| line.strip_prefix("Combined:"));
-        // The largest number comes first, the current one last.
-        assert_eq!(
-            combined.next_back().map(str::trim),
-            Some(&*queues),
-            "{channels}"
-        );
-        begin(INTERFACE, ADDRESS);
-        test(&wire);
+    // There is one card of a kind.
+    alone(|| {
+        in_namespace(|| {
+            let server = here();
+            namespace::leave_network().unwrap();
+            let client = here();
+            let first = File::open("/proc/1/ns/net").unwrap();
+            namespace::enter_network(&first).unwrap();
+            let device = take(card, &server, INTERFACE);
+            take(CLIENTS, &client, FAR);
+            let wire = Wire {
+                server,
+                client,
+                first,
+                card,
+                device,
+            };
+            wire.at_client(|| begin(FAR, FAR_ADDRESS));
+            // Refused where it is so already.
+            let queues = card.queues.to_string();
+            output_of("ethtool", &["-L", INTERFACE, "combined", &queues]);
+            let channels = text_of("ethtool", &["-l", INTERFACE]);
+            let mut combined = channels
+                .lines()
+                .filter_map(|line| line.strip_prefix("Combined:"));
+            // The largest number comes first, the current one last.
+            assert_eq!(
+                combined.next_back().map(str::trim),
+                Some(&*queues),
+                "{channels}"
+            );
+            begin(INTERFACE, ADDRESS);
+            test(&wire);
+        })
     });
 }
 

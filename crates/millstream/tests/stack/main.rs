@@ -10,6 +10,7 @@
 )]
 
 /// A thread with a network namespace of its own.
+#[expect(dead_code, reason = "tests that measure time need more of it")]
 mod namespace;
 
 /// Bytes that both ends can compute.

@@ -1,15 +1,30 @@
 //! A thread with a network namespace of its own.
 
 use mill_sys::{interface, namespace};
+use std::cell::Cell;
 use std::process::{Command, Output, Stdio};
-use std::sync::Mutex;
+use std::sync::{PoisonError, RwLock};
 
-/// Runs a test in a namespace of its own. One after the other: they share two cores, and some measure time.
+/// Taken by all tests that run, and by one that runs alone.
+static RUNNING: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// This thread's test runs alone.
+    static IS_ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a test while no other one has a namespace: one that measures time, or what the machine can do.
+pub(crate) fn alone(test: impl FnOnce()) {
+    let _turn = RUNNING.write().unwrap_or_else(PoisonError::into_inner);
+    IS_ALONE.set(true);
+    test();
+    IS_ALONE.set(false);
+}
+
+/// Runs a test in a namespace of its own, beside others.
 pub(crate) fn in_namespace(test: impl FnOnce() + Send) {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = ONE_AT_A_TIME
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let turn = || RUNNING.read().unwrap_or_else(PoisonError::into_inner);
+    let _turn = (!IS_ALONE.get()).then(turn);
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             if let Err(error) = namespace::leave_network() {
