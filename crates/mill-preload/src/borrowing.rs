@@ -7,6 +7,7 @@
 use crate::descriptors::{self, Entry, own};
 use crate::lending::Loan;
 use crate::lending::message::{Message, VALUE_MAX};
+use crate::lock::{Lock, LockGuard};
 use crate::process::lost;
 use crate::stack::Stack;
 use crate::stacks::COUNT_MAX;
@@ -22,7 +23,6 @@ use mill_sys::passing;
 use mill_tcp::time::Duration as StackDuration;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// For each stack of the parent, the channel to it.
@@ -39,7 +39,7 @@ static FORMER: [AtomicPtr<Stack>; COUNT_MAX as usize] =
 static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
 /// The connections by the places that their entries have.
-static BORROWED: Mutex<Vec<Borrowed>> = Mutex::new(Vec::new());
+static BORROWED: Lock<Vec<Borrowed>> = Lock::new(Vec::new());
 
 /// One of them.
 #[derive(Clone, Debug)]
@@ -51,8 +51,8 @@ pub(crate) struct Borrowed {
     options: Options,
 }
 
-fn table() -> MutexGuard<'static, Vec<Borrowed>> {
-    BORROWED.lock().unwrap_or_else(PoisonError::into_inner)
+fn table() -> LockGuard<'static, Vec<Borrowed>> {
+    BORROWED.lock()
 }
 
 /// In a child, with all locks: this stack was its parent's. What that had of its own parent's stack of the same number and has not used

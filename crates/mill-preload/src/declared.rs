@@ -1,16 +1,16 @@
 //! Where the program has called listen(2): the stack listens there with the first accept(2) or epoll_ctl(2) only, so that the process
 //! that accepts has the connections. SYNs that come before are not refused.
 
+use crate::lock::{Lock, LockGuard};
 use crate::{kernel_options, listening, stacks};
 use core::ffi::c_int;
 use core::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Listeners of the kernel, with their descriptors. Locked with a stack's lock held, as fork(2) copies it.
-static DECLARED: Mutex<Vec<(c_int, SocketAddr)>> = Mutex::new(Vec::new());
+static DECLARED: Lock<Vec<(c_int, SocketAddr)>> = Lock::new(Vec::new());
 
-fn table() -> MutexGuard<'static, Vec<(c_int, SocketAddr)>> {
-    DECLARED.lock().unwrap_or_else(PoisonError::into_inner)
+fn table() -> LockGuard<'static, Vec<(c_int, SocketAddr)>> {
+    DECLARED.lock()
 }
 
 /// The program listens at a socket of the kernel.

@@ -1,11 +1,11 @@
 //! Sockets that an epoll set watches before they are connected: the kernel's set has them, and with connect(2) they become the
 //! stack's.
 
+use crate::lock::{Lock, LockGuard};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::epoll_event;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How a set watches a socket.
 #[derive(Clone, Copy, Debug)]
@@ -15,13 +15,13 @@ pub(crate) struct Watched {
 }
 
 /// By descriptor.
-static WATCHED: Mutex<BTreeMap<c_int, Vec<Watched>>> = Mutex::new(BTreeMap::new());
+static WATCHED: Lock<BTreeMap<c_int, Vec<Watched>>> = Lock::new(BTreeMap::new());
 
 /// How many descriptors that are: most programs have none.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-fn table() -> MutexGuard<'static, BTreeMap<c_int, Vec<Watched>>> {
-    WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
+fn table() -> LockGuard<'static, BTreeMap<c_int, Vec<Watched>>> {
+    WATCHED.lock()
 }
 
 /// A set watches a socket that is not connected.

@@ -110,5 +110,11 @@ mod alone;
 /// What is said on standard error.
 mod say;
 
+/// Mutexes.
+mod lock;
+
+/// Memory.
+mod allocator;
+
 /// The functions that programs call.
 mod calls;

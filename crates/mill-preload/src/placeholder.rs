@@ -2,12 +2,12 @@
 //! All of them are that one socket, so a call that would change it needs a socket of the descriptor's own first.
 
 use crate::descriptors::own;
+use crate::lock::Lock;
 use crate::memory::returned;
 use crate::{kernel_options, originals};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering};
 use mill_sockets::errno::Errno;
-use std::sync::{Mutex, PoisonError};
 
 /// Of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) fn duplicate(family: Family, is_close_on_exec: bool) -> Result<c_int,
 }
 
 /// A descriptor in reserve: a program that has as many as it may have can still use all of its sockets.
-static SPARE: Mutex<Option<c_int>> = Mutex::new(None);
+static SPARE: Lock<Option<c_int>> = Lock::new(None);
 
 /// A socket of the kernel, to be put in a placeholder's place.
 pub(crate) fn socket(family: Family, waits: bool) -> Result<c_int, Errno> {
@@ -72,7 +72,7 @@ pub(crate) fn socket(family: Family, waits: bool) -> Result<c_int, Errno> {
     if made != Err(Errno::NO_DESCRIPTOR) {
         return made;
     }
-    let spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let spare = SPARE.lock().take();
     let spare = spare.ok_or(Errno::NO_DESCRIPTOR)?;
     crate::descriptors::set(spare, crate::descriptors::Entry::Kernel);
     // SAFETY: the number is this library's, and nothing else uses it.
@@ -120,7 +120,7 @@ pub(crate) fn leave(descriptor: c_int, family: Family, waits: bool) -> Result<()
 
 /// Has a descriptor in reserve again, if there is one to be had.
 fn reserve() {
-    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut spare = SPARE.lock();
     let placeholder = IPV4
         .load(Ordering::Acquire)
         .max(IPV6.load(Ordering::Acquire));

@@ -4,6 +4,7 @@ use crate::calls::numbers::close_ours;
 use crate::calls::stdio::{self, Open};
 use crate::descriptors::{self, Entry, fresh};
 use crate::lending::{self, Loan};
+use crate::lock::LockGuard;
 use crate::noting::Noting;
 use crate::signals::postponed;
 use crate::stack::now;
@@ -17,7 +18,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use mill_keeper::request::VARIABLE;
 use mill_sockets::errno::Errno;
 use mill_tcp::time::Duration;
-use std::sync::{MutexGuard, Once};
+use std::sync::Once;
 use std::thread;
 
 /// Runs before the program's main().
@@ -52,7 +53,7 @@ thread_local! {
     static LOANS: RefCell<Vec<Loan>> = const { RefCell::new(Vec::new()) };
 
     /// The locks of streams.
-    static STREAMS: RefCell<Option<MutexGuard<'static, Vec<Open>>>> = const { RefCell::new(None) };
+    static STREAMS: RefCell<Option<LockGuard<'static, Vec<Open>>>> = const { RefCell::new(None) };
 }
 
 extern "C" fn before_fork() {

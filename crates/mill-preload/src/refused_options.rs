@@ -1,18 +1,18 @@
 //! Options that connections of the stack can't have: counted, and each said once on standard error.
 
 use crate::kernel_options;
+use crate::lock::Lock;
 use crate::say::say;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
 use std::borrow::Cow;
-use std::sync::Mutex;
 
 /// How often a program has set one.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Those that were said, not more than [`SAID_MAX`].
-static SAID: Mutex<Vec<(c_int, c_int)>> = Mutex::new(Vec::new());
+static SAID: Lock<Vec<(c_int, c_int)>> = Lock::new(Vec::new());
 
 pub(crate) fn count() -> u64 {
     COUNT.load(Ordering::Relaxed)
@@ -41,7 +41,7 @@ const NOT_THEIRS: &str = "it has no effect on them";
 
 fn note(level: c_int, name: c_int, consequence: &str) {
     COUNT.fetch_add(1, Ordering::Relaxed);
-    let Ok(mut said) = SAID.try_lock() else {
+    let Some(mut said) = SAID.try_lock() else {
         return;
     };
     if said.len() < SAID_MAX && !said.contains(&(level, name)) {

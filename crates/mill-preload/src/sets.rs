@@ -3,6 +3,7 @@
 
 use crate::descriptors::{self, Entry};
 use crate::held::StackNumbers;
+use crate::lock::{Lock, LockGuard};
 use crate::memory::returned;
 use crate::originals;
 use crate::stack::Stack;
@@ -13,10 +14,9 @@ use mill_sockets::epoll_set::Interest;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locked with a stack's lock held, as fork(2) copies it.
-static TABLE: Mutex<Table> = Mutex::new(Table {
+static TABLE: Lock<Table> = Lock::new(Table {
     further: BTreeMap::new(),
     nestings: Vec::new(),
 });
@@ -41,8 +41,8 @@ struct Nesting {
     interest: Interest,
 }
 
-fn table() -> MutexGuard<'static, Table> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+fn table() -> LockGuard<'static, Table> {
+    TABLE.lock()
 }
 
 /// The numbers beside the first one; a stack's lock is held.

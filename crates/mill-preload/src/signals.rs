@@ -1,19 +1,23 @@
 //! Signals that the program handles: calls that wait learn from here that one came, without a system call.
 //!
-//! The program's handlers stand behind ours, which counts, and has those wait that would interrupt the library itself. What sigaction(2) tells the program is what it has set. A handler that
+//! The program's handlers stand behind ours, which counts, and has those wait that would interrupt the library where it can't be. What sigaction(2) tells the program is what it has set. A handler that
 //! was installed around the C library is not seen: calls that sleep in the kernel end for it all the same, those that spin
 //! go on.
 
 use crate::descriptors::own;
 use crate::memory::set_errno;
-use crate::{originals, stacks};
+use crate::originals;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use libc::{sigaction as Action, sighandler_t, siginfo_t, sigset_t};
+use whole::Whole;
 
 /// Handlers that wait.
 pub(crate) mod postponed;
+
+/// What they wait for.
+pub(crate) mod whole;
 
 /// The program's handler of one signal.
 struct Handler {
@@ -80,7 +84,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
             _ => handled.ending,
         },
     });
-    if stacks::is_inside() && postponed::add(signal, info) {
+    if Whole::is_on() && postponed::add(signal, info) {
         return;
     }
     call(signal, info, context);

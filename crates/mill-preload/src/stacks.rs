@@ -7,7 +7,7 @@
 use crate::descriptors::own;
 use crate::say::say;
 use crate::showing::Showing;
-use crate::signals::postponed;
+use crate::signals::whole::Whole;
 use crate::stack::Stack;
 use crate::{borrowing, keeper, sets, turner};
 use core::cell::Cell;
@@ -133,24 +133,23 @@ pub(crate) struct Guard {
     _inside: Inside,
 }
 
-/// The thread is inside the library. It is before it takes a lock and until it has released that: handlers of the program that would
-/// interrupt it meanwhile run then (signals/postponed.rs).
-struct Inside;
+/// The thread is inside the library, from before it takes a lock until it has released that.
+struct Inside {
+    /// Until the thread is no longer inside.
+    _whole: Whole,
+}
 
 impl Inside {
     fn enter() -> Self {
+        let whole = Whole::begin();
         INSIDE.set(INSIDE.get() + 1);
-        Self
+        Self { _whole: whole }
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        let depth = INSIDE.get() - 1;
-        INSIDE.set(depth);
-        if depth == 0 {
-            postponed::run();
-        }
+        INSIDE.set(INSIDE.get() - 1);
     }
 }
 

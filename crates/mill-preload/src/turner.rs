@@ -2,13 +2,13 @@
 //! turned it, so that peers get their acknowledgements and timers go off. It visits: the program's thread goes on to have the stack's lock without
 //! an atomic operation.
 
+use crate::lock::Lock;
 use crate::noting;
 use crate::showing::Showing;
 use crate::stack::now;
 use crate::stacks::{COUNT_MAX, try_visit, turns, visit};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -48,13 +48,13 @@ pub(crate) fn restore_signals(before: &libc::sigset_t) {
 static RESTING: [Rest; COUNT_MAX as usize] = [const {
     Rest {
         is_on: AtomicBool::new(false),
-        thread: Mutex::new(None),
+        thread: Lock::new(None),
     }
 }; COUNT_MAX as usize];
 
 struct Rest {
     is_on: AtomicBool,
-    thread: Mutex<Option<Thread>>,
+    thread: Lock<Option<Thread>>,
 }
 
 /// A thread of the program sleeps no more: from now on the stack has to be looked at again.
@@ -79,7 +79,7 @@ impl Rest {
     #[cold]
     fn end(&self) {
         // Whichever thread has it ends the rest as well.
-        if let Ok(thread) = self.thread.try_lock()
+        if let Some(thread) = self.thread.try_lock()
             && let Some(thread) = &*thread
         {
             thread.unpark();
@@ -87,7 +87,7 @@ impl Rest {
     }
 
     fn begin(&self) {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock();
         *thread = Some(thread::current());
     }
 }

@@ -5,13 +5,13 @@ use super::numbers::close;
 use super::reading::read;
 use super::writing::write;
 use crate::descriptors::{self, Entry};
+use crate::lock::{Lock, LockGuard};
 use crate::memory::{done, input};
 use crate::originals;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::{null_mut, with_exposed_provenance_mut};
 use libc::{FILE, off64_t, size_t, ssize_t};
 use mill_sockets::errno::Errno;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The whole of a function with variable arguments behind so many others: lists them as System V's ABI says of x86-64 (3.5.7), and goes on
 /// in [`print`]. More instructions put the other arguments in place.
@@ -125,11 +125,11 @@ pub(crate) struct Open {
     stream: usize,
 }
 
-static STREAMS: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+static STREAMS: Lock<Vec<Open>> = Lock::new(Vec::new());
 
 /// The streams that are open, which stay so while this is held. It is taken before the locks of stacks.
-pub(crate) fn streams() -> MutexGuard<'static, Vec<Open>> {
-    STREAMS.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn streams() -> LockGuard<'static, Vec<Open>> {
+    STREAMS.lock()
 }
 
 /// Has fileno(3) tell the number.

@@ -4,6 +4,7 @@
 
 use super::{Entry, exchange, peek};
 use crate::placeholder::{self, Family};
+use crate::signals::whole::Whole;
 use crate::{originals, stacks};
 use core::ffi::c_int;
 use core::net::SocketAddr;
@@ -51,6 +52,7 @@ pub(crate) fn change(descriptor: c_int, from: Fresh, to: Fresh) -> bool {
 /// fails as on a connection that is lost; the next one tries again.
 #[cold]
 pub(super) fn settle(descriptor: c_int, fresh: Fresh) -> Entry {
+    let _whole = Whole::begin();
     let Ok(made) = placeholder::socket(fresh.family, fresh.waits) else {
         return Entry::Lost;
     };

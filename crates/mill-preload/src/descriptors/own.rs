@@ -3,6 +3,7 @@
 
 use super::{Entry, set};
 use crate::originals;
+use crate::signals::whole::Whole;
 use core::cell::Cell;
 use core::ffi::c_int;
 use std::os::fd::{IntoRawFd, OwnedFd};
@@ -20,6 +21,7 @@ pub(crate) fn is_making() -> bool {
 /// Runs `make`, whose descriptors are the library's.
 #[inline]
 pub(crate) fn during<R>(make: impl FnOnce() -> R) -> R {
+    let _whole = Whole::begin();
     let before = MAKING.replace(true);
     let made = make();
     MAKING.set(before);

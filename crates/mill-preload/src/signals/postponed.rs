@@ -1,4 +1,4 @@
-//! Signals that have come to a thread in the midst of the library, whose handlers wait until it has released its locks.
+//! Signals that have come to a thread where it can't be interrupted (`whole.rs`), whose handlers wait until it can.
 //!
 //! A handler may do anything: fork(2) (PostgreSQL's postmaster up to version 15), use sockets, or not come back at all (siglongjmp(3)). In
 //! the midst of a call it would find the locks taken by its own thread. What waits is run as the kernel would do it: with the
@@ -95,7 +95,7 @@ pub(crate) fn forget() {
     HAS_ANY.set(false);
 }
 
-/// Runs what waits, by a thread that has released its locks.
+/// Runs what waits, by a thread that may be interrupted.
 #[inline]
 pub(crate) fn run() {
     if HAS_ANY.get() {

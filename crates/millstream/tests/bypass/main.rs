@@ -123,6 +123,9 @@ mod run_memory;
 /// Programs that compute, or are stopped.
 mod run_pauses;
 
+/// Handlers of signals that fork, or don't come back.
+mod run_signals;
+
 /// What is said of them.
 mod run_words;
 
