@@ -159,7 +159,7 @@ impl Attached {
                 let made = dpdk::make(port, specification)?;
                 hold = Hold::bridge(made.bridge);
                 notices = made.notices;
-                vec![Wire::Memif(Memif::of_bridge(made.socket, made.output))]
+                vec![Wire::Memif(Memif::of_bridge(made.socket, made.output)?)]
             }
             Device::AfXdp { interface } => {
                 let workers = specification.workers;

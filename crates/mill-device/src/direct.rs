@@ -30,21 +30,6 @@ impl DirectLink {
         }
     }
 
-    /// Closes the device, which another process is about to open.
-    pub(crate) fn leave(self) {
-        match self {
-            Self::Memif(link) => link.leave(),
-            Self::Tap(_) | Self::Impaired(_) | Self::Dpdk(_) => {}
-        }
-    }
-
-    /// Whether another process is there that takes the device when this link ends.
-    pub(crate) fn set_heir(&mut self, is_there: bool) {
-        if let Self::Memif(link) = self {
-            link.set_heir(is_there);
-        }
-    }
-
     /// The memif, if it is one.
     pub(crate) const fn memif(&self) -> Option<&MemifLink> {
         match self {

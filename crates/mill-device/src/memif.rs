@@ -10,9 +10,9 @@
 //! socket), `memif/handshake.rs` (the order of messages), `memif/message.rs` (their bytes).
 //!
 //! Of several workers each has rings of its own (`memif/share.rs`). One, the leader, has the control channel, and gives the
-//! others theirs (`memif/leader.rs`, `memif/follower.rs`); it leaves the connection to the leader of the next process, if the binary
-//! is changed (`memif/dispatch.rs`), so that the peer notices nothing. What was agreed on, and what the rings themselves say, is all
-//! that is needed to go on.
+//! others theirs (`memif/leader.rs`, `memif/follower.rs`). What was agreed on, and what the rings themselves say, is all that is needed
+//! to go on with a connection. So it is kept in a socket that all processes of the device have (`memif/dispatch.rs`): the peer notices
+//! nothing when a process ends, in order or not, and the next one goes on. It is gone with the last one that has that socket.
 
 /// Settings.
 mod options;
@@ -129,8 +129,6 @@ pub struct MemifLink {
     reporter: Option<ChangeReporter>,
     /// The peer's last change, until the host takes it.
     peer_change: Option<LinkChange>,
-    /// Another process is there that takes the device when this link ends.
-    has_heir: bool,
     counters: MemifCounters,
 }
 
@@ -220,26 +218,7 @@ impl MemifLink {
             changes: VecDeque::new(),
             reporter: None,
             peer_change: None,
-            has_heir: false,
             counters: MemifCounters::default(),
-        }
-    }
-
-    /// Leaves the connection to the next process that has the device. Without a way to do so the peer is disconnected.
-    pub(crate) fn leave(mut self) {
-        self.has_heir = true;
-    }
-
-    /// Whether another process is there that takes the device when this link ends.
-    pub(crate) fn set_heir(&mut self, is_there: bool) {
-        self.has_heir = is_there;
-    }
-
-    fn settle(&mut self) {
-        if let Some(mut connection) = self.connection.take() {
-            connection.settle(&mut self.counters);
-            self.access.forget(&connection);
-            self.access.leave();
         }
     }
 
@@ -366,11 +345,13 @@ fn count(counters: &mut MemifCounters, is_done: bool, len: usize) {
     }
 }
 
-/// Without an heir the peer is told that this end goes away (`memif/control.rs`).
+/// The connection is the next process's, if one may follow. Otherwise the peer is told that this end goes away (`memif/control.rs`).
 impl Drop for MemifLink {
     fn drop(&mut self) {
-        if self.has_heir {
-            self.settle();
+        if let Some(mut connection) = self.connection.take() {
+            connection.settle(&mut self.counters);
+            self.access.forget(&connection);
+            self.access.leave();
         }
     }
 }

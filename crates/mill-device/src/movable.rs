@@ -100,7 +100,7 @@ impl MovableLink {
         endpoint.unwatch(core::iter::once(device.as_fd()));
         let properties = *device.properties();
         let kind = device.kind();
-        device.leave();
+        drop(device);
         Ok(
             handover.stand_by(heir, (wanted, on_fault), |open| Origin::Device {
                 open,
@@ -245,8 +245,6 @@ impl MovableLink {
         let device = (&mut self.device, len_max);
         let around = (None, &self.wanted);
         self.handover.poll(device, around, &mut self.on_fault);
-        // The successor takes the device if this process ends in order.
-        self.device.set_heir(self.relayed().is_some());
     }
 
     pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {

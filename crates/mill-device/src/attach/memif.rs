@@ -36,8 +36,8 @@ pub(super) enum Memif<D> {
 #[derive(Clone, Debug)]
 pub(super) struct First<D> {
     meeting: Meeting<D>,
-    /// How a connection comes from one process to the next. None with a bridge, and if the previous binary made none: there each
-    /// process connects anew.
+    /// How a connection comes from one process to the next. None if the previous binary made none: there each process connects
+    /// anew.
     passage: Option<[D; 2]>,
     /// The channels to the other workers.
     others: Vec<D>,
@@ -102,12 +102,15 @@ impl Memif<OwnedFd> {
     }
 
     /// The only worker's part of the end of a bridge to a port.
-    pub(super) fn of_bridge(socket: OwnedFd, output: OwnedFd) -> Self {
-        Self::First(First {
+    pub(super) fn of_bridge(socket: OwnedFd, output: OwnedFd) -> Result<Self, AttachError> {
+        let passage = dispatch::pair().map_err(|error| {
+            AttachError(format!("the way between processes can't be made: {error}"))
+        })?;
+        Ok(Self::First(First {
             meeting: Meeting::Bridge { socket, output },
-            passage: None,
+            passage: Some(passage),
             others: Vec::new(),
-        })
+        }))
     }
 
     /// What another process has to know besides the descriptors.
@@ -145,7 +148,10 @@ impl Memif<OwnedFd> {
                     socket: socket.clone(),
                 },
             },
-            Device::Dpdk { .. } => return Ok(Self::of_bridge(next()?, next()?)),
+            Device::Dpdk { .. } => Meeting::Bridge {
+                socket: next()?,
+                output: next()?,
+            },
             Device::Tap { .. } | Device::AfXdp { .. } => return Err(unknown(text)),
         };
         let passage = match share {

@@ -109,6 +109,19 @@ impl Connection {
         }
     }
 
+    /// Passes over what waits in the rings: it may be what has ended the process before.
+    pub(crate) fn pass_over(&mut self) {
+        let mut room = vec![0; super::PLACE_BYTES];
+        for (receiver, _) in &mut self.receivers {
+            let mut is_any = |_: &u16| {
+                let taken = receiver.take(&self.regions, &mut room);
+                matches!(taken, Ok(Taken::Frame { .. } | Taken::Refused))
+            };
+            let _ = (0..u16::MAX).find(|number| !is_any(number));
+            receiver.give_back(&self.regions, true);
+        }
+    }
+
     /// The events that become readable when there is something to receive.
     pub(crate) fn events(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.receivers.iter().map(|(_, event)| event.as_fd())

@@ -5,7 +5,7 @@ use super::channel::{Channel, Connected, End, Pumped};
 use super::connection::Connection;
 use super::dispatch::Whole;
 use super::handshake::{Refusal, Terms};
-use super::leader::Leader;
+use super::leader::{Leader, Left};
 use super::share::Share;
 use mill_sys::clock;
 use mill_sys::epoll::{Epoll, Event, Interest};
@@ -33,6 +33,8 @@ pub(crate) struct Control {
     leader: Leader,
     /// What the connected peer has agreed on, and the connection's number.
     current: Option<(u64, Agreement)>,
+    /// It is kept for the next process.
+    is_kept: bool,
 }
 
 #[derive(Debug)]
@@ -88,6 +90,7 @@ impl Control {
             pause: PAUSE_MIN,
             leader: Leader::default(),
             current: None,
+            is_kept: false,
         })
     }
 
@@ -107,19 +110,22 @@ impl Control {
     }
 
     /// Goes on with a connection that the process before has left; without it, if that is not possible.
-    fn go_on(&mut self, left: Whole) -> Option<Connection> {
+    fn go_on(&mut self, left: Left) -> Option<Connection> {
+        let Left { whole, is_in_order } = left;
         let Whole {
             number,
             agreement,
             socket,
-        } = left;
+        } = whole;
         let mut channel = Channel::of_connected(socket, self.terms.clone());
         let connection = Connection::resume(&agreement, self.share());
         let is_watched = self.epoll.add(channel.as_fd(), ON_CHANNEL, CONTROL).is_ok();
         match connection {
-            Ok(connection) if is_watched => {
-                self.current = Some((number, agreement));
-                self.serving = Some(channel);
+            Ok(mut connection) if is_watched => {
+                if !is_in_order {
+                    connection.pass_over();
+                }
+                self.serve_as(number, agreement, channel);
                 Some(connection)
             }
             _ => {
@@ -129,11 +135,17 @@ impl Control {
         }
     }
 
+    /// The connection of this link from now on.
+    fn serve_as(&mut self, number: u64, agreement: Agreement, channel: Channel) {
+        self.is_kept = self.leader.keep((number, &agreement), channel.as_fd());
+        self.current = Some((number, agreement));
+        self.serving = Some(channel);
+    }
+
     /// Leaves the connection to the next process, if that is possible. Otherwise it ends with this link.
     pub(crate) fn leave(&mut self) {
-        if let (Some((number, agreement)), Some(channel)) = (&self.current, &self.serving)
-            && self.leader.leave((*number, agreement), channel.as_fd())
-        {
+        if core::mem::take(&mut self.is_kept) {
+            self.leader.leave();
             self.serving = None;
             self.current = None;
         }
@@ -186,6 +198,9 @@ impl Control {
 
     /// There is no connection any more.
     fn over(&mut self) {
+        if core::mem::take(&mut self.is_kept) {
+            self.leader.withdraw();
+        }
         if let Some((number, _)) = self.current.take() {
             self.leader.down(number);
         }
@@ -237,9 +252,10 @@ impl Control {
                 Pumped::Waits => return,
                 Pumped::Up(connected) => {
                     let _ = self.timer.set(None);
-                    self.serving = self.pending.take();
                     self.pause = PAUSE_MIN;
-                    self.begun(*connected, news);
+                    if let Some(channel) = self.pending.take() {
+                        self.begun(*connected, channel, news);
+                    }
                     // What follows in the socket has no event of its own: the peer may have left already.
                     self.serve(news);
                 }
@@ -254,7 +270,7 @@ impl Control {
     }
 
     /// Gives each worker its rings of a new connection.
-    fn begun(&mut self, connected: Connected, news: &mut Vec<News>) {
+    fn begun(&mut self, connected: Connected, channel: Channel, news: &mut Vec<News>) {
         let Connected {
             mut connection,
             agreement,
@@ -267,7 +283,7 @@ impl Control {
         }
         let number = now();
         self.leader.up(number, &agreement);
-        self.current = Some((number, agreement));
+        self.serve_as(number, agreement, channel);
         news.push(News::Up(Box::new(connection)));
     }
 

@@ -8,7 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[derive(Debug, Default)]
 pub(crate) struct Leader {
     others: Vec<Other>,
-    /// Into the first of them goes a connection that another process is to have, and out of the second it comes.
+    /// Into the first of them goes the connection that there is, and out of the second comes one whose process has ended, however that
+    /// came: what is in a socket stays open.
     passage: Option<[OwnedFd; 2]>,
 }
 
@@ -20,6 +21,14 @@ struct Other {
     wants: bool,
     /// It may have rings of a connection.
     has: bool,
+}
+
+/// The connection of a process that has ended.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) whole: Whole,
+    /// It was not killed, nor has it crashed.
+    pub(super) is_in_order: bool,
 }
 
 /// What it knows of the connection that there is.
@@ -48,24 +57,46 @@ impl Leader {
         self.others.len() + 1
     }
 
-    /// The connection that the process before has left, if there is one.
-    pub(super) fn take_left(&self) -> Option<Whole> {
+    /// The connection that the process before had, if there is one.
+    pub(super) fn take_left(&self) -> Option<Left> {
         let [_, out] = self.passage.as_ref()?;
         let mut left = None;
         while let Some(dispatch) = dispatch::receive(out.as_fd()) {
-            if let Dispatch::Whole(whole) = dispatch {
-                left = Some(whole);
+            match dispatch {
+                Dispatch::Whole(whole) => {
+                    left = Some(Left {
+                        whole,
+                        is_in_order: false,
+                    });
+                }
+                Dispatch::Word(Word::Nothing) => {
+                    left.iter_mut().for_each(|left| left.is_in_order = true);
+                }
+                _ => {}
             }
         }
         left
     }
 
-    /// Leaves the connection to the next process; `false` if that is not possible.
-    pub(super) fn leave(&self, current: (u64, &Agreement), socket: BorrowedFd<'_>) -> bool {
+    /// Keeps a connection for the next process; `false` if that is not possible.
+    pub(super) fn keep(&self, current: (u64, &Agreement), socket: BorrowedFd<'_>) -> bool {
         let Some([into, _]) = &self.passage else {
             return false;
         };
         dispatch::send_whole(into.as_fd(), current, socket).is_ok()
+    }
+
+    /// The process ends in order, and keeps its connection for the next one.
+    pub(super) fn leave(&self) {
+        if let Some([into, _]) = &self.passage {
+            // Without that the next one passes over the frames that wait.
+            let _ = Word::Nothing.send(into.as_fd());
+        }
+    }
+
+    /// Keeps the connection no more: it is over.
+    pub(super) fn withdraw(&self) {
+        drop(self.take_left());
     }
 
     /// Reads what the other workers say. Whether one of them has found that the peer of this connection violates the protocol.

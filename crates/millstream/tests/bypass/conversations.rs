@@ -29,7 +29,7 @@ const FAR_ADDRESSES: &str = "address=10.50.0.2/24,address=fd50::2/64";
 /// DPDK's libraries come with its programs.
 const DPDK: &[&str] = &["dpdk-testpmd", "ethtool"];
 
-const LINKS: [Link; 15] = [
+const LINKS: [Link; 14] = [
     Link {
         stack: STACK,
         far: "",
@@ -119,13 +119,6 @@ const LINKS: [Link; 15] = [
         far: "",
         before: Topology::bridge,
         after: "ip link set mill2 up && ip link set mill2 master br0",
-        needs: DPDK,
-    },
-    Link {
-        stack: "dpdk:vdev=net_memif0,role=server,socket=SITE/memif.sock,socket-abstract=no,zero-copy=no,ADDRESSES",
-        far: "memif:SITE/memif.sock,role=slave,FAR",
-        before: without_addresses,
-        after: "true",
         needs: DPDK,
     },
     Link {

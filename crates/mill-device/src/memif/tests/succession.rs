@@ -59,7 +59,7 @@ impl Device {
 
 /// Leaves a part to the next process, and opens it there.
 fn change(device: &Device, end: &mut End, worker: usize) {
-    end.remove(worker).leave();
+    drop(end.remove(worker));
     let next = match u32::try_from(worker).unwrap() {
         0 => device.first(),
         worker => device.other(worker),
@@ -145,7 +145,7 @@ fn a_peer_that_goes_away_while_no_process_has_the_connection_is_missed_by_the_ne
     for is_master in [false, true] {
         let (device, mut end, mut peer) = connected(is_master, 2);
         assert!(send_flow(&mut peer[0], [0, 0], 4));
-        end.remove(0).leave();
+        drop(end.remove(0));
         drop(peer);
         end.insert(0, device.first());
         assert_eq!(numbers(&mut end[0]), [4]);
@@ -157,44 +157,35 @@ fn a_peer_that_goes_away_while_no_process_has_the_connection_is_missed_by_the_ne
     }
 }
 
+/// What waits for it may be what has ended it.
 #[test]
-fn a_process_that_ends_without_leaving_its_connection_has_the_next_one_connect_anew() {
-    for is_master in [false, true] {
-        let (device, mut end, mut peer) = connected(is_master, 2);
-        end.remove(0);
-        // The other worker may be another process's, which goes on.
-        end.insert(0, device.first());
-        run(&mut [&mut end, &mut peer], |ends| {
-            let mut links = ends.iter().flat_map(|end| end.iter());
-            let is_again = |link: &MemifLink| link.counters().connected == 2;
-            links.all(MemifLink::is_up) && ends[1].iter().all(is_again)
-        });
-        for worker in 0..2 {
-            assert!(send_flow(&mut peer[worker], [0, 0], 1));
-            assert_eq!(numbers(&mut end[worker]), [1]);
-        }
-    }
-}
-
-/// As when the new binary is told to end: the old one takes the device back.
-#[test]
-fn a_process_with_an_heir_leaves_its_connection_when_it_ends() {
+fn a_process_that_is_killed_has_the_next_one_go_on_behind_what_waits() {
     for is_master in [false, true] {
         let (device, mut end, mut peer) = connected(is_master, 2);
         assert!(send_flow(&mut peer[0], [0, 0], 6));
-        end[0].set_heir(true);
-        drop(end.remove(0));
+        // Nothing of it is done in order.
+        core::mem::forget(end.remove(0));
         end.insert(0, device.first());
-        assert_eq!(numbers(&mut end[0]), [6]);
-        assert!(
-            end.iter()
-                .chain(&peer)
-                .all(|link| link.counters().connected == 1)
-        );
-        end[0].set_heir(true);
-        end[0].set_heir(false);
+        assert_eq!(numbers(&mut end[0]), []);
+        for number in 0..100 {
+            assert!(send_flow(&mut peer[0], [0, 0], number));
+            assert_eq!(numbers(&mut end[0]), [number]);
+            assert!(send_flow(&mut end[0], [0, 0], number));
+            assert_eq!(numbers(&mut peer[0]), [number]);
+        }
+        let mut links = end.iter().chain(&peer);
+        assert!(links.all(|link| link.counters().connected == 1));
+    }
+}
+
+#[test]
+fn a_connection_that_is_over_is_none_of_the_next_process() {
+    for is_master in [false, true] {
+        let (device, mut end, mut peer) = connected(is_master, 1);
+        drop(peer.remove(0));
+        run(&mut [&mut end], |ends| !ends[0][0].is_up());
         drop(end.remove(0));
-        run(&mut [&mut peer], |ends| !ends[0][0].is_up());
+        assert!(!device.first().is_up());
     }
 }
 
@@ -202,10 +193,10 @@ fn a_process_with_an_heir_leaves_its_connection_when_it_ends() {
 #[test]
 fn what_was_left_waits_for_any_process() {
     let (device, mut end, mut peer) = connected(true, 1);
-    end.remove(0).leave();
+    drop(end.remove(0));
     let next = device.first();
     assert!(next.is_up());
-    next.leave();
+    drop(next);
     end.insert(0, device.first());
     assert!(send_flow(&mut peer[0], [0, 0], 2));
     assert_eq!(numbers(&mut end[0]), [2]);
