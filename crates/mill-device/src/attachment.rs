@@ -20,6 +20,9 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 /// A stack's specification and its device, not yet running.
 #[derive(Debug)]
 pub struct Attachment {
+    /// Set only in the process that made the device. It is dropped first: a bridge to a port ends before its memif does, which DPDK
+    /// 22.11 may not survive, and would leave its port as it is.
+    hold: Hold,
     specification: Specification,
     /// Indexed by worker.
     workers: Vec<Attached>,
@@ -27,8 +30,6 @@ pub struct Attachment {
     siblings: Vec<Sibling>,
     /// The connections of each worker, in memory that all processes have that are forked from this one; empty without.
     ledgers: Vec<Ledger>,
-    /// Set only in the process that made the device.
-    hold: Hold,
 }
 
 /// One worker's part. With the numbers of descriptors in their place it is for a thread that is about to leave this
@@ -97,11 +98,11 @@ impl Attachment {
 
     fn of(specification: Specification, made: Made) -> (Self, Vec<String>) {
         let attachment = Self {
+            hold: made.hold,
             specification,
             workers: made.attachments,
             siblings: Vec::new(),
             ledgers: Vec::new(),
-            hold: made.hold,
         };
         (attachment, made.notices)
     }

@@ -11,6 +11,7 @@ use crate::worker_pool::WorkerPool;
 use crate::worker_process::Event;
 use mill_config::config::LogLevel;
 use mill_config::load::load;
+use mill_device::attach::Hold;
 use mill_device::attachment::Attachment;
 
 use mill_server::worker::Report;
@@ -30,9 +31,7 @@ pub(crate) fn run(
     identity: &Identity,
     started: impl FnOnce(),
 ) -> ExitCode {
-    // The thread that gets the stack has copies of its descriptors; this holds the stack's device until the process
-    // ends.
-    let _hold = stack.as_mut().map(Attachment::take_hold);
+    let hold = stack.as_mut().map(Attachment::take_hold);
     if let Err(what) = stack.as_mut().map_or(Ok(()), crate::stack::open) {
         cycle.log.write(LogLevel::Emerg, &what);
         return ExitCode::FAILURE;
@@ -57,6 +56,7 @@ pub(crate) fn run(
         }
     };
     let mut process = Process {
+        _hold: hold,
         launch,
         cycle,
         worker_pool,
@@ -117,6 +117,8 @@ fn listen(
 }
 
 struct Process<'a, Started> {
+    /// What keeps the stack's device until the process ends. It goes before what the pool has of that, as in an [`Attachment`].
+    _hold: Option<Hold>,
     launch: &'a Launch,
     cycle: Cycle,
     worker_pool: WorkerPool,
