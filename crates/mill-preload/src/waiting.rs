@@ -19,6 +19,7 @@ use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use mill_stack::polling::Polling;
 use mill_tcp::time::{Duration, Instant};
+use smallvec::SmallVec;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Whose turns a wait makes.
@@ -38,6 +39,9 @@ impl Turned {
     }
 }
 
+/// Descriptors of the kernel that a wait looks at: usually one, with the doorbell and the sources of a stack.
+pub(crate) type Polled = SmallVec<[pollfd; 8]>;
+
 /// What ends a wait, and what it may do until then.
 #[derive(Debug)]
 pub(crate) struct Wait<'a> {
@@ -50,7 +54,7 @@ pub(crate) struct Wait<'a> {
     /// Whether what a turn of a moment ago has brought is enough to look at first.
     pub(crate) is_lazy: bool,
     /// Descriptors of the kernel; what they report is in them when an attempt is made.
-    pub(crate) kernel: &'a mut Vec<pollfd>,
+    pub(crate) kernel: &'a mut Polled,
 }
 
 impl<'a> Wait<'a> {
@@ -58,7 +62,7 @@ impl<'a> Wait<'a> {
     pub(crate) fn of_call(
         number: Number,
         timeout: Option<Duration>,
-        kernel: &'a mut Vec<pollfd>,
+        kernel: &'a mut Polled,
     ) -> Self {
         Self {
             turned: Turned::Stacks(StackNumbers::of(number)),
@@ -122,7 +126,7 @@ pub(crate) fn until<R>(
         }
         // Without a doorbell, for want of a descriptor, frames end the sleep all the same.
         let doorbell = is_sleep.then(doorbell).flatten();
-        let mut ends: Vec<c_int> = doorbell.into_iter().collect();
+        let mut ends: SmallVec<[c_int; 4]> = doorbell.into_iter().collect();
         let until = match pause {
             Pause::Sleep { until, is_woken } if is_sleep => {
                 let sources = held.each().filter(|_| is_woken);
@@ -166,7 +170,7 @@ pub(crate) fn of_call<R>(
     timeout: Option<Duration>,
     mut attempt: impl FnMut(&mut Stack) -> Option<R>,
 ) -> Result<Option<R>, Errno> {
-    let wait = &mut Vec::new();
+    let wait = &mut Polled::new();
     until(Wait::of_call(number, timeout, wait), |held, _, _| {
         attempt(held.of(number)?)
     })
@@ -260,7 +264,7 @@ fn earlier(first: Option<Instant>, second: Option<Instant>) -> Option<Instant> {
 
 /// Waits for the kernel's descriptors and for what ends the sleep; says how many of the former have something to report.
 fn poll(
-    kernel: &mut Vec<pollfd>,
+    kernel: &mut Polled,
     ends: &[c_int],
     until: Option<Instant>,
     now: Instant,

@@ -18,6 +18,7 @@ use mill_sockets::readiness::Readiness;
 use mill_sockets::slab::Number;
 use mill_sockets::socket::Options;
 use mill_sockets::sockets::closing::Half;
+use smallvec::smallvec;
 
 /// # Safety
 /// As accept4(2).
@@ -85,7 +86,7 @@ fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Acc
     if status & libc::O_NONBLOCK != 0 {
         return Ok(Accepted::There);
     }
-    let mut kernel = vec![pollfd {
+    let mut kernel = smallvec![pollfd {
         fd,
         events: libc::POLLIN,
         revents: 0,

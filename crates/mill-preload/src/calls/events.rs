@@ -12,6 +12,7 @@ use mill_sockets::epoll_set::Event;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use mill_tcp::time::{Duration, Instant};
+use smallvec::smallvec;
 
 /// The stack's set beside the kernel's, once the process has a stack: another thread may add a socket of it while this one
 /// waits.
@@ -123,7 +124,7 @@ fn wait(
     }
     let began = now();
     let (mut found, mut asked_at) = FOUND.take();
-    let mut kernel = vec![pollfd {
+    let mut kernel = smallvec![pollfd {
         fd: set,
         events: libc::POLLIN,
         revents: 0,

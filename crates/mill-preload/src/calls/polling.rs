@@ -13,6 +13,7 @@ use mill_sockets::errno::Errno;
 use mill_sockets::readiness::Readiness;
 use mill_sockets::slab::Number;
 use mill_tcp::time::Duration;
+use smallvec::SmallVec;
 
 /// # Safety
 /// As poll(2).
@@ -84,7 +85,7 @@ unsafe extern "C" fn __ppoll_chk(
 }
 
 /// Places that are sockets or sets of the stack.
-type Ours = Vec<(usize, Polled)>;
+type Ours = SmallVec<[(usize, Polled); 4]>;
 
 #[derive(Clone, Copy, Debug)]
 enum Polled {
@@ -95,7 +96,7 @@ enum Polled {
 
 /// Which places are sockets of the stack; `None` if none is.
 fn ours(polled: &[pollfd]) -> Option<Ours> {
-    let mut found = Vec::new();
+    let mut found = Ours::new();
     for (index, one) in polled.iter().enumerate() {
         let number = match descriptors::find(one.fd) {
             Entry::Stream(number) | Entry::Listener(number) => Some(Polled::Socket(number)),
@@ -120,7 +121,7 @@ fn wait(
     mask: Option<&sigset_t>,
 ) -> Result<c_int, Errno> {
     // Those of the kernel, listeners among them; a number of the stack is none to poll there.
-    let mut kernel: Vec<pollfd> = polled
+    let mut kernel: waiting::Polled = polled
         .iter()
         .map(|one| match descriptors::find(one.fd) {
             Entry::Stream(_) => pollfd { fd: -1, ..*one },
@@ -152,8 +153,8 @@ fn wait(
 }
 
 /// What the kernel's descriptors report now.
-fn looked_at(kernel: &[pollfd]) -> Vec<pollfd> {
-    let mut kernel = kernel.to_vec();
+fn looked_at(kernel: &[pollfd]) -> waiting::Polled {
+    let mut kernel = waiting::Polled::from_slice(kernel);
     if kernel.iter().any(|one| one.fd >= 0) {
         let count = nfds_t::try_from(kernel.len()).unwrap_or(0);
         // SAFETY: the pointer is to a vector of that many.

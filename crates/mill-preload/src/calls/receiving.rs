@@ -9,11 +9,12 @@ use libc::{iovec, size_t};
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use mill_tcp::time::Duration;
+use smallvec::{SmallVec, smallvec};
 
 /// Where a caller wants bytes.
 #[derive(Debug)]
 pub(super) struct Rooms<'a> {
-    pieces: Vec<&'a mut [u8]>,
+    pieces: SmallVec<[&'a mut [u8]; 4]>,
     /// Bytes, also where the pointer is null.
     pub(super) wanted: usize,
 }
@@ -24,7 +25,7 @@ impl Rooms<'_> {
     pub(super) unsafe fn one(into: *mut c_void, len: size_t) -> Self {
         let wanted = len.min(LEN_MAX);
         // SAFETY: the caller's promise.
-        let pieces = vec![unsafe { output(into, wanted) }];
+        let pieces = smallvec![unsafe { output(into, wanted) }];
         Self { pieces, wanted }
     }
 

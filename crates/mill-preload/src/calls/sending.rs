@@ -13,12 +13,13 @@ use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use mill_stack::queue::ByteQueue;
 use mill_tcp::time::Duration;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Once;
 
 /// What a caller wants to send.
 #[derive(Debug)]
 pub(super) struct Pieces<'a> {
-    pieces: Vec<&'a [u8]>,
+    pieces: SmallVec<[&'a [u8]; 4]>,
     /// Bytes, also where the pointer is null.
     pub(super) wanted: usize,
 }
@@ -29,7 +30,7 @@ impl Pieces<'_> {
     pub(super) unsafe fn one(bytes: *const c_void, len: size_t) -> Self {
         let wanted = len.min(LEN_MAX);
         // SAFETY: the caller's promise.
-        let pieces = vec![unsafe { input(bytes, wanted) }];
+        let pieces = smallvec![unsafe { input(bytes, wanted) }];
         Self { pieces, wanted }
     }
 
