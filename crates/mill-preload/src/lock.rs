@@ -39,6 +39,13 @@ impl<T> Lock<T> {
     }
 }
 
+impl<'a, T> LockGuard<'a, T> {
+    /// Handlers of the program wait no more. One that needs the same lock would wait for its own thread.
+    pub(crate) fn interruptible(self) -> MutexGuard<'a, T> {
+        self.guard
+    }
+}
+
 impl<T> Deref for LockGuard<'_, T> {
     type Target = T;
 

@@ -84,9 +84,10 @@ extern "C" fn in_parent() {
     unlock();
 }
 
+/// Handlers that have waited run as the last lock goes, and may fork.
 fn unlock() {
-    FORKING.with(|forking| forking.borrow_mut().clear());
-    STREAMS.set(None);
+    let locks = (FORKING.take(), STREAMS.take());
+    drop(locks);
 }
 
 /// The stacks, their connections and their listeners stay the parent's. What the kernel listens at may become this process's.

@@ -9,6 +9,7 @@ use crate::held::{Held, StackNumbers};
 use crate::memory::{errno, returned};
 use crate::originals;
 use crate::signals::Handled;
+use crate::signals::whole::Whole;
 use crate::stack::{Stack, now};
 use crate::{sets, stacks, turner};
 use core::cell::Cell;
@@ -139,6 +140,9 @@ pub(crate) fn until<R>(
             held.add_sleeper(doorbell);
         }
         drop(held);
+        // A handler that leaves the call by siglongjmp(3) does so once this thread is no sleeper any more. With a mask of the call its own
+        // it may be for signals that are blocked without.
+        let whole = wait.mask.is_none().then(Whole::begin);
         let blocked = Blocked::all();
         let mask = wait.mask.unwrap_or(&blocked.before);
         // A handler may have run before signals were blocked.
@@ -150,6 +154,7 @@ pub(crate) fn until<R>(
         if let Some(doorbell) = doorbell {
             leave(doorbell, stacks);
         }
+        drop(whole);
         kernel = Kernel::Ready(polled?);
     }
 }

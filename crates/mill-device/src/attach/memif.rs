@@ -226,7 +226,7 @@ fn described_share(text: &str) -> Option<Share> {
 fn terms(specification: &Specification, share: Option<Share>) -> String {
     let socket = match &specification.device {
         Device::Memif { socket } => socket,
-        Device::Dpdk { port } => return terms_of_port(port, specification),
+        Device::Dpdk { port } => return terms_of_port(port, specification, share),
         Device::Tap { .. } | Device::AfXdp { .. } => return String::new(),
     };
     let settings = &specification.memif;
@@ -236,23 +236,27 @@ fn terms(specification: &Specification, share: Option<Share>) -> String {
     };
     let (path, id) = (socket.display(), settings.id);
     let (mtu, offload) = (specification.mtu(), specification.offload);
-    let worker = share.map_or_else(String::new, |Share { worker, workers }| {
-        format!(" worker {worker} of {workers}")
-    });
+    let worker = worker_term(share);
     format!(
         "memif {path}{worker} role {role} id {id} mtu {mtu} offload {offload}{}",
         vlan_terms(specification.vlan())
     )
 }
 
-fn terms_of_port(port: &Port, specification: &Specification) -> String {
+fn worker_term(share: Option<Share>) -> String {
+    share.map_or_else(String::new, |Share { worker, workers }| {
+        format!(" worker {worker} of {workers}")
+    })
+}
+
+fn terms_of_port(port: &Port, specification: &Specification, share: Option<Share>) -> String {
     let (mtu, rings) = (specification.mtu(), specification.memif.ring_size);
     let settings = &specification.dpdk;
     let (pairs, cores) = (settings.bridge_pairs(), &settings.cores);
     let (hugepages, arguments) = (settings.hugepages, settings.arguments.join(" "));
-    let port = port.description();
+    let (port, worker) = (port.description(), worker_term(share));
     format!(
-        "dpdk {port} mtu {mtu} ring-size {rings} queue-pairs {pairs} core {cores:?} hugepages {hugepages} eal [{arguments}]"
+        "dpdk {port}{worker} mtu {mtu} ring-size {rings} queue-pairs {pairs} core {cores:?} hugepages {hugepages} eal [{arguments}]"
     )
 }
 
@@ -465,6 +469,20 @@ mod tests {
         few.pop();
         let refused = Attached::inherit(&specification, &text, few);
         assert!(refused.is_err(), "a descriptor is missing");
+    }
+
+    #[test]
+    fn the_way_of_a_bridges_connection_is_inherited() {
+        let text = "dpdk:vdev=net_af_packet0,iface=mill0,bridge=on,address=10.0.0.1/24";
+        let specification = Specification::parse(text).unwrap();
+        let null = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+        let made = Memif::of_bridge(null(), null()).unwrap();
+        let text = made.describe(&specification);
+        let copies = made.descriptors().map(OwnedFd::try_clone);
+        let copies: Vec<_> = copies.collect::<io::Result<_>>().unwrap();
+        let next = Memif::inherit(&specification, &text, &mut copies.into_iter()).unwrap();
+        assert_eq!(next.descriptors().count(), 4);
+        assert_eq!(next.describe(&specification), text);
     }
 
     /// Of a binary whose device had one worker, and that did not leave its connection to the next one.

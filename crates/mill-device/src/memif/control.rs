@@ -124,6 +124,7 @@ impl Control {
             Ok(mut connection) if is_watched => {
                 if !is_in_order {
                     connection.pass_over();
+                    self.leader.begin_anew();
                 }
                 self.serve_as(number, agreement, channel);
                 Some(connection)

@@ -5,6 +5,7 @@
 //! leader, which has the control channel       another worker
 //!        ◀────────────────────────────  want             "I have no rings"
 //!   up   ────────────────────────────▶                   an agreement: memory, rings, events
+//!   up anew ─────────────────────────▶                   the same; the process before was killed
 //!   nothing ─────────────────────────▶                   "there are no rings for you yet"
 //!   down ────────────────────────────▶                   the connection of this number, and those before, are over
 //!        ◀────────────────────────────  broken           the peer has violated the protocol in one of my rings
@@ -27,6 +28,8 @@ pub(super) enum Dispatch {
     Up {
         number: u64,
         agreement: Agreement,
+        /// What waits in them is to be passed over.
+        is_anew: bool,
     },
     /// A connection, with its control channel.
     Whole(Whole),
@@ -61,14 +64,16 @@ impl Word {
     }
 }
 
-/// Sends another worker an agreement.
-pub(super) fn send_up(to: BorrowedFd<'_>, number: u64, agreement: &Agreement) -> io::Result<()> {
+/// Sends another worker an agreement; with `is_anew` it passes over what waits in its rings.
+pub(super) fn send_up(
+    to: BorrowedFd<'_>,
+    (number, agreement): (u64, &Agreement),
+    is_anew: bool,
+) -> io::Result<()> {
     let (content, descriptors) = agreement.emit();
-    passing::send(
-        to,
-        &[&head(UP, number)[..], &content].concat(),
-        &descriptors,
-    )
+    let kind = if is_anew { UP_ANEW } else { UP };
+    let bytes = [&head(kind, number)[..], &content].concat();
+    passing::send(to, &bytes, &descriptors)
 }
 
 /// Leaves a connection to the next process.
@@ -110,9 +115,10 @@ fn parse(bytes: &[u8], mut descriptors: Vec<OwnedFd>) -> Option<Dispatch> {
     Some(match kind {
         WANT => Dispatch::Word(Word::Want),
         NOTHING => Dispatch::Word(Word::Nothing),
-        UP => Dispatch::Up {
+        UP | UP_ANEW => Dispatch::Up {
             number,
             agreement: Agreement::parse(content, descriptors)?,
+            is_anew: kind == UP_ANEW,
         },
         DOWN => Dispatch::Word(Word::Down(number)),
         BROKEN => Dispatch::Word(Word::Broken(number)),
@@ -161,6 +167,7 @@ const DOWN: u8 = 3;
 const BROKEN: u8 = 4;
 const WHOLE: u8 = 5;
 const NOTHING: u8 = 6;
+const UP_ANEW: u8 = 7;
 
 /// "Message too long" (asm-generic/errno-base.h).
 const EMSGSIZE: i32 = 90;

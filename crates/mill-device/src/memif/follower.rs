@@ -60,9 +60,16 @@ impl Follower {
         while let Some(dispatch) = dispatch::receive(self.channel.as_fd()) {
             self.is_asking = false;
             match dispatch {
-                Dispatch::Up { number, agreement } if self.number != Some(number) => {
+                Dispatch::Up {
+                    number,
+                    agreement,
+                    is_anew,
+                } if self.number != Some(number) => {
                     match Connection::resume(&agreement, self.share) {
-                        Ok(connection) => {
+                        Ok(mut connection) => {
+                            if is_anew {
+                                connection.pass_over();
+                            }
                             self.number = Some(number);
                             news.push(News::Up(Box::new(connection)));
                         }

@@ -11,6 +11,8 @@ pub(crate) struct Leader {
     /// Into the first of them goes the connection that there is, and out of the second comes one whose process has ended, however that
     /// came: what is in a socket stays open.
     passage: Option<[OwnedFd; 2]>,
+    /// The connection is one of a process that did not end in order.
+    is_anew: bool,
 }
 
 /// Another worker.
@@ -44,6 +46,7 @@ impl Leader {
         Self {
             others: others.collect(),
             passage,
+            is_anew: false,
         }
     }
 
@@ -114,7 +117,7 @@ impl Leader {
                 }
             }
             other.wants |= is_asked;
-            other.provide(index + 1, current);
+            other.provide(index + 1, current, self.is_anew);
             if is_asked && other.wants {
                 // Without it the worker sends nothing until it gets its rings.
                 let _ = Word::Nothing.send(other.channel.as_fd());
@@ -123,10 +126,16 @@ impl Leader {
         is_broken
     }
 
+    /// The other workers pass over what waits in their rings of the connection that there is.
+    pub(super) fn begin_anew(&mut self) {
+        self.is_anew = true;
+    }
+
     /// Gives the others their rings of a new connection.
     pub(super) fn up(&mut self, number: u64, agreement: &Agreement) {
+        self.is_anew = false;
         for (index, other) in self.others.iter_mut().enumerate() {
-            other.provide(index + 1, Some((number, agreement)));
+            other.provide(index + 1, Some((number, agreement)), false);
         }
     }
 
@@ -143,7 +152,7 @@ impl Leader {
 
 impl Other {
     /// Sends what this worker wants, if there is a ring in each direction for it.
-    fn provide(&mut self, worker: usize, current: Current<'_>) {
+    fn provide(&mut self, worker: usize, current: Current<'_>, is_anew: bool) {
         let Some((number, agreement)) = current.filter(|_| self.wants) else {
             return;
         };
@@ -152,7 +161,8 @@ impl Other {
             .into_iter()
             .all(|rings| rings > worker)
         {
-            self.wants = dispatch::send_up(self.channel.as_fd(), number, agreement).is_err();
+            self.wants =
+                dispatch::send_up(self.channel.as_fd(), (number, agreement), is_anew).is_err();
             self.has |= !self.wants;
         }
     }

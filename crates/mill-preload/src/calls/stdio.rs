@@ -156,7 +156,8 @@ const OF_COOKIE: c_int = -2;
 /// At the end of the process, before its connections are closed: what streams hold back is written, but for those in which a thread
 /// waits, as by exit(3).
 pub(crate) fn flush() {
-    for open in &*streams() {
+    // Writing may wait, for which handlers do not.
+    for open in &*streams().interruptible() {
         let stream = with_exposed_provenance_mut::<FILE>(open.stream);
         // SAFETY: the stream is open: it is taken from the list before it goes.
         if unsafe { ftrylockfile(stream) } != 0 {

@@ -49,6 +49,9 @@ impl Place {
     }
 }
 
+/// The first of those of which several can wait.
+const REAL_TIME_LEAST: c_int = 32;
+
 /// Faults can't wait: what has caused them would go on.
 const FAULTS: [c_int; 7] = [
     libc::SIGSEGV,
@@ -60,7 +63,8 @@ const FAULTS: [c_int; 7] = [
     libc::SIGABRT,
 ];
 
-/// Has a signal wait, in a handler of this thread; `false` if it can't. One that waits already is one, as in the kernel.
+/// Has a signal wait, in a handler of this thread; `false` if it can't. One that waits already is one, as in the kernel, but for
+/// real-time signals (signal(7)).
 pub(super) fn add(signal: c_int, info: *const siginfo_t) -> bool {
     if FAULTS.contains(&signal) {
         return false;
@@ -69,6 +73,7 @@ pub(super) fn add(signal: c_int, info: *const siginfo_t) -> bool {
         if places
             .iter()
             .any(|place| place.signal.load(Ordering::Relaxed) == signal)
+            && signal < REAL_TIME_LEAST
         {
             return true;
         }
@@ -134,8 +139,9 @@ fn take() -> Option<(c_int, siginfo_t)> {
             let bit = place.signal.load(Ordering::Relaxed) - 1;
             blocked & 1 << (bit & 63) == 0
         };
-        HAS_ANY.set(places.iter().filter(waiting).count() > 1);
         let place = places.iter().filter(waiting).find(is_open)?;
+        // Those that are blocked go on to wait.
+        HAS_ANY.set(places.iter().filter(waiting).count() > 1);
         // SAFETY: the place is another one's only once its number is vacant.
         let info = unsafe { place.info.get().read() };
         // SAFETY: it was written before the number was.

@@ -4,6 +4,7 @@
 
 use super::postponed;
 use core::cell::Cell;
+use core::sync::atomic::{Ordering, compiler_fence};
 
 thread_local! {
     /// Such parts that this thread is in, one within the other.
@@ -18,6 +19,8 @@ impl Whole {
     #[inline]
     pub(crate) fn begin() -> Self {
         DEPTH.set(DEPTH.get() + 1);
+        // A handler of this thread has to see it before anything else is done.
+        compiler_fence(Ordering::SeqCst);
         Self(())
     }
 
@@ -30,8 +33,11 @@ impl Whole {
 impl Drop for Whole {
     #[inline]
     fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
         let depth = DEPTH.get() - 1;
         DEPTH.set(depth);
+        // A handler may have come until now, which is looked for next.
+        compiler_fence(Ordering::SeqCst);
         if depth == 0 {
             postponed::run();
         }

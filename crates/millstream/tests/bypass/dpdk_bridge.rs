@@ -180,7 +180,8 @@ fn the_binary_is_changed_and_the_bridge_goes_to_the_new_one() {
         server.signal(Signal::User2);
         wait_for(|| !master().is_empty() && master() != old);
         wait_for(|| site.error_log().matches("is in force").count() == 2);
-        // At once: one slave of the bridge's memif follows the other.
+        // The new process goes on with the connection to the bridge, while the old one is there and when that is gone.
+        topology.at_client(|| fetch_all(&site));
         server.signal(Signal::Quit);
         wait_for(|| !is_running(server.pid()));
         topology.at_client(|| fetch_all(&site));

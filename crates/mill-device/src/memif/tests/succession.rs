@@ -162,19 +162,33 @@ fn a_peer_that_goes_away_while_no_process_has_the_connection_is_missed_by_the_ne
 fn a_process_that_is_killed_has_the_next_one_go_on_behind_what_waits() {
     for is_master in [false, true] {
         let (device, mut end, mut peer) = connected(is_master, 2);
-        assert!(send_flow(&mut peer[0], [0, 0], 6));
+        for link in &mut peer {
+            assert!(send_flow(link, [0, 0], 6));
+        }
         // Nothing of it is done in order.
-        core::mem::forget(end.remove(0));
-        end.insert(0, device.first());
-        assert_eq!(numbers(&mut end[0]), []);
+        end.drain(..).for_each(core::mem::forget);
+        end = device.open();
+        run(&mut [&mut end], |ends| ends[0].iter().all(MemifLink::is_up));
         for number in 0..100 {
-            assert!(send_flow(&mut peer[0], [0, 0], number));
-            assert_eq!(numbers(&mut end[0]), [number]);
-            assert!(send_flow(&mut end[0], [0, 0], number));
-            assert_eq!(numbers(&mut peer[0]), [number]);
+            for (link, far) in end.iter_mut().zip(&mut peer) {
+                assert!(send_flow(far, [0, 0], number));
+                assert_eq!(numbers(link), [number]);
+                assert!(send_flow(link, [0, 0], number));
+                assert_eq!(numbers(far), [number]);
+            }
         }
         let mut links = end.iter().chain(&peer);
         assert!(links.all(|link| link.counters().connected == 1));
+        // The one after that ends in order, and nothing is passed over.
+        assert!(send_flow(&mut peer[1], [0, 0], 7));
+        end.clear();
+        end = device.open();
+        let mut found = Vec::new();
+        while !end[1].is_up() || found.is_empty() {
+            assert_eq!(numbers(&mut end[0]), []);
+            found = numbers(&mut end[1]);
+        }
+        assert_eq!(found, [7]);
     }
 }
 

@@ -1,6 +1,7 @@
 /* Echoes one connection of port 7000 while a timer interrupts it 0.05 to 0.35 ms after each interruption. The handler of SIGALRM
- * forks, and waits for its child, or leaves the call that it has interrupted by siglongjmp(3). Says so once it has run
- * often enough, and in the end how many bytes were echoed.
+ * forks, and waits for its child, or leaves the call that it has interrupted by siglongjmp(3). In the first case the
+ * program forks, too, as the handler may interrupt that. Says so once the handler has run often enough, and in the end
+ * how many bytes were echoed.
  *
  * Usage: handlers fork|jump */
 #define _GNU_SOURCE
@@ -26,13 +27,19 @@ static void interrupt_soon(void) {
         setitimer(ITIMER_REAL, &soon, NULL);
 }
 
-static void fork_and_wait(int signal) {
-    int saved = errno;
-    pid_t child = fork();
+static int forks(void) {
+    pid_t child = fork(), ended;
     if (child == 0)
         _exit(0);
-    if (child > 0 && waitpid(child, NULL, 0) == child)
-        count++;
+    do
+        ended = waitpid(child, NULL, 0);
+    while (ended < 0 && errno == EINTR);
+    return child > 0 && ended == child;
+}
+
+static void fork_and_wait(int signal) {
+    int saved = errno;
+    count += forks();
     interrupt_soon();
     errno = saved;
     (void)signal;
@@ -85,11 +92,11 @@ int main(int number, char **words) {
     static char bytes[4096];
     struct sigaction action = {.sa_flags = 0};
     long echoed = 0;
-    int is_enough = 0;
+    int is_enough = 0, is_forking = number == 2 && strcmp(words[1], "fork") == 0;
     int listener = listening(), fd = accept(listener, NULL, NULL);
     if (number != 2 || fd < 0)
         return 2;
-    action.sa_handler = strcmp(words[1], "fork") == 0 ? fork_and_wait : jump;
+    action.sa_handler = is_forking ? fork_and_wait : jump;
     sigaction(SIGALRM, &action, NULL);
     interrupt_soon();
     for (;;) {
@@ -106,6 +113,8 @@ int main(int number, char **words) {
             break;
         }
         echoed += got;
+        if (is_forking && echoed / 500 % 8 == 0 && !forks())
+            break;
         if (!is_enough && count >= OFTEN_ENOUGH) {
             is_enough = 1;
             puts("enough");
