@@ -41,7 +41,7 @@ impl Turned {
 }
 
 /// Descriptors of the kernel that a wait looks at: usually one, with the doorbell and the sources of a stack.
-pub(crate) type Polled = SmallVec<[pollfd; 8]>;
+pub(crate) type PollList = SmallVec<[pollfd; 8]>;
 
 /// What ends a wait, and what it may do until then.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(crate) struct Wait<'a> {
     /// Whether what a turn of a moment ago has brought is enough to look at first.
     pub(crate) is_lazy: bool,
     /// Descriptors of the kernel; what they report is in them when an attempt is made.
-    pub(crate) kernel: &'a mut Polled,
+    pub(crate) kernel: &'a mut PollList,
 }
 
 impl<'a> Wait<'a> {
@@ -63,7 +63,7 @@ impl<'a> Wait<'a> {
     pub(crate) fn of_call(
         number: Number,
         timeout: Option<Duration>,
-        kernel: &'a mut Polled,
+        kernel: &'a mut PollList,
     ) -> Self {
         Self {
             turned: Turned::Stacks(StackNumbers::of(number)),
@@ -175,7 +175,7 @@ pub(crate) fn of_call<R>(
     timeout: Option<Duration>,
     mut attempt: impl FnMut(&mut Stack) -> Option<R>,
 ) -> Result<Option<R>, Errno> {
-    let wait = &mut Polled::new();
+    let wait = &mut PollList::new();
     until(Wait::of_call(number, timeout, wait), |held, _, _| {
         attempt(held.of(number)?)
     })
@@ -269,7 +269,7 @@ fn earlier(first: Option<Instant>, second: Option<Instant>) -> Option<Instant> {
 
 /// Waits for the kernel's descriptors and for what ends the sleep; says how many of the former have something to report.
 fn poll(
-    kernel: &mut Polled,
+    kernel: &mut PollList,
     ends: &[c_int],
     until: Option<Instant>,
     now: Instant,

@@ -113,11 +113,13 @@ impl Connection {
     pub(crate) fn pass_over(&mut self) {
         let mut room = vec![0; super::PLACE_BYTES];
         for (receiver, _) in &mut self.receivers {
-            let mut is_any = |_: &u16| {
+            // A peer that goes on to write does not keep it here.
+            for _ in 0..u16::MAX {
                 let taken = receiver.take(&self.regions, &mut room);
-                matches!(taken, Ok(Taken::Frame { .. } | Taken::Refused))
-            };
-            let _ = (0..u16::MAX).find(|number| !is_any(number));
+                if !matches!(taken, Ok(Taken::Frame { .. } | Taken::Refused)) {
+                    break;
+                }
+            }
             receiver.give_back(&self.regions, true);
         }
     }

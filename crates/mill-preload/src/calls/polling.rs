@@ -121,7 +121,7 @@ fn wait(
     mask: Option<&sigset_t>,
 ) -> Result<c_int, Errno> {
     // Those of the kernel, listeners among them; a number of the stack is none to poll there.
-    let mut kernel: waiting::Polled = polled
+    let mut kernel: waiting::PollList = polled
         .iter()
         .map(|one| match descriptors::find(one.fd) {
             Entry::Stream(_) => pollfd { fd: -1, ..*one },
@@ -153,8 +153,8 @@ fn wait(
 }
 
 /// What the kernel's descriptors report now.
-fn looked_at(kernel: &[pollfd]) -> waiting::Polled {
-    let mut kernel = waiting::Polled::from_slice(kernel);
+fn looked_at(kernel: &[pollfd]) -> waiting::PollList {
+    let mut kernel = waiting::PollList::from_slice(kernel);
     if kernel.iter().any(|one| one.fd >= 0) {
         let count = nfds_t::try_from(kernel.len()).unwrap_or(0);
         // SAFETY: the pointer is to a vector of that many.
