@@ -40,7 +40,7 @@ fn programs_on_the_stack_are_shown_with_their_connections_and_nothing_is_left_of
         let of_one = |word: &str| dump(&[word, &process]);
 
         // Connections are the kernel's until the stack listens.
-        let listens = || dump(&["netstat"]).contains("0.0.0.0:7000");
+        let listens = || of_one("netstat").contains("0.0.0.0:7000");
         wait_for(|| dump(&["stacks"]).contains(&process) && listens());
         let mut client = topology.at_client(|| TcpStream::connect(address(7000)).unwrap());
         client.write_all(b"some bytes").unwrap();

@@ -1,7 +1,7 @@
 //! `stacks=thread`: the threads of a program have a stack each; and what numbers descriptors have.
 
 use crate::client::Client;
-use crate::namespace::{has, text_of};
+use crate::namespace::{has, output_of, text_of};
 use crate::nginx::Nginx;
 use crate::run::{Accelerated, BINARY, on_stack};
 use crate::run_calls::PYTHON;
@@ -54,17 +54,18 @@ fn each_thread_of_wrk_has_a_stack_and_a_share_of_the_queues() {
         let words = ["wrk", "-t2", "-c4", "-d2s", &url];
         let wrk = Accelerated::on(BY_THREAD, &words);
         // Its main thread has opened a connection, too.
-        wait_for(|| stacks() == 3);
-        let dump = text_of(BINARY, &["stackdump", "stats"]);
+        let process = wrk.pid().number().to_string();
+        // It fails until there is one.
+        let stacks = || output_of(BINARY, &["stackdump", "stacks", "--nopids", &process]).stdout;
+        wait_for(|| String::from_utf8_lossy(&stacks()).lines().skip(1).count() == 3);
+        let stats = || text_of(BINARY, &["stackdump", "stats", &process]);
+        let dump = stats();
         let owned: Vec<&str> = dump
             .lines()
             .filter_map(|line| line.strip_prefix("partitions_owned: "))
             .collect();
         assert_eq!(owned.len(), 3, "{dump}");
-        wait_for(|| {
-            let dump = text_of(BINARY, &["stackdump", "stats"]);
-            dump.matches("partitions_owned: 1\n").count() == 2
-        });
+        wait_for(|| stats().matches("partitions_owned: 1\n").count() == 2);
         assert_eq!(text_of("ss", &["-Htan", "dport = :80"]), "");
         assert!(wrk.end_alone(Signal::Interrupt).success());
         let run = ["run", "--stack", BY_THREAD, "--"];
@@ -75,13 +76,6 @@ fn each_thread_of_wrk_has_a_stack_and_a_share_of_the_queues() {
         assert!(!report.contains("Socket errors"), "{report}");
         assert!(!report.contains("Non-2xx"), "{report}");
     });
-}
-
-fn stacks() -> usize {
-    text_of(BINARY, &["stackdump", "stacks", "--nopids"])
-        .lines()
-        .skip(1)
-        .count()
 }
 
 #[test]
