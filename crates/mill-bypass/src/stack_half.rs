@@ -35,8 +35,8 @@ pub(crate) struct StackHalf<L: BypassLink, F: FileBytes> {
     pub(crate) listeners: RefCell<Listeners>,
     /// Where the stack's listeners listen; several may share one address and port.
     served: RefCell<Vec<(ListenerId, Service)>>,
-    /// Listeners that are about to be closed, since when, and where: the kernel gets new connections to that address
-    /// and port.
+    /// Listeners that are about to be closed, since when, and where: the kernel or another process gets new connections to that
+    /// address and port.
     finishing: RefCell<Vec<Finishing>>,
     /// Addresses and ports without listener that may have connections left; and when that was checked last.
     closing: RefCell<Vec<Service>>,
@@ -106,28 +106,28 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         Some(listener)
     }
 
-    /// No new handshakes begin at a listener that the kernel has too; those under way may complete. Returns whether
-    /// no more connections are expected: frames that were on their way have arrived, and no handshake is under way,
-    /// or only those of peers that do not continue.
+    /// No new handshakes begin at a listener, those under way may complete: the kernel or another process gets new connections.
+    /// Returns whether no more are expected: frames that were on their way have arrived, and no handshake is under way, or only
+    /// those of peers that do not continue.
     pub(crate) fn drain_listener(&self, listener: ListenerId) -> bool {
-        if !self.shares_addresses {
-            return true;
-        }
         let mut finishing = self.finishing.borrow_mut();
         let mut stack = self.stack.borrow_mut();
         let begun = finishing.iter().find(|one| one.listener == listener);
         let since = begun.map_or(stack.now(), |one| one.since);
         if begun.is_none() {
+            // What the kernel does not get belongs to no listener from here on.
+            let is_alone = !self.shares_addresses;
+            stack.host.set_listener_draining(listener, is_alone);
             finishing.push(Finishing {
                 listener,
                 since,
                 services: self.stop_serving(&mut stack, listener),
             });
         }
-        let patience = if stack.host.half_open(listener) > 0 {
-            HANDSHAKE_TIMEOUT
-        } else {
-            FRAMES_TIMEOUT
+        let patience = match stack.host.half_open(listener) {
+            0 if self.shares_addresses => FRAMES_TIMEOUT,
+            0 => Duration::ZERO,
+            _ => HANDSHAKE_TIMEOUT,
         };
         stack.now() >= since + patience
     }
@@ -135,6 +135,7 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
     pub(crate) fn keep_listener(&self, listener: ListenerId) {
         let mut finishing = self.finishing.borrow_mut();
         let mut stack = self.stack.borrow_mut();
+        stack.host.set_listener_draining(listener, false);
         for one in finishing.extract_if(.., |one| one.listener == listener) {
             for service in one.services {
                 self.serve(&mut stack, listener, service);
@@ -354,9 +355,7 @@ impl<L: BypassLink, F: FileBytes> Drop for StackHalf<L, F> {
 /// How long frames may be on their way that the link delivered before it was told to stop.
 const FRAMES_TIMEOUT: Duration = Duration::from_millis(2);
 
-/// How long handshakes that are under way may take when a listener is closed: the time until a lost first SYN-ACK is
-/// retransmitted.
-/// sent again after.
+/// How long handshakes that are under way may take when a listener is closed: the time until a lost first SYN-ACK is sent again.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(1200);
 
 /// How often ports without listener are checked for connections left: after the last one ends, the kernel gets the

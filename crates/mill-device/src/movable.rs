@@ -211,7 +211,7 @@ impl MovableLink {
     /// Gives one to the process that had the device before ([`Owner::fall_back`]).
     pub(crate) fn fall_back(&mut self, frame: &Received, bytes: Option<&[u8]>) -> bool {
         let bytes = bytes.unwrap_or_else(|| self.device.frame(frame.id));
-        self.handover.fall_back(frame, bytes)
+        self.handover.fall_back(frame, bytes, &self.wanted)
     }
 
     /// Where the host is to list its flows, if others stand by.

@@ -34,6 +34,8 @@ pub(crate) struct Listener {
     cookies_until_ms: u64,
     /// It is in the group of its address ([`crate::process_group`]).
     pub(crate) is_in_group: bool,
+    /// It is about to be closed: no handshake begins, those that are under way may complete.
+    pub(crate) is_draining: bool,
     /// The owner was told that connections wait.
     is_reported: bool,
 }
@@ -139,6 +141,7 @@ impl Listeners {
             fast_open_waiting: 0,
             cookies_until_ms: 0,
             is_in_group: false,
+            is_draining: false,
             is_reported: false,
         };
         self.all.insert(number, listener);

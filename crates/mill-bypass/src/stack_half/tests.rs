@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec;
 use mill_stack::config::{HostConfig, Prefix, Route};
 use mill_stack::flow_directory::FlowDirectory;
+use mill_stack::host::Host;
 use mill_stack::host::tables::NextNumbers;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkLedger,
@@ -14,6 +15,7 @@ use mill_stack::link::{
 };
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::polling::Polling;
+use mill_stack::queue::ByteQueue;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::{Flags, TcpHeader};
 
@@ -132,12 +134,19 @@ fn stack_half() -> StackHalf<RecordingLink, NoFile> {
 
 /// The same after a process was killed that had these connections.
 fn heir_of(left: Vec<NextNumbers>) -> StackHalf<RecordingLink, NoFile> {
+    stack_half_with(Neighboring::Kernel, left)
+}
+
+fn stack_half_with(
+    neighbors: Neighboring,
+    left: Vec<NextNumbers>,
+) -> StackHalf<RecordingLink, NoFile> {
     let prefix = Prefix {
         address: IpAddr::from([10, 0, 0, 1]),
         len: 24,
     };
     let mut host = HostConfig::new(vec![prefix], [1; 16]);
-    host.neighbors = Neighboring::Kernel;
+    host.neighbors = neighbors;
     host.limits.burst_max = 8;
     // Hosts in the network are reached without a gateway.
     host.routes = vec![Route::on_link(prefix)];
@@ -193,6 +202,55 @@ fn a_listener_that_is_to_be_closed_accepts_connections_on_their_way() {
     assert_eq!(told(&stack_half), ["forget 0.0.0.0:80"]);
     turn(&stack_half, 5000);
     assert!(told(&stack_half).is_empty());
+}
+
+/// A handshake begins at the stack; the client's last acknowledgement is under way.
+fn begin_handshake(
+    stack_half: &StackHalf<RecordingLink, NoFile>,
+    client: &mut Host<ByteQueue>,
+    link: &mut MemoryLink,
+) {
+    client
+        .connect("10.0.0.1:80".parse().unwrap(), None, true, 7)
+        .unwrap();
+    // The client asks for the Ethernet address, then sends its SYN.
+    for _ in 0..2 {
+        client.transmit(link, to_stack(at(0)));
+        client.settle(link);
+        link.carry(&mut stack_half.stack.borrow_mut().link.link);
+        turn(stack_half, 0);
+        stack_half.stack.borrow_mut().settle(at(0));
+        let mut stack = stack_half.stack.borrow_mut();
+        stack.link.link.carry(link);
+        client.receive(link, to_stack(at(0)));
+    }
+    client.transmit(link, to_stack(at(0)));
+    client.settle(link);
+}
+
+#[test]
+fn a_listener_of_an_address_that_the_kernel_has_not_waits_for_handshakes_only() {
+    let stack_half = stack_half_with(Neighboring::Own, Vec::new());
+    let listener = stack_half.listen(&options()).unwrap().unwrap();
+    assert!(stack_half.drain_listener(listener), "none is under way");
+    stack_half.keep_listener(listener);
+
+    let mut link = MemoryLink::ethernet(2);
+    let prefix = Prefix {
+        address: IpAddr::from([10, 0, 0, 2]),
+        len: 24,
+    };
+    let config = HostConfig::new(vec![prefix], [2; 16]);
+    let mut client = Host::new(config, link.properties(), to_stack(at(0)));
+    begin_handshake(&stack_half, &mut client, &mut link);
+    let half_open = || stack_half.stack.borrow().host.half_open(listener);
+    assert_eq!(half_open(), 1);
+    assert!(!stack_half.drain_listener(listener));
+    link.carry(&mut stack_half.stack.borrow_mut().link.link);
+    turn(&stack_half, 1);
+    assert_eq!(half_open(), 0);
+    assert!(stack_half.drain_listener(listener));
+    assert_eq!(stack_half.stack.borrow().host.waiting(listener), 1);
 }
 
 #[test]

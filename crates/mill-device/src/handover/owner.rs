@@ -204,13 +204,14 @@ impl<O> Owner<O> {
     }
 
     /// Gives a frame that no process has listed to the one that had the device before, where that may know it nevertheless: in the
-    /// first moments a cookie, and a port at which this process does not listen yet; and where the directory was full.
-    pub(crate) fn fall_back(&mut self, received: &Received, frame: &[u8]) -> bool {
+    /// first moments a cookie, and a port at which this process does not listen yet; while this process leaves, a new connection;
+    /// and where the directory was full.
+    pub(crate) fn fall_back(&mut self, received: &Received, frame: &[u8], wanted: &Wanted) -> bool {
         let Member {
             endpoint, peers, ..
         } = &mut self.member;
         let is_incomplete = endpoint.directory().is_incomplete();
-        if endpoint.is_settled() && !is_incomplete {
+        if endpoint.is_settled() && !is_incomplete && !wanted.is_leaving() {
             return false;
         }
         // Processes with numbers have groups for what is new.

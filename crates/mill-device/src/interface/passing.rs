@@ -53,7 +53,7 @@ impl InterfaceLink {
         let handover = self.handover.as_mut();
         handover.is_some_and(|handover| {
             let bytes = bytes.unwrap_or_else(|| self.queues.frame(frame.id));
-            handover.fall_back(frame, bytes)
+            handover.fall_back(frame, bytes, &self.wanted)
         })
     }
 

@@ -81,6 +81,14 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
+    /// Whether the listener is about to be closed: then a SYN is answered as where none listens, unless another process takes it, and
+    /// handshakes that have begun go on.
+    pub fn set_listener_draining(&mut self, listener: ListenerId, is_draining: bool) {
+        if let Some(found) = self.listeners.at_mut(listener) {
+            found.is_draining = is_draining;
+        }
+    }
+
     /// What waits to be accepted is reset; half-open connections go to a listener that shares the address, if any.
     pub fn close_listener(&mut self, listener: ListenerId) {
         self.leave_group(listener);

@@ -8,6 +8,7 @@ use core::time::Duration;
 use pair::{Pair, SERVER_V4, SERVER_V6, pattern, read, write};
 
 mod changing;
+mod draining;
 mod external;
 mod fast_opening;
 mod full_device;

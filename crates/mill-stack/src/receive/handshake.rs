@@ -36,6 +36,10 @@ impl<Q: SendQueue> Host<Q> {
             return None;
         };
         let listener = self.listeners.at_mut(id)?;
+        if listener.is_draining {
+            self.refuse(flow, syn, DropReason::NoListener);
+            return None;
+        }
         // As Linux: a client that could not be accepted now should repeat its SYN later.
         if listener.is_full() {
             self.drop_frame(DropReason::ListenQueueFull);

@@ -1,6 +1,6 @@
 //! Server and load over shared memory, without a kernel between them.
 
-use crate::namespace::{alone, in_namespace, output_of, text_of};
+use crate::namespace::{in_namespace, output_of, text_of};
 use crate::server::{Server, Site, wait_for};
 use crate::upgrade::is_running;
 use mill_sys::process::Pid;
@@ -73,29 +73,26 @@ fn large_answers_come_whole() {
     });
 }
 
-/// The peer's connection goes to the new process and back, and none of the clients' is lost. It is alone: where three such tests ran at a
-/// time, 3 of 42 had a connection reset, for a reason that is not known yet (25 of 25 passed alone).
+/// The peer's connection goes to the new process and back, and none of the clients' is lost.
 #[test]
 fn the_binary_is_changed_and_no_request_fails() {
-    alone(|| {
-        with_server(&MTUS[..1], |site, server, stack| {
-            let load = thread::scope(|scope| {
-                let load = scope.spawn(|| ab(stack, &["-n", "20000", "-c", "20", TARGETS[0]]));
-                let master = || fs::read_to_string(site.path("pid")).unwrap_or_default();
-                let old = master();
-                server.signal(Signal::User2);
-                wait_for(|| !master().is_empty() && master() != old);
-                wait_for(|| site.error_log().matches("is in force").count() == 2);
-                // The old binary's turn comes again when the new one ends.
-                let new: i32 = master().trim().parse().unwrap();
-                let new = Pid::new(new).unwrap();
-                new.kill(Signal::Quit.number()).unwrap();
-                wait_for(|| !is_running(new));
-                load.join().unwrap()
-            });
-            assert!(load.contains("Complete requests:      20000"), "{load}");
-            assert!(load.contains("Failed requests:        0"), "{load}");
-        })
+    with_server(&MTUS[..1], |site, server, stack| {
+        let load = thread::scope(|scope| {
+            let load = scope.spawn(|| ab(stack, &["-n", "20000", "-c", "20", TARGETS[0]]));
+            let master = || fs::read_to_string(site.path("pid")).unwrap_or_default();
+            let old = master();
+            server.signal(Signal::User2);
+            wait_for(|| !master().is_empty() && master() != old);
+            wait_for(|| site.error_log().matches("is in force").count() == 2);
+            // The old binary's turn comes again when the new one ends, with handshakes under way.
+            let new: i32 = master().trim().parse().unwrap();
+            let new = Pid::new(new).unwrap();
+            new.kill(Signal::Quit.number()).unwrap();
+            wait_for(|| !is_running(new));
+            load.join().unwrap()
+        });
+        assert!(load.contains("Complete requests:      20000"), "{load}");
+        assert!(load.contains("Failed requests:        0"), "{load}");
     });
 }
 
