@@ -25,8 +25,13 @@ pub(crate) struct Noting {
 }
 
 impl Noting {
-    /// Takes what the process has left that had the link before.
-    pub(crate) fn new<L: BypassLink>(link: &mut L, now: Instant) -> Self {
+    /// Takes what the process has left that had the link before. The host's connections are noted as they begin from now on.
+    pub(crate) fn new<Q: SendQueue, L: BypassLink>(
+        host: &mut Host<Q>,
+        link: &mut L,
+        now: Instant,
+    ) -> Self {
+        host.list_young();
         let left = link.take_left();
         Self {
             next: 0,
@@ -58,6 +63,12 @@ impl Noting {
             self.note(host, link);
             self.at = now + INTERVAL;
         }
+    }
+
+    /// Notes the connections that have begun in this turn, after what they send has been written and before it leaves: a peer that
+    /// has all of its own acknowledged, and waits for the rest of an answer, would never hear of their end.
+    pub(crate) fn note_young<Q: SendQueue, L: BypassLink>(host: &mut Host<Q>, link: &mut L) {
+        host.note_young(|slot, numbers| link.note(slot, Some(numbers)));
     }
 
     /// When a turn has to come without another reason.
@@ -101,7 +112,7 @@ fn frames<Q: SendQueue>(host: &Host<Q>) -> u64 {
     counters.frames_in + counters.frames_out
 }
 
-/// How long what has happened may be unknown to the next process. The time of noting is a thousandth of it.
+/// How long what has happened to a connection may be unknown to the next process. The time of noting is a thousandth of it.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// Slots of one time: about ten microseconds.

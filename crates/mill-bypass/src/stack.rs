@@ -58,12 +58,14 @@ pub(crate) struct Stack<L: BypassLink, F: FileBytes> {
 
 impl<L: BypassLink, F: FileBytes> Stack<L, F> {
     pub(crate) fn new(
-        host: Host<PayloadQueue<F>>,
+        mut host: Host<PayloadQueue<F>>,
         mut link: L,
         (burst_max, polling): (usize, Polling),
         now: Instant,
     ) -> Self {
-        let noting = link.has_ledger().then(|| Noting::new(&mut link, now));
+        let noting = link
+            .has_ledger()
+            .then(|| Noting::new(&mut host, &mut link, now));
         Self {
             host,
             link,
@@ -215,6 +217,9 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
             .host
             .transmit_some(&mut self.link, to_stack(now), frames);
         self.has_more |= sent == Sent::Share;
+        if self.noting.is_some() {
+            Noting::note_young(&mut self.host, &mut self.link);
+        }
         let is_behind = self.link.flush();
         self.host.settle(&mut self.link);
         self.host.take_wanted(&mut self.wanted);

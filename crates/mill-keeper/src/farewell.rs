@@ -5,7 +5,8 @@
 //! - RST with the number that the peer expects, as far as the ledger knows. A connection that was idle ends with it (RFC 5961 3.2).
 //! - An acknowledgement of a number before the window, as a keep-alive probe has it (RFC 9293 3.8.4). A peer that has exchanged
 //!   something since the ledger was written answers it, and that answer finds no connection any more: it is reset by whatever has
-//!   the interface now, another process' stack or the kernel.
+//!   the interface now, another process' stack or the kernel. It has timestamps: a peer that has agreed on them drops a segment
+//!   without (RFC 7323 3.2), answers one with an old value (5.3), and otherwise ignores them.
 
 use mill_device::ledger::Entry;
 use mill_sys::raw_ip::RawIp;
@@ -16,7 +17,7 @@ use mill_wire::ipv6::{self, Ipv6Header};
 use mill_wire::protocol::Protocol;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::{self, FixedHeader, Flags};
-use mill_wire::tcp_option::TcpOptions;
+use mill_wire::tcp_option::{TcpOptions, Timestamps};
 use std::net::IpAddr;
 
 /// The sockets to send by; a family that the machine lacks has none.
@@ -71,9 +72,13 @@ fn packet(entry: &Entry, word: Word) -> Option<Vec<u8>> {
         window: 0,
         urgent: 0,
     };
+    let options = TcpOptions {
+        timestamps: (word == Word::Probe).then(Timestamps::default),
+        ..TcpOptions::default()
+    };
     let (source, target) = (entry.local.ip(), entry.remote.ip());
-    let mut packet = vec![0; ip_header_len(source) + tcp::HEADER_BYTES];
-    let len = tcp::HEADER_BYTES;
+    let len = tcp::HEADER_BYTES + options.len();
+    let mut packet = vec![0; ip_header_len(source) + len];
     let ip_len = match (source, target) {
         (IpAddr::V4(source), IpAddr::V4(target)) => Ipv4Header {
             dscp: 0,
@@ -104,7 +109,7 @@ fn packet(entry: &Entry, word: Word) -> Option<Vec<u8>> {
         _ => return None,
     };
     let body = packet.get_mut(ip_len..)?;
-    segment.emit(&TcpOptions::default(), body);
+    segment.emit(&options, body);
     let pseudo_header = Sum::of_pseudo_header(source, target, Protocol::TCP.0, len);
     checksum::fill(pseudo_header, body, tcp::CHECKSUM_OFFSET);
     Some(packet)
@@ -158,6 +163,8 @@ mod tests {
                 assert_eq!((header.source, header.target), (80, 5000));
                 assert_eq!((header.seq, header.ack), (SeqNumber(seq), SeqNumber(200)));
                 assert_eq!(header.flags, flags);
+                let has_timestamps = header.options.timestamps.is_some();
+                assert_eq!(has_timestamps, word == Word::Probe);
             }
         }
     }

@@ -3,7 +3,9 @@
 
 use crate::stack::Stack;
 use crate::stacks;
+use mill_device::AnyLink;
 use mill_device::ledger::{Entry, Ledger};
+use mill_sockets::sockets::Sockets;
 use std::fs::File;
 
 /// The ledger, and how far it is written.
@@ -19,6 +21,12 @@ impl Noting {
     pub(crate) fn new() -> Option<(Self, File)> {
         let (ledger, file) = Ledger::new().ok()?;
         Some((Self { ledger, next: 0 }, file))
+    }
+
+    /// Connections are noted as they begin: a peer that waits for an answer would not hear of the end of one that is younger than
+    /// the last round.
+    pub(crate) fn note_young(&mut self, sockets: &mut Sockets<AnyLink>) {
+        sockets.note_young(|slot, numbers| self.ledger.note(slot, Some(Entry::from(numbers))));
     }
 
     /// No connection is left.

@@ -76,6 +76,9 @@ impl Stack {
         if !sockets.shares_addresses() {
             sockets.keep_unclaimed_syns();
         }
+        if noted.is_some() {
+            sockets.list_young();
+        }
         say_more(|| said(&specification, &admission.own, parts));
         let stack = Self {
             number,
@@ -116,6 +119,12 @@ impl Stack {
         self.claim();
         if self.sockets.turn_timed(now, self::now) {
             self.worked_at = now;
+        }
+        if let Some(noting) = &mut self.noting {
+            noting.note_young(&mut self.sockets);
+        } else {
+            // The process ends.
+            self.sockets.note_young(|_, _| {});
         }
         if self.lending.is_some() {
             self.turn_loans();

@@ -6,6 +6,7 @@ use crate::readiness::Readiness;
 use crate::slab::Number;
 use crate::socket::{Kind, SocketNumber};
 use mill_stack::host::Sent;
+use mill_stack::host::tables::NextNumbers;
 use mill_tcp::time::{Duration, Instant};
 use std::collections::BTreeSet;
 
@@ -47,6 +48,16 @@ impl<L: SocketLink> Sockets<L> {
         self.note_changes();
         self.forget_closed();
         has_come
+    }
+
+    /// Lists connections from now on as they begin, for [`Self::note_young`].
+    pub fn list_young(&mut self) {
+        self.host.list_young();
+    }
+
+    /// What a reset of each connection would need that has begun since the last call (`Host::note_young`).
+    pub fn note_young(&mut self, note: impl FnMut(u32, NextNumbers)) {
+        self.host.note_young(note);
     }
 
     /// Sends what there is to send, and gives received frames back.

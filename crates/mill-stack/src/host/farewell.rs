@@ -5,13 +5,15 @@ use super::tables::NextNumbers;
 use crate::queue::SendQueue;
 use mill_tcp::segment::SegmentOut;
 use mill_wire::tcp::Flags;
+use mill_wire::tcp_option::Timestamps;
 
 impl<Q: SendQueue> Host<Q> {
     /// Sends two segments for a connection of which this is known, unless its flow is this host's meanwhile:
     ///
     /// - RST with the number that the peer expects, as far as it is known. A connection that was idle ends with it (RFC 5961 3.2).
     /// - An acknowledgement of a number before the window, as a keep-alive probe has it (RFC 9293 3.8.4). A peer that has exchanged
-    ///   something since then answers it, and gets a reset with the number that it has said.
+    ///   something since then answers it, and gets a reset with the number that it has said. It has timestamps: a peer that has
+    ///   agreed on them drops a segment without (RFC 7323 3.2), answers one with an old value (5.3), and otherwise ignores them.
     pub fn tell_ended(&mut self, numbers: &NextNumbers) {
         let flow = numbers.flow;
         let hash = self.flows.hash(&flow);
@@ -23,12 +25,13 @@ impl<Q: SendQueue> Host<Q> {
             flags: Flags::RST,
             ..SegmentOut::default()
         };
-        let probe = SegmentOut {
+        let mut probe = SegmentOut {
             seq: numbers.snd_nxt - PROBE_BEFORE,
             ack: numbers.rcv_nxt,
             flags: Flags::ACK,
             ..SegmentOut::default()
         };
+        probe.options.timestamps = Some(Timestamps::default());
         self.tcp_context.shared.counters.resets_out += 1;
         self.send_own_reset(flow, reset);
         self.answers.push_own(flow, probe);

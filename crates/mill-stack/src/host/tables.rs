@@ -68,21 +68,40 @@ impl<Q: SendQueue> Host<Q> {
     ) {
         let places = self.slots.places();
         let to = from.saturating_add(look_max).min(places);
-        let found = (from..to).map(|index| {
-            let slot = self.slots.at(index);
-            let open = slot.filter(|slot| slot.flags.has(SlotFlags::IN_USE));
-            let open = open.filter(|slot| !slot.flags.has(SlotFlags::ENDED));
-            let numbers = open.map(|slot| {
-                let (snd_nxt, rcv_nxt) = slot.connection.next_numbers();
-                NextNumbers {
-                    flow: slot.flow,
-                    snd_nxt,
-                    rcv_nxt,
-                }
-            });
-            (index, numbers)
-        });
+        let found = (from..to).map(|index| (index, self.next_numbers(index)));
         (found, (to < places).then_some(to))
+    }
+
+    /// Lists connections from now on as they begin, for [`Self::note_young`].
+    pub fn list_young(&mut self) {
+        self.slots.list_young();
+    }
+
+    /// The same of connections that have begun since the last call, but for those of which all has been sent by now, with the FIN:
+    /// their peers wait for nothing, or ask again.
+    #[inline]
+    pub fn note_young(&mut self, mut note: impl FnMut(u32, NextNumbers)) {
+        let mut young = self.slots.take_young();
+        for index in young.drain(..) {
+            let slot = self.slots.at(index);
+            if slot.is_some_and(|slot| !slot.connection.has_sent_fin())
+                && let Some(numbers) = self.next_numbers(index)
+            {
+                note(index, numbers);
+            }
+        }
+        self.slots.put_young(young);
+    }
+
+    fn next_numbers(&self, index: u32) -> Option<NextNumbers> {
+        let slot = self.slots.at(index)?;
+        let is_open = slot.flags.has(SlotFlags::IN_USE) && !slot.flags.has(SlotFlags::ENDED);
+        let (snd_nxt, rcv_nxt) = slot.connection.next_numbers();
+        is_open.then_some(NextNumbers {
+            flow: slot.flow,
+            snd_nxt,
+            rcv_nxt,
+        })
     }
 
     /// Handshakes of listeners, in slices as above.

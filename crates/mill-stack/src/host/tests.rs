@@ -10,6 +10,7 @@ use pair::{Pair, SERVER_V4, SERVER_V6, pattern, read, write};
 mod changing;
 mod draining;
 mod external;
+mod farewell;
 mod fast_opening;
 mod full_device;
 mod grouping;
@@ -19,6 +20,7 @@ mod pair;
 mod replies;
 mod reusing;
 mod succession;
+mod young;
 
 /// A request of one size, an answer of another, then both ends close: all bytes are right and nothing is left.
 fn check_exchange(mut pair: Pair, target: &str, request: usize, response: usize) {

@@ -18,6 +18,8 @@ pub(crate) struct Slots<Q> {
     sending: VecDeque<u32>,
     /// Those whose owners are to be told, each once.
     ready: Vec<u32>,
+    /// Those taken since the list was emptied last, where that is wanted.
+    young: Option<Vec<u32>>,
 }
 
 impl<Q> Slots<Q> {
@@ -28,6 +30,27 @@ impl<Q> Slots<Q> {
             len: 0,
             sending: VecDeque::new(),
             ready: Vec::new(),
+            young: None,
+        }
+    }
+
+    /// Lists those that are taken from now on.
+    pub(crate) fn list_young(&mut self) {
+        self.young = Some(Vec::new());
+    }
+
+    /// Those that were taken since the last call; some may be vacant again, or be there twice. The list has to be put back.
+    #[inline]
+    pub(crate) fn take_young(&mut self) -> Vec<u32> {
+        self.young.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// Gives an empty list its memory back.
+    #[inline]
+    pub(crate) fn put_young(&mut self, list: Vec<u32>) {
+        debug_assert!(list.is_empty());
+        if let Some(young) = &mut self.young {
+            *young = list;
         }
     }
 
@@ -76,6 +99,9 @@ impl<Q> Slots<Q> {
             slot.mss_agreed = 0;
             slot.listener = super::NO_LISTENER;
             slot.error = None;
+        }
+        if let Some(young) = &mut self.young {
+            young.push(index);
         }
         index
     }
