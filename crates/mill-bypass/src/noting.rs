@@ -5,6 +5,7 @@ use crate::bypass::BypassLink;
 use alloc::vec::Vec;
 use mill_runtime::time::{Duration, Instant};
 use mill_stack::host::Host;
+use mill_stack::host::farewell::OTHER_TIMESTAMP;
 use mill_stack::host::tables::NextNumbers;
 use mill_stack::queue::SendQueue;
 
@@ -31,7 +32,7 @@ impl Noting {
         link: &mut L,
         now: Instant,
     ) -> Self {
-        host.list_young();
+        host.list_young(true);
         let left = link.take_left();
         Self {
             next: 0,
@@ -67,8 +68,8 @@ impl Noting {
 
     /// Notes the connections that have begun in this turn, after what they send has been written and before it leaves: a peer that
     /// has all of its own acknowledged, and waits for the rest of an answer, would never hear of their end.
-    pub(crate) fn note_young<Q: SendQueue, L: BypassLink>(host: &mut Host<Q>, link: &mut L) {
-        host.note_young(|slot, numbers| link.note(slot, Some(numbers)));
+    pub(crate) fn note_young<Q: SendQueue, L: BypassLink>(&self, host: &mut Host<Q>, link: &mut L) {
+        host.note_young(|slot, numbers| link.note(slot, numbers));
     }
 
     /// When a turn has to come without another reason.
@@ -86,8 +87,12 @@ impl Noting {
     fn tell<Q: SendQueue>(&mut self, host: &mut Host<Q>) {
         let rest = self.left.get(self.told..).unwrap_or_default();
         let some = rest.get(..TOLD_AT_ONCE).unwrap_or(rest);
+        let timestamp = match self.again_at {
+            Some(_) => 0,
+            None => OTHER_TIMESTAMP,
+        };
         for numbers in some {
-            host.tell_ended(numbers);
+            host.tell_ended(numbers, timestamp);
         }
         self.told += some.len();
     }

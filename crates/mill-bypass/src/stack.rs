@@ -217,8 +217,8 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
             .host
             .transmit_some(&mut self.link, to_stack(now), frames);
         self.has_more |= sent == Sent::Share;
-        if self.noting.is_some() {
-            Noting::note_young(&mut self.host, &mut self.link);
+        if let Some(noting) = &self.noting {
+            noting.note_young(&mut self.host, &mut self.link);
         }
         let is_behind = self.link.flush();
         self.host.settle(&mut self.link);

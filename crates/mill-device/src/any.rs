@@ -4,6 +4,7 @@ use crate::device_link::DeviceLink;
 use crate::dpdk::DpdkLink;
 use crate::forwarding::{WorkerForwarding, is_handed};
 use crate::handover::Endpoint;
+use crate::handover::owner::Delivery;
 use crate::interface::InterfaceLink;
 use crate::ledger::{Entry, Ledger};
 use crate::memif::MemifLink;
@@ -269,8 +270,8 @@ impl AnyLink {
         let Some(forwarding) = forwarding else {
             return device.hand_over(frame, stray);
         };
-        let is_given = device.give_listed(frame, forwarding.bytes(frame.id), stray);
-        if is_given && !matches!(stray, Stray::Shared) {
+        let delivery = device.give_listed(frame, forwarding.bytes(frame.id), stray);
+        if delivery == Delivery::Done && !matches!(stray, Stray::Shared) {
             return true;
         }
         let bytes = match is_handed(frame.id) {
@@ -279,7 +280,7 @@ impl AnyLink {
         };
         // What all are to have goes to the other workers as well.
         forwarding.give(frame, bytes)
-            || is_given
+            || delivery != Delivery::None
             || device.fall_back(frame, forwarding.bytes(frame.id))
     }
 

@@ -3,6 +3,7 @@
 use crate::direct::DirectLink;
 use crate::handover::Endpoint;
 use crate::handover::directory::Directory;
+use crate::handover::owner::Delivery;
 use crate::interface::InterfaceLink;
 use crate::movable::MovableLink;
 use crate::nowhere::Nowhere;
@@ -105,11 +106,12 @@ impl DeviceLink {
         frame: &Received,
         bytes: Option<&[u8]>,
         stray: &Stray<'_>,
-    ) -> bool {
+    ) -> Delivery {
         match self {
             Self::AfXdp(link) => link.give_listed(frame, bytes, stray),
             Self::Movable(link) => link.give_listed(frame, bytes, stray),
-            _ => false,
+            Self::Standby(link) => link.look_up(stray),
+            _ => Delivery::None,
         }
     }
 

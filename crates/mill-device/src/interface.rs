@@ -5,7 +5,7 @@
 //! neighbours and the MTU are the kernel's, and the `NetlinkMonitor` reports their changes.
 
 use crate::handover::Endpoint;
-use crate::handover::owner::Owner;
+use crate::handover::owner::{Delivery, Owner};
 use crate::network::LinkState;
 use crate::network::monitor::{Change, NetlinkMonitor};
 use crate::queues::Queues;
@@ -283,7 +283,7 @@ impl Link for InterfaceLink {
     }
 
     fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
-        self.give_listed(frame, None, stray) || self.fall_back(frame, None)
+        self.give_listed(frame, None, stray) != Delivery::None || self.fall_back(frame, None)
     }
 
     fn pass_to(&mut self, frame: &Received, process: u64) -> bool {

@@ -7,7 +7,7 @@ use crate::direct::DirectLink;
 use crate::handover::Endpoint;
 use crate::handover::directory::Directory;
 use crate::handover::member::Member;
-use crate::handover::owner::Owner;
+use crate::handover::owner::{Delivery, Owner};
 use crate::interface::FaultCallback;
 use crate::relay::RelayCounters;
 use crate::standby::{OpenDevice, Origin, Parts, StandbyLink, frame_len_max};
@@ -185,7 +185,7 @@ impl Link for MovableLink {
     }
 
     fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
-        self.give_listed(frame, None, stray) || self.fall_back(frame, None)
+        self.give_listed(frame, None, stray) != Delivery::None || self.fall_back(frame, None)
     }
 
     fn pass_to(&mut self, frame: &Received, process: u64) -> bool {
@@ -203,15 +203,16 @@ impl MovableLink {
         frame: &Received,
         bytes: Option<&[u8]>,
         stray: &Stray<'_>,
-    ) -> bool {
+    ) -> Delivery {
         let bytes = bytes.unwrap_or_else(|| self.device.frame(frame.id));
-        self.handover.give_listed(frame, bytes, stray)
+        self.handover
+            .give_listed(frame, bytes, (stray, &self.wanted))
     }
 
     /// Gives one to the process that had the device before ([`Owner::fall_back`]).
     pub(crate) fn fall_back(&mut self, frame: &Received, bytes: Option<&[u8]>) -> bool {
         let bytes = bytes.unwrap_or_else(|| self.device.frame(frame.id));
-        self.handover.fall_back(frame, bytes, &self.wanted)
+        self.handover.fall_back(frame, bytes)
     }
 
     /// Where the host is to list its flows, if others stand by.
@@ -222,8 +223,11 @@ impl MovableLink {
 
 /// What [`mill_stack::link::FlowSteering`], [`mill_stack::link::LinkMonitor`] and [`mill_stack::link::LinkSuccession`] ask of a device.
 impl MovableLink {
+    /// Another process that has asked for the device gets it in the next turn when this one serves no more: it refuses connections from
+    /// here on.
     pub(crate) fn serve(&mut self, service: Service, on: bool) {
         self.wanted.serve(service, on);
+        self.turns_left = 0;
     }
 
     pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {

@@ -3,10 +3,12 @@
 
 use crate::frames::Frames;
 use crate::handover::directory::Directory;
+use crate::handover::owner::Delivery;
 use crate::handover::{EventSource, PeerProcess};
 use crate::interface::InterfaceFault;
 use crate::network::monitor::Change;
 use crate::relay::{Note, Relay, RelayCounters};
+use mill_stack::flow_directory::FlowDirectory;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkProperties, Offload,
     Received, Service, Stray,
@@ -137,6 +139,19 @@ impl StandbyLink {
         owner.map(|owner| owner.relay.counters())
     }
 
+    /// What becomes of a frame that another worker has forwarded: this one has no way but to the owner, from which frames come.
+    pub(crate) fn look_up(&self, stray: &Stray<'_>) -> Delivery {
+        let endpoint = &self.parts.member.endpoint;
+        match stray {
+            Stray::Segment(flow)
+                if !endpoint.is_settled() && self.directory().is_elsewhere(flow) =>
+            {
+                Delivery::NoWay
+            }
+            _ => Delivery::None,
+        }
+    }
+
     /// Where the host's flows are to be listed.
     pub(crate) fn directory(&self) -> Directory {
         self.parts.member.endpoint.directory()
@@ -260,8 +275,12 @@ impl StandbyLink {
         self.parts.member.passed.pop_front()
     }
 
+    /// The device is asked for at once, before anything is told of this process that serves.
     pub(crate) fn serve(&mut self, service: Service, on: bool) {
         self.parts.wanted.serve(service, on);
+        if on && self.is_seeking() {
+            self.seek_device();
+        }
     }
 
     pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {

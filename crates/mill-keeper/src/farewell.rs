@@ -6,7 +6,7 @@
 //! - An acknowledgement of a number before the window, as a keep-alive probe has it (RFC 9293 3.8.4). A peer that has exchanged
 //!   something since the ledger was written answers it, and that answer finds no connection any more: it is reset by whatever has
 //!   the interface now, another process' stack or the kernel. It has timestamps: a peer that has agreed on them drops a segment
-//!   without (RFC 7323 3.2), answers one with an old value (5.3), and otherwise ignores them.
+//!   without (RFC 7323 3.2). It has an octet of text, too: some peers (FreeBSD) drop one without whose timestamp is old.
 
 use mill_device::ledger::Entry;
 use mill_sys::raw_ip::RawIp;
@@ -57,7 +57,7 @@ impl Farewell {
     }
 }
 
-/// A packet with a segment without text.
+/// A packet with a segment.
 fn packet(entry: &Entry, word: Word) -> Option<Vec<u8>> {
     let (seq, flags) = match word {
         Word::Reset => (entry.snd_nxt, Flags::RST),
@@ -77,7 +77,8 @@ fn packet(entry: &Entry, word: Word) -> Option<Vec<u8>> {
         ..TcpOptions::default()
     };
     let (source, target) = (entry.local.ip(), entry.remote.ip());
-    let len = tcp::HEADER_BYTES + options.len();
+    let text = usize::from(word == Word::Probe);
+    let len = tcp::HEADER_BYTES + options.len() + text;
     let mut packet = vec![0; ip_header_len(source) + len];
     let ip_len = match (source, target) {
         (IpAddr::V4(source), IpAddr::V4(target)) => Ipv4Header {
@@ -159,7 +160,8 @@ mod tests {
                 let sum = Sum::of_pseudo_header(local, remote, 6, segment.len());
                 assert!(checksum::verify(sum, segment), "{word:?}");
                 let (header, len) = TcpHeader::parse(segment).unwrap();
-                assert_eq!(len, segment.len());
+                let text = usize::from(word == Word::Probe);
+                assert_eq!(len + text, segment.len());
                 assert_eq!((header.source, header.target), (80, 5000));
                 assert_eq!((header.seq, header.ack), (SeqNumber(seq), SeqNumber(200)));
                 assert_eq!(header.flags, flags);

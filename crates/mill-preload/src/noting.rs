@@ -26,7 +26,7 @@ impl Noting {
     /// Connections are noted as they begin: a peer that waits for an answer would not hear of the end of one that is younger than
     /// the last round.
     pub(crate) fn note_young(&mut self, sockets: &mut Sockets<AnyLink>) {
-        sockets.note_young(|slot, numbers| self.ledger.note(slot, Some(Entry::from(numbers))));
+        sockets.note_young(|slot, numbers| self.ledger.note(slot, numbers.map(Entry::from)));
     }
 
     /// No connection is left.

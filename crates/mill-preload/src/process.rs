@@ -199,7 +199,10 @@ extern "C" fn end() {
     }
     // What its peers have to know they hear from the connections themselves.
     for number in stacks::made() {
-        stacks::with_stack(number, |stack| stack.noting.take().map(Noting::clear));
+        stacks::with_stack(number, |stack| {
+            stack.sockets.list_young(false);
+            stack.noting.take().map(Noting::clear)
+        });
     }
     let deadline = now() + PATIENCE;
     let goes_on = |number| {

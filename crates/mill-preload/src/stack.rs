@@ -76,9 +76,7 @@ impl Stack {
         if !sockets.shares_addresses() {
             sockets.keep_unclaimed_syns();
         }
-        if noted.is_some() {
-            sockets.list_young();
-        }
+        sockets.list_young(noted.is_some());
         say_more(|| said(&specification, &admission.own, parts));
         let stack = Self {
             number,
@@ -122,9 +120,6 @@ impl Stack {
         }
         if let Some(noting) = &mut self.noting {
             noting.note_young(&mut self.sockets);
-        } else {
-            // The process ends.
-            self.sockets.note_young(|_, _| {});
         }
         if self.lending.is_some() {
             self.turn_loans();

@@ -2,7 +2,8 @@
 //!
 //! The new binary asks for it over a channel that the old one left open. A program that does not ask gets no descriptor
 //! of the device, so it cannot keep the device alive by accident. From then on both binaries have the device, and their
-//! worker processes agree which of them uses it (mill-device `handover.rs`).
+//! worker processes agree which of them uses it (mill-device `handover.rs`). When the new one serves it says so: until then
+//! nothing else takes connections, so that the old one does not quit (`master.rs`).
 
 use crate::channel::Channel;
 use crate::process_log::describe;
@@ -26,24 +27,30 @@ pub(crate) fn channel(stack: &Attachment) -> Result<(Channel, OwnedFd), String> 
     made.map_err(|error| refused(&format!("socketpair() failed {}", describe(&error))))
 }
 
-/// Answers requests on the channel. A new binary that asks for nothing does not need the device, or has ended.
-pub(crate) fn answer(channel: &Channel, stack: &Attachment) -> io::Result<()> {
+/// Answers what the new binary says; whether there is more to come, until it serves. One that asks for nothing does not need the device,
+/// or has ended.
+pub(crate) fn answer(channel: &Channel, stack: &Attachment) -> io::Result<bool> {
     let Some(question) = channel.receive()? else {
-        return Ok(());
+        return Ok(false);
     };
     match stack.export() {
-        Some(inherited_device) if question.kind == ASK => channel.send(
-            DEVICE,
-            inherited_device.text.as_bytes(),
-            &inherited_device.descriptors,
-        ),
-        _ => Ok(()),
+        Some(inherited_device) if question.kind == ASK => {
+            let text = inherited_device.text.as_bytes();
+            channel.send(DEVICE, text, &inherited_device.descriptors)?;
+            Ok(true)
+        }
+        _ => Ok(false),
     }
+}
+
+/// Tells the old binary that this one serves. It may have ended.
+pub(crate) fn tell_serving(channel: &Channel) {
+    let _ = channel.send(SERVES, &[], &[]);
 }
 
 /// Asks the old binary for its device; the error is a message.
 pub(crate) fn ask(
-    channel: OwnedFd,
+    channel: &Channel,
     specification: &Specification,
 ) -> Result<(Attachment, Vec<String>), String> {
     let failed = |error: &io::Error| {
@@ -53,7 +60,6 @@ pub(crate) fn ask(
         )
     };
     let ask = || {
-        let channel = Channel::of(channel)?;
         channel.send(ASK, &[], &[])?;
         if !descriptor::wait_readable(&[channel.as_fd()], Some(TIMEOUT))?.contains(&true) {
             return Err(io::Error::from(io::ErrorKind::TimedOut));
@@ -71,6 +77,7 @@ pub(crate) fn ask(
 // Message types.
 const ASK: u8 = 1;
 const DEVICE: u8 = 2;
+const SERVES: u8 = 3;
 
 /// How long the old binary may take to answer: the longest thing its master does is to read a configuration.
 const TIMEOUT: Duration = Duration::from_secs(20);

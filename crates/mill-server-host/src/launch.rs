@@ -1,5 +1,6 @@
 //! From a command line to a running server, a test of the configuration, or a signal to a running one.
 
+use crate::channel::Channel;
 use crate::configuration::Texts;
 use crate::cycle::{self, Cycle, NotOpened};
 use crate::daemon::{self, Side};
@@ -270,7 +271,16 @@ fn serve(
     let sockets = take_over(inherited, &log)?;
     let launch = &stack_choice::settle(launch, &log)?;
     // Before the sockets: some may be bound to an address that only exists with the stack's device.
-    let stack = launch.stack.as_ref().map(|stack| match upgrade_channel {
+    let upgrade_channel = upgrade_channel.map(Channel::of).transpose();
+    let upgrade_channel = upgrade_channel.map_err(|error| {
+        let what = format!(
+            "setsockopt() of the old binary's channel failed {}",
+            describe(&error)
+        );
+        log.write(LogLevel::Emerg, &what);
+        Failed
+    })?;
+    let stack = launch.stack.as_ref().map(|stack| match &upgrade_channel {
         Some(upgrade_channel) => inherited_device::ask(upgrade_channel, stack),
         None => make_stack(stack),
     });
@@ -349,11 +359,17 @@ fn serve(
             stack,
             (signals, control_socket, identity),
             daemonized,
-            old_binary,
+            (old_binary, upgrade_channel),
             title,
         );
         Ok(supervisor.run(started))
     } else {
+        let started = || {
+            started();
+            if let Some(channel) = &upgrade_channel {
+                inherited_device::tell_serving(channel);
+            }
+        };
         Ok(single::run(
             launch,
             cycle,

@@ -52,6 +52,11 @@ pub struct Master {
     phase: Phase,
     workers: Vec<Worker>,
     new_binary: Option<Pid>,
+    /// The new binary takes connections only once it serves, since the network stack is not shared as listening sockets are: until then,
+    /// or this time, its old one goes on.
+    awaited_until: Option<Duration>,
+    /// QUIT or WINCH, to be obeyed then.
+    held: Option<Signal>,
     /// WINCH arrived, and no later signal has started a worker process again.
     not_accepting: bool,
     /// A worker process is started at this time.
@@ -86,6 +91,8 @@ impl Master {
             phase: Phase::Running,
             workers: Vec::new(),
             new_binary: None,
+            awaited_until: None,
+            held: None,
             not_accepting: false,
             restart_at: None,
             failures: 0,
@@ -104,7 +111,8 @@ impl Master {
             Phase::Terminating { kill_at } => kill_at,
             Phase::Running | Phase::Quitting => None,
         };
-        [kill_at, self.restart_at].into_iter().flatten().min()
+        let waits = [kill_at, self.restart_at, self.awaited_until];
+        waits.into_iter().flatten().min()
     }
 
     /// The worker process that serves; none while it is being restarted or after WINCH.
@@ -132,6 +140,7 @@ impl Master {
         self.log_signal(received, ignored);
         match received.signal {
             Signal::Terminate | Signal::Interrupt => self.terminate(now),
+            Signal::Quit if self.holds(Signal::Quit) => {}
             Signal::Quit => self.quit(),
             Signal::Hangup => self.reconfigure(),
             Signal::User1 => {
@@ -148,9 +157,9 @@ impl Master {
                 self.actions.push_back(Action::StartBinary);
             }
             Signal::WindowChange if self.daemonized && self.phase == Phase::Running => {
-                self.not_accepting = true;
-                self.restart_at = None;
-                self.quit_workers();
+                if !self.holds(Signal::WindowChange) {
+                    self.stop_accepting();
+                }
             }
             // A child's end is reported to `on_child_exit`.
             Signal::User2 | Signal::WindowChange | Signal::Child | Signal::Kill => {}
@@ -178,9 +187,21 @@ impl Master {
         }
     }
 
-    pub fn on_binary_started(&mut self, pid: Pid) {
+    /// `is_to_tell`: the new binary says when it serves ([`Self::on_binary_serves`]).
+    pub fn on_binary_started(&mut self, pid: Pid, is_to_tell: bool, now: Duration) {
         self.log(LogLevel::Notice, &format!("start new binary process {pid}"));
         self.new_binary = Some(pid);
+        self.awaited_until = is_to_tell.then_some(now + BINARY_TIMEOUT);
+    }
+
+    /// The new binary serves, or does not tell.
+    pub fn on_binary_serves(&mut self) {
+        self.awaited_until = None;
+        match self.held.take() {
+            Some(Signal::Quit) => self.quit(),
+            Some(_) if self.phase == Phase::Running => self.stop_accepting(),
+            _ => {}
+        }
     }
 
     /// A child has ended.
@@ -193,6 +214,9 @@ impl Master {
             self.log_ending("new binary process", pid, ending);
             self.new_binary = None;
             self.actions.push_back(Action::RestorePidFile);
+            // WINCH was an order for the time after it.
+            self.held = self.held.filter(|held| *held == Signal::Quit);
+            self.on_binary_serves();
             if self.not_accepting && self.phase == Phase::Running {
                 self.not_accepting = false;
                 self.start_worker();
@@ -206,6 +230,9 @@ impl Master {
     pub fn on_time(&mut self, now: Duration) {
         if self.restart_at.is_some_and(|at| at <= now) {
             self.start_worker();
+        }
+        if self.awaited_until.is_some_and(|at| at <= now) {
+            self.on_binary_serves();
         }
         if let Phase::Terminating { kill_at: Some(at) } = self.phase
             && at <= now
@@ -260,7 +287,24 @@ impl Master {
             self.actions.push_back(Action::Reconfigure);
         }
         self.not_accepting = false;
+        self.held = self.held.filter(|held| *held == Signal::Quit);
         self.start_worker();
+    }
+
+    /// Whether QUIT or WINCH waits until the new binary serves; QUIT outweighs WINCH.
+    fn holds(&mut self, order: Signal) -> bool {
+        let is_held = self.awaited_until.is_some() && self.phase == Phase::Running;
+        if is_held && self.held != Some(Signal::Quit) {
+            self.held = Some(order);
+            self.log(LogLevel::Notice, "waiting for the new binary to serve");
+        }
+        is_held
+    }
+
+    fn stop_accepting(&mut self) {
+        self.not_accepting = true;
+        self.restart_at = None;
+        self.quit_workers();
     }
 
     fn quit(&mut self) {
@@ -281,6 +325,7 @@ impl Master {
             kill_at: Some(now + TERMINATION_TIMEOUT),
         };
         self.restart_at = None;
+        self.held = None;
         for worker in &mut self.workers {
             worker.exiting = true;
             let terminate = Action::Signal(worker.pid, Signal::Terminate);
@@ -360,6 +405,10 @@ const RESTARTS_AT_ONCE: u32 = 3;
 
 /// The delay of the next one: an overloaded machine does not also get a thousand starts a second.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
+
+/// How long a new binary may take to serve, until the old one obeys QUIT all the same. It has read a configuration by then, or never
+/// will.
+const BINARY_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
 mod tests;

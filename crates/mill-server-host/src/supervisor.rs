@@ -37,10 +37,12 @@ pub struct Supervisor<'a> {
     control_socket: Option<ControlSocket>,
     identity: Identity,
     workers: Vec<WorkerProcess>,
-    /// The channel to a new binary, until that has the device it asks for.
+    /// The channel to a new binary, until that serves.
     upgrade_channel: Option<Channel>,
     /// The process that started this one by an upgrade.
     old_binary: Option<Pid>,
+    /// The channel to it, until this one serves.
+    old_binary_channel: Option<Channel>,
     title: Option<Title>,
 }
 
@@ -68,14 +70,15 @@ struct WorkerProcess {
 }
 
 impl<'a> Supervisor<'a> {
-    /// A master without a worker process yet. `old_binary`: the process that started this one by an upgrade.
+    /// A master without a worker process yet. `old_binary`: the process that started this one by an upgrade, and the channel to it if
+    /// it waits until this one serves.
     pub(crate) fn new(
         launch: &'a Launch,
         cycle: Cycle,
         stack: Option<Attachment>,
         (signals, control_socket, identity): (SignalDescriptor, Option<ControlSocket>, Identity),
         daemonized: bool,
-        old_binary: Option<Pid>,
+        (old_binary, old_binary_channel): (Option<Pid>, Option<Channel>),
         title: Option<Title>,
     ) -> Self {
         Self {
@@ -90,6 +93,7 @@ impl<'a> Supervisor<'a> {
             workers: Vec::new(),
             upgrade_channel: None,
             old_binary,
+            old_binary_channel,
         }
     }
 
@@ -181,17 +185,22 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// The new binary asks for the device of the network stack, or has ended.
+    /// The new binary asks for the device of the network stack, serves, or has ended.
     fn on_upgrade_channel(&mut self) {
-        if let (Some(upgrade_channel), Some(stack)) = (self.upgrade_channel.take(), &self.stack)
-            && let Err(error) = inherited_device::answer(&upgrade_channel, stack)
-        {
-            let what = format!(
-                "the network stack could not be handed to the new binary {}",
-                describe(&error)
-            );
-            self.log(LogLevel::Alert, &what);
+        let (Some(upgrade_channel), Some(stack)) = (&self.upgrade_channel, &self.stack) else {
+            return;
+        };
+        match inherited_device::answer(upgrade_channel, stack) {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(error) => {
+                let why = describe(&error);
+                let what = format!("the network stack could not be handed to the new binary {why}");
+                self.log(LogLevel::Alert, &what);
+            }
         }
+        self.upgrade_channel = None;
+        self.master.on_binary_serves();
     }
 
     /// Answers the control socket's clients.
@@ -252,6 +261,9 @@ impl<'a> Supervisor<'a> {
         match Report::receive(&worker.channel) {
             Ok(Some(Report::Ready { generation })) => {
                 self.master.on_worker_ready(pid);
+                if let Some(channel) = self.old_binary_channel.take() {
+                    inherited_device::tell_serving(&channel);
+                }
                 let what = format!("configuration {generation} is in force");
                 self.log(LogLevel::Notice, &what);
             }
@@ -429,8 +441,10 @@ impl<'a> Supervisor<'a> {
         let secret = self.cycle.ticket_secret.as_ref();
         match (self.launch.invocation).start(sockets, far, secret, environment) {
             Ok(pid) => {
+                let is_to_tell = own.is_some();
                 self.upgrade_channel = own;
-                self.master.on_binary_started(pid);
+                let now = clock::monotonic();
+                self.master.on_binary_started(pid, is_to_tell, now);
             }
             Err(error) => {
                 let name = self.launch.invocation.executable.display();

@@ -54,7 +54,7 @@ mod socket_options;
 mod closing;
 
 /// Telling the peers of a killed process.
-mod farewell;
+pub mod farewell;
 
 /// Routes and next hops.
 mod next_hop;

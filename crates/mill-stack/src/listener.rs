@@ -185,9 +185,23 @@ impl Listeners {
     /// The listener for a SYN to `local`: one of its very address, else of all addresses of its family, else of all
     /// addresses; among those that share it, the one that the flow's hash falls on.
     pub(crate) fn find(&self, local: SocketAddr, flow_hash: u64) -> Option<ListenerId> {
+        self.find_where(local, flow_hash, |_| true)
+    }
+
+    /// The same among those that take new connections.
+    pub(crate) fn find_open(&self, local: SocketAddr, flow_hash: u64) -> Option<ListenerId> {
+        self.find_where(local, flow_hash, |listener| !listener.is_draining)
+    }
+
+    fn find_where(
+        &self,
+        local: SocketAddr,
+        flow_hash: u64,
+        is_meant: impl Fn(&Listener) -> bool,
+    ) -> Option<ListenerId> {
         let numbers = self.by_port.get(&local.port())?;
         let rank_of = |number: &u32| {
-            let listener = self.all.get(number);
+            let listener = self.all.get(number).filter(|listener| is_meant(listener));
             listener.map_or(0, |listener| rank(listener, local.ip()))
         };
         let best = numbers.iter().map(rank_of).max().filter(|rank| *rank > 0)?;

@@ -82,12 +82,6 @@ impl Connection {
         (self.snd.nxt(), self.rcv.nxt())
     }
 
-    /// Whether all that there is to send has been sent, and the FIN after it.
-    #[inline]
-    pub const fn has_sent_fin(&self) -> bool {
-        self.flags.has(ConnectionFlags::FIN_SENT)
-    }
-
     /// The figures; `rto` is without backoff.
     pub fn info(&self, config: &Config) -> Info {
         let flight = self.flight();

@@ -35,6 +35,26 @@ pub(crate) struct Heir {
     far: FarEnd,
 }
 
+/// What has become of a frame that may be another process's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// It is no business of this process any more.
+    Done,
+    /// It is another process's, to which there is no way here yet. Where no other worker has one, it is dropped, as on a full link; when
+    /// it is sent again, there may be one.
+    NoWay,
+    None,
+}
+
+impl Delivery {
+    const fn of(is_given: bool) -> Self {
+        match is_given {
+            true => Self::Done,
+            false => Self::None,
+        }
+    }
+}
+
 impl<O> Owner<O> {
     /// `table` is the device's, where it is steered.
     pub(crate) fn new(member: Member, reopen: O, table: Option<&Table>) -> Box<Self> {
@@ -170,48 +190,58 @@ impl<O> Owner<O> {
         std::mem::take(&mut self.member.opens_ports)
     }
 
-    /// Gives a frame to the process that has its flow, or to all. Whether it is no business of this process: also where the process
-    /// has no way here yet. The frame is dropped then, as on a full link; when it is sent again, there may be one.
+    /// Gives a frame to the process that has its flow, or to all; a new connection, while this process leaves, to the one that had the
+    /// device before.
     pub(crate) fn give_listed(
         &mut self,
         received: &Received,
         frame: &[u8],
-        stray: &Stray<'_>,
-    ) -> bool {
+        (stray, wanted): (&Stray<'_>, &Wanted),
+    ) -> Delivery {
         let Member {
             endpoint, peers, ..
         } = &mut self.member;
-        if peers.is_empty() && endpoint.is_settled() {
-            return false;
+        let is_settled = endpoint.is_settled();
+        if peers.is_empty() && is_settled {
+            return Delivery::None;
         }
         let note = Note::arrived(received.checksum, received.merged);
         let (flow, is_opening) = match stray {
-            Stray::Shared => return peers.put_to_all(&note, frame),
+            Stray::Shared => return Delivery::of(peers.put_to_all(&note, frame)),
             Stray::Segment(flow) => (flow, false),
             Stray::Opening(flow) => (flow, true),
         };
         let directory = endpoint.directory();
-        match directory.find(flow) {
-            None => false,
-            Some(Holder::Moving) => !endpoint.is_settled(),
-            Some(holder) => match holder.process(is_opening) {
-                Some(tag) if tag != directory.own() => {
-                    peers.put(tag, &note, frame) || !endpoint.is_settled()
+        let found = directory.find(flow);
+        if matches!(found, Some(Holder::Moving)) {
+            return Delivery::of(!is_settled);
+        }
+        match found.and_then(|holder| holder.process(is_opening)) {
+            Some(tag) if tag != directory.own() => {
+                let is_given = peers.put(tag, &note, frame);
+                match is_given || is_settled {
+                    true => Delivery::of(is_given),
+                    false => Delivery::NoWay,
                 }
-                _ => false,
-            },
+            }
+            Some(_) => Delivery::None,
+            // Processes with numbers have groups for what is new.
+            None if is_opening && wanted.is_leaving() && !endpoint.is_numbered() => {
+                let former = peers.former();
+                Delivery::of(former.is_some_and(|former| peers.put(former, &note, frame)))
+            }
+            None => Delivery::None,
         }
     }
 
     /// Gives a frame that no process has listed to the one that had the device before, where that may know it nevertheless: in the
-    /// first moments a cookie, and a port at which this process does not listen yet; while this process leaves, a new connection;
-    /// and where the directory was full.
-    pub(crate) fn fall_back(&mut self, received: &Received, frame: &[u8], wanted: &Wanted) -> bool {
+    /// first moments a cookie, and a port at which this process does not listen yet; and where the directory was full.
+    pub(crate) fn fall_back(&mut self, received: &Received, frame: &[u8]) -> bool {
         let Member {
             endpoint, peers, ..
         } = &mut self.member;
         let is_incomplete = endpoint.directory().is_incomplete();
-        if endpoint.is_settled() && !is_incomplete && !wanted.is_leaving() {
+        if endpoint.is_settled() && !is_incomplete {
             return false;
         }
         // Processes with numbers have groups for what is new.

@@ -3,7 +3,7 @@
 use super::{InterfaceLink, Passage, PreexistingKernelFlows};
 use crate::handover::directory::Directory;
 use crate::handover::member::Member;
-use crate::handover::owner::Owner;
+use crate::handover::owner::{Delivery, Owner};
 use crate::handover::{Aim, Endpoint, EventSource};
 use crate::network::LinkState;
 use crate::queues::Queues;
@@ -40,11 +40,11 @@ impl InterfaceLink {
         frame: &Received,
         bytes: Option<&[u8]>,
         stray: &Stray<'_>,
-    ) -> bool {
+    ) -> Delivery {
         let handover = self.handover.as_mut();
-        handover.is_some_and(|handover| {
+        handover.map_or(Delivery::None, |handover| {
             let bytes = bytes.unwrap_or_else(|| self.queues.frame(frame.id));
-            handover.give_listed(frame, bytes, stray)
+            handover.give_listed(frame, bytes, (stray, &self.wanted))
         })
     }
 
@@ -53,7 +53,7 @@ impl InterfaceLink {
         let handover = self.handover.as_mut();
         handover.is_some_and(|handover| {
             let bytes = bytes.unwrap_or_else(|| self.queues.frame(frame.id));
-            handover.fall_back(frame, bytes, &self.wanted)
+            handover.fall_back(frame, bytes)
         })
     }
 

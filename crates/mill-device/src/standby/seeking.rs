@@ -46,7 +46,7 @@ impl StandbyLink {
     }
 
     /// Tries to become the owner, or else asks the owner for the device or for a way to it.
-    fn seek_device(&mut self) {
+    pub(super) fn seek_device(&mut self) {
         if self.lock_attempts_left > 0 {
             self.lock_attempts_left -= 1;
             self.is_owner = self.parts.member.endpoint.lock();

@@ -15,9 +15,11 @@ enum Event {
     SignalBesideOld(Signal),
     Exit(i32, Ending),
     Ready(i32),
+    /// The new binary tells that it serves.
+    Serves,
     Time(Duration),
 }
-use Event::{Exit, Ready, SignalBesideOld, Time};
+use Event::{Exit, Ready, Serves, SignalBesideOld, Time};
 
 const KILLED: Ending = Ending::Signal {
     number: 9,
@@ -29,6 +31,8 @@ struct World {
     master: Master,
     next_pid: i32,
     now: Duration,
+    /// The new binary tells when it serves.
+    is_to_tell: bool,
 }
 
 impl World {
@@ -37,6 +41,7 @@ impl World {
             master: Master::new(daemonized),
             next_pid: 10,
             now: NOW,
+            is_to_tell: false,
         };
         world.master.on_start();
         assert_eq!(world.settle(), "StartWorker");
@@ -53,7 +58,10 @@ impl World {
                     self.master.on_worker_started(pid(self.next_pid));
                     self.next_pid += 1;
                 }
-                Action::StartBinary => self.master.on_binary_started(pid(99)),
+                Action::StartBinary => {
+                    let is_to_tell = self.is_to_tell;
+                    self.master.on_binary_started(pid(99), is_to_tell, self.now);
+                }
                 _ => {}
             }
             done.push(match action {
@@ -75,6 +83,7 @@ impl World {
             SignalBesideOld(signal) => self.master.on_signal(received(signal), true, self.now),
             Exit(number, ending) => self.master.on_child_exit(pid(number), ending, self.now),
             Ready(number) => self.master.on_worker_ready(pid(number)),
+            Serves => self.master.on_binary_serves(),
             Time(passed) => {
                 self.now += passed;
                 self.master.on_time(self.now);
@@ -86,7 +95,19 @@ impl World {
 
 /// Feeds the events to a daemon with worker process 10, and compares the actions with those beside each event.
 fn check(script: impl IntoIterator<Item = (Event, &'static str)>) {
-    let mut world = World::new(true);
+    check_in(World::new(true), script);
+}
+
+/// The same with a new binary that tells when it serves, as one on the network stack does.
+fn check_on_stack(script: impl IntoIterator<Item = (Event, &'static str)>) {
+    let world = World {
+        is_to_tell: true,
+        ..World::new(true)
+    };
+    check_in(world, script);
+}
+
+fn check_in(mut world: World, script: impl IntoIterator<Item = (Event, &'static str)>) {
     for (index, (event, expected)) in script.into_iter().enumerate() {
         assert_eq!(world.on(event), expected, "step {index}");
     }
@@ -231,6 +252,65 @@ fn the_end_of_the_new_binary_brings_the_drained_worker_process_back() {
         (Exit(10, Ending::Code(0)), ""),
         (Exit(99, Ending::Code(1)), "RestorePidFile StartWorker"),
         (signal(Signal::User2), "StartBinary"),
+    ]);
+}
+
+#[test]
+fn the_old_binary_on_the_stack_goes_on_until_the_new_one_serves() {
+    check_on_stack([
+        (signal(Signal::User2), "StartBinary"),
+        (signal(Signal::WindowChange), ""),
+        (signal(Signal::Quit), ""),
+        (signal(Signal::Quit), ""),
+        (Serves, "Quit(10) CloseListeners"),
+        (Exit(10, Ending::Code(0)), "Exit"),
+    ]);
+    check_on_stack([
+        (signal(Signal::User2), "StartBinary"),
+        (signal(Signal::WindowChange), ""),
+        (Serves, "Quit(10)"),
+        (Serves, ""),
+    ]);
+    check_on_stack([
+        (signal(Signal::User2), "StartBinary"),
+        (Serves, ""),
+        (signal(Signal::Quit), "Quit(10) CloseListeners"),
+    ]);
+}
+
+#[test]
+fn the_old_binary_waits_for_one_that_never_serves_only_so_long() {
+    check_on_stack([
+        (signal(Signal::User2), "StartBinary"),
+        (signal(Signal::Quit), ""),
+        (Time(BINARY_TIMEOUT - Duration::from_millis(1)), ""),
+        (Time(Duration::from_millis(1)), "Quit(10) CloseListeners"),
+    ]);
+    check_on_stack([
+        (signal(Signal::User2), "StartBinary"),
+        (signal(Signal::Quit), ""),
+        (
+            Exit(99, Ending::Code(1)),
+            "RestorePidFile Quit(10) CloseListeners",
+        ),
+    ]);
+    check_on_stack([
+        (signal(Signal::User2), "StartBinary"),
+        (signal(Signal::WindowChange), ""),
+        (Exit(99, Ending::Code(1)), "RestorePidFile"),
+        (signal(Signal::Hangup), "Reconfigure"),
+    ]);
+    check_on_stack([
+        (signal(Signal::User2), "StartBinary"),
+        (signal(Signal::Quit), ""),
+        (signal(Signal::Terminate), "Signal(10, Terminate)"),
+        (Serves, ""),
+    ]);
+    check_on_stack([
+        (signal(Signal::User2), "StartBinary"),
+        (signal(Signal::WindowChange), ""),
+        (signal(Signal::Hangup), ""),
+        (Serves, ""),
     ]);
 }
 

@@ -50,13 +50,14 @@ impl<L: SocketLink> Sockets<L> {
         has_come
     }
 
-    /// Lists connections from now on as they begin, for [`Self::note_young`].
-    pub fn list_young(&mut self) {
-        self.host.list_young();
+    /// Lists connections from now on as they begin, for [`Self::note_young`], or no more.
+    pub fn list_young(&mut self, on: bool) {
+        self.host.list_young(on);
     }
 
-    /// What a reset of each connection would need that has begun since the last call (`Host::note_young`).
-    pub fn note_young(&mut self, note: impl FnMut(u32, NextNumbers)) {
+    /// What a reset of each connection would need that has begun, or gone to another process, since the last call
+    /// (`Host::note_young`).
+    pub fn note_young(&mut self, note: impl FnMut(u32, Option<NextNumbers>)) {
         self.host.note_young(note);
     }
 

@@ -13,8 +13,11 @@ impl<Q: SendQueue> Host<Q> {
     /// - RST with the number that the peer expects, as far as it is known. A connection that was idle ends with it (RFC 5961 3.2).
     /// - An acknowledgement of a number before the window, as a keep-alive probe has it (RFC 9293 3.8.4). A peer that has exchanged
     ///   something since then answers it, and gets a reset with the number that it has said. It has timestamps: a peer that has
-    ///   agreed on them drops a segment without (RFC 7323 3.2), answers one with an old value (5.3), and otherwise ignores them.
-    pub fn tell_ended(&mut self, numbers: &NextNumbers) {
+    ///   agreed on them drops a segment without (RFC 7323 3.2).
+    ///
+    /// Some peers (FreeBSD) also drop one without text whose timestamp is old, and the last one of ours is not known: `timestamp` is to
+    /// be 0 at one time and [`OTHER_TIMESTAMP`] at another, one of which is not old.
+    pub fn tell_ended(&mut self, numbers: &NextNumbers, timestamp: u32) {
         let flow = numbers.flow;
         let hash = self.flows.hash(&flow);
         if self.flows.find(&self.slots, &flow, hash).is_some() {
@@ -31,12 +34,18 @@ impl<Q: SendQueue> Host<Q> {
             flags: Flags::ACK,
             ..SegmentOut::default()
         };
-        probe.options.timestamps = Some(Timestamps::default());
+        probe.options.timestamps = Some(Timestamps {
+            value: timestamp,
+            echo: 0,
+        });
         self.tcp_context.shared.counters.resets_out += 1;
         self.send_own_reset(flow, reset);
         self.answers.push_own(flow, probe);
     }
 }
+
+/// Half of all values after 0.
+pub const OTHER_TIMESTAMP: u32 = 1 << 31;
 
 /// How far before what was sent last the number of a probe lies: outside of any window, however much was sent since.
 const PROBE_BEFORE: u32 = 1 << 30;

@@ -81,8 +81,8 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// Whether the listener is about to be closed: then a SYN is answered as where none listens, unless another process takes it, and
-    /// handshakes that have begun go on.
+    /// Whether the listener is about to be closed: then SYNs are another one's, or another process's, else they are answered as where
+    /// none listens; handshakes that have begun go on.
     pub fn set_listener_draining(&mut self, listener: ListenerId, is_draining: bool) {
         if let Some(found) = self.listeners.at_mut(listener) {
             found.is_draining = is_draining;

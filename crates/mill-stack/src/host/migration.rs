@@ -94,6 +94,8 @@ impl<Q: SendQueue> Host<Q> {
         slot.abandon();
         self.flows.note_moving(&flow);
         self.end(index, false);
+        // Its end here is not its end: nothing of it may stay noted.
+        self.slots.note_young(index);
         self.note_moved(&flow);
         let progress = Progress::Open { migration, text };
         Some(Waiting { flow, progress })

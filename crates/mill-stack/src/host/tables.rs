@@ -72,23 +72,17 @@ impl<Q: SendQueue> Host<Q> {
         (found, (to < places).then_some(to))
     }
 
-    /// Lists connections from now on as they begin, for [`Self::note_young`].
-    pub fn list_young(&mut self) {
-        self.slots.list_young();
+    /// Lists connections from now on as they begin, for [`Self::note_young`], or no more.
+    pub fn list_young(&mut self, on: bool) {
+        self.slots.list_young(on);
     }
 
-    /// The same of connections that have begun since the last call, but for those of which all has been sent by now, with the FIN:
-    /// their peers wait for nothing, or ask again.
+    /// The same of slots whose connections have begun, or gone to another host, since the last call.
     #[inline]
-    pub fn note_young(&mut self, mut note: impl FnMut(u32, NextNumbers)) {
+    pub fn note_young(&mut self, mut note: impl FnMut(u32, Option<NextNumbers>)) {
         let mut young = self.slots.take_young();
         for index in young.drain(..) {
-            let slot = self.slots.at(index);
-            if slot.is_some_and(|slot| !slot.connection.has_sent_fin())
-                && let Some(numbers) = self.next_numbers(index)
-            {
-                note(index, numbers);
-            }
+            note(index, self.next_numbers(index));
         }
         self.slots.put_young(young);
     }

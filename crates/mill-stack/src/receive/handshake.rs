@@ -31,15 +31,11 @@ impl<Q: SendQueue> Host<Q> {
         iss_after: Option<SeqNumber>,
     ) -> Option<Opened> {
         self.counters.syns_in += 1;
-        let Some(id) = self.listeners.find(flow.local(), hash) else {
+        let Some(id) = self.listeners.find_open(flow.local(), hash) else {
             self.refuse(flow, syn, DropReason::NoListener);
             return None;
         };
         let listener = self.listeners.at_mut(id)?;
-        if listener.is_draining {
-            self.refuse(flow, syn, DropReason::NoListener);
-            return None;
-        }
         // As Linux: a client that could not be accepted now should repeat its SYN later.
         if listener.is_full() {
             self.drop_frame(DropReason::ListenQueueFull);

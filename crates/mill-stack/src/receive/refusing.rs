@@ -57,12 +57,14 @@ impl<Q: SendQueue> Host<Q> {
     #[cold]
     pub(super) fn leaves_to_another(&mut self, flow: &Flow, hash: u64) -> bool {
         let listener = self.listeners.find(flow.local(), hash);
-        let listener = listener.and_then(|listener| self.listeners.at(listener));
-        let (Some(listener), Some(processes)) = (listener, &mut self.processes) else {
+        let Some(listener) = listener.and_then(|listener| self.listeners.at(listener)) else {
             return false;
         };
-        let taker = processes.taker(listener.address, flow, &[]);
-        let leaves = matches!(taker, Taker::Another(_)) || self.flows.is_elsewhere(flow);
+        let is_grouped = self.processes.as_mut().is_some_and(|processes| {
+            let taker = processes.taker(listener.address, flow, &[]);
+            matches!(taker, Taker::Another(_))
+        });
+        let leaves = is_grouped || self.flows.is_elsewhere(flow);
         if leaves {
             self.refused = Some(Refused {
                 flow: *flow,

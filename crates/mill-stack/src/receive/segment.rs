@@ -127,7 +127,8 @@ impl<Q: SendQueue> Host<Q> {
             None => match self.check_addresses(packet.source, packet.target) {
                 Ok(()) if is_opening(segment.flags) => {
                     self.next_hops.note(flow.remote);
-                    if self.processes.is_some() && self.leaves_to_another(flow, hash) {
+                    let has_others = self.processes.is_some() || self.flows.is_listed();
+                    if has_others && self.leaves_to_another(flow, hash) {
                         return None;
                     }
                     return self
@@ -344,7 +345,7 @@ impl<Q: SendQueue> Host<Q> {
             TimeWaitOutcome::Reset => self.flows.remove_time_wait(flow, number, hash),
             TimeWaitOutcome::Reopen { iss_after } => {
                 // Without a listener the wait goes on, and the SYN is answered as any other.
-                if self.listeners.find(flow.local(), hash).is_some() {
+                if self.listeners.find_open(flow.local(), hash).is_some() {
                     self.flows.remove_time_wait(flow, number, hash);
                     self.counters.time_waits_reopened += 1;
                     return self.on_syn(flow, hash, segment, Some(iss_after));

@@ -18,7 +18,7 @@ pub(crate) struct Slots<Q> {
     sending: VecDeque<u32>,
     /// Those whose owners are to be told, each once.
     ready: Vec<u32>,
-    /// Those taken since the list was emptied last, where that is wanted.
+    /// Those taken or given away since the list was emptied last, where that is wanted.
     young: Option<Vec<u32>>,
 }
 
@@ -34,12 +34,20 @@ impl<Q> Slots<Q> {
         }
     }
 
-    /// Lists those that are taken from now on.
-    pub(crate) fn list_young(&mut self) {
-        self.young = Some(Vec::new());
+    /// Lists those that are taken from now on, or no more.
+    pub(crate) fn list_young(&mut self, on: bool) {
+        self.young = on.then(Vec::new);
     }
 
-    /// Those that were taken since the last call; some may be vacant again, or be there twice. The list has to be put back.
+    /// Lists a slot that was taken, or given away.
+    #[inline]
+    pub(crate) fn note_young(&mut self, index: u32) {
+        if let Some(young) = &mut self.young {
+            young.push(index);
+        }
+    }
+
+    /// Those that were listed since the last call; some may be vacant again, or be there twice. The list has to be put back.
     #[inline]
     pub(crate) fn take_young(&mut self) -> Vec<u32> {
         self.young.as_mut().map(core::mem::take).unwrap_or_default()
@@ -100,9 +108,7 @@ impl<Q> Slots<Q> {
             slot.listener = super::NO_LISTENER;
             slot.error = None;
         }
-        if let Some(young) = &mut self.young {
-            young.push(index);
-        }
+        self.note_young(index);
         index
     }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
@@ -145,17 +146,12 @@ impl Load {
 
     /// No request has failed, and the other end has noticed nothing.
     fn end(self) {
-        has_no_errors(&self.report());
-    }
-
-    /// The report, of an end that has noticed nothing.
-    fn report(self) -> String {
         let pid = Pid::new(i32::try_from(self.0.id()).unwrap()).unwrap();
         pid.kill(Signal::Interrupt.number()).unwrap();
         let output = self.0.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!said.contains("the peer is gone"), "{said}");
-        String::from_utf8(output.stdout).unwrap()
+        has_no_errors(&String::from_utf8_lossy(&output.stdout));
     }
 }
 
@@ -233,9 +229,8 @@ fn five_changes_of_the_binary_fail_no_request_and_the_peer_notices_none() {
     });
 }
 
-/// The old workers end before the new ones have begun, so that connections may be refused meanwhile.
 #[test]
-fn an_old_master_that_is_told_to_quit_at_once_leaves_its_connection_to_the_new_one() {
+fn an_old_master_that_is_told_to_quit_at_once_waits_until_the_new_one_serves() {
     with_server(|world| {
         let load = Load::begin(&world);
         let old = world.master();
@@ -244,7 +239,36 @@ fn an_old_master_that_is_told_to_quit_at_once_leaves_its_connection_to_the_new_o
         old.kill(Signal::Quit.number()).unwrap();
         wait_for(|| !is_running(old));
         wait_for(|| world.are_above("stack.frames_received", 500));
-        assert!(load.report().contains("Requests/sec:"));
+        load.end();
+        world.end();
+    });
+}
+
+#[test]
+fn changes_of_the_binary_fail_no_connection_that_is_opened_meanwhile() {
+    with_server(|world| {
+        let old = world.master();
+        let words = [
+            "ab", "--stack", &world.far, "-n", "20000", "-c", "20", TARGET,
+        ];
+        let load = thread::scope(|scope| {
+            let load = scope.spawn(|| said(&words));
+            // One that ends as soon as it serves, and one whose predecessor is told to end before it has begun.
+            let new = world.upgrade();
+            new.kill(Signal::Quit.number()).unwrap();
+            wait_for(|| !is_running(new) && !world.site.path("pid.oldbin").exists());
+            old.kill(Signal::User2.number()).unwrap();
+            wait_for(|| world.site.path("pid.oldbin").exists());
+            old.kill(Signal::Quit.number()).unwrap();
+            wait_for(|| !is_running(old));
+            load.join().unwrap()
+        });
+        let Output { status, text } = load;
+        assert!(
+            status && text.contains("Complete requests:      20000"),
+            "{text}"
+        );
+        assert!(text.contains("Failed requests:        0"), "{text}");
         world.end();
     });
 }

@@ -367,3 +367,27 @@ fn ten_upgrades_in_a_row_fail_no_request() {
         wait_for(|| !is_running(master));
     });
 }
+
+#[test]
+fn an_old_binary_that_is_told_to_quit_at_once_fails_no_request() {
+    if !has("python3") {
+        println!("not tested: there is no python3");
+        return;
+    }
+    upgrading(|world| {
+        let load = Load::begin(&world);
+        let mut master = world.old.pid();
+        for _ in 0..5 {
+            wait_for(|| !world.site.path("pid.oldbin").exists() && world.served_by().is_some());
+            send(master, Signal::User2);
+            wait_for(|| world.site.path("pid.oldbin").exists());
+            send(master, Signal::Quit);
+            wait_for(|| !is_running(master));
+            master = world.master().unwrap();
+        }
+        let count = load.end();
+        assert!(count > 20, "{count}");
+        send(master, Signal::Terminate);
+        wait_for(|| !is_running(master));
+    });
+}

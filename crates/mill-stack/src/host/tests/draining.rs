@@ -26,3 +26,15 @@ fn a_draining_listener_completes_handshakes_and_begins_none_until_it_is_kept() {
     pair.server.set_listener_draining(listener, false);
     pair.connect(listener, SERVER_V4);
 }
+
+#[test]
+fn another_listener_of_the_port_takes_what_a_draining_one_does_not() {
+    let mut pair = Pair::new();
+    let of_address = pair.listen(SERVER_V4);
+    let of_all = pair.listen("0.0.0.0:80");
+    pair.connect(of_address, SERVER_V4);
+    pair.server.set_listener_draining(of_address, true);
+    pair.connect(of_all, SERVER_V4);
+    pair.server.set_listener_draining(of_address, false);
+    pair.connect(of_address, SERVER_V4);
+}
