@@ -11,6 +11,7 @@ use mill_sys::descriptor::wait_readable;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use std::fs;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -327,13 +328,23 @@ while not stop.is_set():
         answer += part
     assert answer.startswith(b'HTTP/1.1 200') and answer.endswith(b'hello\\n'), answer
     count += 1
+    if count == 1: print('begun', flush=True)
 print(count)
 ";
-        Self(world.topology.at_client(|| {
+        let mut child = world.topology.at_client(|| {
             let mut command = Command::new("python3");
             command.args(["-c", script]).stdin(Stdio::piped());
             command.stdout(Stdio::piped()).spawn().unwrap()
-        }))
+        });
+        // It has begun: on a busy machine the program takes its time to start.
+        let mut line = [0; "begun\n".len()];
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut line)
+            .unwrap();
+        Self(child)
     }
 
     /// The number of answered requests: all.
