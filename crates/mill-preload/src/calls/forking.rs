@@ -4,9 +4,22 @@
 //! A child that shares this process's memory (`CLONE_VM`) or descriptors is none of them: it goes on with its sockets as a thread does.
 
 use crate::memory::values;
+use crate::signals::whole::Whole;
 use crate::{originals, process, vforked};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::with_exposed_provenance;
+
+/// Handlers of signals wait meanwhile: with more than one thread, of which the library is one, the C library takes a lock of its own around
+/// the handlers of pthread_atfork(3), for which one that forks would wait for ever.
+///
+/// # Safety
+/// As fork(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fork() -> c_int {
+    let _whole = Whole::begin();
+    // SAFETY: the caller's promise.
+    unsafe { originals::fork() }
+}
 
 /// As fork(2), for which the parent waits: a child that shares its memory would close its sockets.
 ///
@@ -15,7 +28,7 @@ use core::ptr::with_exposed_provenance;
 #[unsafe(no_mangle)]
 unsafe extern "C" fn vfork() -> c_int {
     // SAFETY: the child has memory of its own, and runs what the program has it run.
-    vforked::wait(|| unsafe { libc::fork() })
+    vforked::wait(|| unsafe { fork() })
 }
 
 /// # Safety
