@@ -1,6 +1,6 @@
 //! A proxy over AF_XDP: its clients at the other end of the interface, its servers there or on this machine.
 
-use crate::namespace::output_of;
+use crate::namespace::{alone, output_of};
 use crate::proxied::{ORIGIN, check_pairs, check_probes, get, proxy};
 use crate::server::{Server, Site};
 use crate::topology::{
@@ -40,24 +40,28 @@ fn servers_beyond_the_interface_are_reached_over_the_stack_and_others_by_the_ker
     });
 }
 
+/// It runs alone: where four of it ran at a time on two processors, a request had no answer for 30 s in one of thirty runs, for a reason
+/// that is not known yet.
 #[test]
 fn answers_of_servers_come_back_to_the_worker_that_asked_on_any_number_of_queues() {
-    between_queues([2, 2], |topology| {
-        let (behind, front) = (Site::new(), Site::new());
-        let conf = behind.configure("worker_processes 1;", ORIGIN);
-        let far = topology.at_client(|| Server::configured(&behind, &conf, &[]));
-        let conf = front.configure("worker_processes 2;", &proxy(80, SERVERS));
-        let server = Server::configured(&front, &conf, &["--stack", STACK]);
-        let url = format!("http://{}/far/index.html", HOSTS[0]);
-        let expected = "hello\n".repeat(20);
-        // Each curl has a connection of its own, which one of the queues receives.
-        for _ in 0..12 {
-            let got = topology.at_client(|| get(&vec![url.clone(); 20]));
-            assert_eq!(String::from_utf8_lossy(&got), expected);
-        }
-        for server in [server, far] {
-            assert!(server.end(Signal::Quit).success());
-        }
+    alone(|| {
+        between_queues([2, 2], |topology| {
+            let (behind, front) = (Site::new(), Site::new());
+            let conf = behind.configure("worker_processes 1;", ORIGIN);
+            let far = topology.at_client(|| Server::configured(&behind, &conf, &[]));
+            let conf = front.configure("worker_processes 2;", &proxy(80, SERVERS));
+            let server = Server::configured(&front, &conf, &["--stack", STACK]);
+            let url = format!("http://{}/far/index.html", HOSTS[0]);
+            let expected = "hello\n".repeat(20);
+            // Each curl has a connection of its own, which one of the queues receives.
+            for _ in 0..12 {
+                let got = topology.at_client(|| get(&vec![url.clone(); 20]));
+                assert_eq!(String::from_utf8_lossy(&got), expected);
+            }
+            for server in [server, far] {
+                assert!(server.end(Signal::Quit).success());
+            }
+        });
     });
 }
 
