@@ -1,5 +1,6 @@
 //! Everything that a commit must pass, the quick steps first. The first failure ends the run.
 
+mod failures;
 mod programs;
 
 use std::path::Path;
@@ -99,10 +100,12 @@ fn test(root: &Path) -> Outcome {
             return Outcome::Failed;
         }
     };
-    for name in &failed {
-        eprintln!("failed: {name}");
+    let documentation = cargo(root, &format!("{every} --no-fail-fast --doc"));
+    // Last, for the end is what is kept of a long output.
+    for text in &failed {
+        eprintln!("failed: {text}");
     }
-    match cargo(root, &format!("{every} --no-fail-fast --doc")) {
+    match documentation {
         Outcome::Passed if failed.is_empty() => Outcome::Passed,
         _ => Outcome::Failed,
     }

@@ -249,9 +249,7 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         let opened = opened_options(self.opened, options);
         let socket = {
             let mut stack = self.stack.borrow_mut();
-            if let Some(ports) = self.ports.take() {
-                stack.link.open_ports(ports);
-            }
+            self.open_ports(&mut stack.link);
             let Stack { host, link, .. } = &mut *stack;
             // Where several links share a device, from a port whose replies come to this one.
             let steer = |flow: &Flow| link.brings(remote, flow.local_port);
@@ -271,6 +269,14 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         ))
     }
 
+    /// Has the link bring what is sent to the ports of outgoing connections, from the first one on: of this process, or of another one
+    /// that has them by way of this one's link.
+    fn open_ports(&self, link: &mut L) {
+        if let Some(ports) = self.ports.take() {
+            link.open_ports(ports);
+        }
+    }
+
     pub(crate) fn wait(&self, park: Park, now: impl FnOnce() -> Instant) -> Wait {
         let park = if self.listeners.borrow().has_waiting() {
             Park::No
@@ -285,6 +291,9 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
     /// What the frames and timers of this turn changed.
     pub(crate) fn receive(&self, now: Instant, clock: impl Fn() -> Instant, events: &mut Events) {
         let mut stack = self.stack.borrow_mut();
+        if stack.link.take_ports_wanted() {
+            self.open_ports(&mut stack.link);
+        }
         stack.receive(now, clock);
         self.forget_closed(&mut stack, now);
         stack.report(&mut events.ready);

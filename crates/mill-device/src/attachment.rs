@@ -168,7 +168,7 @@ impl Attachment {
         if Attached::forward(&self.workers) {
             self.siblings = siblings(self.workers.len())?;
         }
-        Attached::prepare(&self.workers)
+        Attached::prepare(&mut self.workers)
     }
 
     /// A duplicate of one worker's part.
@@ -193,7 +193,7 @@ impl Attachment {
     /// have the device. Partitions whose places are in `own` are to be this process's, the others only if no other process has
     /// them. `on_trouble` is called once for each kind of trouble.
     pub fn link(
-        self,
+        mut self,
         (process, own): (u64, &[u32]),
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
     ) -> io::Result<(AnyLink, HostConfig)> {
@@ -202,6 +202,7 @@ impl Attachment {
         let first = first.ok_or_else(|| io::Error::other("the device has no queue"))?;
         let host = first.host_config(specification)?;
         let vlan = first.vlan(specification);
+        Attached::share_opened(&mut self.workers)?;
         let mut links = Vec::with_capacity(self.workers.len());
         for (place, attached) in (0..).zip(self.workers) {
             let aim = match (own.contains(&place), specification.stacks) {

@@ -11,6 +11,7 @@ use crate::network::monitor::{Change, NetlinkMonitor};
 use crate::queues::Queues;
 use crate::steering::Table;
 use crate::steering::flow::FlowHash;
+use crate::steering::table::opened::OpenedPorts;
 use crate::wanted::Wanted;
 use kernel_flows::PreexistingKernelFlows;
 use mill_stack::config::Prefix;
@@ -18,11 +19,11 @@ use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkProperties, Offload,
     Received, Service, Stray,
 };
-use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 /// Ports that the kernel uses itself.
 mod taken;
@@ -43,8 +44,8 @@ pub struct InterfaceLink {
     worker: u32,
     monitor: NetlinkMonitor,
     kernel_flows: PreexistingKernelFlows,
-    /// Of the ports for outgoing connections, those that the kernel used already.
-    taken: BTreeSet<u16>,
+    /// Ports from which connections are opened.
+    opened: Arc<OpenedPorts>,
     /// Buffer for what the monitor reports.
     changes: Vec<Change>,
     /// Turns until the monitor is polled again.
@@ -102,10 +103,10 @@ impl InterfaceLink {
             queues,
             flows: table.flow_hash(),
             worker,
+            opened: table.opened(),
             table,
             monitor,
             kernel_flows: PreexistingKernelFlows::default(),
-            taken: BTreeSet::new(),
             changes: Vec::new(),
             turns_left: 0,
             passage: Passage::Open,
@@ -320,14 +321,11 @@ impl InterfaceLink {
     /// Ports at which the kernel listens or has connections stay the kernel's, and no connection is opened from them.
     pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         self.wanted.ports = Some(ports.clone());
-        self.taken = taken::ports();
-        let taken = &self.taken;
-        self.table
-            .open_ports(|| ports.filter(|port| !taken.contains(port)).collect());
+        self.table.open_ports(|| untaken(ports));
     }
 
     pub(crate) fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
-        if self.taken.contains(&local_port) {
+        if !self.opened.contains(local_port) {
             return false;
         }
         self.flows.workers <= 1 || self.flows.worker(remote, local_port) == self.worker
@@ -374,6 +372,12 @@ impl InterfaceLink {
         }
         self.changes = changes;
     }
+}
+
+/// Those of these ports at which the kernel neither listens nor has connections.
+pub(crate) fn untaken(ports: RangeInclusive<u16>) -> Vec<u16> {
+    let taken = taken::ports();
+    ports.filter(|port| !taken.contains(port)).collect()
 }
 
 /// Readable when frames wait in the first queue.

@@ -284,7 +284,8 @@ impl StandbyLink {
     }
 
     pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.parts.wanted.ports = Some(ports);
+        self.parts.wanted.ports = Some(ports.clone());
+        self.parts.origin.open_ports(ports);
         if let Some(owner) = &self.owner {
             owner.send_open_ports();
         }

@@ -9,6 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use super::failures;
+
 /// Takes nearly as long as all others together, with little of a processor: begins first, and runs so many tests at a time.
 const LONGEST: &str = "bypass";
 const ITS_TESTS_AT_A_TIME: &str = "--test-threads=3";
@@ -27,7 +29,7 @@ struct Program {
 }
 
 /// Builds every program with the command of cargo that `build` is, and runs it; its output goes to files in `logs`.
-/// Returns the names of those that failed; an error is one of building.
+/// Returns a line for each test that failed, see [`failures::lines`]; an error is one of building.
 pub(super) fn run(mut build: Command, logs: &Path) -> Result<Vec<String>, String> {
     let output = build
         .stderr(Stdio::inherit())
@@ -50,9 +52,7 @@ pub(super) fn run(mut build: Command, logs: &Path) -> Result<Vec<String>, String
             scope.spawn(|| {
                 let next = || lock(&waiting).next();
                 while let Some(program) = next() {
-                    if !program.passes(logs) {
-                        lock(&failed).push(program.name());
-                    }
+                    lock(&failed).extend(program.failures(logs));
                 }
             });
         }
@@ -98,23 +98,24 @@ impl Program {
         format!("{}/{}", self.package, self.target)
     }
 
-    /// Runs it to its end, and shows its last line, or all of it when it failed.
-    fn passes(&self, logs: &Path) -> bool {
+    /// Runs it to its end, and shows its last line, or all of it when it failed. Returns a line for each failure.
+    fn failures(&self, logs: &Path) -> Vec<String> {
         let name = self.name();
         let log = logs.join(format!("{}.log", name.replace('/', "-")));
         println!("{name}: running");
         let (status, took) = super::timed(|| self.run(&log));
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         let seconds = took.as_secs();
-        match status {
+        let why = match status {
             Ok(status) if status.success() => {
                 println!("{name}: {} ({seconds} s)", last_line(&text));
-                return true;
+                return Vec::new();
             }
-            Ok(status) => println!("{text}\n{name}: {status} after {seconds} s, see above"),
-            Err(error) => println!("{name}: {}: {error}", self.executable.display()),
-        }
-        false
+            Ok(status) => format!("{status} after {seconds} s"),
+            Err(error) => format!("{}: {error}", self.executable.display()),
+        };
+        println!("{text}\n{name}: {why}, see above");
+        failures::lines(&name, &text, &why)
     }
 
     fn run(&self, log: &Path) -> io::Result<ExitStatus> {
@@ -188,7 +189,11 @@ mod tests {
         build.args(["%s\n"]).args(lines);
         let mut failed = run(build, &logs).unwrap();
         failed.sort();
-        assert_eq!(failed, ["tmp/absent", "tmp/bypass", "tmp/false"]);
+        let names: Vec<_> = failed
+            .iter()
+            .filter_map(|line| line.split(':').next())
+            .collect();
+        assert_eq!(names, ["tmp/absent", "tmp/bypass", "tmp/false"]);
         std::fs::remove_dir_all(&logs).unwrap();
         assert_eq!(
             run(Command::new("false"), &logs),

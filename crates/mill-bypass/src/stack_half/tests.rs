@@ -11,7 +11,7 @@ use mill_stack::host::Host;
 use mill_stack::host::tables::NextNumbers;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkLedger,
-    LinkMonitor, LinkProperties, Offload, Received, Stray,
+    LinkMonitor, LinkProperties, LinkSuccession, Offload, Received, Stray,
 };
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::polling::Polling;
@@ -26,6 +26,8 @@ struct RecordingLink {
     /// Slots as they were noted, with the far end of what is there.
     noted: Vec<(u32, Option<SocketAddr>)>,
     left: Vec<NextNumbers>,
+    /// Another process opens connections.
+    wants_ports: bool,
 }
 
 impl Link for RecordingLink {
@@ -85,7 +87,9 @@ impl FlowSteering for RecordingLink {
         self.told.push(alloc::format!("forget {}", service.address));
     }
 
-    fn open_ports(&mut self, _ports: RangeInclusive<u16>) {}
+    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        self.told.push(alloc::format!("open {ports:?}"));
+    }
 
     fn set_blocked(&mut self, addresses: &[IpAddr]) {
         self.told.push(alloc::format!("block {addresses:?}"));
@@ -120,6 +124,24 @@ impl LinkLedger for RecordingLink {
 
     fn take_left(&mut self) -> Vec<NextNumbers> {
         core::mem::take(&mut self.left)
+    }
+}
+
+impl LinkSuccession for RecordingLink {
+    fn has_heir(&self) -> bool {
+        false
+    }
+
+    fn pass_waiting(&mut self, _connections: &[u8]) -> bool {
+        false
+    }
+
+    fn take_passed(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn take_ports_wanted(&mut self) -> bool {
+        core::mem::take(&mut self.wants_ports)
     }
 }
 
@@ -160,6 +182,7 @@ fn stack_half_with(
         told: Vec::new(),
         noted: Vec::new(),
         left,
+        wants_ports: false,
     };
     let options = StackOptions {
         polling: Polling::Interrupt,
@@ -251,6 +274,19 @@ fn a_listener_of_an_address_that_the_kernel_has_not_waits_for_handshakes_only() 
     assert_eq!(half_open(), 0);
     assert!(stack_half.drain_listener(listener));
     assert_eq!(stack_half.stack.borrow().host.waiting(listener), 1);
+}
+
+#[test]
+fn ports_are_opened_once_for_the_first_connection_of_this_process_or_another() {
+    let stack_half = stack_half();
+    turn(&stack_half, 1);
+    assert!(told(&stack_half).is_empty());
+    stack_half.stack.borrow_mut().link.wants_ports = true;
+    turn(&stack_half, 2);
+    assert_eq!(told(&stack_half), ["open 32768..=60999"]);
+    stack_half.stack.borrow_mut().link.wants_ports = true;
+    turn(&stack_half, 3);
+    assert!(told(&stack_half).is_empty());
 }
 
 #[test]

@@ -31,6 +31,7 @@ use crate::outlet::Outlet;
 use crate::queues::Queues;
 use crate::specification::settings::{AfXdpSettings, Mode, Spread, Workers};
 use crate::standby::{Origin, Parts, StandbyLink};
+use crate::steering::table::opened::OpenedPorts;
 use crate::steering::{Steering, SteeringError, Table, WantedMode};
 use crate::vlan::Vlan;
 use crate::wanted::Wanted;
@@ -58,6 +59,8 @@ pub(super) struct AfXdp<D> {
     /// Descriptors of the steering table and its counters, shared by the workers.
     table: [D; 2],
     shared: Arc<SharedResources>,
+    /// Ports from which connections are opened, here or by another worker.
+    opened: Arc<OpenedPorts>,
     worker: u32,
     /// Queues and table are this worker's own, so that each may be another process's.
     is_partition: bool,
@@ -159,6 +162,17 @@ impl AfXdp<OwnedFd> {
         })
     }
 
+    /// Has them open ports together, as the answer to a connection of one may come to the queues of another. `attachments` are all
+    /// of the interface.
+    pub(super) fn share_opened(attachments: &mut [&mut Self]) -> io::Result<()> {
+        let tables = attachments.iter().map(|attachment| &attachment.table[0]);
+        let opened = Arc::new(OpenedPorts::of(tables)?);
+        for attachment in attachments {
+            attachment.opened = Arc::clone(&opened);
+        }
+        Ok(())
+    }
+
     /// Sets up what the workers of this process share. `attachments` are all of them.
     pub(super) fn prepare(attachments: &[&Self]) -> io::Result<()> {
         let shared = attachments.first().map(|first| Arc::clone(&first.shared));
@@ -235,7 +249,7 @@ impl AfXdp<OwnedFd> {
                 link.with_handover(endpoint, open, aim),
             )));
         }
-        let has_outlet = self.outlet.is_some();
+        let (has_outlet, opened) = (self.outlet.is_some(), Arc::clone(&self.opened));
         let link = StandbyLink::waiting(Parts {
             member: Member::new(endpoint, aim),
             origin: Origin::Interface {
@@ -245,6 +259,7 @@ impl AfXdp<OwnedFd> {
                 monitor,
                 changes: Vec::new(),
                 has_outlet,
+                opened,
             },
             on_fault,
             wanted: Wanted::default(),
@@ -261,6 +276,7 @@ impl AfXdp<OwnedFd> {
     ) -> io::Result<(Queues, Table)> {
         let [served, counters] = &self.table;
         let table = table([served.try_clone()?, counters.try_clone()?])?;
+        table.share_opened(Arc::clone(&self.opened));
         // Packet memory keeps the layout that it was made with, however many processes use it in turn.
         let options = XdpLinkOptions {
             address: state.mac.0,
@@ -335,6 +351,7 @@ impl<D> AfXdp<D> {
             outlet: self.outlet.as_ref().map(&copy).transpose()?,
             table: [copy(served)?, copy(counters)?],
             shared: Arc::clone(&self.shared),
+            opened: Arc::clone(&self.opened),
             worker: self.worker,
             is_partition: self.is_partition,
             network: self.network.clone(),

@@ -163,6 +163,13 @@ impl Attached {
             Wire::Tap(_) | Wire::Memif(_) | Wire::Dpdk(_) => None,
         }
     }
+
+    pub(super) fn interface_mut(&mut self) -> Option<&mut AfXdp<OwnedFd>> {
+        match &mut self.wire {
+            Wire::AfXdp(queues) => Some(queues),
+            Wire::Tap(_) | Wire::Memif(_) | Wire::Dpdk(_) => None,
+        }
+    }
 }
 
 impl Made {

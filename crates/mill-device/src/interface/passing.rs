@@ -13,7 +13,6 @@ use crate::steering::Table;
 use crate::wanted::Wanted;
 use mill_stack::link::{Link, Received, Stray};
 use mill_sys::epoll::Watcher;
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -111,7 +110,7 @@ impl InterfaceLink {
             wanted,
             ..
         } = self;
-        let has_outlet = queues.has_outlet();
+        let (has_outlet, opened) = (queues.has_outlet(), table.opened());
         queues.leave();
         // From here on this process stands by.
         table.set_has_successor(true);
@@ -123,6 +122,7 @@ impl InterfaceLink {
                 monitor,
                 changes,
                 has_outlet,
+                opened,
             }),
         )
     }
@@ -134,12 +134,12 @@ impl InterfaceLink {
             monitor,
             changes,
             has_outlet,
+            opened,
         } = parts.origin
         else {
             return Err(Box::new(StandbyLink::new(parts, None)));
         };
-        let opened = open(&monitor.network().link);
-        let (queues, table) = match opened {
+        let (queues, table) = match open(&monitor.network().link) {
             Ok(opened) => opened,
             Err(error) => {
                 let origin = Origin::Interface {
@@ -147,6 +147,7 @@ impl InterfaceLink {
                     monitor,
                     changes,
                     has_outlet,
+                    opened,
                 };
                 let parts = Parts { origin, ..parts };
                 return Err(StandbyLink::without_device(parts, &error));
@@ -163,7 +164,7 @@ impl InterfaceLink {
             worker: 0,
             monitor,
             kernel_flows: PreexistingKernelFlows::inherited(&wanted.services, &table),
-            taken: BTreeSet::new(),
+            opened: table.opened(),
             table,
             changes,
             turns_left: 0,

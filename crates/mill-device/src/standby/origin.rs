@@ -3,14 +3,18 @@
 use crate::direct::DirectLink;
 use crate::handover::EventSource;
 use crate::handover::member::Member;
+use crate::interface::untaken;
 use crate::interface::{FaultCallback, OpenQueue};
 use crate::network::monitor::{Change, NetlinkMonitor};
 use crate::outlet;
+use crate::steering::table::opened::OpenedPorts;
 use crate::wanted::Wanted;
 use mill_stack::link::LinkProperties;
 use std::io;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 /// What a link keeps whether or not its process owns the device.
 pub(crate) struct Parts {
@@ -40,6 +44,8 @@ pub(crate) enum Origin {
         changes: Vec<Change>,
         /// Long segments leave whole ([`crate::outlet`]).
         has_outlet: bool,
+        /// Ports from which connections are opened.
+        opened: Arc<OpenedPorts>,
     },
     /// One that stays as it was made.
     Device {
@@ -110,6 +116,13 @@ impl Origin {
             address,
             mac: Some(mac),
         }));
+    }
+
+    /// Has all queues bring the answers to connections from these ports, whichever process owns them.
+    pub(super) fn open_ports(&self, ports: RangeInclusive<u16>) {
+        if let Self::Interface { opened, .. } = self {
+            opened.open(|| untaken(ports));
+        }
     }
 
     pub(super) fn resolve(&mut self, address: IpAddr) {

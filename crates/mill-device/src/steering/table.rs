@@ -3,6 +3,9 @@
 /// Addresses whose frames are dropped.
 mod blocked;
 
+/// Ports of connections that are opened.
+pub mod opened;
+
 use super::counters::SteeringCounters;
 use super::flow::{FlowHash, address_of, halves_of};
 use super::layout::{
@@ -13,6 +16,7 @@ use super::layout::{
 use mill_stack::link::Service;
 use mill_sys::bpf::map::ArrayMemory;
 use mill_wire::protocol::Protocol;
+use opened::OpenedPorts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -42,8 +46,8 @@ struct State {
     closing: BTreeSet<SocketAddr>,
     /// How many sharers have no connections left for such a service.
     forgotten: BTreeMap<SocketAddr, u32>,
-    /// TCP ports from which connections are opened: a bitmap as in the table, if there are any.
-    opened: Vec<u32>,
+    /// TCP ports from which connections are opened, here or at another partition.
+    opened: Arc<OpenedPorts>,
     /// The blocked addresses, sorted.
     blocked: Vec<IpAddr>,
     /// The memory has room for them: that of a former version has not.
@@ -107,13 +111,24 @@ impl Table {
         self.state().forget(service);
     }
 
-    /// Starts to serve these TCP ports at every address, for connections that one of the sharers opens. The first call
-    /// decides for all sharers.
-    pub fn open_ports(&self, ports: impl FnOnce() -> Vec<u16>) {
+    /// Has it open ports together with the tables of other partitions: those that are open there, and those to come.
+    pub fn share_opened(&self, opened: Arc<OpenedPorts>) {
         let mut state = self.state();
-        if state.opened.is_empty() {
-            state.open_ports(&ports());
-        }
+        state.opened = opened;
+        state.write_all_opened();
+    }
+
+    /// The ports that it opens together with others.
+    pub fn opened(&self) -> Arc<OpenedPorts> {
+        Arc::clone(&self.state().opened)
+    }
+
+    /// Starts to serve these TCP ports at every address, for connections that one of the sharers opens. The first call
+    /// decides for all sharers, and all partitions that open ports together.
+    pub fn open_ports(&self, ports: impl FnOnce() -> Vec<u16>) {
+        let state = self.state();
+        state.opened.open(ports);
+        state.write_all_opened();
     }
 
     /// Sets the interface's addresses. Returns how many found no room and are left to the kernel: the limit is
@@ -204,7 +219,7 @@ impl State {
             sharers: 1,
             closing: BTreeSet::new(),
             forgotten: BTreeMap::new(),
-            opened: Vec::new(),
+            opened: Arc::default(),
             kept: BTreeMap::new(),
         })
     }
@@ -212,7 +227,7 @@ impl State {
     /// Reads what a former process has served.
     fn keep(&mut self) {
         for place in 0..ADDRESSES_MAX {
-            self.addresses[place] = address_of(self.read_address(place));
+            self.addresses[place] = address_of(address_at(&self.served, place));
             if self.addresses[place].is_none() {
                 continue;
             }
@@ -341,33 +356,15 @@ impl State {
                 self.write_bit(place, address, Transport::Tcp, service.port());
             }
         }
-        self.write_opened(place);
+        self.opened.write(&self.served, place);
     }
 
-    fn open_ports(&mut self, ports: &[u16]) {
-        self.opened = vec![0; BITMAP_BYTES / 4];
-        for port in ports {
-            if let Some(word) = self.opened.get_mut(usize::from(port / 32)) {
-                *word |= 1 << (port % 32);
-            }
-        }
+    fn write_all_opened(&self) {
         for place in 0..ADDRESSES_MAX {
             if self.addresses[place].is_some() {
-                self.write_opened(place);
+                self.opened.write(&self.served, place);
             }
         }
-    }
-
-    fn write_opened(&self, place: usize) {
-        for (word, bits) in self.opened.iter().enumerate() {
-            let offset = TCP_PORTS + place * BITMAP_BYTES + word * 4;
-            self.word(offset).fetch_or(*bits, Ordering::Release);
-        }
-    }
-
-    fn is_opened(&self, port: u16) -> bool {
-        let word = self.opened.get(usize::from(port / 32));
-        word.is_some_and(|word| word & (1 << (port % 32)) != 0)
     }
 
     /// Clears the ports before the address: while the address changes, none of them is served.
@@ -378,15 +375,6 @@ impl State {
         }
         self.addresses[place] = None;
         self.write_address(place, (0, 0));
-    }
-
-    fn read_address(&self, place: usize) -> (u64, u64) {
-        let offset = ADDRESSES + place * ADDRESS_BYTES;
-        let [high, low] = [offset, offset + 8].map(|offset| {
-            let half = self.served.atomic_u64(offset).expect(INSIDE);
-            half.load(Ordering::Acquire)
-        });
-        (high, low)
     }
 
     fn write_address(&self, place: usize, (high, low): (u64, u64)) {
@@ -409,7 +397,7 @@ impl State {
             let count = self.services.get(&key);
             count.is_some_and(|count| *count >= self.sharers)
         });
-        let is_served = is_served || transport == Transport::Tcp && self.is_opened(port);
+        let is_served = is_served || transport == Transport::Tcp && self.opened.contains(port);
         let bitmaps = match transport {
             Transport::Tcp => TCP_PORTS,
             Transport::Udp => UDP_PORTS,
@@ -438,6 +426,16 @@ impl State {
     fn word(&self, offset: usize) -> &AtomicU32 {
         self.served.atomic_u32(offset).expect(INSIDE)
     }
+}
+
+/// The halves of the address at `place`, zero if there is none.
+fn address_at(served: &ArrayMemory, place: usize) -> (u64, u64) {
+    let offset = ADDRESSES + place * ADDRESS_BYTES;
+    let [high, low] = [offset, offset + 8].map(|offset| {
+        let half = served.atomic_u64(offset).expect(INSIDE);
+        half.load(Ordering::Acquire)
+    });
+    (high, low)
 }
 
 /// The offsets of the words of an address's bitmaps.

@@ -1,6 +1,6 @@
 //! A proxy over AF_XDP: its clients at the other end of the interface, its servers there or on this machine.
 
-use crate::namespace::{alone, output_of};
+use crate::namespace::output_of;
 use crate::proxied::{ORIGIN, check_pairs, check_probes, get, proxy};
 use crate::server::{Server, Site};
 use crate::topology::{
@@ -40,29 +40,38 @@ fn servers_beyond_the_interface_are_reached_over_the_stack_and_others_by_the_ker
     });
 }
 
-/// It runs alone: where four of it ran at a time on two processors, a request had no answer for 30 s in one of thirty runs, for a reason
-/// that is not known yet.
 #[test]
 fn answers_of_servers_come_back_to_the_worker_that_asked_on_any_number_of_queues() {
-    alone(|| {
-        between_queues([2, 2], |topology| {
-            let (behind, front) = (Site::new(), Site::new());
-            let conf = behind.configure("worker_processes 1;", ORIGIN);
-            let far = topology.at_client(|| Server::configured(&behind, &conf, &[]));
-            let conf = front.configure("worker_processes 2;", &proxy(80, SERVERS));
-            let server = Server::configured(&front, &conf, &["--stack", STACK]);
-            let url = format!("http://{}/far/index.html", HOSTS[0]);
-            let expected = "hello\n".repeat(20);
-            // Each curl has a connection of its own, which one of the queues receives.
-            for _ in 0..12 {
-                let got = topology.at_client(|| get(&vec![url.clone(); 20]));
-                assert_eq!(String::from_utf8_lossy(&got), expected);
-            }
-            for server in [server, far] {
-                assert!(server.end(Signal::Quit).success());
-            }
-        });
+    between_queues([2, 2], |topology| {
+        let (behind, front) = (Site::new(), Site::new());
+        let conf = behind.configure("worker_processes 1;", ORIGIN);
+        let far = topology.at_client(|| Server::configured(&behind, &conf, &[]));
+        let conf = front.configure("worker_processes 2;", &proxy(80, SERVERS));
+        let server = Server::configured(&front, &conf, &["--stack", STACK]);
+        let url = format!("http://{}/far/index.html", HOSTS[0]);
+        let expected = "hello\n".repeat(20);
+        // Each curl has a connection of its own, which one of the queues receives.
+        for _ in 0..12 {
+            let got = topology.at_client(|| get(&vec![url.clone(); 20]));
+            assert_eq!(String::from_utf8_lossy(&got), expected);
+        }
+        // An answer that comes to the queue of a worker which has opened no connection yet is none of the kernel's, which would reset it.
+        assert_eq!(resets_of_kernel(), 0);
+        for server in [server, far] {
+            assert!(server.end(Signal::Quit).success());
+        }
     });
+}
+
+/// Segments with RST that the kernel has sent in the calling thread's namespace.
+fn resets_of_kernel() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let names = lines.next().unwrap().split_whitespace();
+    let values = lines.next().unwrap().split_whitespace();
+    let mut columns = names.zip(values);
+    let (_, resets) = columns.find(|(name, _)| *name == "OutRsts").unwrap();
+    resets.parse().unwrap()
 }
 
 /// The load has one socket at its end of the interface, over which it is client and server.

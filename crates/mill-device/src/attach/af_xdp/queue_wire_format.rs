@@ -182,6 +182,7 @@ impl AfXdp<OwnedFd> {
                 _ => None,
             },
             shared: Arc::new(SharedResources::new(1, 1)),
+            opened: Arc::default(),
             worker: match *partition {
                 ALONE => 0,
                 some => number(some)?,

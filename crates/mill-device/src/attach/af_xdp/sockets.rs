@@ -90,6 +90,7 @@ pub(super) fn attachments(
             outlet: None,
             table: [served.try_clone_to_owned()?, counters.try_clone_to_owned()?],
             shared: Arc::clone(&shared),
+            opened: Arc::default(),
             worker,
             is_partition: plan.is_partitioned,
             network: Box::new(network.clone()),

@@ -223,3 +223,68 @@ fn ports_for_outgoing_connections_are_open_at_every_address() {
         assert_eq!(ours(&bench, &targets), [false, false, true, true]);
     }
 }
+
+/// What a partition's table does with frames, beside one whose worker opens connections.
+fn beside(check: impl FnOnce(&Bench, &Table, &mut dyn FnMut())) {
+    let (Some(bench), Some(other)) = (Bench::new(), Bench::new()) else {
+        return;
+    };
+    let tables = [bench.descriptors(), other.descriptors()].map(|[table, _]| table);
+    let opened = Arc::new(OpenedPorts::of(tables.iter()).unwrap());
+    other.table.share_opened(Arc::clone(&opened));
+    let mut open = || other.table.open_ports(|| (10240..=32767).collect());
+    // Neither is it written yet, nor does its owner know of the other one.
+    let owner = bench.table.clone();
+    owner.share_opened(opened);
+    check(&bench, &owner, &mut open);
+}
+
+#[test]
+fn ports_that_another_partition_opens_are_open_at_once() {
+    beside(|bench, table, open| {
+        set(bench, &["10.0.0.1"]);
+        let targets = ["10.0.0.1:80", "10.0.0.1:10240", "10.0.0.2:10240"];
+        assert_eq!(ours(bench, &targets), [false; 3]);
+        open();
+        assert_eq!(ours(bench, &targets), [false, true, false]);
+        // Addresses that come later have them too, and a listener that closes leaves them.
+        set(bench, &["10.0.0.2"]);
+        assert_eq!(ours(bench, &targets), [false, false, true]);
+        for on in [true, false] {
+            table.serve(of_tcp("0.0.0.0:10240"), on);
+            assert_eq!(ours(bench, &targets), [false, false, true]);
+        }
+        assert!(table.opened().contains(10240) && !table.opened().contains(80));
+    });
+}
+
+#[test]
+fn ports_that_another_partition_has_opened_are_open_at_the_first_address() {
+    beside(|bench, _, open| {
+        open();
+        set(bench, &["10.0.0.1"]);
+        assert_eq!(
+            ours(bench, &["10.0.0.1:10240", "10.0.0.1:80"]),
+            [true, false]
+        );
+    });
+}
+
+#[test]
+fn ports_are_opened_at_a_partition_whose_owner_is_another_process() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    set(&bench, &["10.0.0.1"]);
+    let [table, _] = bench.descriptors();
+    let opened = OpenedPorts::of([table].iter()).unwrap();
+    opened.open(|| vec![10240]);
+    opened.open(|| panic!("the ports are open already"));
+    let targets = ["10.0.0.1:10240", "10.0.0.1:10241"];
+    assert_eq!(ours(&bench, &targets), [true, false]);
+    // The process that takes the partition over keeps them, as it opens connections itself.
+    let heir = Table::inherit(bench.descriptors()).unwrap();
+    heir.share_opened(Arc::new(opened));
+    heir.forget_kept();
+    assert_eq!(ours(&bench, &targets), [true, false]);
+}
