@@ -43,6 +43,7 @@
 //! relay.rs                    frames between two processes, both ways, in shared memory
 //! partitions.rs               all of this several times, where each process is to have queues of its own
 //! steering/table.rs           what the other process serves stays served until it has ended (`Table::inherit`)
+//! steering/table/opened.rs    ports of outgoing connections, which each process opens at all queues, whichever process has them
 //! ```
 //!
 //! The owner has a way to each other process. One whose owner has ended takes the device if it has none, else asks the next owner for

@@ -4,7 +4,7 @@ use crate::namespace::output_of;
 use crate::proxied::{ORIGIN, check_pairs, check_probes, get, proxy};
 use crate::server::{Server, Site};
 use crate::topology::{
-    FAR, FAR_ADDRESS, HOSTS, STACK, between, between_queues, kernel_connections,
+    FAR, FAR_ADDRESS, HOSTS, STACK, between, between_queues, kernel_connections, resets_of_kernel,
 };
 use mill_sys::signal::Signal;
 use std::fs;
@@ -61,17 +61,6 @@ fn answers_of_servers_come_back_to_the_worker_that_asked_on_any_number_of_queues
             assert!(server.end(Signal::Quit).success());
         }
     });
-}
-
-/// Segments with RST that the kernel has sent in the calling thread's namespace.
-fn resets_of_kernel() -> u64 {
-    let text = fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
-    let names = lines.next().unwrap().split_whitespace();
-    let values = lines.next().unwrap().split_whitespace();
-    let mut columns = names.zip(values);
-    let (_, resets) = columns.find(|(name, _)| *name == "OutRsts").unwrap();
-    resets.parse().unwrap()
 }
 
 /// The load has one socket at its end of the interface, over which it is client and server.

@@ -10,6 +10,7 @@ use crate::run_faults::NOTED;
 use crate::server::{Site, wait_for};
 use crate::topology::{
     FAR_ADDRESS, HOSTS, STACK, Topology, between_queues, is_steered, kernel_connections,
+    resets_of_kernel,
 };
 use crate::upgrade::is_running;
 use mill_sys::process::Pid;
@@ -377,6 +378,8 @@ fn connections_that_several_processes_open_never_mix() {
                 "[0, 0, 0, 0]",
                 "{queues} queues"
             );
+            // Answers come to the queues of all processes, from the first one on.
+            assert_eq!(resets_of_kernel(), 0, "{queues} queues");
             drop(echo);
             wait_for(|| !is_steered());
         });

@@ -3,7 +3,7 @@
 use crate::namespace::{in_namespace, text_of};
 use crate::server::{Server, Site};
 use mill_sys::namespace;
-use std::fs::File;
+use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
 /// The server's interface, of one queue, and the stack on it.
@@ -159,6 +159,17 @@ pub(crate) fn is_steered() -> bool {
 /// The same of any interface of the thread's namespace.
 pub(crate) fn has_program(interface: &str) -> bool {
     text_of("ip", &["link", "show", interface]).contains("xdp")
+}
+
+/// Segments with RST that the kernel has sent in the calling thread's namespace.
+pub(crate) fn resets_of_kernel() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let names = lines.next().unwrap().split_whitespace();
+    let values = lines.next().unwrap().split_whitespace();
+    let mut columns = names.zip(values);
+    let (_, resets) = columns.find(|(name, _)| *name == "OutRsts").unwrap();
+    resets.parse().unwrap()
 }
 
 /// The kernel's TCP connections at a port, seen from the thread's namespace: lines of ss(8).
