@@ -120,7 +120,7 @@ impl<Q: SendQueue> Host<Q> {
             self.flows.remove_time_wait(&flow, number, hash);
             found = None;
         }
-        self.next_hops.hear(|| MacAddress::UNSPECIFIED);
+        self.next_hops.hear(MacAddress::UNSPECIFIED);
         match (given.progress, found) {
             (Progress::Handshake(half_open), None) => {
                 self.take_handshake(listener, flow, hash, half_open);

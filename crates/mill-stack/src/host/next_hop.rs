@@ -32,7 +32,7 @@ pub(crate) struct NextHops {
     /// Connections and answers that wait for a neighbour, and for which.
     parked: Vec<(IpAddr, Parked)>,
     parked_max: usize,
-    /// The Ethernet address that the current frame came from. Kept only if replies go there.
+    /// The Ethernet address that the current frame came from.
     heard_from: MacAddress,
     /// Next hops that were found lately, by a few bits of the target.
     recent: [Recent; RECENT_COUNT],

@@ -61,7 +61,7 @@ impl<Q: SendQueue> Host<Q> {
             Err(refused) => {
                 let whole = bytes.get(..end).unwrap_or_default();
                 if !origin.to_group {
-                    self.next_hops.hear(|| origin.mac);
+                    self.next_hops.hear(origin.mac);
                     self.next_hops.note(header.source.into());
                 }
                 self.complain_of_headers(refused, whole, origin);
@@ -94,7 +94,7 @@ impl<Q: SendQueue> Host<Q> {
         let whole = frame.get(at..packet.body.end).unwrap_or_default();
         self.check_ends(packet)?;
         if !origin.to_group {
-            self.next_hops.hear(|| origin.mac);
+            self.next_hops.hear(origin.mac);
             self.next_hops.note(packet.source);
         }
         match packet.protocol {

@@ -34,7 +34,7 @@ impl<Q: SendQueue> Host<Q> {
             self.drop_frame(DropReason::Blocked);
             return None;
         }
-        self.next_hops.hear(|| sender_of(frame));
+        self.next_hops.hear(sender_of(frame));
         let bytes = frame.get(packet.body.clone()).unwrap_or_default();
         self.on_segment_bytes(packet, ends, bytes)
     }
@@ -68,7 +68,7 @@ impl<Q: SendQueue> Host<Q> {
             return;
         }
         // Its parts may have come by several ways.
-        self.next_hops.hear(|| MacAddress::UNSPECIFIED);
+        self.next_hops.hear(MacAddress::UNSPECIFIED);
         // Without a frame it can't be passed on.
         let processes = self.processes.take();
         let news = self.on_segment_bytes(packet, &mut packet.ends(), bytes);
@@ -131,6 +131,7 @@ impl<Q: SendQueue> Host<Q> {
                     if has_others && self.leaves_to_another(flow, hash) {
                         return None;
                     }
+                    self.learn_from_opening(flow.remote);
                     return self
                         .on_syn(flow, hash, &segment, None)
                         .map(|opened| opened.news(len));

@@ -1,5 +1,6 @@
 //! Replies are sent to where the request came from, where the kernel resolves neighbours: it may send and receive
-//! through different routers, of which the host knows none.
+//! through different routers, of which the host knows none. Where the host resolves them itself, that is so for a neighbour which opens
+//! a connection.
 
 use super::{NextHops, Recent, recent_place};
 use crate::host::Host;
@@ -9,19 +10,18 @@ use core::net::IpAddr;
 use mill_wire::ethernet::MacAddress;
 
 impl NextHops {
-    /// A frame has come from this Ethernet address, if replies go there.
+    /// A frame has come from this Ethernet address.
     #[inline]
-    pub(crate) fn hear(&mut self, mac: impl FnOnce() -> MacAddress) {
-        if self.neighbors.is_of_kernel() {
-            self.heard_from = mac();
-        }
+    pub(crate) const fn hear(&mut self, mac: MacAddress) {
+        self.heard_from = mac;
     }
 
     /// The frame received last is from `remote`; replies go back to its Ethernet address, unless the kernel has
     /// resolved `remote` itself.
     pub(crate) fn note(&mut self, remote: IpAddr) {
         let mac = self.heard_from;
-        if !mac.is_unicast() || self.neighbors.known(remote).is_some() {
+        let is_of_kernel = self.neighbors.is_of_kernel();
+        if !is_of_kernel || !mac.is_unicast() || self.neighbors.known(remote).is_some() {
             return;
         }
         let version = self.version();
@@ -50,6 +50,16 @@ impl NextHops {
 }
 
 impl<Q: SendQueue> Host<Q> {
+    /// The frame received last is from `remote`, which opens a connection: if it is a neighbour of unknown Ethernet address, that is
+    /// known now. A process that takes a device over need not ask, when the answer might still come to another one.
+    pub(crate) fn learn_from_opening(&mut self, remote: IpAddr) {
+        let mac = self.next_hops.heard_from;
+        let neighbors = &mut self.next_hops.neighbors;
+        if mac.is_unicast() && neighbors.learn_from_opening(remote, mac, self.now) {
+            self.wake_parked();
+        }
+    }
+
     /// A connection that was opened by the segment at hand: what it sends goes to where that came from, if that is known.
     pub(crate) fn reply_by_the_same_way(&mut self, index: u32) {
         if let Some(slot) = self.slots.at_mut(index)

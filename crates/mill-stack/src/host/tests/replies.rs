@@ -1,4 +1,4 @@
-//! Where replies are sent when the kernel resolves neighbours.
+//! Where replies are sent: when the kernel resolves neighbours, and to a neighbour of unknown Ethernet address.
 
 use super::changing::{
     CLIENT, CLIENT_MAC, NO_NEIGHBORS, OTHER_MAC, SERVER, SERVER_MAC, connected, gateway, ip,
@@ -79,4 +79,24 @@ fn an_answer_without_a_connection_goes_to_where_the_segment_came_from() {
     turn_of(&mut pair.client, &mut pair.client_link, pair.now);
     pair.client_link.carry(&mut pair.server_link);
     assert_eq!(targets_of_server(&mut pair), [OTHER_MAC]);
+}
+
+/// As after a change of the binary over a memif: the peer has resolved this address, and the new process has resolved none.
+#[test]
+fn a_neighbour_whose_address_is_not_known_yet_is_answered_at_once() {
+    let mut pair = Pair::new();
+    let target = SERVER_V4.parse().unwrap();
+    pair.client.connect(target, None, true, 7).unwrap();
+    pair.run();
+    pair.server = Pair::new().server;
+    targets_of_server(&mut pair);
+    pair.listen(SERVER_V4);
+    pair.client.connect(target, None, true, 8).unwrap();
+    turn_of(&mut pair.client, &mut pair.client_link, pair.now);
+    pair.client_link.carry(&mut pair.server_link);
+    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
+    let sent = &pair.server_link.sent;
+    let is_arp = |bytes: &[u8]| bytes.get(12..14) == Some(&[0x08, 0x06]);
+    assert!(sent.iter().all(|frame| !is_arp(&frame.bytes)));
+    assert_eq!(sent.len(), 1, "a SYN-ACK");
 }

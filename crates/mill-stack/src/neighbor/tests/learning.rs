@@ -185,3 +185,47 @@ fn solicitations_are_answered_to_the_sender_or_to_all_nodes() {
         assert_eq!(message, expected);
     }
 }
+
+#[test]
+fn a_neighbour_that_opens_a_connection_is_learnt_where_it_was_unknown() {
+    let mut neighbors = quiet(8);
+    assert!(neighbors.learn_from_opening(v4(9), PEER, at(10_000)));
+    assert!(neighbors.learn_from_opening(v6(9), PEER, at(10_000)));
+    for address in [v4(9), v6(9)] {
+        let found = neighbors.resolve(address, at(10_000));
+        assert_eq!(found, Resolution::Known(PEER));
+        // What is known stays.
+        assert!(!neighbors.learn_from_opening(address, OTHER, at(20_000)));
+        let found = neighbors.resolve(address, at(20_000));
+        assert_eq!(found, Resolution::Known(PEER));
+    }
+    assert_eq!(neighbors.next_outgoing(), None);
+    // It was not confirmed, so it is asked before long.
+    neighbors.expire(at(26_000));
+    assert!(neighbors.next_outgoing().is_some());
+}
+
+#[test]
+fn a_neighbour_that_opens_a_connection_while_it_is_asked_for_is_found() {
+    let mut neighbors = quiet(8);
+    assert_eq!(neighbors.resolve(v4(9), at(10_000)), Resolution::Asking);
+    assert!(neighbors.learn_from_opening(v4(9), PEER, at(10_001)));
+    let mut resolved = Vec::new();
+    neighbors.take_resolved(&mut resolved);
+    assert_eq!(resolved, [v4(9)]);
+}
+
+#[test]
+fn of_hosts_behind_a_router_and_beyond_the_limit_nothing_is_learnt_when_they_open_connections() {
+    let mut neighbors = quiet(2);
+    let off_link = "192.168.0.1".parse().unwrap();
+    assert!(!neighbors.learn_from_opening(off_link, PEER, at(10_000)));
+    assert!(!neighbors.learn_from_opening(v4(9), OURS, at(10_000)));
+    assert!(neighbors.is_empty());
+    for last in 9..19 {
+        let is_learnt = neighbors.learn_from_opening(v4(last), PEER, at(10_000));
+        assert_eq!(is_learnt, last < 11);
+    }
+    let first = neighbors.resolve(v4(9), at(10_000));
+    assert_eq!(first, Resolution::Known(PEER), "the flood displaces nothing");
+}
