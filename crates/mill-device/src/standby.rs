@@ -396,3 +396,6 @@ const TURNS_BETWEEN: u32 = 63;
 /// Interval at which a process without owner tries to lock. No frames pass meanwhile; peers retransmit after some
 /// hundred milliseconds.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests;

@@ -403,3 +403,6 @@ impl<O> AsFd for Owner<O> {
 /// to join. Peers whose connections ended with the former owner get their RST so much later; they retransmit after some
 /// hundred milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

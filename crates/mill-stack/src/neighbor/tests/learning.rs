@@ -227,5 +227,9 @@ fn of_hosts_behind_a_router_and_beyond_the_limit_nothing_is_learnt_when_they_ope
         assert_eq!(is_learnt, last < 11);
     }
     let first = neighbors.resolve(v4(9), at(10_000));
-    assert_eq!(first, Resolution::Known(PEER), "the flood displaces nothing");
+    assert_eq!(
+        first,
+        Resolution::Known(PEER),
+        "the flood displaces nothing"
+    );
 }
