@@ -92,8 +92,17 @@ struct Router<'a> {
     tables: Vec<Table>,
     /// Their variables: states that differ in nothing that matters have the same tables.
     variables: BTreeMap<Content, String>,
-    known: BTreeMap<(usize, usize, State), Target>,
+    known: BTreeMap<Place, Target>,
     goals: Vec<Goal>,
+}
+
+/// A rule, by the numbers of its chain and in that, and what those before it have set.
+type Place = (usize, usize, State);
+
+/// Where a request goes on.
+enum Step {
+    To(Place),
+    Ends(Target),
 }
 
 /// Computes the tables of a site.
@@ -137,18 +146,32 @@ fn leads_to_default(site: &Site) -> bool {
 }
 
 impl Router<'_> {
-    /// What happens from a rule of a chain on.
+    /// What happens from a rule of a chain on. Rules that need no table are followed in a loop: there may be thousands in a row.
     fn chain(&mut self, chain: usize, from: usize, state: State, depth: usize) -> Applied<Target> {
-        let place = (chain, from, state);
-        if let Some(known) = self.known.get(&place) {
-            return Ok(known.clone());
-        }
-        let site = self.site;
-        let Some(rules) = site.chains.get(chain).map(|chain: &Chain| &chain.rules) else {
-            return Ok(self.goal(Goal::Drop));
+        let mut followed = Vec::new();
+        let mut place = (chain, from, state);
+        let target = loop {
+            if let Some(known) = self.known.get(&place) {
+                break known.clone();
+            }
+            followed.push(place);
+            match self.follow(place, depth)? {
+                Step::To(next) => place = next,
+                Step::Ends(target) => break target,
+            }
         };
-        let Some(rule) = rules.get(from) else {
-            return Ok(self.goal(Goal::Drop));
+        let places = followed.into_iter();
+        self.known
+            .extend(places.map(|place| (place, target.clone())));
+        Ok(target)
+    }
+
+    /// One rule.
+    fn follow(&mut self, (chain, from, state): Place, depth: usize) -> Applied<Step> {
+        let site = self.site;
+        let rules = site.chains.get(chain).map(|chain: &Chain| &chain.rules);
+        let Some((rules, rule)) = rules.and_then(|rules| Some((rules, rules.get(from)?))) else {
+            return Ok(Step::Ends(self.goal(Goal::Drop)));
         };
         if depth >= DEPTH_MAX {
             let message = format!(
@@ -160,24 +183,21 @@ impl Router<'_> {
             ));
             return Err(error);
         }
-        let target = match &rule.condition {
-            Condition::Always => self.act(chain, from, state, depth)?,
+        match &rule.condition {
+            Condition::Always => self.act(chain, from, state),
             Condition::Mark(mark) => {
                 let holds = match mark {
                     _ if state.mark == 0 => false,
                     Some(mark) => state.mark == *mark,
                     None => true,
                 };
-                if holds == rule.negated {
-                    self.chain(chain, from + 1, state, depth)?
-                } else {
-                    self.act(chain, from, state, depth)?
+                match holds == rule.negated {
+                    true => Ok(Step::To((chain, from + 1, state))),
+                    false => self.act(chain, from, state),
                 }
             }
-            Condition::Field(_) => self.run(chain, from, rules, state, depth)?,
-        };
-        self.known.insert(place, target.clone());
-        Ok(target)
+            Condition::Field(_) => self.run(chain, from, rules, state, depth).map(Step::Ends),
+        }
     }
 
     /// A table for as many rules as one can be for.
@@ -204,7 +224,10 @@ impl Router<'_> {
             let Condition::Field(comparison) = &rule.condition else {
                 continue;
             };
-            let target = self.act(chain, index, state, depth + 1)?;
+            let target = match self.act(chain, index, state)? {
+                Step::To((chain, from, state)) => self.chain(chain, from, state, depth + 1)?,
+                Step::Ends(target) => target,
+            };
             let key = key_of(&comparison.pattern);
             // Of two equal ones the first one counts.
             if !rows.iter().any(|(known, ..)| *known == key) {
@@ -221,26 +244,25 @@ impl Router<'_> {
     }
 
     /// What a rule does to requests that match it.
-    fn act(&mut self, chain: usize, index: usize, state: State, depth: usize) -> Applied<Target> {
+    fn act(&mut self, chain: usize, index: usize, state: State) -> Applied<Step> {
         let site = self.site;
         let rules = site.chains.get(chain).map(|chain| &chain.rules);
         let Some(rule) = rules.and_then(|rules| rules.get(index)) else {
-            return Ok(self.goal(Goal::Drop));
+            return Ok(Step::Ends(self.goal(Goal::Drop)));
         };
-        let next = |state: State| (chain, index + 1, state);
-        let (chain, from, state) = match rule.action {
-            Action::Block => return Ok(self.goal(Goal::Block)),
-            Action::Redirect(..) => return Ok(self.goal(Goal::Redirect(chain, index))),
-            Action::Vhost(vhost) => return self.vhost(vhost, state, &rule.origin),
-            Action::Chain(other) => (other, 0, state),
+        let next = |state: State| Ok(Step::To((chain, index + 1, state)));
+        match rule.action {
+            Action::Block => Ok(Step::Ends(self.goal(Goal::Block))),
+            Action::Redirect(..) => Ok(Step::Ends(self.goal(Goal::Redirect(chain, index)))),
+            Action::Vhost(vhost) => self.vhost(vhost, state, &rule.origin).map(Step::Ends),
+            Action::Chain(other) => Ok(Step::To((other, 0, state))),
             Action::Mark(mark) => next(State { mark, ..state }),
             Action::CacheDisable(no_cache) => next(State { no_cache, ..state }),
             Action::CacheTtl(ttl) => next(State {
                 ttl: Some(ttl),
                 ..state
             }),
-        };
-        self.chain(chain, from, state, depth)
+        }
     }
 
     /// The first location of a vhost that matches, or the vhost itself.
