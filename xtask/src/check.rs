@@ -1,5 +1,6 @@
 //! Everything that a commit must pass, the quick steps first. The first failure ends the run.
 
+mod examples;
 mod failures;
 mod programs;
 
@@ -100,7 +101,7 @@ fn test(root: &Path) -> Outcome {
             return Outcome::Failed;
         }
     };
-    let documentation = cargo(root, &format!("{every} --no-fail-fast --doc"));
+    let documentation = examples_of_documentation(root);
     // Last, for the end is what is kept of a long output.
     for text in &failed {
         eprintln!("failed: {text}");
@@ -109,6 +110,23 @@ fn test(root: &Path) -> Outcome {
         Outcome::Passed if failed.is_empty() => Outcome::Passed,
         _ => Outcome::Failed,
     }
+}
+
+fn examples_of_documentation(root: &Path) -> Outcome {
+    let tree = match crate::tidy::tree::Tree::read(root) {
+        Ok(tree) => tree,
+        Err(error) => {
+            eprintln!("{}: {error}", root.display());
+            return Outcome::Failed;
+        }
+    };
+    let packages: Vec<_> = examples::packages(&tree).into_iter().collect();
+    if packages.is_empty() {
+        return Outcome::Passed;
+    }
+    let packages = packages.join(" --package ");
+    let options = "--quiet --locked --no-fail-fast --doc";
+    cargo(root, &format!("test {options} --package {packages}"))
 }
 
 fn doc(root: &Path) -> Outcome {

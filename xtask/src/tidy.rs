@@ -8,7 +8,7 @@ mod manifest;
 /// Rust source with comments and literals blanked out.
 mod rust_code;
 /// The files of a checkout, in memory.
-mod tree;
+pub(crate) mod tree;
 /// A breach of a rule, with its file and line.
 mod violation;
 
