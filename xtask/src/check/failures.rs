@@ -10,7 +10,7 @@ pub(super) fn lines(program: &str, log: &str, why: &str) -> Vec<String> {
         .split("\n---- ")
         .skip(1)
         .filter_map(|section| section.split_once(" stdout ----\n"))
-        .map(|(test, said)| format!("{program}: {test}: {}", message(said)))
+        .map(|(test, said)| format!("{program}: {test}: {}", message(test, said)))
         .collect();
     if named.is_empty() {
         return vec![format!("{program}: {why}")];
@@ -18,9 +18,13 @@ pub(super) fn lines(program: &str, log: &str, why: &str) -> Vec<String> {
     named
 }
 
-/// The panic's place and message in one line, without what was printed before it, and without the list that ends the log.
-fn message(said: &str) -> String {
+/// The place and message of the test's own panic in one line, without what was printed before it, and without the list that ends
+/// the log.
+fn message(test: &str, said: &str) -> String {
     let said = said.split("\nfailures:\n").next().unwrap_or(said);
+    // A panic of a thread that the test has started may stand before it.
+    let own = said.find(&format!("thread '{test}'"));
+    let said = own.map_or(said, |at| &said[at..]);
     let panic = said.find("panicked at ").map_or(said, |at| &said[at..]);
     let words: Vec<&str> = panic.split_whitespace().collect();
     words.join(" ").chars().take(LONGEST_MESSAGE).collect()
@@ -32,7 +36,7 @@ mod tests {
 
     #[test]
     fn each_failed_test_is_a_line_with_its_message() {
-        let log = "running 3 tests\n\nfailures:\n\n---- a::one stdout ----\nseed 7\n\nthread 'a::one' panicked at src/a.rs:3:5:\nassertion failed:\n  left: 1\n\n---- b::two stdout ----\nError: \"no\"\n\n\nfailures:\n    a::one\n    b::two\n\ntest result: FAILED. 1 passed; 2 failed\n";
+        let log = "running 3 tests\n\nfailures:\n\n---- a::one stdout ----\nseed 7\n\nthread '<unnamed>' panicked at src/b.rs:1:1:\nno\n\nthread 'a::one' panicked at src/a.rs:3:5:\nassertion failed:\n  left: 1\n\n---- b::two stdout ----\nError: \"no\"\n\n\nfailures:\n    a::one\n    b::two\n\ntest result: FAILED. 1 passed; 2 failed\n";
         assert_eq!(
             lines("mill-x/it", log, "exit status: 101"),
             [

@@ -52,7 +52,8 @@ pub(super) fn run(mut build: Command, logs: &Path) -> Result<Vec<String>, String
             scope.spawn(|| {
                 let next = || lock(&waiting).next();
                 while let Some(program) = next() {
-                    lock(&failed).extend(program.failures(logs));
+                    let failures = program.failures(logs);
+                    lock(&failed).extend(failures);
                 }
             });
         }
@@ -143,6 +144,7 @@ fn last_line(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn message(target: &str, is_test: bool) -> String {
         format!(
@@ -169,6 +171,28 @@ mod tests {
         let in_order = in_order(found);
         let names: Vec<_> = in_order.iter().map(Program::name).collect();
         assert_eq!(names, ["mill-x/bypass", "mill-x/attacks", "mill-x/it"]);
+    }
+
+    /// Each of the two programs ends only once the other one runs: by itself it would wait until its time is up.
+    #[test]
+    fn two_programs_run_at_a_time() {
+        let logs = std::env::temp_dir().join(format!("millstream-two-{}", std::process::id()));
+        std::fs::create_dir_all(&logs).unwrap();
+        let programs = [("bypass", "other"), ("other", "bypass")].map(|(own, awaited)| {
+            let path = logs.join(own);
+            let script = format!(
+                "#!/bin/sh\n: > {own}.runs\nfor i in $(seq 600); do [ -e {awaited}.runs ] && exit 0; sleep 0.1; done\nexit 1\n"
+            );
+            std::fs::write(&path, script).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+            message(own, true)
+                .replace(&format!("/a/target/{own}-1"), &path.to_string_lossy())
+                .replace("/a/crates/mill-x", &logs.to_string_lossy())
+        });
+        let mut build = Command::new("printf");
+        build.args(["%s\n"]).args(programs);
+        assert_eq!(run(build, &logs), Ok(Vec::new()));
+        std::fs::remove_dir_all(&logs).unwrap();
     }
 
     #[test]
