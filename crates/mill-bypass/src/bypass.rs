@@ -22,7 +22,7 @@ use mill_runtime::time::{Instant, UnixTime};
 use mill_stack::config::HostConfig;
 use mill_stack::host::Host;
 use mill_stack::host::status::Usage;
-use mill_stack::link::{FlowSteering, Link, LinkLedger, LinkMonitor, LinkSuccession};
+use mill_stack::link::{FlowSteering, Link, LinkLedger, LinkMonitor};
 use mill_stack::polling::Polling;
 use mill_stack::socket::SocketOptions;
 use mill_tcp::counters::Counters;
@@ -33,9 +33,9 @@ mod ending;
 pub(crate) use ending::is_under_way;
 
 /// All that an engine needs of its link.
-pub trait BypassLink: Link + FlowSteering + LinkMonitor + LinkLedger + LinkSuccession {}
+pub trait BypassLink: Link + FlowSteering + LinkMonitor + LinkLedger {}
 
-impl<L: Link + FlowSteering + LinkMonitor + LinkLedger + LinkSuccession> BypassLink for L {}
+impl<L: Link + FlowSteering + LinkMonitor + LinkLedger> BypassLink for L {}
 
 /// What the stack of an engine is made with.
 #[derive(Clone, Debug)]

@@ -15,7 +15,6 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
-use core::ops::RangeInclusive;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Events, ListenOptions, Park};
 use mill_runtime::stream::StreamError;
@@ -43,8 +42,8 @@ pub(crate) struct StackHalf<L: BypassLink, F: FileBytes> {
     looked_at: Cell<Instant>,
     /// The kernel has the stack's addresses too: a listener there listens at both.
     pub(crate) shares_addresses: bool,
-    /// The ports of outgoing connections, until the link has them.
-    ports: Cell<Option<RangeInclusive<u16>>>,
+    /// The link brings what is sent to the ports of outgoing connections.
+    has_opened: Cell<bool>,
     send_buffer_bytes: u32,
     opened: SocketOptions,
     /// The turn has found no work so far.
@@ -54,7 +53,6 @@ pub(crate) struct StackHalf<L: BypassLink, F: FileBytes> {
 impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
     pub(crate) fn new(options: StackOptions<L>, now: Instant) -> Self {
         let shares_addresses = options.host.neighbors == Neighboring::Kernel;
-        let ports = options.host.ephemeral_ports.clone();
         let turn = (options.host.limits.burst_max as usize, options.polling);
         let host = Host::new(options.host, options.link.properties(), to_stack(now));
         let stack = Stack::new(host, options.link, turn, now);
@@ -66,7 +64,7 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
             closing: RefCell::default(),
             looked_at: Cell::new(now),
             shares_addresses,
-            ports: Cell::new(Some(ports)),
+            has_opened: Cell::new(false),
             send_buffer_bytes: options.send_buffer_bytes.max(SEND_BUFFER_BYTES_MIN),
             opened: options.opened,
             is_idle: Cell::new(true),
@@ -249,7 +247,9 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         let opened = opened_options(self.opened, options);
         let socket = {
             let mut stack = self.stack.borrow_mut();
-            self.open_ports(&mut stack.link);
+            if !self.has_opened.replace(true) {
+                stack.link.open_ports();
+            }
             let Stack { host, link, .. } = &mut *stack;
             // Where several links share a device, from a port whose replies come to this one.
             let steer = |flow: &Flow| link.brings(remote, flow.local_port);
@@ -269,14 +269,6 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
         ))
     }
 
-    /// Has the link bring what is sent to the ports of outgoing connections, from the first one on: of this process, or of another one
-    /// that has them by way of this one's link.
-    fn open_ports(&self, link: &mut L) {
-        if let Some(ports) = self.ports.take() {
-            link.open_ports(ports);
-        }
-    }
-
     pub(crate) fn wait(&self, park: Park, now: impl FnOnce() -> Instant) -> Wait {
         let park = if self.listeners.borrow().has_waiting() {
             Park::No
@@ -291,9 +283,6 @@ impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
     /// What the frames and timers of this turn changed.
     pub(crate) fn receive(&self, now: Instant, clock: impl Fn() -> Instant, events: &mut Events) {
         let mut stack = self.stack.borrow_mut();
-        if stack.link.take_ports_wanted() {
-            self.open_ports(&mut stack.link);
-        }
         stack.receive(now, clock);
         self.forget_closed(&mut stack, now);
         stack.report(&mut events.ready);

@@ -24,7 +24,6 @@ use mill_stack::link::{
 use mill_sys::epoll::Watcher;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A link, and a recorder of the frames that the stack exchanges with it, while they are captured.
@@ -401,8 +400,8 @@ impl FlowSteering for AnyLink {
         self.device.forget(service);
     }
 
-    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.device.open_ports(ports);
+    fn open_ports(&mut self) {
+        self.device.open_ports();
     }
 
     fn set_blocked(&mut self, addresses: &[IpAddr]) {
@@ -456,11 +455,6 @@ impl LinkSuccession for AnyLink {
     #[inline]
     fn take_passed(&mut self) -> Option<Vec<u8>> {
         self.device.take_passed()
-    }
-
-    #[inline]
-    fn take_ports_wanted(&mut self) -> bool {
-        self.device.take_ports_wanted()
     }
 }
 

@@ -198,16 +198,23 @@ impl Attached {
 
     /// Sets up what the workers of a process share, before the first of them makes its link; `attachments` are all of a
     /// device. A single worker needs none.
-    pub(crate) fn prepare(attachments: &mut [Self]) -> io::Result<()> {
-        Self::share_opened(attachments)?;
+    pub(crate) fn prepare(
+        attachments: &mut [Self],
+        specification: &Specification,
+    ) -> io::Result<()> {
+        Self::share_opened(attachments, specification)?;
         let of_interface = attachments.iter().filter_map(Self::interface);
         AfXdp::prepare(&of_interface.collect::<Vec<_>>())
     }
 
     /// Has the parts of an interface open ports together, see [`crate::steering::table::opened`]; `attachments` are all of a device.
-    pub(crate) fn share_opened(attachments: &mut [Self]) -> io::Result<()> {
+    pub(crate) fn share_opened(
+        attachments: &mut [Self],
+        specification: &Specification,
+    ) -> io::Result<()> {
         let of_interface = attachments.iter_mut().filter_map(Self::interface_mut);
-        AfXdp::share_opened(&mut of_interface.collect::<Vec<_>>())
+        let ports = specification.local_ports();
+        AfXdp::share_opened(&mut of_interface.collect::<Vec<_>>(), ports)
     }
 
     /// Whether each worker has queues of its own, so that the workers of a process forward frames to each other.

@@ -168,7 +168,7 @@ impl Attachment {
         if Attached::forward(&self.workers) {
             self.siblings = siblings(self.workers.len())?;
         }
-        Attached::prepare(&mut self.workers)
+        Attached::prepare(&mut self.workers, &self.specification)
     }
 
     /// A duplicate of one worker's part.
@@ -202,7 +202,7 @@ impl Attachment {
         let first = first.ok_or_else(|| io::Error::other("the device has no queue"))?;
         let host = first.host_config(specification)?;
         let vlan = first.vlan(specification);
-        Attached::share_opened(&mut self.workers)?;
+        Attached::share_opened(&mut self.workers, &self.specification)?;
         let mut links = Vec::with_capacity(self.workers.len());
         for (place, attached) in (0..).zip(self.workers) {
             let aim = match (own.contains(&place), specification.stacks) {

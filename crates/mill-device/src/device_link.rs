@@ -16,7 +16,6 @@ use mill_stack::link::{
 };
 use mill_sys::epoll::Watcher;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A device's link.
@@ -263,12 +262,12 @@ impl FlowSteering for DeviceLink {
         }
     }
 
-    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+    fn open_ports(&mut self) {
         match self {
-            Self::AfXdp(link) => link.open_ports(ports),
-            Self::Movable(link) => link.open_ports(ports),
-            Self::Standby(link) => link.open_ports(ports),
-            Self::Partitions(link) => link.open_ports(ports),
+            Self::AfXdp(link) => link.open_ports(),
+            Self::Movable(link) => link.open_ports(),
+            Self::Standby(link) => link.open_ports(),
+            Self::Partitions(link) => link.open_ports(),
             Self::Direct(_) | Self::Moving(_) => {}
         }
     }
@@ -287,7 +286,8 @@ impl FlowSteering for DeviceLink {
         match self {
             Self::AfXdp(link) => link.brings(remote, local_port),
             Self::Partitions(link) => link.brings(remote, local_port),
-            Self::Direct(_) | Self::Movable(_) | Self::Standby(_) | Self::Moving(_) => true,
+            Self::Standby(link) => link.brings(local_port),
+            Self::Direct(_) | Self::Movable(_) | Self::Moving(_) => true,
         }
     }
 }
@@ -361,17 +361,6 @@ impl LinkSuccession for DeviceLink {
             Self::Standby(link) => link.take_passed(),
             Self::Partitions(link) => link.take_passed(),
             _ => None,
-        }
-    }
-
-    #[inline]
-    fn take_ports_wanted(&mut self) -> bool {
-        match self {
-            Self::AfXdp(link) => link.take_ports_wanted(),
-            Self::Movable(link) => link.take_ports_wanted(),
-            Self::Standby(link) => link.take_ports_wanted(),
-            Self::Partitions(link) => link.take_ports_wanted(),
-            _ => false,
         }
     }
 }

@@ -148,7 +148,7 @@ impl Aim {
     pub(crate) fn is_met_by_owning(self, wanted: &Wanted) -> bool {
         match self {
             Self::Take => wanted.is_serving(),
-            Self::Share => wanted.is_serving() || wanted.ports.is_some(),
+            Self::Share => wanted.is_serving() || wanted.opens_ports,
             Self::Join => false,
         }
     }

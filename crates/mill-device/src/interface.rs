@@ -319,9 +319,9 @@ impl InterfaceLink {
     }
 
     /// Ports at which the kernel listens or has connections stay the kernel's, and no connection is opened from them.
-    pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.wanted.ports = Some(ports.clone());
-        self.table.open_ports(|| untaken(ports));
+    pub(crate) fn open_ports(&mut self) {
+        self.wanted.opens_ports = true;
+        self.table.open_ports(untaken);
     }
 
     pub(crate) fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
@@ -334,12 +334,6 @@ impl InterfaceLink {
     #[inline]
     pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {
         self.handover.as_mut()?.take_passed()
-    }
-
-    #[inline]
-    pub(crate) fn take_ports_wanted(&mut self) -> bool {
-        let handover = self.handover.as_mut();
-        handover.is_some_and(|handover| handover.take_ports_wanted())
     }
 
     pub(crate) fn resolve(&mut self, address: IpAddr) {

@@ -20,7 +20,6 @@ use mill_stack::link::{
 use mill_sys::epoll::Watcher;
 use std::fmt;
 use std::io;
-use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// The owner's link.
@@ -230,8 +229,8 @@ impl MovableLink {
         self.turns_left = 0;
     }
 
-    pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.wanted.ports = Some(ports);
+    pub(crate) fn open_ports(&mut self) {
+        self.wanted.opens_ports = true;
     }
 
     pub(crate) fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
@@ -253,10 +252,6 @@ impl MovableLink {
 
     pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {
         self.handover.take_passed()
-    }
-
-    pub(crate) fn take_ports_wanted(&mut self) -> bool {
-        self.handover.take_ports_wanted()
     }
 }
 

@@ -23,7 +23,6 @@ use mill_stack::link::{
 };
 use mill_sys::epoll::Watcher;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Two partitions or more.
@@ -234,8 +233,8 @@ impl FlowSteering for Partitions {
         self.each().for_each(|link| link.forget(service));
     }
 
-    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.each().for_each(|link| link.open_ports(ports.clone()));
+    fn open_ports(&mut self) {
+        self.each().for_each(FlowSteering::open_ports);
     }
 
     fn set_blocked(&mut self, addresses: &[IpAddr]) {
@@ -291,11 +290,6 @@ impl LinkSuccession for Partitions {
 
     fn take_passed(&mut self) -> Option<Vec<u8>> {
         self.each().find_map(LinkSuccession::take_passed)
-    }
-
-    fn take_ports_wanted(&mut self) -> bool {
-        self.each()
-            .fold(false, |wanted, link| wanted | link.take_ports_wanted())
     }
 }
 

@@ -17,7 +17,6 @@ use mill_sys::epoll::Watcher;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -283,18 +282,17 @@ impl StandbyLink {
         }
     }
 
-    pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.parts.wanted.ports = Some(ports.clone());
-        self.parts.origin.open_ports(ports);
+    pub(crate) fn open_ports(&mut self) {
+        self.parts.wanted.opens_ports = true;
+        self.parts.origin.open_ports();
         if let Some(owner) = &self.owner {
             owner.send_open_ports();
         }
         self.turns_left = 0;
     }
 
-    /// Whether another process opens connections, asked once.
-    pub(crate) fn take_ports_wanted(&mut self) -> bool {
-        std::mem::take(&mut self.parts.member.opens_ports)
+    pub(crate) fn brings(&self, local_port: u16) -> bool {
+        self.parts.origin.has_opened(local_port)
     }
 
     pub(crate) fn resolve(&mut self, address: IpAddr) {

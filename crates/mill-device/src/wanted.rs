@@ -1,14 +1,14 @@
 //! What a host has asked of its link, kept for when the link runs over another device.
 
 use mill_stack::link::Service;
-use std::ops::RangeInclusive;
 
-/// Services, each with the number of its listeners, and the ports that connections are opened from.
+/// Services, one for each of their listeners, and whether connections are opened.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) services: Vec<Service>,
     has_served: bool,
-    pub(crate) ports: Option<RangeInclusive<u16>>,
+    /// Connections are opened.
+    pub(crate) opens_ports: bool,
 }
 
 impl Wanted {
@@ -24,7 +24,7 @@ impl Wanted {
     /// Whether no port is served any more, or none will be, as this process opens connections. One that has just started may begin
     /// to serve in a moment.
     pub(crate) fn is_leaving(&self) -> bool {
-        !self.is_serving() && (self.has_served || self.ports.is_some())
+        !self.is_serving() && (self.has_served || self.opens_ports)
     }
 
     /// Whether any port is served.

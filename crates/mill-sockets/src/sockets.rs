@@ -5,7 +5,6 @@ use crate::errno::Errno;
 use crate::slab::Slab;
 use crate::socket::{Kind, Socket, SocketNumber};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use core::ops::RangeInclusive;
 use leaving::Succession;
 use mill_stack::config::{HostConfig, Neighboring};
 use mill_stack::host::Host;
@@ -74,8 +73,8 @@ pub struct Sockets<L> {
     looked_at: Instant,
     /// The kernel has the stack's addresses too.
     shares_addresses: bool,
-    /// The ports of outgoing connections, until the link has them.
-    ports: Option<RangeInclusive<u16>>,
+    /// The link brings what is sent to the ports of outgoing connections.
+    has_opened: bool,
     burst_max: usize,
     /// The last turn may have left frames, or its own do not fit into the link.
     has_more: bool,
@@ -98,7 +97,6 @@ impl<L: SocketLink> Sockets<L> {
     /// The stack of a process that has several: the numbers of its sockets and sets tell this one ([`crate::slab::Number::slab`]).
     pub fn numbered(number: u8, mut config: HostConfig, link: L, now: Instant) -> Self {
         config.tcp.lazy_acks = true;
-        let ports = config.ephemeral_ports.clone();
         let burst_max = (config.limits.burst_max as usize).max(1);
         let shares_addresses = config.neighbors == Neighboring::Kernel;
         let host = Host::new(config, link.properties(), now);
@@ -114,7 +112,7 @@ impl<L: SocketLink> Sockets<L> {
             succession: Succession::default(),
             looked_at: now,
             shares_addresses,
-            ports: Some(ports),
+            has_opened: false,
             burst_max,
             has_more: false,
             has_answers: false,

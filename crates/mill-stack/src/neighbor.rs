@@ -306,6 +306,8 @@ impl Neighbors {
                     until: now + RETRANSMIT,
                 };
                 self.failed.push(address);
+                // What went to where a SYN came from meanwhile goes there no more.
+                self.epoch = self.epoch.wrapping_add(1);
             }
             State::Reachable { .. } => {
                 entry.state = State::Stale;

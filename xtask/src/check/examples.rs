@@ -36,7 +36,10 @@ mod tests {
         let tree = Tree::of(&[
             ("crates/a/src/lib.rs", "//! ```text\n//! a b\n//! ```\n"),
             ("crates/b/src/lib.rs", "//! Text.\n"),
-            ("crates/b/src/c.rs", "    /// ```\n    /// use b::c;\n    /// ```\n"),
+            (
+                "crates/b/src/c.rs",
+                "    /// ```\n    /// use b::c;\n    /// ```\n",
+            ),
             ("crates/c/src/lib.rs", "/// ```no_run\n/// ```\nfn c() {}\n"),
             ("crates/d/tests/it.rs", "//! ```\n//! ```\n"),
             ("crates/e/src/lib.rs", "const E: &str = \"```\";\n"),

@@ -11,7 +11,7 @@ use mill_stack::host::Host;
 use mill_stack::host::tables::NextNumbers;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FlowSteering, FrameId, Link, LinkChange, LinkLedger,
-    LinkMonitor, LinkProperties, LinkSuccession, Offload, Received, Stray,
+    LinkMonitor, LinkProperties, Offload, Received, Stray,
 };
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::polling::Polling;
@@ -26,8 +26,6 @@ struct RecordingLink {
     /// Slots as they were noted, with the far end of what is there.
     noted: Vec<(u32, Option<SocketAddr>)>,
     left: Vec<NextNumbers>,
-    /// Another process opens connections.
-    wants_ports: bool,
 }
 
 impl Link for RecordingLink {
@@ -87,8 +85,8 @@ impl FlowSteering for RecordingLink {
         self.told.push(alloc::format!("forget {}", service.address));
     }
 
-    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.told.push(alloc::format!("open {ports:?}"));
+    fn open_ports(&mut self) {
+        self.told.push(String::from("open"));
     }
 
     fn set_blocked(&mut self, addresses: &[IpAddr]) {
@@ -124,24 +122,6 @@ impl LinkLedger for RecordingLink {
 
     fn take_left(&mut self) -> Vec<NextNumbers> {
         core::mem::take(&mut self.left)
-    }
-}
-
-impl LinkSuccession for RecordingLink {
-    fn has_heir(&self) -> bool {
-        false
-    }
-
-    fn pass_waiting(&mut self, _connections: &[u8]) -> bool {
-        false
-    }
-
-    fn take_passed(&mut self) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn take_ports_wanted(&mut self) -> bool {
-        core::mem::take(&mut self.wants_ports)
     }
 }
 
@@ -182,7 +162,6 @@ fn stack_half_with(
         told: Vec::new(),
         noted: Vec::new(),
         left,
-        wants_ports: false,
     };
     let options = StackOptions {
         polling: Polling::Interrupt,
@@ -277,16 +256,17 @@ fn a_listener_of_an_address_that_the_kernel_has_not_waits_for_handshakes_only() 
 }
 
 #[test]
-fn ports_are_opened_once_for_the_first_connection_of_this_process_or_another() {
+fn ports_are_opened_with_the_first_connection_of_this_process() {
     let stack_half = stack_half();
     turn(&stack_half, 1);
     assert!(told(&stack_half).is_empty());
-    stack_half.stack.borrow_mut().link.wants_ports = true;
-    turn(&stack_half, 2);
-    assert_eq!(told(&stack_half), ["open 32768..=60999"]);
-    stack_half.stack.borrow_mut().link.wants_ports = true;
-    turn(&stack_half, 3);
-    assert!(told(&stack_half).is_empty());
+    for expected in [&["open"][..], &[]] {
+        let target = "10.0.0.2:9".parse().unwrap();
+        let task = TaskId::from_bits(7);
+        let opened = stack_half.connect(target, &ConnectOptions::default(), task);
+        assert!(opened.is_ok());
+        assert_eq!(told(&stack_half), expected);
+    }
 }
 
 #[test]

@@ -46,6 +46,7 @@ use sentences::{loses_merged_notice, not_read, queue_trouble};
 use shared_resources::SharedResources;
 use sockets::{attachments, check, check_share, loses_merged, make_sockets};
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -164,9 +165,16 @@ impl AfXdp<OwnedFd> {
 
     /// Has them open ports together, as the answer to a connection of one may come to the queues of another. `attachments` are all
     /// of the interface.
-    pub(super) fn share_opened(attachments: &mut [&mut Self]) -> io::Result<()> {
-        let tables = attachments.iter().map(|attachment| &attachment.table[0]);
-        let opened = Arc::new(OpenedPorts::of(tables)?);
+    pub(super) fn share_opened(
+        attachments: &mut [&mut Self],
+        ports: &RangeInclusive<u16>,
+    ) -> io::Result<()> {
+        // Without partitions they have one table.
+        let owners = attachments
+            .iter()
+            .filter(|attachment| attachment.is_partition || attachment.worker == 0);
+        let tables = owners.map(|attachment| &attachment.table[0]);
+        let opened = Arc::new(OpenedPorts::of(tables, ports.clone())?);
         for attachment in attachments {
             attachment.opened = Arc::clone(&opened);
         }

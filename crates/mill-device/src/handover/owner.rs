@@ -4,7 +4,7 @@
 use super::directory::{Directory, Holder, ProcessTag};
 use super::member::Member;
 use super::{Asked, Endpoint, EventSource, PeerProcess, Request, RequestKind};
-use crate::interface::{FaultCallback, InterfaceFault};
+use crate::interface::{FaultCallback, InterfaceFault, untaken};
 use crate::relay::{FarEnd, Note, Relay, RelayCounters};
 use crate::standby::{Origin, Parts, StandbyLink};
 use crate::steering::Table;
@@ -138,6 +138,10 @@ impl<O> Owner<O> {
         let owner = PeerProcess::give(heir.request, (heir.relay, heir.far), (own, ways));
         if let Ok(owner) = &owner {
             member.peers.pass_all(&member.endpoint, owner.channel());
+            // Answers to what this process and those behind it have opened go on to come.
+            if member.opens_ports || wanted.opens_ports {
+                owner.send_open_ports();
+            }
         }
         member.endpoint.unlock_for(number);
         let parts = Parts {
@@ -183,11 +187,6 @@ impl<O> Owner<O> {
     /// Connections that former owners have passed on.
     pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {
         self.member.passed.pop_front()
-    }
-
-    /// Whether another process opens connections, asked once.
-    pub(crate) fn take_ports_wanted(&mut self) -> bool {
-        std::mem::take(&mut self.member.opens_ports)
     }
 
     /// Gives a frame to the process that has its flow, or to all; a new connection, while this process leaves, to the one that had the
@@ -273,7 +272,10 @@ impl<O> Owner<O> {
         }
         if ready.at(EventSource::Peer) {
             let (opens_ports, ended) = self.member.peers.read();
-            self.member.opens_ports |= opens_ports;
+            if opens_ports {
+                self.member.opens_ports = true;
+                open_ports(table);
+            }
             self.drop_peers(device, len_max, (table, &ended));
         }
         let broken = self.member.peers.broken();
@@ -396,6 +398,13 @@ fn can_send(offload: Offload, device: &LinkProperties) -> bool {
 impl<O> AsFd for Owner<O> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.member.endpoint.as_fd()
+    }
+}
+
+/// Another process opens connections: answers to them are to come.
+fn open_ports(table: Option<&Table>) {
+    if let Some(table) = table {
+        table.open_ports(untaken);
     }
 }
 

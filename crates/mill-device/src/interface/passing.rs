@@ -1,6 +1,6 @@
 //! The interface goes to another process while both serve (see [`crate::handover`]).
 
-use super::{InterfaceLink, Passage, PreexistingKernelFlows};
+use super::{InterfaceLink, Passage, PreexistingKernelFlows, untaken};
 use crate::handover::directory::Directory;
 use crate::handover::member::Member;
 use crate::handover::owner::{Delivery, Owner};
@@ -177,8 +177,9 @@ impl InterfaceLink {
             link.wanted.serve(service, true);
             link.table.serve(service, true);
         }
-        if let Some(ports) = wanted.ports {
-            link.open_ports(ports);
+        link.wanted.opens_ports = wanted.opens_ports;
+        if wanted.opens_ports || parts.member.opens_ports {
+            link.table.open_ports(untaken);
         }
         link.steer(&addresses);
         let state = link.monitor.network().link.clone();

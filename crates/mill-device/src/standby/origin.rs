@@ -12,7 +12,6 @@ use crate::wanted::Wanted;
 use mill_stack::link::LinkProperties;
 use std::io;
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ pub(crate) struct Parts {
 impl Parts {
     /// Whether connections are opened here, or were by way of this process while it owned the device.
     pub(super) fn opens_ports(&self) -> bool {
-        self.member.opens_ports || self.wanted.ports.is_some()
+        self.member.opens_ports || self.wanted.opens_ports
     }
 }
 
@@ -119,9 +118,17 @@ impl Origin {
     }
 
     /// Has all queues bring the answers to connections from these ports, whichever process owns them.
-    pub(super) fn open_ports(&self, ports: RangeInclusive<u16>) {
+    pub(super) fn open_ports(&self) {
         if let Self::Interface { opened, .. } = self {
-            opened.open(|| untaken(ports));
+            opened.open(untaken);
+        }
+    }
+
+    /// Whether connections may be opened from this port.
+    pub(super) fn has_opened(&self, port: u16) -> bool {
+        match self {
+            Self::Interface { opened, .. } => opened.contains(port),
+            Self::Device { .. } => true,
         }
     }
 

@@ -20,6 +20,7 @@ use opened::OpenedPorts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -123,12 +124,11 @@ impl Table {
         Arc::clone(&self.state().opened)
     }
 
-    /// Starts to serve these TCP ports at every address, for connections that one of the sharers opens. The first call
-    /// decides for all sharers, and all partitions that open ports together.
-    pub fn open_ports(&self, ports: impl FnOnce() -> Vec<u16>) {
-        let state = self.state();
-        state.opened.open(ports);
-        state.write_all_opened();
+    /// Starts to serve the TCP ports of outgoing connections at every address, see [`OpenedPorts::open`]. The first call decides
+    /// which for all sharers, and all partitions that open ports together.
+    pub fn open_ports(&self, are_free: impl FnOnce(RangeInclusive<u16>) -> Vec<u16>) {
+        self.opened().open(are_free);
+        self.state().write_all_opened();
     }
 
     /// Sets the interface's addresses. Returns how many found no room and are left to the kernel: the limit is

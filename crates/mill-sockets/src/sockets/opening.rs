@@ -199,9 +199,9 @@ impl<L: SocketLink> Sockets<L> {
     }
 
     /// Has the link bring what is sent to the ports of outgoing connections, from the first one on.
-    pub(super) fn open_ports(&mut self) {
-        if let Some(ports) = self.ports.take() {
-            self.link.open_ports(ports);
+    fn open_ports(&mut self) {
+        if !std::mem::replace(&mut self.has_opened, true) {
+            self.link.open_ports();
         }
     }
 

@@ -30,9 +30,6 @@ impl<L: SocketLink> Sockets<L> {
         // The link may give its device away now: all frames have been given back.
         self.hear_of_changes();
         let has_taken = self.take_passed();
-        if self.link.take_ports_wanted() {
-            self.open_ports();
-        }
         self.pass_waiting();
         let is_due = self.host.next_expiry().is_some_and(|at| at <= now);
         let before = self.host.counters().handed_over;

@@ -2,7 +2,6 @@
 
 use super::ExclusiveLink;
 use core::net::{IpAddr, SocketAddr};
-use core::ops::RangeInclusive;
 use mill_wire::protocol::Protocol;
 
 /// Says which frames a link is to bring, where the kernel has the device's other frames, and which it does bring, where
@@ -18,8 +17,8 @@ pub trait FlowSteering {
     /// Of the connections that were there when this was served no longer none is left.
     fn forget(&mut self, service: Service);
 
-    /// Connections are about to be opened from these ports: frames for them are wanted from now on.
-    fn open_ports(&mut self, ports: RangeInclusive<u16>);
+    /// Connections are about to be opened: frames for the ports that [`Self::brings`] names are wanted from now on.
+    fn open_ports(&mut self);
 
     /// Frames of these addresses, and of no others, need not come: the host drops them. What steers in the kernel drops them
     /// there.
@@ -38,7 +37,7 @@ impl<L: ExclusiveLink> FlowSteering for L {
 
     fn forget(&mut self, _service: Service) {}
 
-    fn open_ports(&mut self, _ports: RangeInclusive<u16>) {}
+    fn open_ports(&mut self) {}
 
     fn set_blocked(&mut self, _addresses: &[IpAddr]) {}
 

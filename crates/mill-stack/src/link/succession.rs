@@ -1,4 +1,4 @@
-//! Which process has the device, where it goes from one to the next, and what the others ask of it.
+//! Which process has the device, where it goes from one to the next.
 
 use super::ExclusiveLink;
 use alloc::vec::Vec;
@@ -14,9 +14,6 @@ pub trait LinkSuccession {
 
     /// What a process that had the device before has passed to this one.
     fn take_passed(&mut self) -> Option<Vec<u8>>;
-
-    /// Whether another process behind this one opens connections, asked once: frames for their ports are to come.
-    fn take_ports_wanted(&mut self) -> bool;
 }
 
 /// No other process ever has it.
@@ -31,9 +28,5 @@ impl<L: ExclusiveLink> LinkSuccession for L {
 
     fn take_passed(&mut self) -> Option<Vec<u8>> {
         None
-    }
-
-    fn take_ports_wanted(&mut self) -> bool {
-        false
     }
 }

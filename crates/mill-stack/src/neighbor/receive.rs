@@ -93,28 +93,6 @@ impl Neighbors {
         }
     }
 
-    /// A neighbour has opened a connection with a frame from `mac`, which proves its address as well as a request of ARP does. What is
-    /// known stays, and as a flood of such frames must not displace it, one more is learnt only while there is room. Returns whether it
-    /// was unknown.
-    pub fn learn_from_opening(&mut self, source: IpAddr, mac: MacAddress, now: Instant) -> bool {
-        if self.is_of_kernel() || mac == self.mac {
-            return false;
-        }
-        match self.entries.get(&source) {
-            Some(entry) if entry.is_known() => false,
-            Some(_) => {
-                self.set_stale(source, mac, now);
-                true
-            }
-            None if self.entries.len() < self.count_max && self.own.is_on_link(source) => {
-                self.insert(source, Entry::learnt(mac, now));
-                self.epoch = self.epoch.wrapping_add(1);
-                true
-            }
-            None => false,
-        }
-    }
-
     fn answer_arp(&mut self, request: &ArpPacket) {
         self.send(Outgoing::Arp {
             to: request.sender_mac,

@@ -131,7 +131,7 @@ impl<Q: SendQueue> Host<Q> {
                     if has_others && self.leaves_to_another(flow, hash) {
                         return None;
                     }
-                    self.learn_from_opening(flow.remote);
+                    self.next_hops.answer_by_the_same_way(flow.remote, self.now);
                     return self
                         .on_syn(flow, hash, &segment, None)
                         .map(|opened| opened.news(len));

@@ -5,7 +5,9 @@ use crate::handover::{Aim, Asked, Message, OwnershipLock, next_message};
 use mill_stack::flow::Flow;
 use mill_stack::flow_directory::FlowDirectory;
 use mill_stack::link::{FrameId, ReceivedChecksum, Service};
+use mill_stack::memory_link::MemoryLink;
 use mill_wire::protocol::Protocol;
+use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
@@ -128,4 +130,30 @@ fn new_connections_are_the_former_owners_while_this_one_leaves() {
     assert_eq!(give(&mut owner, &segment, &leaving), Delivery::None);
     owner.member.peers.publish();
     assert_eq!(come(&mut way), 1);
+}
+
+#[test]
+fn the_next_owner_is_told_that_connections_were_opened() {
+    for [by_this, by_others] in [[false; 2], [true, false], [false, true]] {
+        let (mut owner, other) = processes();
+        let mut wanted = Wanted::default();
+        wanted.opens_ports = by_this;
+        owner.member.opens_ports = by_others;
+        let channel = other.send_request(RequestKind::Take, Aim::Take).unwrap();
+        owner.read_requests(None, &wanted);
+        let heir = owner.accept_heir().unwrap();
+        let origin = |()| Origin::Device {
+            open: Box::new(|| Err(io::ErrorKind::NotFound.into())),
+            properties: *MemoryLink::ethernet(1).properties(),
+            kind: "tap",
+        };
+        let on_fault: FaultCallback = Box::new(|fault| panic!("{fault:?}"));
+        let _former = owner.stand_by(heir, (wanted, on_fault), origin);
+        let Some(Message::Given { way, .. }) = next_message(&channel) else {
+            panic!("another message");
+        };
+        let former = PeerProcess::joined(channel, way).unwrap();
+        let is_told = matches!(former.next_message(), Some(Message::OpenPorts));
+        assert_eq!(is_told, by_this || by_others);
+    }
 }

@@ -209,11 +209,12 @@ fn ports_for_outgoing_connections_are_open_at_every_address() {
         "10.0.0.2:10240",
         "[fd00::1]:10240",
     ];
-    bench.table.open_ports(|| (10240..=32767).collect());
+    bench.table.share_opened(Arc::new(opened([])));
+    bench.table.open_ports(Iterator::collect);
     bench
         .table
         .clone()
-        .open_ports(|| panic!("the ports are open already"));
+        .open_ports(|_| panic!("the ports are open already"));
     assert_eq!(ours(&bench, &targets), [false, true, false, false]);
     set(&bench, &["10.0.0.2", "fd00::1"]);
     assert_eq!(ours(&bench, &targets), [false, false, true, true]);
@@ -224,24 +225,26 @@ fn ports_for_outgoing_connections_are_open_at_every_address() {
     }
 }
 
-/// What a partition's table does with frames, beside one whose worker opens connections.
-fn beside(check: impl FnOnce(&Bench, &Table, &mut dyn FnMut())) {
+/// Ports that are opened in these tables.
+fn opened<const COUNT: usize>(tables: [&OwnedFd; COUNT]) -> OpenedPorts {
+    OpenedPorts::of(tables.into_iter(), 10240..=32767).unwrap()
+}
+
+/// What a partition's table does with frames. Its worker opens no connections; that of another one does so with `open`.
+fn beside(check: impl FnOnce(&Bench, &mut dyn FnMut())) {
     let (Some(bench), Some(other)) = (Bench::new(), Bench::new()) else {
         return;
     };
-    let tables = [bench.descriptors(), other.descriptors()].map(|[table, _]| table);
-    let opened = Arc::new(OpenedPorts::of(tables.iter()).unwrap());
+    let [[own, _], [others, _]] = [bench.descriptors(), other.descriptors()];
+    let opened = Arc::new(opened([&own, &others]));
     other.table.share_opened(Arc::clone(&opened));
-    let mut open = || other.table.open_ports(|| (10240..=32767).collect());
-    // Neither is it written yet, nor does its owner know of the other one.
-    let owner = bench.table.clone();
-    owner.share_opened(opened);
-    check(&bench, &owner, &mut open);
+    bench.table.share_opened(opened);
+    check(&bench, &mut || other.table.open_ports(Iterator::collect));
 }
 
 #[test]
 fn ports_that_another_partition_opens_are_open_at_once() {
-    beside(|bench, table, open| {
+    beside(|bench, open| {
         set(bench, &["10.0.0.1"]);
         let targets = ["10.0.0.1:80", "10.0.0.1:10240", "10.0.0.2:10240"];
         assert_eq!(ours(bench, &targets), [false; 3]);
@@ -251,22 +254,21 @@ fn ports_that_another_partition_opens_are_open_at_once() {
         set(bench, &["10.0.0.2"]);
         assert_eq!(ours(bench, &targets), [false, false, true]);
         for on in [true, false] {
-            table.serve(of_tcp("0.0.0.0:10240"), on);
+            bench.table.serve(of_tcp("0.0.0.0:10240"), on);
             assert_eq!(ours(bench, &targets), [false, false, true]);
         }
-        assert!(table.opened().contains(10240) && !table.opened().contains(80));
+        let opened = bench.table.opened();
+        assert!(opened.contains(10240) && !opened.contains(80));
     });
 }
 
 #[test]
 fn ports_that_another_partition_has_opened_are_open_at_the_first_address() {
-    beside(|bench, _, open| {
+    beside(|bench, open| {
         open();
         set(bench, &["10.0.0.1"]);
-        assert_eq!(
-            ours(bench, &["10.0.0.1:10240", "10.0.0.1:80"]),
-            [true, false]
-        );
+        let targets = ["10.0.0.1:10240", "10.0.0.1:80"];
+        assert_eq!(ours(bench, &targets), [true, false]);
     });
 }
 
@@ -277,14 +279,34 @@ fn ports_are_opened_at_a_partition_whose_owner_is_another_process() {
     };
     set(&bench, &["10.0.0.1"]);
     let [table, _] = bench.descriptors();
-    let opened = OpenedPorts::of([table].iter()).unwrap();
-    opened.open(|| vec![10240]);
-    opened.open(|| panic!("the ports are open already"));
-    let targets = ["10.0.0.1:10240", "10.0.0.1:10241"];
-    assert_eq!(ours(&bench, &targets), [true, false]);
-    // The process that takes the partition over keeps them, as it opens connections itself.
-    let heir = Table::inherit(bench.descriptors()).unwrap();
-    heir.share_opened(Arc::new(opened));
-    heir.forget_kept();
-    assert_eq!(ours(&bench, &targets), [true, false]);
+    let others = opened([&table]);
+    others.open(|_| vec![10240]);
+    others.open(|_| panic!("the ports are open already"));
+    let targets = ["10.0.0.1:10240", "10.0.0.1:10241", "10.0.0.2:10240"];
+    assert_eq!(ours(&bench, &targets), [true, false, false]);
+    // Its owner does not know of them until it is told.
+    set(&bench, &["10.0.0.2"]);
+    assert_eq!(ours(&bench, &targets), [false; 3]);
+    bench.table.share_opened(Arc::new(opened([])));
+    bench.table.open_ports(|_| vec![10240]);
+    assert_eq!(ours(&bench, &targets), [false, false, true]);
+}
+
+#[test]
+fn a_process_that_is_told_of_ports_keeps_those_that_its_predecessor_had_open() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    set(&bench, &["10.0.0.1"]);
+    bench.table.share_opened(Arc::new(opened([])));
+    bench.table.open_ports(|_| vec![10240]);
+    for is_told in [true, false] {
+        let heir = Table::inherit(bench.descriptors()).unwrap();
+        heir.share_opened(Arc::new(opened([])));
+        if is_told {
+            heir.open_ports(|_| vec![10240]);
+        }
+        heir.forget_kept();
+        assert_eq!(ours(&bench, &["10.0.0.1:10240"]), [is_told]);
+    }
 }

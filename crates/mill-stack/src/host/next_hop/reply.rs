@@ -1,12 +1,13 @@
 //! Replies are sent to where the request came from, where the kernel resolves neighbours: it may send and receive
-//! through different routers, of which the host knows none. Where the host resolves them itself, that is so for a neighbour which opens
-//! a connection.
+//! through different routers, of which the host knows none. Where the host resolves them itself, that is so for the answer to a SYN until
+//! the next hop is resolved.
 
-use super::{NextHops, Recent, recent_place};
+use super::{NextHops, Recent, Way, recent_place};
 use crate::host::Host;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use core::net::IpAddr;
+use mill_tcp::time::Instant;
 use mill_wire::ethernet::MacAddress;
 
 impl NextHops {
@@ -24,6 +25,24 @@ impl NextHops {
         if !is_of_kernel || !mac.is_unicast() || self.neighbors.known(remote).is_some() {
             return;
         }
+        self.set_recent(remote, mac);
+    }
+
+    /// The frame received last is from `remote`, which opens a connection. While its next hop is asked for, answers go back to the
+    /// frame's Ethernet address: a process that takes a device over has no neighbours yet, and what they say may come to another process.
+    /// Nothing is learnt of it, for a router passes on segments from any address (RFC 826 and RFC 4861 questions come through none).
+    pub(crate) fn answer_by_the_same_way(&mut self, remote: IpAddr, now: Instant) {
+        let mac = self.heard_from;
+        if self.neighbors.is_of_kernel() || !mac.is_unicast() {
+            return;
+        }
+        if let Way::Asking(_) = self.way(remote, now) {
+            self.set_recent(remote, mac);
+        }
+    }
+
+    /// Packets to `remote` go there until any neighbour changes, or another target takes the place.
+    fn set_recent(&mut self, remote: IpAddr, mac: MacAddress) {
         let version = self.version();
         if let Some(recent) = self.recent.get_mut(recent_place(remote)) {
             *recent = Recent {
@@ -50,16 +69,6 @@ impl NextHops {
 }
 
 impl<Q: SendQueue> Host<Q> {
-    /// The frame received last is from `remote`, which opens a connection: if it is a neighbour of unknown Ethernet address, that is
-    /// known now. A process that takes a device over need not ask, when the answer might still come to another one.
-    pub(crate) fn learn_from_opening(&mut self, remote: IpAddr) {
-        let mac = self.next_hops.heard_from;
-        let neighbors = &mut self.next_hops.neighbors;
-        if mac.is_unicast() && neighbors.learn_from_opening(remote, mac, self.now) {
-            self.wake_parked();
-        }
-    }
-
     /// A connection that was opened by the segment at hand: what it sends goes to where that came from, if that is known.
     pub(crate) fn reply_by_the_same_way(&mut self, index: u32) {
         if let Some(slot) = self.slots.at_mut(index)

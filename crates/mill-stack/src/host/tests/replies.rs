@@ -1,4 +1,4 @@
-//! Where replies are sent: when the kernel resolves neighbours, and to a neighbour of unknown Ethernet address.
+//! Where replies are sent: when the kernel resolves neighbours, and while a neighbour is asked for.
 
 use super::changing::{
     CLIENT, CLIENT_MAC, NO_NEIGHBORS, OTHER_MAC, SERVER, SERVER_MAC, connected, gateway, ip,
@@ -81,9 +81,8 @@ fn an_answer_without_a_connection_goes_to_where_the_segment_came_from() {
     assert_eq!(targets_of_server(&mut pair), [OTHER_MAC]);
 }
 
-/// As after a change of the binary over a memif: the peer has resolved this address, and the new process has resolved none.
-#[test]
-fn a_neighbour_whose_address_is_not_known_yet_is_answered_at_once() {
+/// A server that knows no neighbours, and has received the SYN of a client that knows it: as after a change of the binary over a memif.
+fn before_any_neighbour_is_known() -> Pair {
     let mut pair = Pair::new();
     let target = SERVER_V4.parse().unwrap();
     pair.client.connect(target, None, true, 7).unwrap();
@@ -94,9 +93,31 @@ fn a_neighbour_whose_address_is_not_known_yet_is_answered_at_once() {
     pair.client.connect(target, None, true, 8).unwrap();
     turn_of(&mut pair.client, &mut pair.client_link, pair.now);
     pair.client_link.carry(&mut pair.server_link);
-    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
-    let sent = &pair.server_link.sent;
-    let is_arp = |bytes: &[u8]| bytes.get(12..14) == Some(&[0x08, 0x06]);
-    assert!(sent.iter().all(|frame| !is_arp(&frame.bytes)));
-    assert_eq!(sent.len(), 1, "a SYN-ACK");
+    pair
+}
+
+#[test]
+fn the_answer_to_a_syn_leaves_before_the_neighbour_has_been_found() {
+    let mut pair = before_any_neighbour_is_known();
+    let sent = targets_of_server(&mut pair);
+    let client = MacAddress(pair.client_link.properties().address);
+    assert_eq!(sent.len(), 2, "a question and a SYN-ACK");
+    assert!(sent.contains(&MacAddress::BROADCAST) && sent.contains(&client));
+}
+
+#[test]
+fn a_host_that_answers_no_question_is_unreachable_although_a_syn_has_come_from_its_address() {
+    let mut pair = before_any_neighbour_is_known();
+    let wait = |pair: &mut Pair| {
+        for _ in 0..50 {
+            targets_of_server(pair);
+            pair.now = pair.now + Duration::from_millis(100);
+        }
+    };
+    wait(&mut pair);
+    let target = alloc::format!("{CLIENT}:9").parse().unwrap();
+    let socket = pair.server.connect(target, None, true, 7).unwrap();
+    wait(&mut pair);
+    let error = pair.server.readable(socket).error;
+    assert_eq!(error, Some(SocketError::Unreachable));
 }
