@@ -171,7 +171,7 @@ impl Attachment {
         Attached::prepare(&mut self.workers, &self.specification)
     }
 
-    /// A duplicate of one worker's part.
+    /// A duplicate of one worker's part, of a device that is prepared.
     pub fn worker(&self, place: usize) -> io::Result<WorkerAttachment> {
         let attached = self.workers.get(place);
         let attached = attached

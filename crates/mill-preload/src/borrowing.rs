@@ -177,7 +177,7 @@ pub(crate) fn take(descriptor: c_int) -> Entry {
 }
 
 /// Calls on it wait as those on the connection. What can't be set is left as it is: the socket is new, and takes all of these.
-fn set_up(socket: &UnixStream, options: &Options) {
+pub(crate) fn set_up(socket: &UnixStream, options: &Options) {
     let _ = socket.set_nonblocking(!options.waits);
     let timeout = |timeout: StackDuration| Duration::new(timeout.as_secs(), timeout.subsec_nanos());
     let _ = socket.set_read_timeout(options.receive_timeout.map(timeout));
@@ -249,7 +249,8 @@ pub(crate) const VARIABLE: &str = "MILLSTREAM_CONNECTIONS";
 
 /// Its value for a program that this process is about to become or to start: of each connection that it gets the descriptor, the cookie
 /// of its local socket, and both addresses. `None` without any.
-pub(crate) fn described() -> Option<String> {
+/// `lent` are further ones.
+pub(crate) fn described(lent: &[String]) -> Option<String> {
     let passed = descriptors::all().filter_map(|(descriptor, entry)| {
         let Entry::Borrowed(_) = entry else {
             return None;
@@ -257,10 +258,19 @@ pub(crate) fn described() -> Option<String> {
         let borrowed = find(entry)?;
         let cookie = kernel_options::cookie(descriptor)?;
         let (local, peer) = (borrowed.local.ok()?, borrowed.peer.ok()?);
-        Some(format!("{descriptor},{cookie},{local},{peer}"))
+        Some(describe(descriptor, cookie, (local, peer)))
     });
-    let passed: Vec<String> = passed.collect();
+    let passed: Vec<String> = passed.chain(lent.iter().cloned()).collect();
     (!passed.is_empty()).then(|| passed.join(" "))
+}
+
+/// One of them: the descriptor that the program has it by, and the cookie of the local socket.
+pub(crate) fn describe(
+    descriptor: c_int,
+    cookie: u64,
+    (local, peer): (SocketAddr, SocketAddr),
+) -> String {
+    format!("{descriptor},{cookie},{local},{peer}")
 }
 
 /// At the beginning of a process: the connections of the former program. The cookie tells them from what has their numbers otherwise,

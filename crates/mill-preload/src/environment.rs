@@ -24,20 +24,21 @@ pub(crate) fn begin() {
     OURS.get_or_init(|| found);
 }
 
-/// Calls `run`, which runs another program, with `environment` and with those of our variables that it lacks. Sockets that are not
-/// used yet become the kernel's first.
+/// Calls `run`, which runs another program, with `environment` and with those of our variables that it lacks; `lent` are connections
+/// that the program has beside those of this process. Sockets that are not used yet become the kernel's first.
 ///
 /// # Safety
 /// `environment` is null or an array of strings with a null pointer at its end, as for execve(2).
 pub(crate) unsafe fn with_ours<R>(
     environment: *const *const c_char,
+    lent: &[String],
     run: impl FnOnce(*const *const c_char) -> R,
 ) -> R {
     fresh::settle_all();
     let Some(ours) = OURS.get().filter(|ours| !ours.is_empty()) else {
         return run(environment);
     };
-    let connections = borrowing::described();
+    let connections = borrowing::described(lent);
     let connections = connections.map(|value| format!("{}={value}", borrowing::VARIABLE));
     let connections = connections.and_then(|variable| CString::new(variable).ok());
     let mut all: Vec<*const c_char> = Vec::new();

@@ -116,6 +116,18 @@ impl Lending {
         self.borrowers.push(Borrower { channel, held });
     }
 
+    /// A program that this one has started has the other end of `socket` as the connection.
+    pub(crate) fn hand_over(
+        &mut self,
+        number: Number,
+        socket: OwnedFd,
+        sockets: &mut Sockets<AnyLink>,
+    ) {
+        if sockets.duplicate(number).is_ok() {
+            self.claim(number, socket, sockets);
+        }
+    }
+
     /// Does what children ask for, and moves what there is to move; whether anything was.
     pub(crate) fn turn(&mut self, sockets: &mut Sockets<AnyLink>) -> bool {
         let mut claimed = Vec::new();

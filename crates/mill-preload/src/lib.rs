@@ -19,7 +19,7 @@
 //!
 //! Threads of a process share its stack, one at a time, or have one each (`stacks=thread`). While none of them is in a call,
 //! `turner.rs` turns it. A child after fork(2) forgets the stacks of its parent, and makes one when it needs one; it has the parent's
-//! connections by way of that (`lending.rs`, `borrowing.rs`).
+//! connections by way of that (`lending.rs`, `borrowing.rs`), and a program that is started those that it is given (`spawning.rs`).
 //!
 //! `unsafe` is for C's pointers and for the functions behind ours; it decides nothing.
 
@@ -97,6 +97,9 @@ mod lending;
 
 /// Connections that this process has of its parent.
 mod borrowing;
+
+/// Connections that a program gets which this one starts.
+mod spawning;
 
 /// vfork(2).
 mod vforked;

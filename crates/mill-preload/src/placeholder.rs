@@ -8,6 +8,7 @@ use crate::{kernel_options, originals};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering};
 use mill_sockets::errno::Errno;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +97,16 @@ pub(crate) fn replace(made: c_int, descriptor: c_int) {
     };
     // SAFETY: the call takes no pointer.
     unsafe { originals::dup3(made, descriptor, flags) };
+}
+
+/// A duplicate of what a descriptor of the program is for the kernel, of this library.
+pub(crate) fn keep(descriptor: c_int) -> Option<OwnedFd> {
+    let kept = own::during(|| {
+        // SAFETY: the command takes a number.
+        own::note(unsafe { originals::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 0) })
+    });
+    // SAFETY: the number was just made, and nothing else knows it.
+    (kept >= 0).then(|| unsafe { OwnedFd::from_raw_fd(kept) })
 }
 
 /// Closes what [`socket`] has made, once it has its place, or needs none.

@@ -13,6 +13,7 @@ use mill_device::process_group::GroupTable;
 use mill_device::specification::Specification;
 use mill_keeper::request;
 
+use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
 use mill_stack::link::LinkSuccession;
 use mill_stack::polling::Polling;
@@ -20,7 +21,7 @@ use mill_sys::clock;
 use mill_sys::epoll::{Epoll, Interest, Watcher};
 use mill_tcp::time::{Duration, Instant};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// A stack, and what waits for it.
 #[derive(Debug)]
@@ -138,6 +139,21 @@ impl Stack {
 
     /// A child has the connections of this stack, too.
     pub(crate) fn lend(&mut self, loan: Loan) {
+        self.begin_lending();
+        if let Some(lending) = &mut self.lending {
+            lending.begin(loan, &mut self.sockets);
+        }
+    }
+
+    /// A program that was started has one of them, by the other end of this socket.
+    pub(crate) fn hand_over(&mut self, number: Number, socket: OwnedFd) {
+        self.begin_lending();
+        if let Some(lending) = &mut self.lending {
+            lending.hand_over(number, socket, &mut self.sockets);
+        }
+    }
+
+    fn begin_lending(&mut self) {
         let sources = &self.sources;
         let begin = || -> io::Result<Box<Lending>> {
             let lending = Box::new(Lending::new()?);
@@ -147,9 +163,6 @@ impl Stack {
         if self.lending.is_none() {
             // Without it the child finds the channel's end, and has no connections.
             self.lending = own::during(begin).ok();
-        }
-        if let Some(lending) = &mut self.lending {
-            lending.begin(loan, &mut self.sockets);
         }
     }
 

@@ -13,7 +13,7 @@ pub(crate) struct Member {
     pub(crate) peers: Peers,
     /// Connections that others have passed on to this process while it owned the device, each message as it came.
     pub(crate) passed: VecDeque<Vec<u8>>,
-    /// Another process opens connections.
+    /// Another process opens connections, or another worker of this one.
     pub(crate) opens_ports: bool,
 }
 

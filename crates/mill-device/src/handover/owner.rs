@@ -118,6 +118,11 @@ impl<O> Owner<O> {
         })
     }
 
+    /// This process opens connections.
+    pub(crate) fn note_opened(&mut self) {
+        self.member.opens_ports = true;
+    }
+
     /// Gives the closed device to the heir, with the ways to all others. This process stands by from then on.
     pub(crate) fn stand_by(
         self,

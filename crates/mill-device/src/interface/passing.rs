@@ -111,6 +111,10 @@ impl InterfaceLink {
             ..
         } = self;
         let (has_outlet, opened) = (queues.has_outlet(), table.opened());
+        // By another worker of this process, perhaps.
+        if opened.are_open() {
+            handover.note_opened();
+        }
         queues.leave();
         // From here on this process stands by.
         table.set_has_successor(true);

@@ -28,7 +28,7 @@ pub(crate) struct Parts {
 impl Parts {
     /// Whether connections are opened here, or were by way of this process while it owned the device.
     pub(super) fn opens_ports(&self) -> bool {
-        self.member.opens_ports || self.wanted.opens_ports
+        self.member.opens_ports || self.wanted.opens_ports || self.origin.are_open()
     }
 }
 
@@ -121,6 +121,14 @@ impl Origin {
     pub(super) fn open_ports(&self) {
         if let Self::Interface { opened, .. } = self {
             opened.open(untaken);
+        }
+    }
+
+    /// Whether a worker of this process opens connections.
+    fn are_open(&self) -> bool {
+        match self {
+            Self::Interface { opened, .. } => opened.are_open(),
+            Self::Device { .. } => false,
         }
     }
 

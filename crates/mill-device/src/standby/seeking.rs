@@ -126,12 +126,15 @@ impl StandbyLink {
         };
         let member = &mut self.parts.member;
         for _ in 0..given.ways {
-            let Some(Message::Passed(names, way, channel)) = given.process.next_message() else {
-                // One that could not be sent: its process asks for another.
-                break;
-            };
-            if let Ok(process) = PeerProcess::joined(channel, *way) {
-                member.peers.add(&member.endpoint, names, process);
+            match given.process.next_message() {
+                Some(Message::Passed(names, way, channel)) => {
+                    if let Ok(process) = PeerProcess::joined(channel, *way) {
+                        member.peers.add(&member.endpoint, names, process);
+                    }
+                }
+                // One could not be sent: its process asks for another. This follows on them.
+                Some(Message::OpenPorts) => member.opens_ports = true,
+                _ => break,
             }
         }
         member

@@ -257,6 +257,8 @@ impl State {
                 }
             }
         }
+        // Another worker may open ports meanwhile.
+        self.write_all_opened();
     }
 
     fn serve(&mut self, service: Service, on: bool) {

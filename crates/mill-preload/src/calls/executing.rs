@@ -3,7 +3,7 @@
 //! execl(3) and execle(3) take lists of arguments, which no function of ours can: what they start has the environment that the
 //! program gives it.
 
-use crate::{environment, noting, originals};
+use crate::{environment, noting, originals, spawning};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::pid_t;
@@ -29,7 +29,7 @@ fn present() -> Strings {
 unsafe fn replace_by(strings: Strings, run: impl FnOnce(Strings) -> c_int) -> c_int {
     noting::note_all();
     // SAFETY: the caller's promise.
-    unsafe { environment::with_ours(strings, run) }
+    unsafe { environment::with_ours(strings, &[], run) }
 }
 
 /// # Safety
@@ -94,7 +94,9 @@ unsafe extern "C" fn posix_spawn(
         originals::posix_spawn(process, path, actions, attributes, arguments, strings)
     };
     // SAFETY: the caller's promise.
-    unsafe { environment::with_ours(strings, run) }
+    spawning::hand_over(actions, |lent| unsafe {
+        environment::with_ours(strings, lent, run)
+    })
 }
 
 /// # Safety
@@ -113,5 +115,41 @@ unsafe extern "C" fn posix_spawnp(
         originals::posix_spawnp(process, file, actions, attributes, arguments, strings)
     };
     // SAFETY: the caller's promise.
-    unsafe { environment::with_ours(strings, run) }
+    spawning::hand_over(actions, |lent| unsafe {
+        environment::with_ours(strings, lent, run)
+    })
+}
+
+/// # Safety
+/// As posix_spawn_file_actions_init(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawn_file_actions_init(actions: *mut c_void) -> c_int {
+    spawning::forget(actions);
+    // SAFETY: the caller's promise.
+    unsafe { originals::posix_spawn_file_actions_init(actions) }
+}
+
+/// # Safety
+/// As posix_spawn_file_actions_destroy(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawn_file_actions_destroy(actions: *mut c_void) -> c_int {
+    spawning::forget(actions);
+    // SAFETY: the caller's promise.
+    unsafe { originals::posix_spawn_file_actions_destroy(actions) }
+}
+
+/// # Safety
+/// As posix_spawn_file_actions_adddup2(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawn_file_actions_adddup2(
+    actions: *mut c_void,
+    fd: c_int,
+    new_fd: c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let result = unsafe { originals::posix_spawn_file_actions_adddup2(actions, fd, new_fd) };
+    if result == 0 {
+        spawning::note(actions, fd, new_fd);
+    }
+    result
 }

@@ -48,6 +48,16 @@ struct Recent {
     target: IpAddr,
     mac: MacAddress,
     version: u32,
+    source: Source,
+}
+
+/// What tells the Ethernet address of a next hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// A neighbour's answer; the frame of a request where the kernel resolves neighbours.
+    Found,
+    /// The frame of a SYN, while the neighbour is asked.
+    Frame,
 }
 
 /// The connections and replies that wait.
@@ -107,17 +117,19 @@ impl NextHops {
             return Way::To(recent.mac);
         }
         let way = self.look_up(target, now);
-        if let Way::To(mac) = way
-            && let version = self.version()
-            && let Some(recent) = self.recent.get_mut(place)
-        {
-            *recent = Recent {
-                target,
-                mac,
-                version,
-            };
+        if let Way::To(mac) = way {
+            self.set_recent(target, mac, Source::Found);
         }
         way
+    }
+
+    /// The same for a connection that is opened here: it is not sent to where a SYN claimed to come from.
+    fn way_to_open(&mut self, target: IpAddr, now: Instant) -> Way {
+        let recent = self.recent.get(recent_place(target));
+        match recent.is_some_and(|recent| recent.source == Source::Frame) {
+            true => self.look_up(target, now),
+            false => self.way(target, now),
+        }
     }
 
     /// Our address for packets to `target`; `None` if no route leads there. Openings often go to one target, one after
@@ -175,6 +187,7 @@ impl Recent {
         target: IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED),
         mac: MacAddress::UNSPECIFIED,
         version: 0,
+        source: Source::Found,
     };
 }
 
@@ -216,7 +229,11 @@ impl<Q: SendQueue> Host<Q> {
             slot.next_hop_version = self.next_hops.version();
             return Some(mac);
         }
-        let way = self.next_hops.way(slot.flow.remote, self.now);
+        let is_opening = slot.connection.state() == State::SynSent;
+        let way = match is_opening {
+            true => self.next_hops.way_to_open(slot.flow.remote, self.now),
+            false => self.next_hops.way(slot.flow.remote, self.now),
+        };
         match way {
             Way::To(mac) => {
                 slot.next_hop = mac.0;

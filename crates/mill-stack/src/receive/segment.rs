@@ -116,6 +116,7 @@ impl<Q: SendQueue> Host<Q> {
             Some(Target::Connection(index)) => index,
             Some(Target::HalfOpen(index)) => {
                 self.next_hops.note(flow.remote);
+                self.next_hops.answer_by_the_same_way(flow.remote, self.now);
                 self.on_half_open_segment(index, hash, &segment)?
             }
             Some(Target::TimeWait(number)) => {

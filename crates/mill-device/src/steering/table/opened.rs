@@ -60,6 +60,11 @@ impl OpenedPorts {
         }
     }
 
+    /// Whether any worker of this process has opened them.
+    pub fn are_open(&self) -> bool {
+        self.ports.get().is_some()
+    }
+
     /// Whether connections may be opened from this port.
     #[inline]
     pub fn contains(&self, port: u16) -> bool {

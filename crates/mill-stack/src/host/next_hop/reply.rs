@@ -2,7 +2,7 @@
 //! through different routers, of which the host knows none. Where the host resolves them itself, that is so for the answer to a SYN until
 //! the next hop is resolved.
 
-use super::{NextHops, Recent, Way, recent_place};
+use super::{NextHops, Recent, Source, Way, recent_place};
 use crate::host::Host;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
@@ -25,7 +25,7 @@ impl NextHops {
         if !is_of_kernel || !mac.is_unicast() || self.neighbors.known(remote).is_some() {
             return;
         }
-        self.set_recent(remote, mac);
+        self.set_recent(remote, mac, Source::Found);
     }
 
     /// The frame received last is from `remote`, which opens a connection. While its next hop is asked for, answers go back to the
@@ -36,19 +36,25 @@ impl NextHops {
         if self.neighbors.is_of_kernel() || !mac.is_unicast() {
             return;
         }
-        if let Way::Asking(_) = self.way(remote, now) {
-            self.set_recent(remote, mac);
+        let way = match self.way(remote, now) {
+            // A guess of an earlier SYN, or the resolved one of a host that is reached by another way than it comes by.
+            Way::To(other) if other != mac => self.look_up(remote, now),
+            way => way,
+        };
+        if let Way::Asking(_) = way {
+            self.set_recent(remote, mac, Source::Frame);
         }
     }
 
     /// Packets to `remote` go there until any neighbour changes, or another target takes the place.
-    fn set_recent(&mut self, remote: IpAddr, mac: MacAddress) {
+    pub(super) fn set_recent(&mut self, remote: IpAddr, mac: MacAddress, source: Source) {
         let version = self.version();
         if let Some(recent) = self.recent.get_mut(recent_place(remote)) {
             *recent = Recent {
                 target: remote,
                 mac,
                 version,
+                source,
             };
         }
     }

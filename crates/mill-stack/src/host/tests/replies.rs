@@ -6,6 +6,7 @@ use super::changing::{
 };
 use super::pair::{Pair, SERVER_V4, turn_of, write};
 use super::*;
+use crate::memory_link::Frame;
 use mill_wire::ethernet::MacAddress;
 
 /// Where the server's frames of this turn go; they are lost.
@@ -103,6 +104,45 @@ fn the_answer_to_a_syn_leaves_before_the_neighbour_has_been_found() {
     let client = MacAddress(pair.client_link.properties().address);
     assert_eq!(sent.len(), 2, "a question and a SYN-ACK");
     assert!(sent.contains(&MacAddress::BROADCAST) && sent.contains(&client));
+}
+
+/// The client opens one more connection, with a SYN that seems to come from this Ethernet address. It asks and answers no questions.
+fn open_from(pair: &mut Pair, mac: MacAddress) {
+    let target = SERVER_V4.parse().unwrap();
+    pair.client.connect(target, None, true, 9).unwrap();
+    turn_of(&mut pair.client, &mut pair.client_link, pair.now);
+    let is_ipv4 = |frame: &Frame| frame.bytes.get(12..14) == Some(&[0x08, 0x00]);
+    pair.client_link.sent.retain(is_ipv4);
+    for frame in &mut pair.client_link.sent {
+        frame.bytes[6..12].copy_from_slice(&mac.0);
+    }
+    pair.client_link.carry(&mut pair.server_link);
+}
+
+#[test]
+fn the_answer_to_each_syn_goes_to_where_that_one_came_from() {
+    let mut pair = before_any_neighbour_is_known();
+    targets_of_server(&mut pair);
+    let client = MacAddress(pair.client_link.properties().address);
+    for mac in [OTHER_MAC, client, OTHER_MAC] {
+        open_from(&mut pair, mac);
+        assert_eq!(targets_of_server(&mut pair), [mac]);
+    }
+}
+
+#[test]
+fn syns_that_keep_coming_from_a_host_that_answers_no_question_make_it_no_more_reachable() {
+    let mut pair = before_any_neighbour_is_known();
+    targets_of_server(&mut pair);
+    let target = alloc::format!("{CLIENT}:9").parse().unwrap();
+    let socket = pair.server.connect(target, None, true, 7).unwrap();
+    for _ in 0..50 {
+        open_from(&mut pair, OTHER_MAC);
+        targets_of_server(&mut pair);
+        pair.now = pair.now + Duration::from_millis(100);
+    }
+    let error = pair.server.readable(socket).error;
+    assert_eq!(error, Some(SocketError::Unreachable));
 }
 
 #[test]

@@ -175,6 +175,38 @@ def a_program_that_a_child_becomes_knows_the_connections_names():
     yield os.wait()[1]
 
 
+def spawned(words, given):
+    """Starts a program with these pairs of descriptors, its own and this process's; returns what its end says."""
+    actions = [(os.POSIX_SPAWN_DUP2, fd, own) for own, fd in given]
+    return os.waitpid(os.posix_spawn(words[0], words, os.environ, file_actions=actions), 0)[1]
+
+
+@scene(alone=True)
+def a_program_that_is_spawned_has_the_connections_that_it_is_given():
+    s = opened("s3000 h e")
+    r, w = os.pipe()
+    yield spawned(["/bin/cat"], [(0, s.fileno()), (1, w)])
+    os.close(w)
+    with os.fdopen(r, "rb") as text:
+        yield told(text.read())
+    s = opened("r5 s5 c")
+    yield spawned(["/bin/echo", "here"], [(1, s.fileno()), (2, s.fileno())]), told(all_of(s))
+    # By two descriptors of one connection, which it names as its parent does.
+    s = opened("o")
+    say = "import socket, sys; s = [socket.socket(fileno=n) for n in (0, 7)]; sys.exit(repr([(s.getpeername(), s.getsockname()) for s in s]) != sys.argv[1] or s[0].send(b'abc') != 3 or s[1].recv(3, 0x100) != b'abc')"
+    names = repr([(s.getpeername(), s.getsockname())] * 2)
+    yield spawned([sys.executable, "-c", say, names], [(0, s.fileno()), (7, os.dup(s.fileno()))])
+    yield s.send(b"xyz"), told(s.recv(3, socket.MSG_WAITALL))
+
+
+@scene(alone=True)
+def a_program_that_cannot_be_spawned_takes_nothing_of_a_connection():
+    s = opened("s5 o")
+    wait(s)
+    yield call(spawned, ["/no/such/program"], [(0, s.fileno())])
+    yield told(s.recv(5, socket.MSG_WAITALL)), s.send(b"abc"), told(s.recv(3, socket.MSG_WAITALL))
+
+
 @scene(alone=True)
 def a_grandchild_has_the_connection_of_its_childs_parent():
     s = opened("o")
