@@ -136,6 +136,8 @@ fn syns_that_keep_coming_from_a_host_that_answers_no_question_make_it_no_more_re
     targets_of_server(&mut pair);
     let target = alloc::format!("{CLIENT}:9").parse().unwrap();
     let socket = pair.server.connect(target, None, true, 7).unwrap();
+    let sent = targets_of_server(&mut pair);
+    assert!(sent.is_empty(), "its SYN waits: {sent:?}");
     for _ in 0..50 {
         open_from(&mut pair, OTHER_MAC);
         targets_of_server(&mut pair);
