@@ -22,6 +22,7 @@ pub(super) fn lines(program: &str, log: &str, why: &str) -> Vec<String> {
 /// the log.
 fn message(test: &str, said: &str) -> String {
     let said = said.split("\nfailures:\n").next().unwrap_or(said);
+    let said = said.split("\nstack backtrace:\n").next().unwrap_or(said);
     // A panic of a thread that the test has started may stand before it.
     let own = said.find(&format!("thread '{test}'"));
     let said = own.map_or(said, |at| &said[at..]);
@@ -36,7 +37,7 @@ mod tests {
 
     #[test]
     fn each_failed_test_is_a_line_with_its_message() {
-        let log = "running 3 tests\n\nfailures:\n\n---- a::one stdout ----\nseed 7\n\nthread '<unnamed>' panicked at src/b.rs:1:1:\nno\n\nthread 'a::one' panicked at src/a.rs:3:5:\nassertion failed:\n  left: 1\n\n---- b::two stdout ----\nError: \"no\"\n\n\nfailures:\n    a::one\n    b::two\n\ntest result: FAILED. 1 passed; 2 failed\n";
+        let log = "running 3 tests\n\nfailures:\n\n---- a::one stdout ----\nseed 7\n\nthread '<unnamed>' panicked at src/b.rs:1:1:\nno\n\nthread 'a::one' panicked at src/a.rs:3:5:\nassertion failed:\n  left: 1\nstack backtrace:\n   0: a::b\n\n---- b::two stdout ----\nError: \"no\"\n\n\nfailures:\n    a::one\n    b::two\n\ntest result: FAILED. 1 passed; 2 failed\n";
         assert_eq!(
             lines("mill-x/it", log, "exit status: 101"),
             [

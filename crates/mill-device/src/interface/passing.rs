@@ -177,14 +177,14 @@ impl InterfaceLink {
             wanted: Wanted::default(),
             handover: None,
         };
-        for service in wanted.services {
-            link.wanted.serve(service, true);
-            link.table.serve(service, true);
+        for service in &wanted.services {
+            link.table.serve(*service, true);
         }
-        link.wanted.opens_ports = wanted.opens_ports;
         if wanted.opens_ports || parts.member.opens_ports {
             link.table.open_ports(untaken);
         }
+        // Also that it has served: a process that serves no more, and has the device again since another one has ended, leaves.
+        link.wanted = wanted;
         link.steer(&addresses);
         let state = link.monitor.network().link.clone();
         link.report_passage(&state);

@@ -48,8 +48,9 @@ fn a_hit_that_is_not_kept_ready_allocates_its_key_and_what_is_noted_of_it() {
         // have been kept ready by is made in vain.
         (1000, "add_header X-Agent $http_user_agent;", 4),
     ] {
-        let (least, most) = (least(len, directives), expected * u64::from(REQUESTS));
-        // A round may end one allocation early.
+        // A round may begin or end an allocation early or late; one more for each request would be REQUESTS more.
+        let most = expected * u64::from(REQUESTS) + u64::from(REQUESTS) / 10;
+        let least = least(len, directives);
         assert!(
             least <= most,
             "{len} bytes, {directives}: {least}, at most {most}"

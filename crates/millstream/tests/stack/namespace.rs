@@ -69,6 +69,9 @@ pub(crate) fn text_of(program: &str, arguments: &[&str]) -> String {
 pub(crate) fn get(url: &str) -> Option<String> {
     let output = output_of("curl", &["-sSf", url]);
     let is_fetched = output.status.success();
+    if !is_fetched {
+        println!("{url}: {}", String::from_utf8_lossy(&output.stderr));
+    }
     is_fetched.then(|| String::from_utf8(output.stdout).unwrap())
 }
 
