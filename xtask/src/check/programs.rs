@@ -173,20 +173,20 @@ mod tests {
         assert_eq!(names, ["mill-x/bypass", "mill-x/attacks", "mill-x/it"]);
     }
 
-    /// Each of the two programs ends only once the other one runs: by itself it would wait until its time is up.
+    /// Each of the two opens an end of a FIFO, which waits until the other one opens the other end.
     #[test]
     fn two_programs_run_at_a_time() {
         let logs = std::env::temp_dir().join(format!("millstream-two-{}", std::process::id()));
         std::fs::create_dir_all(&logs).unwrap();
-        let programs = [("bypass", "other"), ("other", "bypass")].map(|(own, awaited)| {
-            let path = logs.join(own);
-            let script = format!(
-                "#!/bin/sh\n: > {own}.runs\nfor i in $(seq 600); do [ -e {awaited}.runs ] && exit 0; sleep 0.1; done\nexit 1\n"
-            );
+        let made = Command::new("mkfifo").arg(logs.join("fifo")).status();
+        assert!(made.unwrap().success());
+        let programs = [("bypass", ">"), ("other", "<")].map(|(name, direction)| {
+            let path = logs.join(name);
+            let script = format!("#!/bin/sh\nexec timeout 60 sh -c ': {direction} fifo'\n");
             std::fs::write(&path, script).unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-            message(own, true)
-                .replace(&format!("/a/target/{own}-1"), &path.to_string_lossy())
+            message(name, true)
+                .replace(&format!("/a/target/{name}-1"), &path.to_string_lossy())
                 .replace("/a/crates/mill-x", &logs.to_string_lossy())
         });
         let mut build = Command::new("printf");
