@@ -103,7 +103,13 @@ impl Connection {
                 }
                 Events::default()
             }
-            State::Closing => self.end(Events::TIME_WAIT, env),
+            State::Closing => {
+                // The peer's FIN may have come just before, in the same turn of the owner.
+                let is_ack_due = self.flags.has(ConnectionFlags::ACK_NOW);
+                let events = self.end(Events::TIME_WAIT, env);
+                self.flags.set(ConnectionFlags::ACK_NOW, is_ack_due);
+                events
+            }
             State::LastAck => self.end(Events::CLOSED, env),
             _ => Events::default(),
         }

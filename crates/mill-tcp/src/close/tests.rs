@@ -99,3 +99,24 @@ fn nothing_is_due_of_a_closed_connection() {
     assert_eq!(connection.next_timer(), None);
     assert!(connection.cold.is_none());
 }
+
+/// Both have finished, and the peer's last two segments come before the owner sends: FIN, and then the acknowledgement of ours. A peer
+/// whose FIN is not acknowledged would send it again.
+#[test]
+fn a_fin_is_acknowledged_also_when_the_connection_ends_before_its_acknowledgement_was_sent() {
+    let mut pair = Pair::established(&Config::default());
+    shutdown(&mut pair, SERVER);
+    let last = pair.draft(SERVER);
+    let mut fin = last.clone().with_flags(Flags::ACK | Flags::FIN);
+    fin.ack -= 1;
+    let answer = pair.command(SERVER, |connection, env| {
+        let first = connection.on_segment(&fin.segment(), env);
+        assert_eq!(first.events, Events::FINISHED);
+        let second = connection.on_segment(&last.shifted(1).segment(), env);
+        assert_eq!(second.events, Events::TIME_WAIT);
+        connection.next_segment(0, env)
+    });
+    let answer = answer.unwrap();
+    assert_eq!((answer.flags, answer.len), (Flags::ACK, 0));
+    assert_eq!(answer.ack, fin.seq + 1);
+}
