@@ -28,7 +28,7 @@ impl<L: SocketLink> Sockets<L> {
         }
         self.flush();
         // The link may give its device away now: all frames have been given back.
-        self.hear_of_changes();
+        let has_changed = self.hear_of_changes();
         let has_taken = self.take_passed();
         self.pass_waiting();
         let is_due = self.host.next_expiry().is_some_and(|at| at <= now);
@@ -41,7 +41,8 @@ impl<L: SocketLink> Sockets<L> {
         }
         let has_come = count as u64 > handed_over;
         self.host.expire(self.now);
-        self.has_answers = has_come | has_taken | is_due;
+        // A change may have woken what waits for a neighbour or a route.
+        self.has_answers = has_come | has_taken | is_due | has_changed;
         self.note_changes();
         self.forget_closed();
         has_come
@@ -126,11 +127,14 @@ impl<L: SocketLink> Sockets<L> {
         }
     }
 
-    fn hear_of_changes(&mut self) {
+    /// Says whether there were any.
+    fn hear_of_changes(&mut self) -> bool {
         self.host.follow(&mut self.link, &mut self.changes);
+        let has_changed = !self.changes.is_empty();
         for change in self.changes.drain(..) {
             self.host.on_change(&change, self.now);
         }
+        has_changed
     }
 
     /// Queues what changed in the epoll sets that watch it.

@@ -1,6 +1,9 @@
 //! Connections that fail, and what their sockets are afterwards.
 
 use super::*;
+use mill_stack::config::{Neighboring, Route};
+use mill_stack::link::LinkChange;
+use std::net::SocketAddr;
 
 #[test]
 fn a_socket_whose_connection_was_refused_connects_anew() {
@@ -78,4 +81,30 @@ fn shutdown_and_the_peer_s_address_fail_once_both_ends_have_finished() {
     );
     assert_eq!(world.client.peer(near), Err(Errno::NOT_CONNECTED));
     assert!(world.client.is_over(near));
+}
+
+/// The kernel's answer comes between two turns, or while one asks for it: what waits for it leaves with the next one, at once.
+#[test]
+fn a_connection_whose_neighbor_is_found_is_opened_at_once() {
+    let now = Instant::from_nanos(1_000_000_000);
+    let address = IpAddr::from([10, 0, 0, 1]);
+    let mut config = HostConfig::new(vec![Prefix { address, len: 24 }], [1; 16]);
+    config.neighbors = Neighboring::Kernel;
+    config
+        .routes
+        .push(Route::on_link(Prefix { address, len: 24 }));
+    let mut client = Sockets::new(config, MemoryLink::ethernet(1), now);
+    let target: SocketAddr = SERVER.parse().unwrap();
+    client.connect(target, None, waiting(false)).unwrap();
+    client.turn(now);
+    assert!(client.next_turn().is_some_and(|at| at > now));
+    client.changes.push(LinkChange::Neighbor {
+        address: target.ip(),
+        mac: Some([2; 6]),
+    });
+    client.turn(now);
+    assert!(client.link.sent.is_empty());
+    assert_eq!(client.next_turn(), Some(now));
+    client.turn(now);
+    assert_eq!(client.link.sent.len(), 1);
 }
