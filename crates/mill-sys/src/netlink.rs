@@ -14,7 +14,7 @@ pub use address::add_address;
 
 /// Sockets of the kernel.
 mod sock_diag;
-pub use sock_diag::{TcpSocket, tcp_listeners, tcp_sockets};
+pub use sock_diag::{TcpSocket, tcp_connections, tcp_listeners, tcp_sockets};
 
 /// What drivers do with XDP programs.
 mod xdp_features;

@@ -58,5 +58,5 @@ impl PreexistingKernelFlows {
 /// Before the first check: frames that were under way have been processed by then.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
-/// Interval of the checks. Reading the kernel's table takes it 0.1 ms for some hundred connections.
+/// Interval of the checks. Each takes the kernel a walk through its table of connections.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);

@@ -1,6 +1,6 @@
 //! Ports that the kernel uses itself.
 
-use mill_sys::netlink;
+use mill_sys::netlink::{self, TcpSocket};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -8,55 +8,37 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Ports at which any socket of this machine listens or is connected, at any address.
 pub(super) fn ports() -> BTreeSet<u16> {
-    let entries = entries().unwrap_or_default().into_iter();
-    entries.map(|entry| entry.address.port()).collect()
+    let told = netlink::tcp_sockets().map(|sockets| addresses_of(&sockets));
+    let addresses = told.or_else(|_| read(|_| true)).unwrap_or_default();
+    addresses.iter().map(SocketAddr::port).collect()
 }
 
-/// Ports of the kernel's connections that have not ended, at addresses that `is_own` holds for.
+/// Ports of the kernel's connections that have not ended, at addresses that `is_own` holds for. Takes the kernel a few milliseconds where
+/// its table of connections is large, however few there are.
 pub(super) fn connected_ports(is_own: impl Fn(IpAddr) -> bool) -> io::Result<BTreeSet<u16>> {
-    let entries = entries()?.into_iter();
-    let connected = entries.filter(|entry| entry.state == State::Connected);
-    let own = connected.filter(|entry| is_own(entry.address.ip()));
-    Ok(own.map(|entry| entry.address.port()).collect())
+    let told = netlink::tcp_connections().map(|sockets| addresses_of(&sockets));
+    let addresses = told.or_else(|_| read(|state| state == State::Connected))?;
+    let own = addresses.iter().filter(|address| is_own(address.ip()));
+    Ok(own.map(SocketAddr::port).collect())
 }
 
-/// The kernel's tables, or what it answers where there is no /proc, as in a program that has changed its root: that takes a module of the
-/// kernel which some machines lack.
-fn entries() -> io::Result<Vec<Entry>> {
-    let mut entries = Vec::new();
-    let mut is_there = false;
-    for path in TABLES {
-        match fs::read_to_string(path) {
-            Ok(table) => {
-                is_there = true;
-                entries.extend(entries_of(&table));
-            }
-            // A kernel without IPv6, or no /proc.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+fn addresses_of(sockets: &[TcpSocket]) -> Vec<SocketAddr> {
+    sockets.iter().map(|socket| socket.local).collect()
+}
+
+/// What the kernel's tables in /proc say, for kernels that lack the module which answers: for each read of some hundred bytes the kernel
+/// walks its table again.
+fn read(is_wanted: impl Fn(State) -> bool) -> io::Result<Vec<SocketAddr>> {
+    let mut tables = fs::read_to_string("/proc/thread-self/net/tcp")?;
+    match fs::read_to_string("/proc/thread-self/net/tcp6") {
+        Ok(table) => tables += &table,
+        // A kernel without IPv6.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
-    match is_there {
-        true => Ok(entries),
-        false => told(),
-    }
+    let wanted = entries_of(&tables).filter(|entry| is_wanted(entry.state));
+    Ok(wanted.map(|entry| entry.address).collect())
 }
-
-/// What the kernel answers.
-fn told() -> io::Result<Vec<Entry>> {
-    let sockets = netlink::tcp_sockets()?.into_iter();
-    let entries = sockets.map(|socket| Entry {
-        address: socket.local,
-        state: match socket.state {
-            TCP_LISTEN => State::Listening,
-            TCP_TIME_WAIT => State::Waiting,
-            _ => State::Connected,
-        },
-    });
-    Ok(entries.collect())
-}
-
-const TABLES: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
@@ -65,7 +47,7 @@ struct Entry {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Listening,
     Connected,
@@ -74,9 +56,9 @@ enum State {
 }
 
 /// Parses a table (proc(5), `/proc/net/tcp`): the second column is local address and port, the fourth the state, all in
-/// hexadecimal.
+/// hexadecimal. Its headline has no address.
 fn entries_of(table: &str) -> impl Iterator<Item = Entry> {
-    table.lines().skip(1).filter_map(|line| {
+    table.lines().filter_map(|line| {
         let mut columns = line.split_whitespace();
         let (address, port) = columns.nth(1)?.split_once(':')?;
         let port = u16::from_str_radix(port, 16).ok()?;
@@ -109,8 +91,6 @@ fn address_of(text: &str) -> Option<IpAddr> {
 /// From the kernel's tcp_states.h.
 const TIME_WAIT: &str = "06";
 const LISTEN: &str = "0A";
-const TCP_TIME_WAIT: u8 = 6;
-const TCP_LISTEN: u8 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -160,15 +140,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let _connection = TcpStream::connect(address).unwrap();
-        let of_it = |entries: Vec<Entry>| {
-            let of_it = entries.into_iter().filter(|entry| entry.address == address);
-            let mut states: Vec<State> = of_it.map(|entry| entry.state).collect();
-            states.sort();
-            states
-        };
-        let expected = [State::Listening, State::Connected];
-        assert_eq!(of_it(entries().unwrap()), expected);
-        assert_eq!(of_it(told().unwrap()), expected);
+        let count = |found: Vec<SocketAddr>| found.iter().filter(|each| **each == address).count();
+        let told = addresses_of(&netlink::tcp_sockets().unwrap());
+        assert_eq!((count(told), count(read(|_| true).unwrap())), (2, 2));
+        let told = addresses_of(&netlink::tcp_connections().unwrap());
+        let connected = read(|state| state == State::Connected).unwrap();
+        assert_eq!((count(told), count(connected)), (1, 1));
     }
 
     #[test]
