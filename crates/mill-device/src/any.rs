@@ -278,8 +278,9 @@ impl AnyLink {
             false => &*device.frame(frame.id),
         };
         // What all are to have goes to the other workers as well.
-        forwarding.give(frame, bytes)
+        forwarding.give(frame, bytes, delivery == Delivery::NoWay)
             || delivery != Delivery::None
+            || forwarding.has_no_way(frame.id)
             || device.fall_back(frame, forwarding.bytes(frame.id))
     }
 

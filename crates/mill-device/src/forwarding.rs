@@ -63,6 +63,8 @@ struct FrameCopy {
     merged: u16,
     /// How many workers are left to be tried.
     left: u32,
+    /// It is another process's, to which a worker that was tried has no way yet.
+    has_no_way: bool,
 }
 
 /// Queues for so many workers.
@@ -170,11 +172,12 @@ impl WorkerForwarding {
         }
     }
 
-    /// Forwards a frame to the next worker; `bytes` are those of a frame that the device received. `false` if all
-    /// workers were tried.
+    /// Forwards a frame to the next worker; `bytes` are those of a frame that the device received. With `has_no_way` it is another
+    /// process's, to which this worker has no way yet: no other one answers it. `false` if all workers were tried.
     #[cold]
-    pub fn give(&mut self, frame: &Received, bytes: &[u8]) -> bool {
+    pub fn give(&mut self, frame: &Received, bytes: &[u8], has_no_way: bool) -> bool {
         let others = u32::try_from(self.frame_queues.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let has_no_way = has_no_way || self.has_no_way(frame.id);
         let held = self.held(frame.id);
         let (left, bytes) = held.map_or((others, bytes), |frame_copy| {
             (frame_copy.left, &frame_copy.bytes)
@@ -183,7 +186,7 @@ impl WorkerForwarding {
         let (Some(left), Some(to)) = (left.checked_sub(1), self.frame_queues.get(next)) else {
             return false;
         };
-        match to.put((frame.checksum, frame.merged), bytes, left) {
+        match to.put((frame.checksum, frame.merged), bytes, (left, has_no_way)) {
             Put::Lost => self.counters.lost += 1,
             Put::First => {
                 self.counters.given += 1;
@@ -198,6 +201,13 @@ impl WorkerForwarding {
     #[cold]
     pub(crate) fn bytes(&self, id: FrameId) -> Option<&[u8]> {
         self.held(id).map(|frame_copy| frame_copy.bytes.as_slice())
+    }
+
+    /// Whether a worker that has forwarded this frame knows that it is another process's.
+    #[cold]
+    pub(crate) fn has_no_way(&self, id: FrameId) -> bool {
+        self.held(id)
+            .is_some_and(|frame_copy| frame_copy.has_no_way)
     }
 
     /// A frame that was forwarded to this worker; `None` for one of the device.
@@ -223,8 +233,14 @@ enum Put {
 }
 
 impl FrameQueue {
-    /// Copies a frame into the queue: its checksum and number of merged segments, bytes, and how many workers are left to be tried.
-    fn put(&self, (checksum, merged): (ReceivedChecksum, u16), bytes: &[u8], left: u32) -> Put {
+    /// Copies a frame into the queue: its checksum and number of merged segments, bytes, how many workers are left to be tried, and
+    /// whether one that was had no way to its process.
+    fn put(
+        &self,
+        (checksum, merged): (ReceivedChecksum, u16),
+        bytes: &[u8],
+        (left, has_no_way): (u32, bool),
+    ) -> Put {
         let mut queued = self.lock();
         if queued.queue.len() >= FRAMES_MAX || queued.bytes + bytes.len() > BYTES_MAX {
             return Put::Lost;
@@ -234,7 +250,7 @@ impl FrameQueue {
         frame_copy.bytes.clear();
         frame_copy.bytes.extend_from_slice(bytes);
         (frame_copy.checksum, frame_copy.merged) = (checksum, merged);
-        frame_copy.left = left;
+        (frame_copy.left, frame_copy.has_no_way) = (left, has_no_way);
         queued.queue.push_back(frame_copy);
         match self.waiting.fetch_add(1, Ordering::Release) {
             0 => Put::First,
@@ -254,6 +270,7 @@ impl FrameCopy {
             checksum: ReceivedChecksum::Unverified,
             merged: 1,
             left: 0,
+            has_no_way: false,
         }
     }
 }
@@ -307,7 +324,7 @@ mod tests {
     #[test]
     fn a_frame_is_forwarded_to_each_worker_once() {
         let mut workers = workers(3);
-        assert!(workers[1].give(&frame(7), b"frame"));
+        assert!(workers[1].give(&frame(7), b"frame", false));
         for index in [2, 0] {
             let worker = &mut workers[index];
             let got = receive(worker).unwrap();
@@ -315,7 +332,7 @@ mod tests {
             assert_eq!(got.checksum, ReceivedChecksum::Verified);
             assert_eq!(worker.frame(got.id), b"frame");
             // The bytes given are ignored: those of the received copy count.
-            assert_eq!(worker.give(&got, b""), index == 2, "{index}");
+            assert_eq!(worker.give(&got, b"", false), index == 2, "{index}");
             worker.release(got.id);
             assert!(receive(worker).is_none());
         }
@@ -327,14 +344,14 @@ mod tests {
     #[test]
     fn a_single_worker_does_not_forward() {
         let mut workers = workers(1);
-        assert!(!workers[0].give(&frame(7), b"frame"));
+        assert!(!workers[0].give(&frame(7), b"frame", false));
     }
 
     #[test]
     fn frames_for_a_full_queue_are_dropped_and_counted() {
         let mut workers = workers(2);
         for _ in 0..FRAMES_MAX + 5 {
-            assert!(workers[0].give(&frame(7), b"frame"));
+            assert!(workers[0].give(&frame(7), b"frame", false));
         }
         assert_eq!(workers[0].counters().lost, 5);
         let mut count = 0;
@@ -351,14 +368,14 @@ mod tests {
         let mut workers = workers(2);
         let segment = vec![0; 1 << 16];
         for _ in 0..BYTES_MAX / segment.len() {
-            assert!(workers[0].give(&frame(7), &segment));
+            assert!(workers[0].give(&frame(7), &segment, false));
         }
         assert_eq!(workers[0].counters().lost, 0);
-        assert!(workers[0].give(&frame(7), &segment));
+        assert!(workers[0].give(&frame(7), &segment, false));
         assert_eq!(workers[0].counters().lost, 1);
         let got = receive(&mut workers[1]).unwrap();
         workers[1].release(got.id);
-        assert!(workers[0].give(&frame(7), &segment));
+        assert!(workers[0].give(&frame(7), &segment, false));
         assert_eq!(workers[0].counters().lost, 1, "there is room again");
     }
 
@@ -369,10 +386,24 @@ mod tests {
             descriptor::wait_readable(&[worker.doorbell_fd()], Some(Duration::ZERO)).unwrap()[0]
         };
         assert!(!is_woken(&workers[1]));
-        assert!(workers[0].give(&frame(7), b"frame"));
+        assert!(workers[0].give(&frame(7), b"frame", false));
         assert!(is_woken(&workers[1]));
         let got = receive(&mut workers[1]).unwrap();
         assert_eq!(workers[1].bytes(got.id), Some(&b"frame"[..]));
         assert_eq!(workers[1].bytes(FrameId(7)), None, "a frame of the device");
+    }
+
+    #[test]
+    fn what_one_worker_knows_to_be_of_another_process_the_last_one_knows_too() {
+        let mut workers = workers(3);
+        assert!(workers[0].give(&frame(7), b"frame", false));
+        for (index, is_known) in [(1, false), (2, true)] {
+            let worker = &mut workers[index];
+            let got = receive(worker).unwrap();
+            assert_eq!(worker.has_no_way(got.id), is_known);
+            assert_eq!(worker.give(&got, b"", index == 1), index == 1);
+            worker.release(got.id);
+        }
+        assert!(!workers[0].has_no_way(frame(7).id));
     }
 }

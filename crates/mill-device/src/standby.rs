@@ -138,16 +138,18 @@ impl StandbyLink {
         owner.map(|owner| owner.relay.counters())
     }
 
-    /// What becomes of a frame that another worker has forwarded: this one has no way but to the owner, from which frames come.
+    /// What becomes of a frame that another worker has forwarded: this one has no way but to the owner, from which frames come. Before
+    /// it has that, the owner may have the flow and not have listed it yet, as no other process had a part in the device; it does
+    /// before it answers.
     pub(crate) fn look_up(&self, stray: &Stray<'_>) -> Delivery {
+        let Stray::Segment(flow) = stray else {
+            return Delivery::None;
+        };
         let endpoint = &self.parts.member.endpoint;
-        match stray {
-            Stray::Segment(flow)
-                if !endpoint.is_settled() && self.directory().is_elsewhere(flow) =>
-            {
-                Delivery::NoWay
-            }
-            _ => Delivery::None,
+        let is_of_another = || !endpoint.is_settled() && self.directory().is_elsewhere(flow);
+        match self.owner.is_none() || is_of_another() {
+            true => Delivery::NoWay,
+            false => Delivery::None,
         }
     }
 

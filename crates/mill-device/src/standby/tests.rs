@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::handover::member::Member;
-use crate::handover::{Aim, Asked, Endpoint, OwnershipLock, RequestKind};
+use crate::handover::{Aim, Asked, Endpoint, OwnershipLock, Request, RequestKind};
 use crate::wanted::Wanted;
+use mill_stack::flow::Flow;
 use mill_stack::memory_link::MemoryLink;
 use mill_wire::protocol::Protocol;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,11 +29,15 @@ fn waiting(aim: Aim) -> (Endpoint, StandbyLink) {
     (owner, link)
 }
 
-fn requested(owner: &Endpoint) -> Option<RequestKind> {
+fn request(owner: &Endpoint) -> Option<Request> {
     match owner.request()? {
-        Asked::Request(request) => Some(request.request_kind),
+        Asked::Request(request) => Some(request),
         Asked::Waiting(connections) => panic!("connections: {connections:?}"),
     }
+}
+
+fn requested(owner: &Endpoint) -> Option<RequestKind> {
+    request(owner).map(|request| request.request_kind)
 }
 
 const SERVICE: Service = Service {
@@ -58,4 +63,27 @@ fn a_process_that_begins_to_serve_asks_for_the_device_at_once() {
 #[test]
 fn a_process_that_leaves_the_device_to_others_asks_for_a_way_at_once() {
     check(Aim::Join, RequestKind::Join);
+}
+
+/// Another worker of this process, which has its part of the device already, forwards segments of all flows that it does not have.
+#[test]
+fn a_segment_is_not_answered_before_the_owner_has_said_which_flows_it_has() {
+    let (owner, mut link) = waiting(Aim::Take);
+    let flow = Flow {
+        local: Ipv4Addr::new(10, 0, 0, 1).into(),
+        remote: Ipv4Addr::new(10, 0, 0, 2).into(),
+        local_port: 20_000,
+        remote_port: 80,
+    };
+    assert_eq!(link.look_up(&Stray::Segment(&flow)), Delivery::NoWay);
+    link.serve(SERVICE, true);
+    assert_eq!(link.look_up(&Stray::Segment(&flow)), Delivery::NoWay);
+    let process = PeerProcess::admit(request(&owner).unwrap()).unwrap();
+    assert_eq!(link.look_up(&Stray::Segment(&flow)), Delivery::NoWay);
+    link.poll();
+    assert_eq!(link.look_up(&Stray::Segment(&flow)), Delivery::None);
+    assert_eq!(link.look_up(&Stray::Opening(&flow)), Delivery::None);
+    drop(process);
+    link.poll();
+    assert_eq!(link.look_up(&Stray::Segment(&flow)), Delivery::NoWay);
 }

@@ -3,7 +3,7 @@
 
 use crate::client::Client;
 use crate::handover::upgraded;
-use crate::namespace::{alone, has, text_of};
+use crate::namespace::{has, text_of};
 use crate::proxied::ORIGIN;
 use crate::server::{Server, Site, wait_for};
 use crate::topology::{
@@ -288,53 +288,48 @@ fn serving_threads(worker: Pid) -> usize {
 }
 
 /// Answers of its server come to any queue, also to that of a worker which has ended, and whose successor opens no connections.
-///
-/// It runs alone: where four of it ran at a time on two processors, in one of some fifty runs the server's connection was gone without a
-/// reset of the kernel, and the download waited for ever, for a reason that is not known yet.
 #[test]
 fn what_an_old_binary_asks_of_servers_is_answered_until_its_last_worker_has_ended() {
-    alone(|| {
-        between_queues([2, 2], |topology| {
-            let (behind, site) = (Site::new(), Site::new());
-            let conf = behind.configure("worker_processes 1;", ORIGIN);
-            let far = topology.at_client(|| Server::configured(&behind, &conf, &[]));
-            let servers = format!(
-                "server {{
+    between_queues([2, 2], |topology| {
+        let (behind, site) = (Site::new(), Site::new());
+        let conf = behind.configure("worker_processes 1;", ORIGIN);
+        let far = topology.at_client(|| Server::configured(&behind, &conf, &[]));
+        let servers = format!(
+            "server {{
                 listen 80;
                 location = /pid {{ return 200 \"$pid\n\"; }}
                 location / {{ proxy_pass http://{FAR_ADDRESS}:9111; proxy_buffering off; }}
             }}"
-            );
-            let conf = site.configure("worker_processes 2;", &servers);
-            // With small buffers most of the download is the server's to send for as long as the client does not read.
-            let stack = format!("{STACK},receive-buffer=256k,send-buffer=256k");
-            let old = Server::configured(&site, &conf, &["--stack", &stack]);
-            let world = World {
-                topology,
-                site,
-                old,
-            };
-            let (mut master, mut worker) = (world.old.pid(), world.old.worker());
-            // The kernel chooses the queue of each connection.
-            for _ in 0..4 {
-                let download = Download::begin(&world);
-                let (next, next_worker) = upgraded(&world, master);
-                wait_until_all_are_of(&world, next_worker);
-                send(master, Signal::Quit);
-                wait_for(|| serving_threads(worker) == 1);
-                let to_servers = || text_of("ss", &["-Htn", "sport = :9111"]);
-                let there = topology.at_client(to_servers);
-                assert_eq!(resets_of_kernel(), 0, "{there}");
-                download.finish_alone();
-                assert!(!there.is_empty(), "it waited for the client");
-                assert_eq!(resets_of_kernel(), 0);
-                wait_for(|| !is_running(master));
-                (master, worker) = (next, next_worker);
-            }
-            send(master, Signal::Terminate);
+        );
+        let conf = site.configure("worker_processes 2;", &servers);
+        // With small buffers most of the download is the server's to send for as long as the client does not read.
+        let stack = format!("{STACK},receive-buffer=256k,send-buffer=256k");
+        let old = Server::configured(&site, &conf, &["--stack", &stack]);
+        let world = World {
+            topology,
+            site,
+            old,
+        };
+        let (mut master, mut worker) = (world.old.pid(), world.old.worker());
+        // The kernel chooses the queue of each connection.
+        for _ in 0..4 {
+            let download = Download::begin(&world);
+            let (next, next_worker) = upgraded(&world, master);
+            wait_until_all_are_of(&world, next_worker);
+            send(master, Signal::Quit);
+            wait_for(|| serving_threads(worker) == 1);
+            let to_servers = || text_of("ss", &["-Htn", "sport = :9111"]);
+            let there = topology.at_client(to_servers);
+            assert_eq!(resets_of_kernel(), 0, "{there}");
+            download.finish_alone();
+            assert!(!there.is_empty(), "it waited for the client");
+            assert_eq!(resets_of_kernel(), 0);
             wait_for(|| !is_running(master));
-            assert!(far.end(Signal::Quit).success());
-        });
+            (master, worker) = (next, next_worker);
+        }
+        send(master, Signal::Terminate);
+        wait_for(|| !is_running(master));
+        assert!(far.end(Signal::Quit).success());
     });
 }
 
