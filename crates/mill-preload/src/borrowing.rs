@@ -7,7 +7,7 @@
 use crate::descriptors::{self, Entry, own};
 use crate::lending::Loan;
 use crate::lending::message::{Message, VALUE_MAX};
-use crate::lock::{Lock, LockGuard};
+use crate::lock::{Lock, LockGuard, Locked};
 use crate::process::lost;
 use crate::stack::Stack;
 use crate::stacks::COUNT_MAX;
@@ -49,6 +49,11 @@ pub(crate) struct Borrowed {
     pub(crate) local: Result<SocketAddr, Errno>,
     pub(crate) peer: Result<SocketAddr, Errno>,
     options: Options,
+}
+
+/// For fork(2).
+pub(crate) fn lock() -> Locked {
+    Box::new(table())
 }
 
 fn table() -> LockGuard<'static, Vec<Borrowed>> {

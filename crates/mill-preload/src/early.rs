@@ -1,7 +1,7 @@
 //! Sockets that an epoll set watches before they are connected: the kernel's set has them, and with connect(2) they become the
 //! stack's.
 
-use crate::lock::{Lock, LockGuard};
+use crate::lock::{Lock, LockGuard, Locked};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::epoll_event;
@@ -19,6 +19,11 @@ static WATCHED: Lock<BTreeMap<c_int, Vec<Watched>>> = Lock::new(BTreeMap::new())
 
 /// How many descriptors that are: most programs have none.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// For fork(2).
+pub(crate) fn lock() -> Locked {
+    Box::new(table())
+}
 
 fn table() -> LockGuard<'static, BTreeMap<c_int, Vec<Watched>>> {
     WATCHED.lock()

@@ -29,6 +29,12 @@ pub(crate) fn socket() -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(socket) }
 }
 
+/// The socket's number, if there is one.
+pub(crate) fn number() -> Option<c_int> {
+    let socket = SOCKET.load(Ordering::Relaxed);
+    (socket != NONE).then_some(socket)
+}
+
 /// The keeper has admitted the stack of this number, which lives as long as this is open.
 pub(crate) fn join(number: u8, membership: OwnedFd) {
     if let Some(place) = MEMBERSHIPS.get(usize::from(number)) {

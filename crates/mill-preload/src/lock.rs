@@ -1,6 +1,7 @@
 //! Mutexes of the library.
 
 use crate::signals::whole::Whole;
+use core::any::Any;
 use core::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,9 @@ pub(crate) struct LockGuard<'a, T> {
     /// Until the mutex is released, which the field above does.
     _whole: Whole,
 }
+
+/// Has a lock of any kind until it is dropped.
+pub(crate) type Locked = Box<dyn Any>;
 
 impl<T> Lock<T> {
     pub(crate) const fn new(value: T) -> Self {

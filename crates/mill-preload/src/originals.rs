@@ -139,6 +139,8 @@ originals! {
     fn posix_spawn_file_actions_init(actions: *mut c_void) -> c_int;
     fn posix_spawn_file_actions_destroy(actions: *mut c_void) -> c_int;
     fn posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, new_fd: c_int) -> c_int;
+    fn posix_spawn_file_actions_addclose(actions: *mut c_void, fd: c_int) -> c_int;
+    fn posix_spawn_file_actions_addclosefrom_np(actions: *mut c_void, from: c_int) -> c_int;
     fn posix_spawnp(process: *mut pid_t, file: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
     fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
     fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int;

@@ -2,7 +2,7 @@
 //! All of them are that one socket, so a call that would change it needs a socket of the descriptor's own first.
 
 use crate::descriptors::own;
-use crate::lock::Lock;
+use crate::lock::{Lock, Locked};
 use crate::memory::returned;
 use crate::{kernel_options, originals};
 use core::ffi::c_int;
@@ -60,6 +60,11 @@ pub(crate) fn duplicate(family: Family, is_close_on_exec: bool) -> Result<c_int,
 
 /// A descriptor in reserve: a program that has as many as it may have can still use all of its sockets.
 static SPARE: Lock<Option<c_int>> = Lock::new(None);
+
+/// For fork(2).
+pub(crate) fn lock() -> Locked {
+    Box::new(SPARE.lock())
+}
 
 /// A socket of the kernel, to be put in a placeholder's place.
 pub(crate) fn socket(family: Family, waits: bool) -> Result<c_int, Errno> {

@@ -1,16 +1,17 @@
 //! The beginning and the end of the process, and fork(2).
 
 use crate::calls::numbers::close_ours;
-use crate::calls::stdio::{self, Open};
+use crate::calls::stdio;
 use crate::descriptors::{self, Entry, fresh};
 use crate::lending::{self, Loan};
-use crate::lock::LockGuard;
+use crate::lock::Locked;
 use crate::noting::Noting;
 use crate::signals::postponed;
 use crate::stack::now;
 use crate::stacks::{self, Guard};
 use crate::{
-    alone, borrowing, environment, keeper, originals, own_addresses, say, showing, turner, vforked,
+    alone, borrowing, early, environment, keeper, originals, own_addresses, placeholder, say,
+    showing, spawning, turner, vforked,
 };
 use core::cell::RefCell;
 use core::ffi::c_int;
@@ -46,14 +47,17 @@ extern "C" fn begin() {
 }
 
 thread_local! {
-    /// The locks of the stacks while fork(2) copies them, so that no other thread has one then.
+    /// The locks of the stacks while fork(2) copies them, so that no other thread has one then …
     static FORKING: RefCell<Vec<Guard>> = const { RefCell::new(Vec::new()) };
 
     /// What the parent lends its child by this fork(2).
     static LOANS: RefCell<Vec<Loan>> = const { RefCell::new(Vec::new()) };
 
-    /// The locks of streams.
-    static STREAMS: RefCell<Option<LockGuard<'static, Vec<Open>>>> = const { RefCell::new(None) };
+    /// … those that are taken before them …
+    static OUTER: RefCell<Vec<Locked>> = const { RefCell::new(Vec::new()) };
+
+    /// … and those with which no other is taken. What follows on fork(2) needs them itself.
+    static INNER: RefCell<Vec<Locked>> = const { RefCell::new(Vec::new()) };
 }
 
 extern "C" fn before_fork() {
@@ -63,13 +67,17 @@ extern "C" fn before_fork() {
     }
     // The child may run another program by a function that is not ours (execl(3)).
     fresh::settle_all();
-    STREAMS.set(Some(stdio::streams()));
+    OUTER.set(vec![stdio::lock(), spawning::lock()]);
     FORKING.with(|forking| *forking.borrow_mut() = stacks::lock_all());
     LOANS.set(lending::prepare());
     vforked::before_fork();
+    let mut inner = vec![borrowing::lock(), early::lock(), placeholder::lock()];
+    inner.extend(turner::locks());
+    INNER.set(inner);
 }
 
 extern "C" fn in_parent() {
+    drop(INNER.take());
     vforked::in_parent();
     FORKING.with(|forking| {
         let mut guards = forking.borrow_mut();
@@ -86,12 +94,13 @@ extern "C" fn in_parent() {
 
 /// Handlers that have waited run as the last lock goes, and may fork.
 fn unlock() {
-    let locks = (FORKING.take(), STREAMS.take());
+    let locks = (FORKING.take(), OUTER.take());
     drop(locks);
 }
 
 /// The stacks, their connections and their listeners stay the parent's. What the kernel listens at may become this process's.
 pub(crate) extern "C" fn in_child() {
+    drop(INNER.take());
     FORKING.with(|forking| {
         let mut guards = forking.borrow_mut();
         if guards.is_empty() {

@@ -7,7 +7,7 @@
 use crate::borrowing;
 use crate::descriptors::{self, Entry, own};
 use crate::kernel_options;
-use crate::lock::Lock;
+use crate::lock::{Lock, Locked};
 use crate::{placeholder, stacks};
 use core::ffi::{c_int, c_void};
 use core::net::SocketAddr;
@@ -15,7 +15,10 @@ use mill_sockets::slab::Number;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// The actions that hand a descriptor over. Only their functions know what the C library's values hold.
+/// The actions that hand a descriptor over, the latest last. Only their functions know what the C library's values hold.
+///
+/// Locked while a connection's descriptor is a local socket: another thread that starts a program with the same connection, or forks, would
+/// go on with that.
 static HANDED: Lock<Vec<Handed>> = Lock::new(Vec::new());
 
 /// `to` of the program is to be `from` of this process.
@@ -27,30 +30,49 @@ struct Handed {
     to: c_int,
 }
 
+/// For fork(2), before the locks of stacks.
+pub(crate) fn lock() -> Locked {
+    Box::new(HANDED.lock())
+}
+
 /// A list of actions begins or ends.
 pub(crate) fn forget(actions: *const c_void) {
-    let actions = actions.addr();
-    HANDED.lock().retain(|handed| handed.actions != actions);
+    if stacks::is_offered() {
+        let actions = actions.addr();
+        HANDED.lock().retain(|handed| handed.actions != actions);
+    }
 }
 
 /// A list of actions hands over a descriptor, whatever that is when it is used.
 pub(crate) fn note(actions: *const c_void, from: c_int, to: c_int) {
-    let mut all = HANDED.lock();
-    // A program that makes lists and does not end them has no more of this.
-    if all.len() < HANDED_MAX {
-        all.push(Handed {
-            actions: actions.addr(),
-            from,
-            to,
-        });
+    if !stacks::is_offered() {
+        return;
     }
+    let mut all = HANDED.lock();
+    // A program may make lists and not end them.
+    if all.len() >= HANDED_MAX {
+        all.remove(0);
+    }
+    all.push(Handed {
+        actions: actions.addr(),
+        from,
+        to,
+    });
 }
 
 /// Has `start` start a program, with what the environment is to say of connections; it returns 0 or an error, as posix_spawn(3).
 pub(crate) fn hand_over(actions: *const c_void, start: impl FnOnce(&[String]) -> c_int) -> c_int {
+    if !stacks::is_offered() {
+        return start(&[]);
+    }
+    let all = HANDED.lock();
     let mut lent: Vec<Lent> = Vec::new();
-    for handed in handed(actions) {
+    for handed in handed(&all, actions) {
         let _ = lend(&mut lent, handed);
+    }
+    if lent.is_empty() {
+        drop(all);
+        return start(&[]);
     }
     let described: Vec<String> = lent.iter().flat_map(Lent::described).collect();
     let result = start(&described);
@@ -60,11 +82,15 @@ pub(crate) fn hand_over(actions: *const c_void, start: impl FnOnce(&[String]) ->
     result
 }
 
-fn handed(actions: *const c_void) -> Vec<Handed> {
-    let actions = actions.addr();
-    let all = HANDED.lock();
-    let of_these = all.iter().filter(|handed| handed.actions == actions);
-    of_these.copied().collect()
+/// Those of a list, with the descriptors that this process has: one that was handed over may be handed on.
+fn handed(all: &[Handed], actions: *const c_void) -> Vec<Handed> {
+    let mut found: Vec<Handed> = Vec::new();
+    for handed in all.iter().filter(|it| it.actions == actions.addr()) {
+        let before = found.iter().rfind(|before| before.to == handed.from);
+        let from = before.map_or(handed.from, |before| before.from);
+        found.push(Handed { from, ..*handed });
+    }
+    found
 }
 
 /// `None` if the descriptor is none of a connection, or where there is no descriptor left: then the program has a socket that is not
@@ -120,6 +146,8 @@ impl Lent {
         if self.replaced.iter().all(|(replaced, _)| *replaced != from) {
             self.replaced.push((from, placeholder::keep(from)?));
             placeholder::replace(self.of_program.as_raw_fd(), from);
+            // By its own number as well, unless exec(2) closes that.
+            self.given.push(from);
         }
         self.given.push(to);
         Some(())
@@ -139,7 +167,10 @@ impl Lent {
     /// The descriptors are this process's again, and the program has the connection if it runs.
     fn end(self, is_running: bool) {
         for (descriptor, before) in self.replaced {
-            placeholder::replace(before.as_raw_fd(), descriptor);
+            // Another thread may have closed it, and the number may be a file's.
+            if descriptors::peek(descriptor) == Entry::Stream(self.number) {
+                placeholder::replace(before.as_raw_fd(), descriptor);
+            }
             own::close(before);
         }
         own::close(self.of_program);
@@ -155,5 +186,5 @@ impl Lent {
     }
 }
 
-/// Lists of actions live for a moment.
+/// How many are known. Lists of actions live for a moment.
 const HANDED_MAX: usize = 4096;

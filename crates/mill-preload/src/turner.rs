@@ -2,7 +2,7 @@
 //! turned it, so that peers get their acknowledgements and timers go off. It visits: the program's thread goes on to have the stack's lock without
 //! an atomic operation.
 
-use crate::lock::Lock;
+use crate::lock::{Lock, Locked};
 use crate::noting;
 use crate::showing::Showing;
 use crate::stack::now;
@@ -51,6 +51,12 @@ static RESTING: [Rest; COUNT_MAX as usize] = [const {
         thread: Lock::new(None),
     }
 }; COUNT_MAX as usize];
+
+/// For fork(2).
+pub(crate) fn locks() -> impl Iterator<Item = Locked> {
+    let rests = RESTING.iter();
+    rests.map(|rest| Box::new(rest.thread.lock()) as Locked)
+}
 
 struct Rest {
     is_on: AtomicBool,

@@ -3,7 +3,7 @@
 //! execl(3) and execle(3) take lists of arguments, which no function of ours can: what they start has the environment that the
 //! program gives it.
 
-use crate::{environment, noting, originals, spawning};
+use crate::{environment, keeper, noting, originals, spawning};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::pid_t;
@@ -152,4 +152,43 @@ unsafe extern "C" fn posix_spawn_file_actions_adddup2(
         spawning::note(actions, fd, new_fd);
     }
     result
+}
+
+/// The library's socket to its keeper stays open, as for a program that closes all that it knows.
+///
+/// # Safety
+/// As posix_spawn_file_actions_addclose(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawn_file_actions_addclose(actions: *mut c_void, fd: c_int) -> c_int {
+    if keeper::number() == Some(fd) {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { originals::posix_spawn_file_actions_addclose(actions, fd) }
+}
+
+/// # Safety
+/// As posix_spawn_file_actions_addclosefrom_np(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawn_file_actions_addclosefrom_np(
+    actions: *mut c_void,
+    from: c_int,
+) -> c_int {
+    let mut from = from;
+    if let Some(keeper) = keeper::number().filter(|keeper| (0..=*keeper).contains(&from)) {
+        for fd in from..keeper {
+            // SAFETY: the caller's promise.
+            let result = unsafe { originals::posix_spawn_file_actions_addclose(actions, fd) };
+            if result != 0 {
+                return result;
+            }
+        }
+        from = keeper + 1;
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { originals::posix_spawn_file_actions_addclosefrom_np(actions, from) } {
+        // An older C library.
+        -1 => libc::ENOSYS,
+        result => result,
+    }
 }

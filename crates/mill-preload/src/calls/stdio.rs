@@ -5,7 +5,7 @@ use super::numbers::close;
 use super::reading::read;
 use super::writing::write;
 use crate::descriptors::{self, Entry};
-use crate::lock::{Lock, LockGuard};
+use crate::lock::{Lock, LockGuard, Locked};
 use crate::memory::{done, input};
 use crate::originals;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -128,8 +128,13 @@ pub(crate) struct Open {
 static STREAMS: Lock<Vec<Open>> = Lock::new(Vec::new());
 
 /// The streams that are open, which stay so while this is held. It is taken before the locks of stacks.
-pub(crate) fn streams() -> LockGuard<'static, Vec<Open>> {
+fn streams() -> LockGuard<'static, Vec<Open>> {
     STREAMS.lock()
+}
+
+/// For fork(2).
+pub(crate) fn lock() -> Locked {
+    Box::new(streams())
 }
 
 /// Has fileno(3) tell the number.

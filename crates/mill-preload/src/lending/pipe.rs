@@ -119,6 +119,12 @@ impl Pipe {
                 received.unwrap_or(0)
             });
             match (written, moved) {
+                // The parent has shut it down, and the peer may go on: the child can't write, and reads.
+                (Err(Errno::BROKEN_PIPE), _) => {
+                    self.to_peer_ended = true;
+                    // SAFETY: the call takes no pointer.
+                    unsafe { originals::shutdown(socket, libc::SHUT_RD) };
+                }
                 (Err(_), _) => return Err(Over),
                 // The peer has to read first.
                 (Ok(None), _) => break,

@@ -1,7 +1,7 @@
 //! How processes of a program begin and end.
 
 use crate::client::Client;
-use crate::namespace::{alone, has, output_of};
+use crate::namespace::{alone, has, output_of, text_of};
 use crate::run::{Accelerated, BINARY, address};
 use crate::run_calls::{FAR, PYTHON, started};
 use crate::run_programs::wait_until_served;
@@ -41,6 +41,54 @@ fn a_parent_of_vfork_waits_until_its_child_runs_a_program_or_has_ended() {
         // Each time a signal has come meanwhile, whose handler ran after that.
         let expected: String = lines.chain([String::from("12\n")]).collect();
         assert_eq!(said, expected, "{errors}");
+    });
+}
+
+/// Of a descriptor below zero.
+const EBADF: u32 = 9;
+
+/// Starts a program that connects, each time with other actions for what it does not need.
+const CLOSING: &str = "
+import ctypes, os, sys
+c = ctypes.CDLL(None)
+say = b'import socket; s = socket.create_connection((\"10.50.0.2\", 5001)); s.sendall(bytes([111, 10])); s.sendall(b\"abc\"); print(s.recv(9))'
+def strings(*them):
+    return (ctypes.c_char_p * (len(them) + 1))(*them, None)
+def spawned(add):
+    pid, actions = ctypes.c_int(), ctypes.create_string_buffer(512)
+    c.posix_spawn_file_actions_init(actions)
+    add(actions)
+    words = strings(os.fsencode(sys.executable), b'-c', say)
+    environment = strings(*[name + b'=' + value for name, value in os.environb.items()])
+    failed = c.posix_spawn(ctypes.byref(pid), words[0], actions, None, words, environment)
+    c.posix_spawn_file_actions_destroy(actions)
+    print(failed, os.waitpid(pid.value, 0)[1], flush=True)
+def each(actions):
+    for fd in range(3, 700):
+        assert c.posix_spawn_file_actions_addclose(actions, fd) == 0
+spawned(each)
+for first in 3, 490, 700:
+    spawned(lambda actions: print(c.posix_spawn_file_actions_addclosefrom_np(actions, first), flush=True))
+print(c.posix_spawn_file_actions_addclosefrom_np(ctypes.create_string_buffer(512), -1))
+";
+
+#[test]
+fn a_program_that_is_started_with_all_else_closed_is_on_the_stack() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let _far = started(topology, FAR);
+        let words = ["run", "--stack", STACK, "--", PYTHON, "-c", CLOSING];
+        let output = output_of(BINARY, &words);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let said = format!("b'abc'\n0 0\n{}{}\n", "0\nb'abc'\n0 0\n".repeat(3), EBADF);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), said, "{errors}");
+        let opened = text_of("nstat", &["-asz", "TcpActiveOpens"]);
+        let words = opened.split_whitespace().collect::<Vec<_>>();
+        let is_none = |pair: &[&str]| pair == ["TcpActiveOpens", "0"];
+        assert!(words.windows(2).any(is_none), "{opened}");
     });
 }
 

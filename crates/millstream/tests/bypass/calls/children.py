@@ -51,6 +51,20 @@ def a_child_shuts_down(how):
 
 
 @scene(alone=True)
+def a_child_reads_where_its_parent_writes_no_more():
+    s = opened("e s3000 c")
+    s.shutdown(socket.SHUT_WR)
+    yield in_child(lambda: (told(all_of(s)), call(s.send, b"x")))
+    s = opened("e s3000 c")
+    s.shutdown(socket.SHUT_WR)
+    r, w = os.pipe()
+    yield spawned(["/bin/cat"], [(0, s.fileno()), (1, w)])
+    os.close(w)
+    with os.fdopen(r, "rb") as text:
+        yield told(text.read())
+
+
+@scene(alone=True)
 def a_child_has_the_connections_names_and_options():
     s = opened("o")
     names = s.getpeername(), s.getsockname()
@@ -196,6 +210,8 @@ def a_program_that_is_spawned_has_the_connections_that_it_is_given():
     say = "import socket, sys; s = [socket.socket(fileno=n) for n in (0, 7)]; sys.exit(repr([(s.getpeername(), s.getsockname()) for s in s]) != sys.argv[1] or s[0].send(b'abc') != 3 or s[1].recv(3, 0x100) != b'abc')"
     names = repr([(s.getpeername(), s.getsockname())] * 2)
     yield spawned([sys.executable, "-c", say, names], [(0, s.fileno()), (7, os.dup(s.fileno()))])
+    # And handed on by the number that the program has it by.
+    yield spawned([sys.executable, "-c", say, names], [(9, s.fileno()), (7, 9), (0, 7)])
     yield s.send(b"xyz"), told(s.recv(3, socket.MSG_WAITALL))
 
 
