@@ -147,7 +147,7 @@ while True:
         else: own.remove(c); c.close()
 ";
 
-/// Which connections are the kernel's is usually read in /proc.
+/// Which connections are the kernel's may have to be read in /proc.
 #[test]
 fn connections_of_the_kernel_go_on_in_a_program_that_has_changed_its_root() {
     if !has(PYTHON) {
