@@ -65,6 +65,9 @@ mod declared;
 /// Sockets that are watched before they are connected.
 mod early;
 
+/// What is shut down before there is a connection.
+mod early_shutdown;
+
 /// Options that a socket of the kernel has.
 mod kernel_options;
 

@@ -10,8 +10,8 @@ use crate::signals::postponed;
 use crate::stack::now;
 use crate::stacks::{self, Guard};
 use crate::{
-    alone, borrowing, early, environment, keeper, originals, own_addresses, placeholder, say,
-    showing, spawning, turner, vforked,
+    alone, borrowing, early, early_shutdown, environment, keeper, originals, own_addresses,
+    placeholder, say, showing, spawning, turner, vforked,
 };
 use core::cell::RefCell;
 use core::ffi::c_int;
@@ -71,7 +71,12 @@ extern "C" fn before_fork() {
     FORKING.with(|forking| *forking.borrow_mut() = stacks::lock_all());
     LOANS.set(lending::prepare());
     vforked::before_fork();
-    let mut inner = vec![borrowing::lock(), early::lock(), placeholder::lock()];
+    let mut inner = vec![
+        borrowing::lock(),
+        early::lock(),
+        early_shutdown::lock(),
+        placeholder::lock(),
+    ];
     inner.extend(turner::locks());
     INNER.set(inner);
 }

@@ -75,6 +75,12 @@ struct Entry {
     is_queued: bool,
 }
 
+impl Entry {
+    const fn end_one_shot(&mut self) {
+        self.interest.events &= Interest::FLAGS;
+    }
+}
+
 impl EpollSet {
     pub(crate) fn insert(
         &mut self,
@@ -117,6 +123,13 @@ impl EpollSet {
         if let Some(entry) = self.entries.get_mut(number) {
             entry.interest = interest.complete();
             self.on_change(number, found);
+        }
+    }
+
+    /// A one-shot entry tells nothing until it is modified.
+    pub(crate) fn end_one_shot(&mut self, number: Number) {
+        if let Some(entry) = self.entries.get_mut(number) {
+            entry.end_one_shot();
         }
     }
 
@@ -174,7 +187,7 @@ impl EpollSet {
             });
             let flags = entry.interest.events;
             if flags & Interest::ONESHOT != 0 {
-                entry.interest.events &= Interest::FLAGS;
+                entry.end_one_shot();
             } else if flags & Interest::EDGE == 0 {
                 entry.is_queued = true;
                 self.queue.push_back(number);

@@ -9,7 +9,7 @@ use crate::signals::Handled;
 use crate::stack::{Stack, now};
 use crate::stacks;
 use crate::waiting::{self, Kernel, Wait};
-use crate::{address, borrowing, kernel_options, listening, originals};
+use crate::{address, borrowing, early_shutdown, kernel_options, listening, originals};
 use core::ffi::c_int;
 use core::net::SocketAddr;
 use libc::{pollfd, sockaddr, socklen_t};
@@ -282,6 +282,9 @@ fn connect_here(
     let waits = options.waits;
     let (number, is_deferred) = stacks::on_home(|stack| {
         let number = stack.sockets.connect(target, source, options)?;
+        for half in early_shutdown::of(fd) {
+            stack.sockets.shut_before(number, half);
+        }
         descriptors::set(fd, Entry::Stream(number));
         // SYNs of many connections in a row leave together, as what is written to them.
         stack.flush_now_and_then();
@@ -373,8 +376,14 @@ pub(super) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
             result
         }
         (Entry::Lost, _) => done(Err(Errno::NOT_CONNECTED)),
-        // SAFETY: the call takes no pointer.
-        _ => unsafe { originals::shutdown(fd, how) },
+        (_, half) => {
+            // SAFETY: the call takes no pointer.
+            let result = unsafe { originals::shutdown(fd, how) };
+            if let Some(half) = half.filter(|_| result == -1) {
+                early_shutdown::note(fd, half);
+            }
+            result
+        }
     }
 }
 

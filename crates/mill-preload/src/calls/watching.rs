@@ -1,16 +1,18 @@
 //! epoll_ctl(2): a set of the kernel, and one of the stack beside it as soon as it watches a socket of ours.
 
 use super::events::ours;
-use crate::descriptors::{self, Entry};
+use crate::descriptors::{self, Entry, own};
 use crate::early::{self, Watched};
 use crate::memory::{done, returned, values};
 use crate::stack::Stack;
 use crate::{keeper, kernel_options, listening, originals, sets, stacks};
 use core::ffi::c_int;
 use libc::epoll_event;
+use mill_device::AnyLink;
 use mill_sockets::epoll_set::Interest;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
+use mill_sockets::sockets::Sockets;
 use std::os::fd::AsRawFd;
 
 /// # Safety
@@ -156,15 +158,44 @@ fn is_unconnected(fd: c_int) -> bool {
 /// A socket has become the stack's: sets that watched it at the kernel watch it there.
 pub(super) fn take_over(fd: c_int, number: Number) {
     for watched in early::take(fd) {
+        let is_over = is_over(&watched, fd);
         let nothing = core::ptr::null_mut();
         // SAFETY: the operation takes no event.
         let left = unsafe { originals::epoll_ctl(watched.set, libc::EPOLL_CTL_DEL, fd, nothing) };
         if left == 0 {
-            let event = Some(&watched.event);
-            let _ = control(watched.set, libc::EPOLL_CTL_ADD, fd, number, event);
+            let interest = interest(&watched.event);
+            let _ = within(watched.set, number, |sockets, set| {
+                sockets.watch(set, number, fd, interest)?;
+                match is_over {
+                    true => sockets.end_one_shot(set, number, fd),
+                    false => Ok(()),
+                }
+            });
         }
     }
 }
+
+/// Whether a set has told its one-shot event of a descriptor (`EPOLLONESHOT`): then no condition is left of what it watches for, as the
+/// kernel shows (proc_pid_fdinfo(5)). Without /proc it may tell another one.
+fn is_over(watched: &Watched, fd: c_int) -> bool {
+    let one_shot = libc::EPOLLONESHOT.cast_unsigned();
+    if watched.event.events & one_shot == 0 {
+        return false;
+    }
+    let path = format!("/proc/thread-self/fdinfo/{}", watched.set);
+    let shown = own::during(|| std::fs::read_to_string(path)).unwrap_or_default();
+    let mut events = shown.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let is_of_it = words.next() == Some("tfd:") && words.next()?.parse() == Ok(fd);
+        let events = is_of_it.then(|| words.nth(1)).flatten()?;
+        u32::from_str_radix(events, 16).ok()
+    });
+    events.next().is_some_and(|events| events & !FLAGS == 0)
+}
+
+/// `EP_PRIVATE_BITS` of the kernel, which are no conditions.
+const FLAGS: u32 = Interest::ONESHOT | Interest::EDGE | Interest::EXCLUSIVE | EPOLLWAKEUP;
+const EPOLLWAKEUP: u32 = 1 << 29;
 
 fn control(
     set: c_int,
@@ -173,22 +204,32 @@ fn control(
     number: Number,
     event: Option<&epoll_event>,
 ) -> Result<c_int, Errno> {
-    let interest = event.map(|event| Interest {
+    let interest = event.map(interest);
+    within(set, number, |sockets, set| match (operation, interest) {
+        (libc::EPOLL_CTL_ADD, Some(interest)) => sockets.watch(set, number, fd, interest),
+        (libc::EPOLL_CTL_MOD, Some(interest)) => sockets.change_watch(set, number, fd, interest),
+        (libc::EPOLL_CTL_DEL, _) => sockets.unwatch(set, number, fd),
+        (libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD, None) => Err(Errno::FAULT),
+        _ => Err(Errno::INVALID),
+    })
+}
+
+fn interest(event: &epoll_event) -> Interest {
+    Interest {
         events: event.events,
         data: event.u64,
-    });
+    }
+}
+
+/// Changes what a set watches in the stack of a socket.
+fn within(
+    set: c_int,
+    number: Number,
+    change: impl FnOnce(&mut Sockets<AnyLink>, Number) -> Result<(), Errno>,
+) -> Result<c_int, Errno> {
     let changed = stacks::on(number, |stack| {
         let set = sets::number_in(stack, set)?;
-        let sockets = &mut stack.sockets;
-        match (operation, interest) {
-            (libc::EPOLL_CTL_ADD, Some(interest)) => sockets.watch(set, number, fd, interest)?,
-            (libc::EPOLL_CTL_MOD, Some(interest)) => {
-                sockets.change_watch(set, number, fd, interest)?;
-            }
-            (libc::EPOLL_CTL_DEL, _) => sockets.unwatch(set, number, fd)?,
-            (libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD, None) => return Err(Errno::FAULT),
-            _ => return Err(Errno::INVALID),
-        }
+        change(&mut stack.sockets, set)?;
         // Another thread may wait for it already.
         stack.wake();
         Ok(set)

@@ -59,6 +59,14 @@ impl<L: SocketLink> Sockets<L> {
         Ok(())
     }
 
+    /// What the program has shut down before the connection: Linux remembers that it did, though the call failed, and sends no FIN.
+    pub fn shut_before(&mut self, number: SocketNumber, half: Half) {
+        if let Ok(socket) = self.socket_mut(number) {
+            socket.reads_no_more |= half != Half::Writing;
+            socket.writes_no_more |= half != Half::Reading;
+        }
+    }
+
     /// connect(2) to no address: the connection is reset, and the socket connects anew.
     pub fn dissolve(&mut self, number: SocketNumber) -> Result<(), Errno> {
         if self.give_up_deferred(number)? {
@@ -74,9 +82,8 @@ impl<L: SocketLink> Sockets<L> {
 
     /// Whether a connection is over: both ends have finished, or it has failed.
     pub(super) fn is_closed(&self, id: SocketId) -> bool {
-        let info = self.host.info(id);
-        self.host.readable(id).error.is_some()
-            || info.is_none_or(|info| info.state == State::Closed)
+        let state = self.host.state(id);
+        self.host.readable(id).error.is_some() || state.is_none_or(|state| state == State::Closed)
     }
 
     /// The same of a socket that is or was connected.

@@ -3,7 +3,7 @@
 use super::{SocketLink, Sockets};
 use crate::errno::Errno;
 use crate::readiness::Readiness;
-use crate::socket::{Kind, Options, SocketNumber};
+use crate::socket::{Kind, Options, Socket, SocketNumber};
 use crate::tcp_info::{self, Beside};
 use mill_stack::queue::SendQueue;
 use mill_tcp::config::Algorithm;
@@ -263,21 +263,30 @@ impl<L: SocketLink> Sockets<L> {
 
     /// Other limits may make a stream ready, as in Linux (`tcp_set_rcvlowat`, `sk_stream_write_space`).
     fn note_limits(&mut self, number: SocketNumber, name: i32) {
-        let is_of_reading = name == SO_RCVLOWAT;
-        let kind = if is_of_reading {
-            Readiness::ARRIVALS
-        } else {
-            Readiness::ROOM
+        let Ok(socket) = self.socket(number) else {
+            return;
         };
-        if !self.found(number).has_any(kind) {
+        let (kind, is_ready) = match name {
+            SO_RCVLOWAT => (Readiness::ARRIVALS, self.has_data(socket)),
+            _ => (Readiness::ROOM, self.found(number).has_any(Readiness::ROOM)),
+        };
+        if !is_ready {
             return;
         }
-        if let Ok(socket) = self.socket(number)
-            && !is_of_reading
-        {
+        if kind == Readiness::ROOM {
             socket.lacks_space.set(false);
         }
         self.on_change(number, kind);
+    }
+
+    /// Whether a stream has as many bytes as a reader waits for, or its end. That it has failed is nothing new (`tcp_data_ready`).
+    fn has_data(&self, socket: &Socket) -> bool {
+        let Kind::Stream(id) = socket.kind else {
+            return false;
+        };
+        let state = self.host.readable(id);
+        let is_enough = state.unread >= socket.options.readable_min as usize;
+        state.finished || (state.unread > 0 && is_enough)
     }
 
     /// getsockopt(2): the value's bytes, of which the caller takes what it has room for.

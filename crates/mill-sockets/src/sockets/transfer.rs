@@ -62,7 +62,7 @@ impl<L: SocketLink> Sockets<L> {
             return Ok(0);
         };
         let bytes = self.host.queue_in_use(id).map_or(0, SendQueue::len);
-        let state = self.host.info(id).map(|info| info.state);
+        let state = self.host.state(id);
         let is_finishing = matches!(
             state,
             Some(State::FinWait1 | State::Closing | State::LastAck)
@@ -158,8 +158,10 @@ impl<L: SocketLink> Sockets<L> {
     }
 
     pub(super) fn is_opening(&self, id: SocketId) -> bool {
-        let info = self.host.info(id);
-        info.is_some_and(|info| matches!(info.state, State::SynSent | State::SynReceived))
+        matches!(
+            self.host.state(id),
+            Some(State::SynSent | State::SynReceived)
+        )
     }
 
     /// The error of a connection, the first time it is asked for.

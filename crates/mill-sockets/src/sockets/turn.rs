@@ -178,7 +178,8 @@ impl<L: SocketLink> Sockets<L> {
             return Readiness::NONE;
         };
         let has_come = found.unread > socket.known_unread;
-        if has_come && socket.reads_no_more && socket.writes_no_more && found.error.is_none() {
+        let is_shut = socket.reads_no_more && socket.has_finished;
+        if has_come && is_shut && found.error.is_none() {
             self.refuse_bytes(number, id);
             return Readiness::NONE;
         }

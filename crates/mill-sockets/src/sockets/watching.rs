@@ -160,6 +160,20 @@ impl<L: SocketLink> Sockets<L> {
         Ok(())
     }
 
+    /// The event of a one-shot entry was told, by the set that it comes from.
+    pub fn end_one_shot(
+        &mut self,
+        set: SetNumber,
+        number: SocketNumber,
+        descriptor: i32,
+    ) -> Result<(), Errno> {
+        let watch = self.watch_of(set, number, descriptor);
+        let watch = watch.ok_or(Errno::NO_ENTRY)?;
+        let found = self.sets.get_mut(set).ok_or(Errno::BAD_DESCRIPTOR)?;
+        found.end_one_shot(watch.entry);
+        Ok(())
+    }
+
     /// `EPOLL_CTL_MOD`.
     pub fn change_watch(
         &mut self,

@@ -11,6 +11,31 @@ def shut_down(how):
         yield call(s.recv, 100) if how == socket.SHUT_WR else "-"
 
 
+@scene((socket.SHUT_RD,), (socket.SHUT_RDWR,))
+def reading_is_shut_down_before_connect(how):
+    s = fresh()
+    yield call(s.shutdown, how)
+    yield call(s.connect, (FAR[4], 5001))
+    yield call(s.recv, 9), wait(s, select.POLLIN | select.POLLOUT | select.POLLRDHUP, 0)
+    yield call(s.send, b"s10 w200 s10 e c\n")
+    if how == socket.SHUT_RD:
+        time.sleep(0.1)
+        yield told(s.recv(9)), told(s.recv(9)), told(s.recv(9))
+        time.sleep(0.2)
+        yield told(s.recv(20)), told(s.recv(9)), call(s.shutdown, socket.SHUT_WR)
+
+
+@scene()
+def writing_is_shut_down_before_connect():
+    s = fresh()
+    yield call(s.shutdown, socket.SHUT_WR)
+    s.setblocking(False)
+    yield call(s.connect, (FAR[4], 5001))
+    yield wait(s, select.POLLOUT)
+    yield call(s.send, b"x"), call(s.recv, 9), wait(s, select.POLLIN | select.POLLOUT | select.POLLRDHUP, 0)
+    yield call(s.shutdown, socket.SHUT_WR), call(s.recv, 9)
+
+
 @scene()
 def half_closed_by_the_far_end():
     s = opened("s10 h r5 c")

@@ -21,6 +21,44 @@ def epoll_of_a_life(flags):
     yield call(s.recv, 3), events(p, 0), call(s.recv, 30), events(p, 0)
 
 
+@scene((IN,), (IN | ONE,), (IN | ONE | ET,), (OUT | ONE,))
+def a_watch_from_before_connect_goes_on_after_it(flags):
+    p = select.epoll()
+    s = fresh()
+    s.setblocking(False)
+    p.register(s, flags)
+    yield events(p, 0), events(p, 0)
+    yield call(s.connect, (FAR[4], 9))
+    time.sleep(0.05)
+    yield events(p, 0), events(p, 0)
+    p.modify(s, flags)
+    yield events(p, 0), events(p, 0)
+
+
+@scene()
+def a_lower_limit_for_readers_is_no_news_of_an_error():
+    s = fresh()
+    s.setblocking(False)
+    yield call(s.connect, (FAR[4], 9))
+    time.sleep(0.05)
+    p = select.epoll()
+    p.register(s, IN | ET)
+    yield events(p, 0), events(p, 0)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+    yield events(p, 0)
+    s = opened("s5 w100 h e", blocking=False)
+    p.register(s, IN | ET)
+    yield events(p)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 9)
+    yield events(p, 0)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+    yield events(p, 0)
+    time.sleep(0.2)
+    yield events(p, 0)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 9)
+    yield events(p, 0)
+
+
 LARGE = 16_000_000
 
 
