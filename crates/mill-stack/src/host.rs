@@ -102,6 +102,8 @@ pub struct Host<Q> {
     pub(crate) listeners: Listeners,
     /// The hosts of other processes on the same device, if there can be any.
     pub(crate) processes: Option<Box<dyn ProcessGroup>>,
+    /// The segment at hand is for no other host, whatever the directory says: that may name one that was killed.
+    pub(crate) takes_any: bool,
     pub(crate) fast_open_peers: FastOpenPeers,
     pub(crate) ports: Ports,
     pub(crate) tcp_context: TcpContext,
@@ -152,6 +154,7 @@ impl<Q: SendQueue> Host<Q> {
             timers: Wheel::new(now),
             listeners: Listeners::default(),
             processes: None,
+            takes_any: false,
             fast_open_peers: FastOpenPeers::new(config.limits.fast_open_peers_max),
             ports: Ports::new(config.ephemeral_ports),
             tcp_context: TcpContext::new(

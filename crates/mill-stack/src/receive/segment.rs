@@ -69,9 +69,11 @@ impl<Q: SendQueue> Host<Q> {
         }
         // Its parts may have come by several ways.
         self.next_hops.hear(MacAddress::UNSPECIFIED);
-        // Without a frame it can't be passed on.
+        // Without a frame it can't be passed on, or no process has taken it.
         let processes = self.processes.take();
+        self.takes_any = true;
         let news = self.on_segment_bytes(packet, &mut packet.ends(), bytes);
+        self.takes_any = false;
         self.processes = processes;
         if let Some(news) = news {
             let is_held = self.on_news(link, &news, &Source::Bytes(bytes));
@@ -129,7 +131,7 @@ impl<Q: SendQueue> Host<Q> {
                 Ok(()) if is_opening(segment.flags) => {
                     self.next_hops.note(flow.remote);
                     let has_others = self.processes.is_some() || self.flows.is_listed();
-                    if has_others && self.leaves_to_another(flow, hash) {
+                    if has_others && !self.takes_any && self.leaves_to_another(flow, hash) {
                         return None;
                     }
                     self.next_hops.answer_by_the_same_way(flow.remote, self.now);

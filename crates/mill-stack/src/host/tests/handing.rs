@@ -4,7 +4,10 @@
 use super::pair::turn_of;
 use super::succession::Succession;
 use super::*;
+use crate::flow::Flow;
+use crate::flow_directory::FlowDirectory;
 use crate::memory_link::Frame;
+use alloc::boxed::Box;
 use mill_wire::ethernet::{EtherType, EthernetHeader};
 
 #[test]
@@ -126,4 +129,33 @@ fn a_reset_reaches_the_older_hosts_connection() {
         world.pair.server.readable(server).error,
         Some(SocketError::Reset)
     );
+}
+
+/// All flows are of a host that is there no more.
+#[derive(Debug)]
+struct OfTheDead;
+
+impl FlowDirectory for OfTheDead {
+    fn insert(&mut self, _flow: &Flow) {}
+    fn note_time_wait(&mut self, _flow: &Flow) {}
+    fn note_moving(&mut self, _flow: &Flow) {}
+    fn remove(&mut self, _flow: &Flow) {}
+    fn is_elsewhere(&self, _flow: &Flow) -> bool {
+        true
+    }
+}
+
+/// A client uses the port of an earlier connection again. To the link there is no way to the process that was killed.
+#[test]
+fn a_new_connection_whose_flow_is_listed_as_of_a_killed_process_is_taken() {
+    let mut pair = Pair::new();
+    let listener = pair.listen(SERVER_V4);
+    let server = &mut pair.server;
+    server.flows.list(&server.slots, Box::new(OfTheDead));
+    assert!(pair.server_link.handed.is_none());
+    let (client, server) = pair.connect(listener, SERVER_V4);
+    write(&mut pair.client, client, b"hello");
+    pair.run();
+    let got = read(&mut pair.server, &mut pair.server_link, server);
+    assert_eq!(got, b"hello");
 }
