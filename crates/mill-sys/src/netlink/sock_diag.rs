@@ -28,9 +28,10 @@ pub fn tcp_sockets() -> io::Result<Vec<TcpSocket>> {
     dump(u32::MAX)
 }
 
-/// Those of connections that have not ended: none that listens, is closed, or waits in TIME-WAIT.
+/// Those of connections that have not ended: none that listens, is only bound, is closed, or waits in TIME-WAIT.
 pub fn tcp_connections() -> io::Result<Vec<TcpSocket>> {
-    dump(!(1 << TCP_TIME_WAIT | 1 << TCP_CLOSE | 1 << TCP_LISTEN))
+    let open = TCP_OPEN.iter().fold(0, |bits, state| bits | 1 << state);
+    dump(open)
 }
 
 /// Those in the states of these bits.
@@ -77,7 +78,11 @@ fn take_answer(netlink: &Netlink, found: &mut Vec<TcpSocket>) -> io::Result<bool
         let message_len = (message_len as usize).max(HEADER_BYTES);
         let kind = rest.get(4..6).and_then(|kind| kind.try_into().ok());
         match kind.map(u16::from_ne_bytes).map(libc::c_int::from) {
-            Some(libc::NLMSG_DONE) => return Ok(true),
+            // With the error of the dump, as where the kernel lacks the module for TCP.
+            Some(libc::NLMSG_DONE) => match number(rest, HEADER_BYTES).unwrap_or_default() {
+                0 => return Ok(true),
+                errno => return Err(io::Error::from_raw_os_error(-errno.cast_signed())),
+            },
             Some(libc::NLMSG_ERROR) => {
                 let errno = number(rest, HEADER_BYTES).unwrap_or_default();
                 return Err(io::Error::from_raw_os_error(-errno.cast_signed()));
@@ -132,9 +137,10 @@ const COOKIE_AT: usize = ADDRESS_AT + 32 + 4;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 
 /// net/tcp_states.h.
-const TCP_TIME_WAIT: u32 = 6;
-const TCP_CLOSE: u32 = 7;
 const TCP_LISTEN: u32 = 10;
+
+/// The same: from ESTABLISHED to FIN-WAIT-2, CLOSE-WAIT, LAST-ACK, CLOSING, and NEW-SYN-RECV.
+const TCP_OPEN: [u32; 9] = [1, 2, 3, 4, 5, 8, 9, 11, 12];
 
 /// What the kernel sends at once.
 const ANSWER_BYTES_MAX: usize = 32 * 1024;
