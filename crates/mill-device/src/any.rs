@@ -442,6 +442,10 @@ impl LinkMonitor for AnyLink {
             self.recorder = None;
         }
     }
+
+    fn carries_for_others(&self) -> bool {
+        self.forwarding.is_some() && !self.device.has_heir()
+    }
 }
 
 impl LinkSuccession for AnyLink {

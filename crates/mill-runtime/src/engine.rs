@@ -103,6 +103,11 @@ pub trait Orphans: Engine {
     /// How many there are, also those that only wait for their peers' FIN.
     fn orphans(&self) -> usize;
 
+    /// Whether frames of other workers' connections may come to this engine, which passes them on as long as it turns.
+    fn carries_for_others(&self) -> bool {
+        false
+    }
+
     /// Resets some of them, for an engine that is about to end; returns whether there may be more. Each call needs turns
     /// after it (`settle`, `poll`), so that the RST segments leave.
     fn abort_orphans(&self) -> bool;

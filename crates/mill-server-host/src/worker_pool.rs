@@ -26,7 +26,7 @@ use mill_status::{Part, TableName};
 use mill_sys::{affinity, clock, local_time};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
@@ -244,12 +244,12 @@ impl WorkerPool {
     pub(crate) fn drain(&mut self) -> Option<Duration> {
         let site = self.site.as_ref();
         let limit = site.and_then(|site| site.config.main.worker_shutdown_timeout);
-        for thread in self
-            .threads
-            .iter_mut()
-            .filter(|thread| !thread.is_draining())
-        {
-            thread.drain(limit);
+        let each = self.threads.iter_mut();
+        let mut serving: Vec<_> = each.filter(|thread| !thread.is_draining()).collect();
+        let count = u32::try_from(serving.len()).unwrap_or(u32::MAX);
+        let unfinished = Arc::new(AtomicU32::new(count));
+        for thread in &mut serving {
+            thread.drain_with_all(limit, &unfinished);
         }
         // The threads have duplicates, which they close once they have accepted the waiting connections.
         self.sockets.clear();

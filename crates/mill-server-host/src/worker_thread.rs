@@ -24,7 +24,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -185,6 +185,18 @@ impl WorkerThread {
         self.draining = true;
         // A thread that has ended needs no order; its end is reported.
         let _ = self.order(Order::Drain { limit });
+    }
+
+    /// The same with all others, of which so many have not finished.
+    pub(crate) fn drain_with_all(&mut self, limit: Option<Duration>, unfinished: &Arc<AtomicU32>) {
+        self.draining = true;
+        let order = Order::DrainAll {
+            limit,
+            unfinished: Arc::clone(unfinished),
+        };
+        if self.order(order).is_err() {
+            unfinished.fetch_sub(1, Ordering::AcqRel);
+        }
     }
 
     /// Ends the thread now.

@@ -26,6 +26,7 @@ use mill_runtime::time::{Duration, Instant};
 use mill_runtime::worker::{Pause, Worker};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 /// The arguments of a worker.
@@ -53,6 +54,12 @@ pub enum Order {
     /// Accept the waiting connections, then no more; answer requests in progress; end after the last connection, or
     /// after this time.
     Drain { limit: Option<Duration> },
+    /// The same for all workers of the process, of which so many have not finished: one that gets frames for the others goes on
+    /// until they have.
+    DrainAll {
+        limit: Option<Duration>,
+        unfinished: Arc<AtomicU32>,
+    },
     /// End now.
     Stop,
 }
@@ -142,6 +149,8 @@ where
             sweeper: None,
             limit_logged_at: 0,
             drain_until: None,
+            unfinished: None,
+            has_finished: false,
             ended: false,
         };
         run.sweeper = upstreams::sweeping::start(&run.local);
@@ -207,6 +216,9 @@ struct Run<E: Engine, F, Accepted> {
     limit_logged_at: i64,
     /// Set while draining: the latest end.
     drain_until: Option<Instant>,
+    /// Workers of a process that drains which have not finished; taken away once this one is none of them.
+    unfinished: Option<Arc<AtomicU32>>,
+    has_finished: bool,
     ended: bool,
 }
 
@@ -258,6 +270,10 @@ where
         match order {
             Order::Adopt { site, listeners } => self.adopt(&site, &listeners),
             Order::Drain { limit } => self.drain(limit),
+            Order::DrainAll { limit, unfinished } => {
+                self.unfinished = Some(unfinished);
+                self.drain(limit);
+            }
             Order::Stop => self.ended = true,
         }
     }
@@ -371,13 +387,35 @@ where
         };
         let spawned = self.local.scheduler.spawned().finishing;
         let served = self.worker.tasks() == 0 && spawned == 0 && self.closing.is_empty();
-        let done = served && !self.worker.engine().has_lingering_orphans();
-        if done || self.local.scheduler.now() >= until {
-            self.ended = true;
+        let now = self.local.scheduler.now();
+        let is_late = now >= until;
+        if is_late || (served && !self.worker.engine().has_lingering_orphans()) {
+            self.finish();
+            self.ended = is_late || !self.is_needed();
+            if !self.ended {
+                // The others end without a word.
+                self.worker.set_alarm(until.min(now + LOOK_INTERVAL));
+            }
         }
         if self.ended {
             self.report(Report::Ended { index: self.index });
         }
+    }
+
+    /// Counts this worker among those that have answered all of their requests, once.
+    fn finish(&mut self) {
+        let is_first = !std::mem::replace(&mut self.has_finished, true);
+        if let Some(unfinished) = self.unfinished.as_ref().filter(|_| is_first) {
+            unfinished.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether frames of other workers' connections come to this one, as after QUIT without a successor: answers of servers to
+    /// connections that any of them has opened.
+    fn is_needed(&self) -> bool {
+        let unfinished = self.unfinished.as_ref();
+        unfinished.is_some_and(|unfinished| unfinished.load(Ordering::Acquire) > 0)
+            && self.worker.engine().carries_for_others()
     }
 
     fn on_pause(&mut self, paused: Option<Pause>) {
@@ -423,6 +461,9 @@ where
         let _ = self.reports.send(report);
     }
 }
+
+/// How often a worker that has finished looks whether the others have.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long an idle kept connection stays open when draining begins. A request that its client has sent by then, and
 /// that is still in flight through a network or through the process that has the device now, is answered; if the

@@ -52,6 +52,11 @@ where
             || self.inner.has_lingering_orphans()
     }
 
+    fn carries_for_others(&self) -> bool {
+        let stack_half = self.stack_half.as_ref();
+        stack_half.is_some_and(|stack_half| stack_half.stack.borrow().link.carries_for_others())
+    }
+
     fn orphans(&self) -> usize {
         self.with_host(Host::unfinished).unwrap_or(0) + self.inner.orphans()
     }

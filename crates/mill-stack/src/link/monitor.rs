@@ -22,6 +22,11 @@ pub trait LinkMonitor {
 
     /// Gives the device to another process, or takes it, if that is due. All flows are listed.
     fn change_places(&mut self);
+
+    /// Whether the device brings frames for other workers of this process, to which the link forwards them.
+    fn carries_for_others(&self) -> bool {
+        false
+    }
 }
 
 /// Nothing changes.

@@ -333,6 +333,48 @@ fn what_an_old_binary_asks_of_servers_is_answered_until_its_last_worker_has_ende
     });
 }
 
+/// No process comes after it. Answers of its server come to any queue, also to that of a worker which has nothing to do any more.
+#[test]
+fn a_download_through_a_proxy_that_ends_is_finished_whichever_worker_has_it() {
+    between_queues([3, 3], |topology| {
+        let (behind, site) = (Site::new(), Site::new());
+        let conf = behind.configure("worker_processes 1;", ORIGIN);
+        let far = topology.at_client(|| Server::configured(&behind, &conf, &[]));
+        let servers = format!(
+            "server {{ listen 80; location = /pid {{ return 200 \"$pid\n\"; }}
+            location / {{ proxy_pass http://{FAR_ADDRESS}:9111; proxy_buffering off; }} }}"
+        );
+        let conf = site.configure("worker_processes 3;", &servers);
+        let stack = format!("{STACK},receive-buffer=256k,send-buffer=256k");
+        // The kernel chooses the queue of each connection.
+        for _ in 0..4 {
+            let old = Server::configured(&site, &conf, &["--stack", &stack]);
+            let world = World {
+                topology,
+                site: Site::new(),
+                old,
+            };
+            let worker = world.old.worker();
+            let download = Download::begin(&world);
+            world.old.signal(Signal::Quit);
+            let address = format!("{}:80", HOSTS[0]).parse().unwrap();
+            let connect = || topology.at_client(|| Client::connect(address));
+            wait_for(|| connect().is_err());
+            // For half a second: those that have nothing to do would have ended by then.
+            let mut looks = 0;
+            wait_for(|| {
+                assert_eq!(serving_threads(worker), 3);
+                looks += 1;
+                looks == 50
+            });
+            download.finish_alone();
+            wait_for(|| !is_running(worker));
+            wait_for(|| !is_running(world.old.pid()));
+        }
+        assert!(far.end(Signal::Quit).success());
+    });
+}
+
 /// Workers that share a queue share its packet memory.
 #[test]
 fn workers_that_share_a_queue_refuse_to_be_replaced_and_serve_on() {
