@@ -1,9 +1,10 @@
 //! shutdown(2) of sockets that are not connected yet: it fails, and in Linux the connection that follows is shut down in this direction
 //! all the same (`inet_shutdown`).
 
-use crate::kernel_options;
+use crate::descriptors::{self, Entry};
 use crate::lock::{Lock, Locked};
 use crate::memory::errno;
+use crate::{kernel_options, placeholder};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 use mill_sockets::errno::Errno;
@@ -24,9 +25,12 @@ pub(crate) fn lock() -> Locked {
 #[cold]
 pub(crate) fn note(fd: c_int, half: Half) {
     let error = errno();
+    // Another thread may be about to close a connection of the stack: its number is a placeholder's then, which many have.
     if error == Errno::NOT_CONNECTED
+        && descriptors::peek(fd) == Entry::Kernel
         && kernel_options::is_tcp(fd)
         && let Some(cookie) = kernel_options::cookie(fd)
+        && !placeholder::is_named(cookie)
     {
         let mut all = SHUT.lock();
         if all.len() >= SHUT_MAX {
@@ -38,7 +42,16 @@ pub(crate) fn note(fd: c_int, half: Half) {
     crate::memory::set_errno(error.0);
 }
 
-/// What a program has shut down of a socket before connect(2).
+/// A socket was dissolved (connect(2) to no address), and is as a new one.
+pub(crate) fn forget(fd: c_int) {
+    if HAS_ANY.load(Ordering::Acquire)
+        && let Some(cookie) = kernel_options::cookie(fd)
+    {
+        SHUT.lock().retain(|(other, _)| *other != cookie);
+    }
+}
+
+/// What a program has shut down of a socket of the kernel before connect(2).
 pub(crate) fn of(fd: c_int) -> Vec<Half> {
     if !HAS_ANY.load(Ordering::Acquire) {
         return Vec::new();

@@ -121,13 +121,17 @@ pub(crate) fn discard(made: c_int) {
     reserve();
 }
 
+/// Whether the kernel's name for a socket (`SO_COOKIE`) is a placeholder's.
+pub(crate) fn is_named(cookie: u64) -> bool {
+    [&IPV4, &IPV6].iter().any(|place| {
+        let placeholder = place.load(Ordering::Acquire);
+        placeholder != -1 && kernel_options::cookie(placeholder) == Some(cookie)
+    })
+}
+
 /// Gives the program's number a socket of its own, if it has none.
 pub(crate) fn leave(descriptor: c_int, family: Family, waits: bool) -> Result<(), Errno> {
-    let name = kernel_options::cookie(descriptor);
-    let is_placeholder = [&IPV4, &IPV6].iter().any(|place| {
-        let placeholder = place.load(Ordering::Acquire);
-        placeholder != -1 && kernel_options::cookie(placeholder) == name
-    });
+    let is_placeholder = kernel_options::cookie(descriptor).is_some_and(is_named);
     if is_placeholder {
         put(socket(family, waits)?, descriptor);
     }

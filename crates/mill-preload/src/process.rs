@@ -67,7 +67,9 @@ extern "C" fn before_fork() {
     }
     // The child may run another program by a function that is not ours (execl(3)).
     fresh::settle_all();
-    OUTER.set(vec![stdio::lock(), spawning::lock()]);
+    let mut outer = vec![stdio::lock()];
+    outer.extend(spawning::locks());
+    OUTER.set(outer);
     FORKING.with(|forking| *forking.borrow_mut() = stacks::lock_all());
     LOANS.set(lending::prepare());
     vforked::before_fork();
@@ -83,6 +85,7 @@ extern "C" fn before_fork() {
 
 extern "C" fn in_parent() {
     drop(INNER.take());
+    turner::end_rests();
     vforked::in_parent();
     FORKING.with(|forking| {
         let mut guards = forking.borrow_mut();

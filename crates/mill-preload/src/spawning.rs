@@ -15,10 +15,11 @@ use mill_sockets::slab::Number;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// The actions that hand a descriptor over, the latest last. Only their functions know what the C library's values hold.
-///
 /// Locked while a connection's descriptor is a local socket: another thread that starts a program with the same connection, or forks, would
-/// go on with that.
+/// go on with that. It is taken before the other one.
+static UNDER_WAY: Lock<()> = Lock::new(());
+
+/// The actions that hand a descriptor over, the latest last. Only their functions know what the C library's values hold.
 static HANDED: Lock<Vec<Handed>> = Lock::new(Vec::new());
 
 /// `to` of the program is to be `from` of this process.
@@ -31,8 +32,8 @@ struct Handed {
 }
 
 /// For fork(2), before the locks of stacks.
-pub(crate) fn lock() -> Locked {
-    Box::new(HANDED.lock())
+pub(crate) fn locks() -> [Locked; 2] {
+    [Box::new(UNDER_WAY.lock()), Box::new(HANDED.lock())]
 }
 
 /// A list of actions begins or ends.
@@ -65,14 +66,15 @@ pub(crate) fn hand_over(actions: *const c_void, start: impl FnOnce(&[String]) ->
     if !stacks::is_offered() {
         return start(&[]);
     }
-    let all = HANDED.lock();
-    let mut lent: Vec<Lent> = Vec::new();
-    for handed in handed(&all, actions) {
-        let _ = lend(&mut lent, handed);
-    }
-    if lent.is_empty() {
-        drop(all);
+    let handed = handed(actions);
+    let is_connection = |it: &Handed| matches!(descriptors::find(it.from), Entry::Stream(_));
+    if !handed.iter().any(is_connection) {
         return start(&[]);
+    }
+    let _under_way = UNDER_WAY.lock();
+    let mut lent: Vec<Lent> = Vec::new();
+    for handed in handed {
+        let _ = lend(&mut lent, handed);
     }
     let described: Vec<String> = lent.iter().flat_map(Lent::described).collect();
     let result = start(&described);
@@ -83,7 +85,8 @@ pub(crate) fn hand_over(actions: *const c_void, start: impl FnOnce(&[String]) ->
 }
 
 /// Those of a list, with the descriptors that this process has: one that was handed over may be handed on.
-fn handed(all: &[Handed], actions: *const c_void) -> Vec<Handed> {
+fn handed(actions: *const c_void) -> Vec<Handed> {
+    let all = HANDED.lock();
     let mut found: Vec<Handed> = Vec::new();
     for handed in all.iter().filter(|it| it.actions == actions.addr()) {
         let before = found.iter().rfind(|before| before.to == handed.from);

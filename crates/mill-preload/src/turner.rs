@@ -58,6 +58,16 @@ pub(crate) fn locks() -> impl Iterator<Item = Locked> {
     rests.map(|rest| Box::new(rest.thread.lock()) as Locked)
 }
 
+/// After fork(2), which had their locks: a thread of the program may have wanted to end one meanwhile.
+pub(crate) fn end_rests() {
+    for rest in RESTING
+        .iter()
+        .filter(|rest| rest.is_on.load(Ordering::Relaxed))
+    {
+        rest.end();
+    }
+}
+
 struct Rest {
     is_on: AtomicBool,
     thread: Lock<Option<Thread>>,

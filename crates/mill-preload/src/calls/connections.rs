@@ -175,7 +175,7 @@ unsafe fn open(fd: c_int, target: *const sockaddr, len: socklen_t, is_fast: bool
         if let Some(address) = address {
             let mut options = fresh.options();
             options.listen.each.fast_open |= is_fast;
-            return done(connect_here(fd, address, options, None));
+            return done(connect_here(fd, address, options, (None, &[])));
         }
     }
     match descriptors::find(fd) {
@@ -204,10 +204,17 @@ unsafe fn open(fd: c_int, target: *const sockaddr, len: socklen_t, is_fast: bool
         Some(address) => {
             let mut options = kernel_options::of_stream(fd);
             options.listen.each.fast_open |= is_fast;
-            done(connect_here(fd, address, options, bound(fd)))
+            let shut = early_shutdown::of(fd);
+            done(connect_here(fd, address, options, (bound(fd), &shut)))
         }
-        // SAFETY: the caller's promise.
-        None => unsafe { originals::connect(fd, target, len) },
+        None => {
+            // SAFETY: the caller's promise.
+            if unsafe { address::is_unspecified(target, len) } {
+                early_shutdown::forget(fd);
+            }
+            // SAFETY: as above.
+            unsafe { originals::connect(fd, target, len) }
+        }
     }
 }
 
@@ -267,12 +274,12 @@ fn is_ours(fd: c_int, target: SocketAddr) -> bool {
         && is_reached(target)
 }
 
-/// Opens a connection from a socket with these options, bound to `source` if that was done.
+/// Opens a connection from a socket with these options, bound to `source` if that was done, and shut down in these directions.
 fn connect_here(
     fd: c_int,
     target: SocketAddr,
     options: Options,
-    source: Option<SocketAddr>,
+    (source, shut): (Option<SocketAddr>, &[Half]),
 ) -> Result<c_int, Errno> {
     match (options.is_ipv6, target.is_ipv6()) {
         (true, false) => return Err(Errno::INVALID),
@@ -282,8 +289,8 @@ fn connect_here(
     let waits = options.waits;
     let (number, is_deferred) = stacks::on_home(|stack| {
         let number = stack.sockets.connect(target, source, options)?;
-        for half in early_shutdown::of(fd) {
-            stack.sockets.shut_before(number, half);
+        for half in shut {
+            stack.sockets.shut_before(number, *half);
         }
         descriptors::set(fd, Entry::Stream(number));
         // SYNs of many connections in a row leave together, as what is written to them.

@@ -178,17 +178,21 @@ unsafe extern "C" fn posix_spawn_file_actions_addclosefrom_np(
     if let Some(keeper) = keeper::number().filter(|keeper| (0..=*keeper).contains(&from)) {
         for fd in from..keeper {
             // SAFETY: the caller's promise.
-            let result = unsafe { originals::posix_spawn_file_actions_addclose(actions, fd) };
-            if result != 0 {
-                return result;
+            match unsafe { originals::posix_spawn_file_actions_addclose(actions, fd) } {
+                0 => {}
+                // The process may have fewer descriptors than it has: those above stay open.
+                libc::EBADF => return 0,
+                result => return result,
             }
         }
         from = keeper + 1;
     }
+    let is_moved = keeper::number().is_some_and(|keeper| from == keeper + 1);
     // SAFETY: the caller's promise.
     match unsafe { originals::posix_spawn_file_actions_addclosefrom_np(actions, from) } {
         // An older C library.
         -1 => libc::ENOSYS,
+        libc::EBADF if is_moved => 0,
         result => result,
     }
 }

@@ -37,7 +37,10 @@ impl<L: SocketLink> Sockets<L> {
     fn of_stream(&self, socket: &Socket, id: SocketId) -> Readiness {
         let state = self.host.readable(id);
         if self.is_opening(id) && state.error.is_none() {
-            return Readiness::NONE;
+            // It may have been shut down before.
+            let (ends, is_over) = (socket.reads_no_more, socket.writes_no_more);
+            return (Readiness::ARRIVALS | Readiness::RDHUP).when(ends)
+                | Readiness::HUP.when(ends && is_over);
         }
         let is_broken = state.error.is_some();
         let ends = state.finished || socket.reads_no_more || is_broken;

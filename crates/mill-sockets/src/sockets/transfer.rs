@@ -36,7 +36,7 @@ impl<L: SocketLink> Sockets<L> {
             if let Some(error) = self.take_error(number)? {
                 return Err(error);
             }
-            if !self.host.is_established(id) && state.error.is_none() {
+            if !self.host.is_established(id) && state.error.is_none() && !reads_no_more {
                 return Ok(None);
             }
             let is_over = reads_no_more || state.error.is_some();
@@ -89,11 +89,14 @@ impl<L: SocketLink> Sockets<L> {
         let Kind::Stream(id) = socket.kind else {
             return Err(Errno::BROKEN_PIPE);
         };
-        if is_over || self.host.readable(id).error.is_some() {
+        if self.host.readable(id).error.is_some() {
             return Err(Errno::BROKEN_PIPE);
         }
         if of_syn.is_none() && !self.host.is_established(id) && self.is_opening(id) {
             return Ok(None);
+        }
+        if is_over {
+            return Err(Errno::BROKEN_PIPE);
         }
         let room = self.room(number)?.min(of_syn.unwrap_or(usize::MAX));
         if room == 0 {

@@ -215,6 +215,50 @@ def a_program_that_is_spawned_has_the_connections_that_it_is_given():
     yield s.send(b"xyz"), told(s.recv(3, socket.MSG_WAITALL))
 
 
+def strings(them):
+    return (ctypes.c_char_p * (len(them) + 1))(*map(os.fsencode, them), None)
+
+
+def started(words, given):
+    """The same without the interpreter's lock, so that several threads are in posix_spawn(3) at a time."""
+    actions, pid = ctypes.create_string_buffer(512), ctypes.c_int()
+    libc.posix_spawn_file_actions_init(actions)
+    for fd, own in given:
+        libc.posix_spawn_file_actions_adddup2(actions, own, fd)
+    environment = strings([f"{name}={value}" for name, value in os.environ.items()])
+    failed = libc.posix_spawn(ctypes.byref(pid), os.fsencode(words[0]), actions, None, strings(words), environment)
+    libc.posix_spawn_file_actions_destroy(actions)
+    return failed or os.waitpid(pid.value, 0)[1]
+
+
+@scene(alone=True)
+def threads_start_programs_with_one_connection_and_fork_meanwhile():
+    s = opened("r40 s5 e s7 c")
+    results = []
+
+    def start():
+        for _ in range(20):
+            results.append(started(["/bin/echo", "-n", "x"], [(1, s.fileno())]))
+
+    threads = [threading.Thread(target=start) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    children = []
+    while any(thread.is_alive() for thread in threads):
+        if len(children) < 20:
+            children.append(os.fork())
+        if children[-1] == 0:
+            # Starts one itself, and lives on for a moment with what it has of its parent.
+            failed = started(["/bin/true"], [])
+            time.sleep(0.3)
+            os._exit(failed)
+        time.sleep(0.01)
+    yield results == [0] * 40, told(s.recv(5, socket.MSG_WAITALL))
+    # The far end hears of the end though children have lived on.
+    s.shutdown(socket.SHUT_WR)
+    yield told(all_of(s)), [os.waitpid(child, 0)[1] for child in children] == [0] * len(children)
+
+
 @scene(alone=True)
 def a_program_that_cannot_be_spawned_takes_nothing_of_a_connection():
     s = opened("s5 o")
