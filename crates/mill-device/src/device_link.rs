@@ -256,8 +256,8 @@ impl FlowSteering for DeviceLink {
         match self {
             Self::AfXdp(link) => link.forget(service),
             Self::Partitions(link) => link.forget(service),
-            // The process that has the interface steers its frames, and others are not steered.
-            Self::Standby(_) | Self::Movable(_) => {}
+            Self::Standby(link) => link.forget(service),
+            Self::Movable(link) => link.forget(service),
             Self::Direct(_) | Self::Moving(_) => {}
         }
     }

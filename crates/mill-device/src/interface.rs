@@ -310,6 +310,7 @@ impl InterfaceLink {
     }
 
     pub(crate) fn forget(&mut self, service: Service) {
+        self.wanted.forget(service);
         self.table.forget(service);
     }
 

@@ -229,6 +229,10 @@ impl MovableLink {
         self.turns_left = 0;
     }
 
+    pub(crate) fn forget(&mut self, service: Service) {
+        self.wanted.forget(service);
+    }
+
     pub(crate) fn open_ports(&mut self) {
         self.wanted.opens_ports = true;
     }

@@ -284,6 +284,10 @@ impl StandbyLink {
         }
     }
 
+    pub(crate) fn forget(&mut self, service: Service) {
+        self.parts.wanted.forget(service);
+    }
+
     pub(crate) fn open_ports(&mut self) {
         self.parts.wanted.opens_ports = true;
         self.parts.origin.open_ports();

@@ -6,6 +6,8 @@ use mill_stack::link::Service;
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) services: Vec<Service>,
+    /// Those that are served no more and may still have connections.
+    pub(crate) closing: Vec<Service>,
     has_served: bool,
     /// Connections are opened.
     pub(crate) opens_ports: bool,
@@ -19,6 +21,15 @@ impl Wanted {
         } else if let Some(place) = self.services.iter().position(|other| *other == service) {
             self.services.swap_remove(place);
         }
+        self.forget(service);
+        if !on && !self.services.contains(&service) {
+            self.closing.push(service);
+        }
+    }
+
+    /// The last connections of a closed service have ended.
+    pub(crate) fn forget(&mut self, service: Service) {
+        self.closing.retain(|other| *other != service);
     }
 
     /// Whether no port is served any more, or none will be, as this process opens connections. One that has just started may begin

@@ -183,10 +183,10 @@ impl<O> Owner<O> {
     }
 
     /// Whether received frames should stay in the device: frames for ports that the former owner served keep coming, and
-    /// for a few milliseconds this process does not listen there yet.
+    /// for a few milliseconds this process does not listen there yet. One that serves no more has connections of its own.
     #[inline]
     pub(crate) fn must_defer_frames(&self, wanted: &Wanted) -> bool {
-        self.expects_joins && !wanted.is_serving()
+        self.expects_joins && !wanted.is_serving() && !wanted.is_leaving()
     }
 
     /// Connections that former owners have passed on.

@@ -180,6 +180,11 @@ impl InterfaceLink {
         for service in &wanted.services {
             link.table.serve(*service, true);
         }
+        // What a former owner served for others is forgotten a second after its end.
+        for service in &wanted.closing {
+            link.table.serve(*service, true);
+            link.table.serve(*service, false);
+        }
         if wanted.opens_ports || parts.member.opens_ports {
             link.table.open_ports(untaken);
         }

@@ -18,10 +18,15 @@ use std::fs;
 
 /// A server with so many workers on an interface with so many queues.
 pub(crate) fn with_workers(queues: u32, workers: u32, test: impl FnOnce(World<'_>) + Send) {
+    with_workers_over(queues, workers, STACK, test);
+}
+
+/// The same over a stack with other options.
+fn with_workers_over(queues: u32, workers: u32, stack: &str, test: impl FnOnce(World<'_>) + Send) {
     between_queues([queues, queues], |topology| {
         let site = Site::new();
         let conf = site.configure(&format!("worker_processes {workers};"), LISTEN);
-        let old = Server::configured(&site, &conf, &["--stack", STACK]);
+        let old = Server::configured(&site, &conf, &["--stack", stack]);
         test(World {
             topology,
             site,
@@ -331,6 +336,33 @@ fn what_an_old_binary_asks_of_servers_is_answered_until_its_last_worker_has_ende
         wait_for(|| !is_running(master));
         assert!(far.end(Signal::Quit).success());
     });
+}
+
+/// It serves no port any more, and has the queues again.
+#[test]
+fn an_old_binary_that_drains_goes_on_when_the_new_one_ends() {
+    for workers in [1, 2] {
+        let with_small_buffers = format!("{STACK},send-buffer=256k");
+        with_workers_over(workers, workers, &with_small_buffers, |world| {
+            let old_worker = world.old.worker();
+            let download = Download::begin(&world);
+            let (master, _) = world.upgrade();
+            world.old.signal(Signal::Quit);
+            // The new one has the queues, and the old one has closed its listeners.
+            wait_for(|| (0..40).all(|_| world.served_by() != Some(old_worker)));
+            send(master, Signal::Terminate);
+            wait_for(|| !is_running(master));
+            // Longer than what it knows of the one that has ended lasts.
+            let mut looks = 0;
+            wait_for(|| {
+                assert!(is_running(old_worker));
+                looks += 1;
+                looks == 150
+            });
+            download.finish_alone();
+            wait_for(|| !is_running(world.old.pid()));
+        });
+    }
 }
 
 /// No process comes after it. Answers of its server come to any queue, also to that of a worker which has nothing to do any more.
