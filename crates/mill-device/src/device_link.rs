@@ -114,6 +114,16 @@ impl DeviceLink {
         }
     }
 
+    /// For some time no process that has a part in the device answers segments of connections that are on their way from one to another.
+    pub(crate) fn note_change(&self) {
+        match self {
+            Self::AfXdp(link) => link.note_change(),
+            Self::Movable(link) => link.endpoint().note_change(),
+            Self::Standby(link) => link.note_change(),
+            Self::Direct(_) | Self::Partitions(_) | Self::Moving(_) => {}
+        }
+    }
+
     /// Gives a frame that none has listed to the process that had the device before, in the first moments.
     pub(crate) fn fall_back(&mut self, frame: &Received, bytes: Option<&[u8]>) -> bool {
         match self {
@@ -347,7 +357,10 @@ impl LinkSuccession for DeviceLink {
 
     fn pass_waiting(&mut self, connections: &[u8]) -> bool {
         match self {
-            Self::Standby(link) => link.pass_waiting(connections),
+            Self::Standby(link) => {
+                link.note_change();
+                link.pass_waiting(connections)
+            }
             Self::Partitions(link) => link.pass_waiting(connections),
             _ => false,
         }

@@ -295,7 +295,7 @@ impl Endpoint {
 
     /// Locks the file if it is free. The owner then receives the requests.
     pub(crate) fn lock(&mut self) -> bool {
-        let is_free = !self.shared.is_reserved_from(self.number);
+        let is_free = !self.shared.is_reserved_from(self.identity);
         let is_ours = is_free && self.holder.lock(&self.ownership.lock).is_ok();
         if is_ours {
             // The source is registered already if this process owned the device before.
@@ -308,9 +308,14 @@ impl Endpoint {
     }
 
     /// Gives ownership up to a process that has asked for it, before any other one.
-    pub(crate) fn unlock_for(&mut self, heir: ProcessNumber) {
+    pub(crate) fn unlock_for(&mut self, heir: u64) {
         self.shared.reserve_for(heir);
         self.unlock();
+    }
+
+    /// The process that the device was given to has ended.
+    pub(crate) fn end_reservation(&self) {
+        self.shared.end_reservation();
     }
 
     /// Gives ownership up: the device must not be touched from here on.
@@ -323,7 +328,7 @@ impl Endpoint {
     /// The owner's process is about to make another endpoint of the device, by which it may lose the lock for a moment: no other
     /// process may have it then.
     pub(crate) fn reserve_for_owner(&self) {
-        self.shared.reserve_for(self.number);
+        self.shared.reserve_for(self.identity);
     }
 
     /// It is made: the owner has the lock again.

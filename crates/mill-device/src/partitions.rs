@@ -284,6 +284,8 @@ impl LinkSuccession for Partitions {
     }
 
     fn pass_waiting(&mut self, connections: &[u8]) -> bool {
+        // Until that has them, the owner of none may answer their segments.
+        self.parts.iter().for_each(DeviceLink::note_change);
         let first = self.parts.first_mut();
         first.is_some_and(|first| first.pass_waiting(connections))
     }

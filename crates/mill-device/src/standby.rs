@@ -37,8 +37,8 @@ pub struct StandbyLink {
     pending_request: Option<OwnedFd>,
     /// GIVEN has come …
     given: Option<Given>,
-    /// … and the former owner has not unlocked yet: how often this process still tries to lock.
-    lock_attempts_left: u32,
+    /// … and the former owner has not unlocked yet: how long this process tries to lock.
+    lock_until: Option<Duration>,
     /// Timer expirations since the pending request was sent.
     waits: u32,
     /// Whether the owner was lost: JOIN has to be sent, rather than TAKE.
@@ -101,7 +101,7 @@ impl StandbyLink {
             owner,
             pending_request: None,
             given: None,
-            lock_attempts_left: 0,
+            lock_until: None,
             waits: 0,
             owner_leaves: false,
             is_owner: false,
@@ -145,9 +145,8 @@ impl StandbyLink {
         let Stray::Segment(flow) = stray else {
             return Delivery::None;
         };
-        let endpoint = &self.parts.member.endpoint;
-        let is_of_another = || !endpoint.is_settled() && self.directory().is_elsewhere(flow);
-        match self.owner.is_none() || is_of_another() {
+        // Its process may be the owner, and slow to give the device.
+        match self.owner.is_none() || self.directory().is_elsewhere(flow) {
             true => Delivery::NoWay,
             false => Delivery::None,
         }
@@ -270,6 +269,10 @@ impl StandbyLink {
 
     pub(crate) fn pass_waiting(&self, connections: &[u8]) -> bool {
         self.has_heir() && self.parts.member.endpoint.send_waiting(connections)
+    }
+
+    pub(crate) fn note_change(&self) {
+        self.parts.member.endpoint.note_change();
     }
 
     pub(crate) fn take_passed(&mut self) -> Option<Vec<u8>> {

@@ -137,7 +137,7 @@ impl<O> Owner<O> {
         member.peers.forget(&member.endpoint, &heir.request);
         // Nothing of this process touches the device any more. GIVEN and the ways go out before the lock is released: a process
         // that found the file unlocked without them would conclude that this one is gone.
-        let number = heir.request.number;
+        let identity = heir.request.identity;
         let own = member.endpoint.names();
         let ways = u32::try_from(member.peers.len()).unwrap_or(u32::MAX);
         let owner = PeerProcess::give(heir.request, (heir.relay, heir.far), (own, ways));
@@ -148,7 +148,14 @@ impl<O> Owner<O> {
                 owner.send_open_ports();
             }
         }
-        member.endpoint.unlock_for(number);
+        match &owner {
+            Ok(_) => member.endpoint.unlock_for(identity),
+            Err(_) => {
+                // The ways were not passed: their processes ask for others.
+                member.peers.clear(&member.endpoint);
+                member.endpoint.unlock();
+            }
+        }
         let parts = Parts {
             member,
             origin: origin(reopen),

@@ -1,6 +1,5 @@
 //! Words of the file that is locked, which all processes write.
 
-use super::ProcessNumber;
 use super::directory::{self, Directory};
 use mill_stack::siphash::Key;
 use mill_sys::memory::words;
@@ -107,7 +106,8 @@ impl SharedWords {
         changed_at == 0 || now_ms().wrapping_sub(changed_at) >= needed_ms
     }
 
-    pub(super) fn reserve_for(&self, heir: ProcessNumber) {
+    /// For the process of this identity.
+    pub(super) fn reserve_for(&self, heir: u64) {
         let until = now_ms().saturating_add(RESERVED_MS);
         self.reserved_until.store(until, Ordering::Release);
         self.heir.store(heir, Ordering::Release);
@@ -118,7 +118,7 @@ impl SharedWords {
     }
 
     /// Whether the device is reserved, and not for this process.
-    pub(super) fn is_reserved_from(&self, process: ProcessNumber) -> bool {
+    pub(super) fn is_reserved_from(&self, process: u64) -> bool {
         let heir = self.heir.load(Ordering::Acquire);
         let until = self.reserved_until.load(Ordering::Acquire);
         heir != 0 && heir != process && now_ms() < until
@@ -131,8 +131,9 @@ fn now_ms() -> u64 {
 
 const WORDS: usize = 8 + directory::ENTRIES;
 
-/// How long a process that was given the device may take to lock it: it looks every few milliseconds.
-const RESERVED_MS: u64 = 200;
+/// How long a process that was given the device may take to lock it: it looks every few milliseconds, if it runs. Where it has ended,
+/// the one that gave the device hears of that at once.
+const RESERVED_MS: u64 = 1000;
 
 /// A process looks for its place every few milliseconds, if it is not stopped.
 const SETTLED_MS: u64 = 1000;

@@ -56,6 +56,12 @@ impl InterfaceLink {
         })
     }
 
+    pub(crate) fn note_change(&self) {
+        if let Some(handover) = &self.handover {
+            handover.endpoint().note_change();
+        }
+    }
+
     /// Where the host is to list its flows, if others stand by.
     #[inline]
     pub(crate) fn flow_directory(&self) -> Option<Directory> {

@@ -3,7 +3,9 @@
 use super::{LOCK_INTERVAL, StandbyLink};
 use crate::handover::{self, Aim, EventSource, Message, PeerProcess, ProcessNumber, RequestKind};
 use crate::interface::InterfaceFault;
+use mill_sys::clock;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 /// The former owner has given the device: a way to it, on which those to the others follow.
 #[derive(Debug)]
@@ -47,12 +49,11 @@ impl StandbyLink {
 
     /// Tries to become the owner, or else asks the owner for the device or for a way to it.
     pub(super) fn seek_device(&mut self) {
-        if self.lock_attempts_left > 0 {
-            self.lock_attempts_left -= 1;
+        if let Some(until) = self.lock_until {
             self.is_owner = self.parts.member.endpoint.lock();
-            if self.lock_attempts_left == 0 && !self.is_owner {
+            if !self.is_owner && clock::monotonic() >= until {
                 // Whatever has the device by now: the former owner, and those to which it had ways, ask that.
-                self.given = None;
+                (self.given, self.lock_until) = (None, None);
             }
             return;
         }
@@ -60,7 +61,7 @@ impl StandbyLink {
         if may_have && self.parts.member.endpoint.lock() {
             // The former owner may have sent GIVEN and unlocked just now.
             self.read_answer();
-            self.lock_attempts_left = 0;
+            self.lock_until = None;
             self.is_owner = true;
             return;
         }
@@ -102,7 +103,7 @@ impl StandbyLink {
                     process,
                     ways,
                 });
-                self.lock_attempts_left = LOCK_ATTEMPTS;
+                self.lock_until = Some(clock::monotonic() + LOCK_TIME);
             }
             Message::Welcome(way) => {
                 if let Ok(owner) = PeerProcess::joined(pending_request, way) {
@@ -162,6 +163,8 @@ impl StandbyLink {
 
     fn drop_owner(&mut self) {
         self.parts.member.endpoint.note_change();
+        // If it was given the device and has not locked it yet, it will not.
+        self.parts.member.endpoint.end_reservation();
         if let Some(owner) = self.owner.take() {
             owner.close(&self.parts.member.endpoint);
         }
@@ -182,5 +185,5 @@ impl StandbyLink {
 /// Intervals without an answer until [`InterfaceFault::NotGiven`] is reported: five seconds.
 const WAITS_UNTIL_FAULT: u32 = 1000;
 
-/// Intervals that the former owner may take to unlock after GIVEN, until the device is requested again.
-const LOCK_ATTEMPTS: u32 = 200;
+/// How long the former owner may take to unlock after GIVEN, until the device is requested again.
+const LOCK_TIME: Duration = Duration::from_secs(1);
