@@ -166,6 +166,14 @@ impl Stack {
         }
     }
 
+    /// What children have said goes before what this process says next.
+    #[inline]
+    pub(crate) fn settle_loans(&mut self) {
+        if self.lending.is_some() {
+            self.turn_loans();
+        }
+    }
+
     /// Moves what children and peers say.
     #[cold]
     fn turn_loans(&mut self) {

@@ -364,6 +364,7 @@ pub(super) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     };
     match (descriptors::find(fd), half) {
         (Entry::Stream(number), Some(half)) => done(stacks::on(number, |stack| {
+            stack.settle_loans();
             stack.sockets.shutdown(number, half)?;
             stack.wake();
             if stack.sockets.options(number)?.waits {

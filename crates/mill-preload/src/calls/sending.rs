@@ -113,6 +113,7 @@ fn transfer(
         let waits = options.waits && flags & libc::MSG_DONTWAIT == 0;
         let timeout = options.send_timeout;
         let opens = options.listen.each.fast_open && stack.sockets.is_deferred(number);
+        stack.settle_loans();
         let found = attempt(stack);
         // A socket that waits may be read next, by a program that never polls.
         match waits {

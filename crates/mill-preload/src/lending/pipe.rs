@@ -124,6 +124,9 @@ impl Pipe {
                     self.to_peer_ended = true;
                     // SAFETY: the call takes no pointer.
                     unsafe { originals::shutdown(socket, libc::SHUT_RD) };
+                    // What it has written by now is lost; left there, it would make the socket's end a reset.
+                    let mut lost = [0; 4096];
+                    while receive(socket, &mut lost).is_ok_and(|count| count > 0) {}
                 }
                 (Err(_), _) => return Err(Over),
                 // The peer has to read first.

@@ -215,6 +215,14 @@ def a_program_that_is_spawned_has_the_connections_that_it_is_given():
     yield s.send(b"xyz"), told(s.recv(3, socket.MSG_WAITALL))
 
 
+@scene(alone=True)
+def what_a_child_has_written_goes_before_what_its_parent_says_next():
+    s = opened("o")
+    yield in_child(lambda: s.send(b"child")), s.send(b"parent"), s.recv(11, socket.MSG_WAITALL)
+    yield spawned(["/bin/echo", "-n", "child"], [(1, s.fileno())]), s.send(b"parent"), s.recv(11, socket.MSG_WAITALL)
+    yield spawned(["/bin/echo", "-n", "child"], [(1, s.fileno())]), call(s.shutdown, socket.SHUT_WR), all_of(s)
+
+
 def strings(them):
     return (ctypes.c_char_p * (len(them) + 1))(*map(os.fsencode, them), None)
 
