@@ -21,12 +21,12 @@ use mill_server::log::writer::WriterEnvironment;
 use mill_server::log::{LogFiles, LogSender, LogWriter};
 use mill_server::site::Site;
 use mill_server::wakes::Doorbell;
-use mill_server::worker::{Report, WorkerSetup};
+use mill_server::worker::{Report, Unfinished, WorkerSetup};
 use mill_status::{Part, TableName};
 use mill_sys::{affinity, clock, local_time};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
@@ -246,10 +246,9 @@ impl WorkerPool {
         let limit = site.and_then(|site| site.config.main.worker_shutdown_timeout);
         let each = self.threads.iter_mut();
         let mut serving: Vec<_> = each.filter(|thread| !thread.is_draining()).collect();
-        let count = u32::try_from(serving.len()).unwrap_or(u32::MAX);
-        let unfinished = Arc::new(AtomicU32::new(count));
-        for thread in &mut serving {
-            thread.drain_with_all(limit, &unfinished);
+        let unfinished = Unfinished::each(serving.len());
+        for (thread, unfinished) in serving.iter_mut().zip(unfinished) {
+            thread.drain_with_all(limit, unfinished);
         }
         // The threads have duplicates, which they close once they have accepted the waiting connections.
         self.sockets.clear();

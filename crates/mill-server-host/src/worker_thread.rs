@@ -16,7 +16,7 @@ use mill_engine::{KernelOptions, offer};
 use mill_metrics::board::{Beginning, Board};
 use mill_runtime::address::Address;
 use mill_server::site::Site;
-use mill_server::worker::{self, Assigned, Order, Report, WorkerSetup};
+use mill_server::worker::{self, Assigned, Order, Report, Unfinished, WorkerSetup};
 use mill_sys::descriptor::Stream;
 use mill_sys::{affinity, clock, descriptor, passing, process};
 use std::fs::OpenOptions;
@@ -24,7 +24,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -187,16 +187,10 @@ impl WorkerThread {
         let _ = self.order(Order::Drain { limit });
     }
 
-    /// The same with all others, of which so many have not finished.
-    pub(crate) fn drain_with_all(&mut self, limit: Option<Duration>, unfinished: &Arc<AtomicU32>) {
+    /// The same with all others.
+    pub(crate) fn drain_with_all(&mut self, limit: Option<Duration>, unfinished: Unfinished) {
         self.draining = true;
-        let order = Order::DrainAll {
-            limit,
-            unfinished: Arc::clone(unfinished),
-        };
-        if self.order(order).is_err() {
-            unfinished.fetch_sub(1, Ordering::AcqRel);
-        }
+        let _ = self.order(Order::DrainAll { limit, unfinished });
     }
 
     /// Ends the thread now.

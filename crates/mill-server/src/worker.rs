@@ -54,14 +54,35 @@ pub enum Order {
     /// Accept the waiting connections, then no more; answer requests in progress; end after the last connection, or
     /// after this time.
     Drain { limit: Option<Duration> },
-    /// The same for all workers of the process, of which so many have not finished: one that gets frames for the others goes on
-    /// until they have.
+    /// The same for all workers of the process: one that gets frames for the others goes on until they have finished.
     DrainAll {
         limit: Option<Duration>,
-        unfinished: Arc<AtomicU32>,
+        unfinished: Unfinished,
     },
     /// End now.
     Stop,
+}
+
+/// Counts a worker among those of a process that have not answered all of their requests, until it is dropped.
+#[derive(Debug)]
+pub struct Unfinished(Arc<AtomicU32>);
+
+impl Unfinished {
+    /// For so many workers.
+    pub fn each(workers: usize) -> impl Iterator<Item = Self> {
+        let count = Arc::new(AtomicU32::new(u32::try_from(workers).unwrap_or(u32::MAX)));
+        core::iter::repeat_n(count, workers).map(Self)
+    }
+
+    fn count(&self) -> Arc<AtomicU32> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// A listener that a worker serves: its index in the configuration, and its number among the sockets that share its
@@ -150,7 +171,7 @@ where
             limit_logged_at: 0,
             drain_until: None,
             unfinished: None,
-            has_finished: false,
+            others: None,
             ended: false,
         };
         run.sweeper = upstreams::sweeping::start(&run.local);
@@ -216,9 +237,10 @@ struct Run<E: Engine, F, Accepted> {
     limit_logged_at: i64,
     /// Set while draining: the latest end.
     drain_until: Option<Instant>,
-    /// Workers of a process that drains which have not finished; taken away once this one is none of them.
-    unfinished: Option<Arc<AtomicU32>>,
-    has_finished: bool,
+    /// In a process that drains: this worker has not finished …
+    unfinished: Option<Unfinished>,
+    /// … and how many of all have not.
+    others: Option<Arc<AtomicU32>>,
     ended: bool,
 }
 
@@ -271,6 +293,7 @@ where
             Order::Adopt { site, listeners } => self.adopt(&site, &listeners),
             Order::Drain { limit } => self.drain(limit),
             Order::DrainAll { limit, unfinished } => {
+                self.others = Some(unfinished.count());
                 self.unfinished = Some(unfinished);
                 self.drain(limit);
             }
@@ -390,7 +413,7 @@ where
         let now = self.local.scheduler.now();
         let is_late = now >= until;
         if is_late || (served && !self.worker.engine().has_lingering_orphans()) {
-            self.finish();
+            self.unfinished = None;
             self.ended = is_late || !self.is_needed();
             if !self.ended {
                 // The others end without a word.
@@ -402,19 +425,11 @@ where
         }
     }
 
-    /// Counts this worker among those that have answered all of their requests, once.
-    fn finish(&mut self) {
-        let is_first = !std::mem::replace(&mut self.has_finished, true);
-        if let Some(unfinished) = self.unfinished.as_ref().filter(|_| is_first) {
-            unfinished.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
-
     /// Whether frames of other workers' connections come to this one, as after QUIT without a successor: answers of servers to
     /// connections that any of them has opened.
     fn is_needed(&self) -> bool {
-        let unfinished = self.unfinished.as_ref();
-        unfinished.is_some_and(|unfinished| unfinished.load(Ordering::Acquire) > 0)
+        let others = self.others.as_ref();
+        others.is_some_and(|others| others.load(Ordering::Acquire) > 0)
             && self.worker.engine().carries_for_others()
     }
 
