@@ -369,21 +369,23 @@ fn an_old_binary_that_drains_goes_on_when_the_new_one_ends() {
 #[test]
 fn a_download_through_a_proxy_that_ends_is_finished_whichever_worker_has_it() {
     between_queues([3, 3], |topology| {
-        let (behind, site) = (Site::new(), Site::new());
+        let behind = Site::new();
         let conf = behind.configure("worker_processes 1;", ORIGIN);
         let far = topology.at_client(|| Server::configured(&behind, &conf, &[]));
         let servers = format!(
             "server {{ listen 80; location = /pid {{ return 200 \"$pid\n\"; }}
             location / {{ proxy_pass http://{FAR_ADDRESS}:9111; proxy_buffering off; }} }}"
         );
-        let conf = site.configure("worker_processes 3;", &servers);
         let stack = format!("{STACK},receive-buffer=256k,send-buffer=256k");
         // The kernel chooses the queue of each connection.
         for _ in 0..4 {
+            // Of its own, as the log tells when it serves.
+            let site = Site::new();
+            let conf = site.configure("worker_processes 3;", &servers);
             let old = Server::configured(&site, &conf, &["--stack", &stack]);
             let world = World {
                 topology,
-                site: Site::new(),
+                site,
                 old,
             };
             let worker = world.old.worker();
