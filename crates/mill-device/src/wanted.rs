@@ -15,15 +15,15 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     pub(crate) fn serve(&mut self, service: Service, on: bool) {
+        self.forget(service);
         if on {
             self.has_served = true;
             self.services.push(service);
         } else if let Some(place) = self.services.iter().position(|other| *other == service) {
             self.services.swap_remove(place);
-        }
-        self.forget(service);
-        if !on && !self.services.contains(&service) {
-            self.closing.push(service);
+            if !self.services.contains(&service) {
+                self.closing.push(service);
+            }
         }
     }
 
@@ -41,5 +41,34 @@ impl Wanted {
     /// Whether any port is served.
     pub(crate) fn is_serving(&self) -> bool {
         !self.services.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_wire::protocol::Protocol;
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    #[test]
+    fn a_closed_service_is_known_until_its_connections_have_ended_or_it_is_served_again() {
+        let service = Service {
+            address: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 80),
+            protocol: Protocol::TCP,
+        };
+        let mut wanted = Wanted::default();
+        wanted.serve(service, false);
+        assert!(wanted.closing.is_empty(), "it was never served");
+        wanted.serve(service, true);
+        wanted.serve(service, true);
+        wanted.serve(service, false);
+        assert!(wanted.closing.is_empty(), "one listener is left");
+        wanted.serve(service, false);
+        assert_eq!(wanted.closing, [service]);
+        wanted.serve(service, true);
+        assert!(wanted.closing.is_empty());
+        wanted.serve(service, false);
+        wanted.forget(service);
+        assert!(wanted.closing.is_empty());
     }
 }

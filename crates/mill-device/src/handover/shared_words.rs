@@ -148,6 +148,20 @@ mod tests {
     use mill_stack::flow_directory::FlowDirectory;
 
     #[test]
+    fn what_was_given_is_the_heirs_alone_until_the_reservation_ends() {
+        let file = SharedWords::create().unwrap();
+        let [giver, other] = [(); 2].map(|()| SharedWords::map(file.try_clone().unwrap()).unwrap());
+        giver.reserve_for(5);
+        assert!(!other.is_reserved_from(5));
+        assert!(other.is_reserved_from(6));
+        giver.end_reservation();
+        assert!(!other.is_reserved_from(6));
+        giver.reserve_for(5);
+        giver.reserved_until.store(now_ms(), Ordering::Release);
+        assert!(!other.is_reserved_from(6), "its time is over");
+    }
+
+    #[test]
     fn a_process_that_looks_for_its_place_is_waited_for() {
         let file = SharedWords::create().unwrap();
         let [one, other] = [(); 2].map(|()| SharedWords::map(file.try_clone().unwrap()).unwrap());

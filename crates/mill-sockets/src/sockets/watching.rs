@@ -168,9 +168,10 @@ impl<L: SocketLink> Sockets<L> {
         descriptor: i32,
     ) -> Result<(), Errno> {
         let watch = self.watch_of(set, number, descriptor);
-        let watch = watch.ok_or(Errno::NO_ENTRY)?;
-        let found = self.sets.get_mut(set).ok_or(Errno::BAD_DESCRIPTOR)?;
-        found.end_one_shot(watch.entry);
+        let entry = watch.ok_or(Errno::NO_ENTRY)?.entry;
+        if let Some(set) = self.sets.get_mut(set) {
+            set.end_one_shot(entry);
+        }
         Ok(())
     }
 
