@@ -134,17 +134,18 @@ impl AnyLink {
 
     /// The other link is made, or could not be. An error means that another process owns a part of the device, too.
     pub fn renew_ownership(&self) -> io::Result<()> {
-        self.endpoints().try_for_each(Endpoint::renew_lock)
+        self.endpoints().try_for_each(Endpoint::renew_locks)
     }
 
-    /// Of what this process owns.
+    /// By which this process takes part in the handover, of each partition.
     fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         let movable = match &self.device {
             DeviceLink::Movable(link) => Some(link.endpoint()),
             _ => None,
         };
         let interfaces = self.interfaces().filter_map(InterfaceLink::endpoint);
-        interfaces.chain(movable)
+        let standbys = self.standbys().map(StandbyLink::endpoint);
+        interfaces.chain(movable).chain(standbys)
     }
 
     /// The interface, for reading counters that need `&mut`.

@@ -333,8 +333,8 @@ impl LinkMonitor for DeviceLink {
     #[inline]
     fn change_places(&mut self) {
         let is_due = match self {
-            Self::AfXdp(link) => link.has_take_request(),
-            Self::Movable(link) => link.has_take_request(),
+            Self::AfXdp(link) => link.has_requests(),
+            Self::Movable(link) => link.has_requests(),
             Self::Standby(link) => link.is_owner(),
             Self::Partitions(link) => return link.change_places(),
             Self::Direct(_) | Self::Moving(_) => false,

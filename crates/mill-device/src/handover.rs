@@ -2,8 +2,8 @@
 //! process to process without losing a frame.
 //!
 //! The lock is made with the device, and each process has descriptors of it: a file to lock, and a queue of requests.
-//! The owner is the process whose descriptor table holds the lock on the file; the kernel releases the lock however
-//! that process ends. All other processes stand by, each with a way to the owner: a channel for messages and a `Relay` for frames.
+//! The owner is the process whose descriptor table holds the lock on the file's first byte; the kernel releases the lock however
+//! that process ends. Each process also locks a byte of its own, by which the others see that it lives. All other processes stand by, each with a way to the owner: a channel for messages and a `Relay` for frames.
 //! A standby process sends through the owner. The owner gives it the frames of its connections, which the directory in the lock's
 //! file names (`directory.rs`), and new connections where several processes listen.
 //!
@@ -34,7 +34,7 @@
 
 use crate::relay::{FarEnd, Relay};
 use crate::wanted::Wanted;
-use directory::Directory;
+use directory::{Directory, ProcessTag};
 use message::{
     GIVEN, JOIN, LEAVING, MAKERS_END, OPEN_PORTS, OWN_PART, PASSED, Said, TAKE, TAKE_AHEAD,
     WAITING, WELCOME, connections_in, receive_message, send_message,
@@ -44,8 +44,10 @@ use mill_sys::lock::Holder;
 use mill_sys::timerfd::Timer;
 use mill_sys::{descriptor, passing};
 use shared_words::SharedWords;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -82,8 +84,12 @@ pub struct OwnershipLock<D = OwnedFd> {
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     ownership: OwnershipLock,
-    /// This process may have several endpoints of a device.
+    /// Of the device. This process may have several endpoints of it.
     holder: Holder,
+    /// Of the byte that says that this endpoint lives.
+    presence: Holder,
+    /// At which change it was found out last whether others live, and whether none does.
+    was_alone: Cell<(u64, bool)>,
     sources: Epoll,
     timer: Timer,
     watcher: Option<Watcher>,
@@ -229,7 +235,9 @@ impl Endpoint {
         let mut endpoint = Self {
             identity,
             directory: shared.directory(identity),
-            holder: Holder::new(&ownership.lock)?,
+            holder: Holder::new(&ownership.lock, OWNERSHIP_BYTE)?,
+            presence: present(&ownership.lock, identity)?,
+            was_alone: Cell::new((0, true)),
             ownership,
             shared,
             sources: Epoll::new()?,
@@ -245,12 +253,16 @@ impl Endpoint {
         Ok((endpoint, is_ours))
     }
 
-    pub(crate) fn set_number(&mut self, number: ProcessNumber) {
+    pub(crate) fn set_number(&mut self, number: ProcessNumber) -> io::Result<()> {
         self.number = number;
         if number != 0 {
             self.identity = number;
             self.directory = self.shared.directory(number);
+            let presence = present(&self.ownership.lock, number)?;
+            let former = core::mem::replace(&mut self.presence, presence);
+            former.unlock(&self.ownership.lock)?;
         }
+        Ok(())
     }
 
     /// Its number and identity, for other processes.
@@ -277,15 +289,49 @@ impl Endpoint {
         self.shared.note_change();
     }
 
-    /// This process looks for a way to the owner, by which its connections' frames come to it; or it does no more.
-    pub(crate) fn note_orphan(&self, is_orphan: bool) {
-        self.shared.note_orphan(is_orphan);
+    /// The last change was so long ago.
+    #[cfg(test)]
+    pub(crate) fn note_change_before(&self, time: Duration) {
+        self.shared.note_change_before(time);
     }
 
-    /// Whether each process has had time to find its way to the owner. Until then a segment of a process without way is not
-    /// answered: its peer sends it again.
+    /// Whether each process that runs has had time to find its way to the owner.
     pub(crate) fn is_settled(&self) -> bool {
-        self.shared.is_settled()
+        self.shared.is_unchanged_for(SETTLED)
+    }
+
+    /// Whether connections that were on the way between processes have arrived, or are lost.
+    pub(crate) fn has_arrived(&self) -> bool {
+        self.shared.is_unchanged_for(ARRIVED)
+    }
+
+    /// Whether the process of this tag lives. One that has no way to the owner, as it was stopped since before the last change, looks for
+    /// it when it goes on. Costs a system call.
+    pub(crate) fn lives(&self, tag: ProcessTag) -> bool {
+        let byte = tag.number();
+        let lock = &self.ownership.lock;
+        self.presence.is_held_by_another(lock, byte..=byte)
+    }
+
+    /// Whether it was certain since the last change that no other process lives, so that none has a flow.
+    pub(crate) fn is_alone(&self) -> bool {
+        let changed_at = self.shared.changed_at();
+        let (looked_at, was_alone) = self.was_alone.get();
+        if looked_at == changed_at {
+            return was_alone;
+        }
+        if !self.is_settled() {
+            return false;
+        }
+        let is_alone = !self.has_company();
+        self.was_alone.set((changed_at, is_alone));
+        is_alone
+    }
+
+    /// Whether another process lives that may own the device. Costs a system call.
+    pub(crate) fn has_company(&self) -> bool {
+        let lock = &self.ownership.lock;
+        self.presence.is_held_by_another(lock, PRESENCE_BYTES)
     }
 
     /// Whether a request comes from a process before this one.
@@ -309,7 +355,7 @@ impl Endpoint {
 
     /// Gives ownership up to a process that has asked for it, before any other one.
     pub(crate) fn unlock_for(&mut self, heir: u64) {
-        self.shared.reserve_for(heir);
+        self.shared.reserve_for(heir, RESERVED);
         self.unlock();
     }
 
@@ -325,17 +371,22 @@ impl Endpoint {
         let _ = self.holder.unlock(&self.ownership.lock);
     }
 
-    /// The owner's process is about to make another endpoint of the device, by which it may lose the lock for a moment: no other
-    /// process may have it then.
+    /// This process is about to make another endpoint of the device, by which it may lose its locks for a moment: no other process
+    /// may have the device then.
     pub(crate) fn reserve_for_owner(&self) {
-        self.shared.reserve_for(self.identity);
+        if self.holder.has_it() {
+            self.shared.reserve_for(self.identity, MADE_BESIDE);
+        }
     }
 
-    /// It is made: the owner has the lock again.
-    pub(crate) fn renew_lock(&self) -> io::Result<()> {
-        let renewed = self.holder.lock(&self.ownership.lock);
-        self.shared.end_reservation();
-        renewed
+    /// It is made: this one has its locks again.
+    pub(crate) fn renew_locks(&self) -> io::Result<()> {
+        let lock = &self.ownership.lock;
+        let renewed = [&self.presence, &self.holder].map(|holder| holder.renew(lock));
+        if self.holder.has_it() {
+            self.shared.end_reservation();
+        }
+        renewed.into_iter().collect()
     }
 
     /// Sends a request to the owner, which answers in the channel that is returned.
@@ -585,6 +636,33 @@ const EDGE: Interest = Interest {
     edge: true,
     ..LEVEL
 };
+
+/// Says that a process of this identity lives.
+fn present(lock: &impl AsFd, identity: u64) -> io::Result<Holder> {
+    let presence = Holder::new(lock, ProcessTag::of(identity).number())?;
+    match presence.lock(lock) {
+        // Two identities of one tag.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(presence),
+        result => result.map(|()| presence),
+    }
+}
+
+/// The byte whose lock is that of the device, and those of processes.
+const OWNERSHIP_BYTE: u32 = 0;
+const PRESENCE_BYTES: RangeInclusive<u32> = 1..=u32::MAX;
+
+/// How long a process may need to find its way to the owner if it is not stopped: it looks every few milliseconds.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// How long connections may be on the way from one process to another; one of many on few processors can need seconds.
+const ARRIVED: Duration = Duration::from_secs(10);
+
+/// How long a process that was given the device may take to lock it: it looks every few milliseconds, if it runs. Where it has ended,
+/// the one that gave the device hears of that at once.
+const RESERVED: Duration = Duration::from_secs(1);
+
+/// How long making a further endpoint may take, which attaches a stack.
+const MADE_BESIDE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests;

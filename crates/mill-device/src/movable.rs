@@ -82,9 +82,10 @@ impl MovableLink {
         }))
     }
 
-    /// Gives the device to the process that has sent TAKE, and returns the link that stands by. No frame may be held or being
-    /// written.
+    /// Answers JOIN. Gives the device to the process that has sent TAKE, and returns the link that stands by. No frame may be held or
+    /// being written.
     pub(crate) fn give(mut self: Box<Self>) -> Result<Box<StandbyLink>, Box<Self>> {
+        self.handover.admit(None);
         let Some(heir) = self.handover.accept_heir() else {
             return Err(self);
         };
@@ -123,8 +124,8 @@ impl MovableLink {
         self.handover.relayed()
     }
 
-    pub(crate) fn has_take_request(&self) -> bool {
-        self.handover.has_take_request()
+    pub(crate) fn has_requests(&self) -> bool {
+        self.handover.has_requests()
     }
 
     /// The descriptor that ends a wait for anything but frames.

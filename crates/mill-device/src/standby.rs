@@ -4,7 +4,7 @@
 use crate::frames::Frames;
 use crate::handover::directory::Directory;
 use crate::handover::owner::Delivery;
-use crate::handover::{EventSource, PeerProcess};
+use crate::handover::{Endpoint, EventSource, PeerProcess};
 use crate::interface::InterfaceFault;
 use crate::network::monitor::Change;
 use crate::relay::{Note, Relay, RelayCounters};
@@ -58,7 +58,7 @@ impl StandbyLink {
     pub(crate) fn waiting(mut parts: Parts) -> Self {
         parts.origin.begin(&parts.member);
         let mut link = Self::new(parts, None);
-        link.set_orphan(false);
+        link.is_orphan = false;
         link
     }
 
@@ -92,12 +92,11 @@ impl StandbyLink {
             ),
             None => parts.member.endpoint.set_timer(Some(LOCK_INTERVAL)),
         }
-        let is_orphan = owner.is_none();
-        let mut link = Self {
+        Self {
             frames: Frames::new(FRAMES, frame_len_max(properties.segment_bytes_max)),
             room: vec![0; frame_len_max(properties.segment_bytes_max)],
             properties,
-            is_orphan: false,
+            is_orphan: owner.is_none(),
             owner,
             pending_request: None,
             given: None,
@@ -107,9 +106,7 @@ impl StandbyLink {
             is_owner: false,
             turns_left: 0,
             parts,
-        };
-        link.set_orphan(is_orphan);
-        link
+        }
     }
 
     /// Whether this process owns the device now: then the caller continues with [`Self::into_parts`].
@@ -120,7 +117,6 @@ impl StandbyLink {
 
     /// What the link over the device itself is made of.
     pub(crate) fn into_parts(mut self) -> Parts {
-        self.set_orphan(false);
         self.take_ways();
         if let Some(owner) = &self.owner {
             owner.close(&self.parts.member.endpoint);
@@ -150,6 +146,10 @@ impl StandbyLink {
             true => Delivery::NoWay,
             false => Delivery::None,
         }
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.parts.member.endpoint
     }
 
     /// Where the host's flows are to be listed.
@@ -279,10 +279,14 @@ impl StandbyLink {
         self.parts.member.passed.pop_front()
     }
 
-    /// The device is asked for at once, before anything is told of this process that serves.
+    /// The device is asked for at once, before anything is told of this process that serves; also where it has connected before, and
+    /// has a way to the owner since then.
     pub(crate) fn serve(&mut self, service: Service, on: bool) {
+        let begins = on && !self.parts.wanted.is_serving();
         self.parts.wanted.serve(service, on);
-        if on && self.is_seeking() {
+        let Parts { member, wanted, .. } = &self.parts;
+        let has_new_aim = begins && member.aim.is_met_by_owning(wanted);
+        if on && (has_new_aim || self.is_seeking()) {
             self.seek_device();
         }
     }

@@ -1,12 +1,13 @@
-//! Locks on whole files, which the kernel releases when their holder ends.
+//! Locks on files and on bytes of them, which the kernel releases when their holder ends.
 
 use crate::descriptor;
 use crate::process::check;
 use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks an open file for its open file description until that is closed: flock(2). `WouldBlock` if another one has the
 /// lock.
@@ -16,44 +17,43 @@ pub fn lock_exclusive(file: &impl AsFd) -> io::Result<()> {
     check(unsafe { libc::flock(descriptor, libc::LOCK_EX | libc::LOCK_NB) })
 }
 
-/// One of several in a descriptor table that may lock a file, of which one at a time has the lock of [`lock_for_table`]. The one that has
-/// it locks the file once more where the table may have lost the lock, by closing another descriptor of the file.
+/// One of several in a descriptor table that may lock a byte of a file, of which one at a time has the lock: fcntl(2), F_SETLK. The
+/// lock ends with [`Self::unlock`], or with the table, at the latest when the process ends. Closing any descriptor of the file in the
+/// same table ends it too: a table should have only one, or [`Self::renew`] the lock.
 #[derive(Debug)]
 pub struct Holder {
     file: FileNumber,
+    byte: u32,
     has_it: Cell<bool>,
 }
 
 /// Device and inode.
 type FileNumber = (u64, u64);
 
-/// The locks that are held in this process, each with the number of the process, in which a child differs, and that of the table.
-static HELD: Mutex<Vec<(u32, u64, FileNumber)>> = Mutex::new(Vec::new());
+/// The locks that are held in this process, each with the number of the process, in which a child differs, that of the table, the
+/// file, and the byte.
+static HELD: Mutex<Vec<(u32, u64, FileNumber, u32)>> = Mutex::new(Vec::new());
 
 impl Holder {
-    /// May lock this file.
-    pub fn new(file: &impl AsFd) -> io::Result<Self> {
-        let mut status = MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: the pointer is to room for what the call writes; the descriptor is open through the call.
-        check(unsafe { libc::fstat(file.as_fd().as_raw_fd(), status.as_mut_ptr()) })?;
-        // SAFETY: the call has filled it.
-        let status = unsafe { status.assume_init() };
+    /// May lock this byte of a file, which need not be as long.
+    pub fn new(file: &impl AsFd, byte: u32) -> io::Result<Self> {
         Ok(Self {
-            file: (status.st_dev, status.st_ino),
+            file: number_of(file)?,
+            byte,
             has_it: Cell::new(false),
         })
     }
 
-    /// As [`lock_for_table`]; `WouldBlock` also if another holder of this table has the lock.
+    /// `WouldBlock` if another holder has the lock, of this table or of another one.
     pub fn lock(&self, file: &impl AsFd) -> io::Result<()> {
         if self.has_it.get() {
-            return lock_for_table(file);
+            return self.renew(file);
         }
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = held();
         if held.contains(&self.entry()) {
             return Err(io::Error::from(io::ErrorKind::WouldBlock));
         }
-        lock_for_table(file)?;
+        set_lock(file, libc::F_WRLCK, self.byte)?;
         // Those of a parent are none of this process.
         held.retain(|(process, ..)| *process == std::process::id());
         held.push(self.entry());
@@ -61,23 +61,52 @@ impl Holder {
         Ok(())
     }
 
-    /// Releases a lock of [`Self::lock`]; without it does nothing.
+    /// Locks the byte once more where the table may have lost the lock; `WouldBlock` if another table has it now. Without the lock
+    /// it does nothing.
+    pub fn renew(&self, file: &impl AsFd) -> io::Result<()> {
+        match self.has_it.get() {
+            true => set_lock(file, libc::F_WRLCK, self.byte),
+            false => Ok(()),
+        }
+    }
+
+    /// Releases the lock; without it does nothing.
     pub fn unlock(&self, file: &impl AsFd) -> io::Result<()> {
         if !self.has_it.get() {
             return Ok(());
         }
         self.forget();
-        unlock_for_table(file)
+        set_lock(file, libc::F_UNLCK, self.byte)
+    }
+
+    pub fn has_it(&self) -> bool {
+        self.has_it.get()
+    }
+
+    /// Whether another holder, of this table or of another one, has a lock on any of these bytes. Also `true` if that can't be found
+    /// out.
+    pub fn is_held_by_another(&self, file: &impl AsFd, bytes: RangeInclusive<u32>) -> bool {
+        let (process, table, file_number, own) = self.entry();
+        let is_other = |byte: u32| bytes.contains(&byte) && !(self.has_it.get() && byte == own);
+        // The kernel does not tell a table of its own locks.
+        let in_table = held().iter().any(|(of, at, number, byte)| {
+            (*of, *at, *number) == (process, table, file_number) && is_other(*byte)
+        });
+        in_table || is_locked_by_others(file, &bytes)
     }
 
     fn forget(&self) {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        held.retain(|entry| *entry != self.entry());
+        held().retain(|entry| *entry != self.entry());
         self.has_it.set(false);
     }
 
-    fn entry(&self) -> (u32, u64, FileNumber) {
-        (std::process::id(), descriptor::table(), self.file)
+    fn entry(&self) -> (u32, u64, FileNumber, u32) {
+        (
+            std::process::id(),
+            descriptor::table(),
+            self.file,
+            self.byte,
+        )
     }
 }
 
@@ -90,11 +119,23 @@ impl Drop for Holder {
     }
 }
 
-/// Locks a file for the calling thread's descriptor table: fcntl(2), F_SETLK. The lock ends with [`unlock_for_table`]
-/// or with the table, at the latest when the process ends. `WouldBlock` if another table has the lock. Closing any
-/// descriptor of the file in the same table unlocks it too, so a table should have only one.
-pub fn lock_for_table(file: &impl AsFd) -> io::Result<()> {
-    match set_lock(file, libc::F_WRLCK) {
+fn held() -> MutexGuard<'static, Vec<(u32, u64, FileNumber, u32)>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn number_of(file: &impl AsFd) -> io::Result<FileNumber> {
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the pointer is to room for what the call writes; the descriptor is open through the call.
+    check(unsafe { libc::fstat(file.as_fd().as_raw_fd(), status.as_mut_ptr()) })?;
+    // SAFETY: the call has filled it.
+    let status = unsafe { status.assume_init() };
+    Ok((status.st_dev, status.st_ino))
+}
+
+/// `WouldBlock` if another table has the lock.
+fn set_lock(file: &impl AsFd, kind: libc::c_int, byte: u32) -> io::Result<()> {
+    let mut lock = lock_of(kind, byte, 1);
+    match control(file, libc::F_SETLK, &mut lock) {
         Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
             Err(io::Error::from(io::ErrorKind::WouldBlock))
         }
@@ -102,19 +143,27 @@ pub fn lock_for_table(file: &impl AsFd) -> io::Result<()> {
     }
 }
 
-/// Releases a lock of [`lock_for_table`].
-pub fn unlock_for_table(file: &impl AsFd) -> io::Result<()> {
-    set_lock(file, libc::F_UNLCK)
+fn is_locked_by_others(file: &impl AsFd, bytes: &RangeInclusive<u32>) -> bool {
+    let count = i64::from(*bytes.end()) - i64::from(*bytes.start()) + 1;
+    let mut lock = lock_of(libc::F_WRLCK, *bytes.start(), count);
+    let is_known = control(file, libc::F_GETLK, &mut lock).is_ok();
+    !is_known || libc::c_int::from(lock.l_type) != libc::F_UNLCK
 }
 
-fn set_lock(file: &impl AsFd, kind: libc::c_int) -> io::Result<()> {
-    // SAFETY: a flock is plain numbers, for which zero is valid: the whole file.
+fn lock_of(kind: libc::c_int, first: u32, count: i64) -> libc::flock {
+    // SAFETY: a flock is plain numbers, for which zero is valid.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::c_short::try_from(kind).unwrap_or_default();
     lock.l_whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default();
+    lock.l_start = i64::from(first);
+    lock.l_len = count;
+    lock
+}
+
+fn control(file: &impl AsFd, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
     let descriptor = file.as_fd().as_raw_fd();
     // SAFETY: the pointer is to a value that outlives the call; the descriptor is open through it.
-    check(unsafe { libc::fcntl(descriptor, libc::F_SETLK, &raw const lock) })
+    check(unsafe { libc::fcntl(descriptor, command, &raw mut *lock) })
 }
 
 #[cfg(test)]
@@ -127,7 +176,7 @@ mod tests {
     #[test]
     fn of_the_holders_of_a_table_one_has_the_lock_which_it_can_renew() {
         let file = passing::memory_file(c"lock").unwrap();
-        let holders = [(); 2].map(|()| Holder::new(&file).unwrap());
+        let holders = [(); 2].map(|()| Holder::new(&file, 0).unwrap());
         let would_block = |result: io::Result<()>| {
             result.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
         };
@@ -139,7 +188,7 @@ mod tests {
         let other = file.try_clone().unwrap();
         let in_other_table = std::thread::spawn(move || {
             descriptor::unshare_table().unwrap();
-            Holder::new(&other).unwrap().lock(&other)
+            Holder::new(&other, 0).unwrap().lock(&other)
         });
         assert!(would_block(in_other_table.join().unwrap()));
         holders[0].unlock(&file).unwrap();
@@ -148,49 +197,86 @@ mod tests {
         holders[1].unlock(&file).unwrap();
     }
 
-    #[test]
-    fn a_table_of_descriptors_locks_out_another_one_until_it_is_gone() {
-        let file = passing::memory_file(c"lock").unwrap();
-        let same = file.try_clone().unwrap();
-        let (is_locked, proceed) = mpsc::channel();
-        let (end, ending) = mpsc::channel::<()>();
-        let other = std::thread::spawn(move || {
-            descriptor::unshare_table().unwrap();
-            lock_for_table(&same).unwrap();
-            lock_for_table(&same).unwrap();
-            is_locked.send(()).unwrap();
-            let _ = ending.recv();
-            unlock_for_table(&same).unwrap();
-            is_locked.send(()).unwrap();
-            let _ = ending.recv();
-            lock_for_table(&same).unwrap_err()
-        });
-        proceed.recv().unwrap();
-        let refused = lock_for_table(&file).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
-        end.send(()).unwrap();
-        proceed.recv().unwrap();
-        lock_for_table(&file).unwrap();
-        end.send(()).unwrap();
-        assert_eq!(other.join().unwrap().kind(), io::ErrorKind::WouldBlock);
+    /// A holder of a byte on a thread that has a descriptor table of its own.
+    struct Process {
+        orders: mpsc::Sender<fn(&Holder, &File) -> io::Result<()>>,
+        results: mpsc::Receiver<io::Result<()>>,
+        thread: std::thread::JoinHandle<()>,
+    }
+
+    impl Process {
+        fn of(file: &File, byte: u32) -> Self {
+            let file = file.try_clone().unwrap();
+            let (orders, inbox) = mpsc::channel::<fn(&Holder, &File) -> io::Result<()>>();
+            let (done, results) = mpsc::channel();
+            let thread = std::thread::spawn(move || {
+                descriptor::unshare_table().unwrap();
+                let holder = Holder::new(&file, byte).unwrap();
+                for order in inbox {
+                    done.send(order(&holder, &file)).unwrap();
+                }
+                // Not closed here: the thread's end drops the table.
+                std::mem::forget(file);
+            });
+            Self {
+                orders,
+                results,
+                thread,
+            }
+        }
+
+        fn order(&self, order: fn(&Holder, &File) -> io::Result<()>) -> io::Result<()> {
+            self.orders.send(order).unwrap();
+            self.results.recv().unwrap()
+        }
+
+        fn end(self) {
+            drop(self.orders);
+            self.thread.join().unwrap();
+        }
+    }
+
+    /// The kernel drops a thread's table a moment after the thread was joined.
+    fn wait_for(mut holds: impl FnMut() -> bool) {
+        let patience = std::time::Duration::from_millis(1);
+        while !holds() {
+            descriptor::wait_readable(&[], Some(patience)).unwrap();
+        }
     }
 
     #[test]
-    fn a_lock_ends_with_its_table() {
+    fn a_table_of_descriptors_locks_out_another_one_until_it_is_gone() {
         let file = passing::memory_file(c"lock").unwrap();
-        let same = file.try_clone().unwrap();
-        let other = std::thread::spawn(move || {
-            descriptor::unshare_table().unwrap();
-            lock_for_table(&same).unwrap();
-            // Not closed here: the thread's end drops the table.
-            std::mem::forget(same);
-        });
-        other.join().unwrap();
-        // The join returns a moment before the kernel has dropped the thread's table.
-        let patience = std::time::Duration::from_millis(1);
-        while lock_for_table(&file).is_err() {
-            descriptor::wait_readable(&[], Some(patience)).unwrap();
-        }
+        let [one, other] = [(); 2].map(|()| Process::of(&file, 3));
+        let elsewhere = Process::of(&file, 4);
+        one.order(Holder::lock).unwrap();
+        one.order(Holder::lock).unwrap();
+        elsewhere.order(Holder::lock).unwrap();
+        let refused = other.order(Holder::lock).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        one.order(Holder::unlock).unwrap();
+        other.order(Holder::lock).unwrap();
+        let refused = one.order(Holder::lock).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        other.end();
+        wait_for(|| one.order(Holder::lock).is_ok());
+    }
+
+    #[test]
+    fn locks_of_others_are_seen_in_this_table_and_in_another_one() {
+        let file = passing::memory_file(c"lock").unwrap();
+        let [own, sibling] = [5, 6].map(|byte| Holder::new(&file, byte).unwrap());
+        let other = Process::of(&file, 1 << 20);
+        let seen = |bytes| own.is_held_by_another(&file, bytes);
+        own.lock(&file).unwrap();
+        assert!(!seen(0..=1 << 20), "the own one is not another one's");
+        sibling.lock(&file).unwrap();
+        other.order(Holder::lock).unwrap();
+        assert!(seen(6..=6) && seen(1 << 20..=1 << 20) && seen(0..=6));
+        assert!(!seen(7..=(1 << 20) - 1) && !seen(0..=5));
+        sibling.unlock(&file).unwrap();
+        other.end();
+        wait_for(|| !seen(0..=u32::MAX));
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl AfXdp<OwnedFd> {
             return Ok(Placed::Owner(Box::new(link)));
         };
         let (mut endpoint, is_ours) = Endpoint::new(ownership)?;
-        endpoint.set_number(number);
+        endpoint.set_number(number)?;
         if is_ours {
             // The former owner may have ended before its successors have noticed: what they serve stays served.
             let (queues, table) = self.open(state, Table::inherit, tell.clone())?;

@@ -30,7 +30,7 @@ impl Movable {
             return (self.open)().map(DeviceLink::Direct);
         };
         let (mut endpoint, is_ours) = Endpoint::new(ownership)?;
-        endpoint.set_number(number);
+        endpoint.set_number(number)?;
         let member = Member::new(endpoint, aim);
         let Self {
             open,

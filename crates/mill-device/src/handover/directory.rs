@@ -27,7 +27,7 @@ pub(crate) struct Directory {
     buckets: &'static [[AtomicU64; BUCKET]],
 }
 
-/// A process in an entry: its identity modulo 2^19 - 1, never 0.
+/// A process in an entry: its identity modulo 2^19 - 1, plus 1, so never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ProcessTag(u32);
 
@@ -47,6 +47,10 @@ impl ProcessTag {
     pub(crate) fn of(identity: u64) -> Self {
         let tag = u32::try_from(identity % (TAG_MASK - 1)).unwrap_or(0);
         Self(tag + 1)
+    }
+
+    pub(super) const fn number(self) -> u32 {
+        self.0
     }
 }
 

@@ -20,12 +20,17 @@ pub(crate) struct Owner<O> {
     reopen: O,
     /// The request to answer at the end of this turn.
     take_request: Option<Request>,
+    /// Requests for ways, which are answered before that one, once this process has listed its flows.
+    join_requests: Vec<Request>,
     /// LEAVING was sent: this process serves no port any more.
     has_announced_leaving: bool,
     /// Frames of others wait for room at the device.
     has_backlog: bool,
-    /// The former owner is gone: the table's entries for what it served are kept until the timer expires.
+    /// The former owner is gone: other processes are about to ask for ways, until the timer expires.
     expects_joins: bool,
+    /// The table's entries for what former owners served are kept as long as another process lives, which may be stopped: the timer
+    /// looks.
+    awaits_stopped: bool,
 }
 
 /// A process that is to have the device, and a relay to it.
@@ -68,9 +73,11 @@ impl<O> Owner<O> {
             member,
             reopen,
             take_request: None,
+            join_requests: Vec::new(),
             has_announced_leaving: false,
             has_backlog: false,
             expects_joins,
+            awaits_stopped: expects_joins,
         })
     }
 
@@ -87,10 +94,10 @@ impl<O> Owner<O> {
         self.member.endpoint.set_directory(directory);
     }
 
-    /// Where the host is to list its flows, if others stand by or are about to have the device.
+    /// Where the host is to list its flows, if others stand by or are about to, or are about to have the device.
     #[inline]
     pub(crate) fn flow_directory(&self) -> Option<Directory> {
-        let is_shared = self.take_request.is_some() || !self.member.peers.is_empty();
+        let is_shared = self.has_requests() || !self.member.peers.is_empty();
         is_shared.then(|| self.member.endpoint.directory())
     }
 
@@ -99,10 +106,17 @@ impl<O> Owner<O> {
         self.member.peers.relayed()
     }
 
-    /// Whether another process has sent TAKE.
+    /// Whether other processes have sent TAKE or JOIN.
     #[inline]
-    pub(crate) fn has_take_request(&self) -> bool {
-        self.take_request.is_some()
+    pub(crate) fn has_requests(&self) -> bool {
+        self.take_request.is_some() || !self.join_requests.is_empty()
+    }
+
+    /// Answers those that have sent JOIN. What has no entry in the directory then is no flow of this process.
+    pub(crate) fn admit(&mut self, table: Option<&Table>) {
+        for request in core::mem::take(&mut self.join_requests) {
+            self.on_join(request, table);
+        }
     }
 
     /// The process that has sent TAKE, if it is still there. Then the device has to be closed, and [`Self::stand_by`] called.
@@ -212,8 +226,7 @@ impl<O> Owner<O> {
         let Member {
             endpoint, peers, ..
         } = &mut self.member;
-        let is_settled = endpoint.is_settled();
-        if peers.is_empty() && is_settled {
+        if peers.is_empty() && endpoint.is_alone() {
             return Delivery::None;
         }
         let note = Note::arrived(received.checksum, received.merged);
@@ -225,16 +238,14 @@ impl<O> Owner<O> {
         let directory = endpoint.directory();
         let found = directory.find(flow);
         if matches!(found, Some(Holder::Moving)) {
-            return Delivery::of(!is_settled);
+            return Delivery::of(!endpoint.has_arrived());
         }
         match found.and_then(|holder| holder.process(is_opening)) {
-            Some(tag) if tag != directory.own() => {
-                let is_given = peers.put(tag, &note, frame);
-                match is_given || is_settled {
-                    true => Delivery::of(is_given),
-                    false => Delivery::NoWay,
-                }
-            }
+            Some(tag) if tag != directory.own() => match peers.put(tag, &note, frame) {
+                true => Delivery::Done,
+                false if !endpoint.is_settled() || endpoint.lives(tag) => Delivery::NoWay,
+                false => Delivery::None,
+            },
             Some(_) => Delivery::None,
             // Processes with numbers have groups for what is new.
             None if is_opening && wanted.is_leaving() && !endpoint.is_numbered() => {
@@ -280,7 +291,7 @@ impl<O> Owner<O> {
     ) {
         let ready = self.member.endpoint.poll();
         if ready.at(EventSource::Requests) {
-            self.read_requests(table, wanted);
+            self.read_requests(wanted);
         }
         if ready.at(EventSource::Peer) {
             let (opens_ports, ended) = self.member.peers.read();
@@ -297,8 +308,9 @@ impl<O> Owner<O> {
         }
         if ready.at(EventSource::Timer) {
             self.member.endpoint.set_timer(None);
-            if std::mem::take(&mut self.expects_joins) {
-                has_no_successor(table);
+            self.expects_joins = false;
+            if self.awaits_stopped {
+                self.forget_successors(table);
             }
         }
         if wanted.is_leaving() != self.has_announced_leaving && !self.member.peers.is_empty() {
@@ -311,7 +323,7 @@ impl<O> Owner<O> {
 }
 
 impl<O> Owner<O> {
-    fn read_requests(&mut self, table: Option<&Table>, wanted: &Wanted) {
+    fn read_requests(&mut self, wanted: &Wanted) {
         while self.take_request.is_none()
             && let Some(asked) = self.member.endpoint.request()
         {
@@ -329,7 +341,9 @@ impl<O> Owner<O> {
             match request.request_kind {
                 RequestKind::Take if is_given => self.take_request = Some(request),
                 RequestKind::TakeAhead if is_left => self.take_request = Some(request),
-                RequestKind::Take | RequestKind::Join => self.on_join(request, table),
+                // It has connected before it serves, and keeps its way.
+                RequestKind::Take if self.member.peers.have(&request) => {}
+                RequestKind::Take | RequestKind::Join => self.join_requests.push(request),
                 // Dropping its channel is the answer.
                 RequestKind::TakeAhead => {}
             }
@@ -344,7 +358,7 @@ impl<O> Owner<O> {
                 process.send_leaving();
             }
             self.member.peers.add(&self.member.endpoint, names, process);
-            self.expects_joins = false;
+            (self.expects_joins, self.awaits_stopped) = (false, false);
             if let Some(table) = table {
                 table.set_has_successor(true);
             }
@@ -364,15 +378,22 @@ impl<O> Owner<O> {
         carry(&mut self.member, device, len_max);
         self.member.peers.drop_all(&self.member.endpoint, tags);
         if self.member.peers.is_empty() {
-            has_no_successor(table);
+            self.forget_successors(table);
         }
     }
-}
 
-fn has_no_successor(table: Option<&Table>) {
-    if let Some(table) = table {
-        table.set_has_successor(false);
-        table.forget_kept();
+    /// There is no way to another process. One that lives looks for its way when it goes on.
+    fn forget_successors(&mut self, table: Option<&Table>) {
+        let Some(table) = table else {
+            return;
+        };
+        self.awaits_stopped = self.member.endpoint.has_company();
+        if self.awaits_stopped {
+            self.member.endpoint.set_timer(Some(TIMEOUT));
+        } else {
+            table.set_has_successor(false);
+            table.forget_kept();
+        }
     }
 }
 
@@ -420,7 +441,7 @@ fn open_ports(table: Option<&Table>) {
     }
 }
 
-/// How long the former owner's successors may take to notice its end, which they poll for every few milliseconds, and
+/// How long the former owner's successors, if they are not stopped, may take to notice its end, which they poll for every few milliseconds, and
 /// to join. Peers whose connections ended with the former owner get their RST so much later; they retransmit after some
 /// hundred milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(1);

@@ -28,6 +28,12 @@ impl Peers {
         self.peers.is_empty()
     }
 
+    /// Whether there is a way to the process that asks.
+    pub(crate) fn have(&self, request: &Request) -> bool {
+        let tag = ProcessTag::of(request.identity);
+        self.peers.contains_key(&tag)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.peers.len()
     }

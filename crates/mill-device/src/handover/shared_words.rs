@@ -7,6 +7,7 @@ use mill_sys::{clock, random};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Times are of the monotonic clock, in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +17,6 @@ pub(super) struct SharedWords {
     /// The process that the last owner has given the device to, and until when no other one may lock it.
     heir: &'static AtomicU64,
     reserved_until: &'static AtomicU64,
-    /// Processes that have lost their place and not found another one yet.
-    orphans: &'static AtomicU64,
     /// How many identities were drawn.
     drawn: &'static AtomicU64,
     key: [&'static AtomicU64; 2],
@@ -29,6 +28,10 @@ impl SharedWords {
     /// Makes the file.
     pub(super) fn create() -> io::Result<File> {
         let file = words::create("millstream-handover", WORDS)?;
+        let [version] = words::map(&file, 1)? else {
+            return Err(io::Error::from(io::ErrorKind::InvalidData));
+        };
+        version.store(VERSION, Ordering::Relaxed);
         for word in Self::mapped(&file)?.key {
             let mut bytes = [0; 8];
             random::fill(&mut bytes)?;
@@ -45,11 +48,15 @@ impl SharedWords {
 
     fn mapped(file: &File) -> io::Result<Self> {
         match words::map(file, WORDS)? {
+            [version, ..] if version.load(Ordering::Relaxed) != VERSION => {
+                let why = "the process that has the device is of another version of Millstream; end it first";
+                Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            }
             [
+                _,
                 changed_at,
                 heir,
                 reserved_until,
-                orphans,
                 drawn,
                 first,
                 second,
@@ -59,7 +66,6 @@ impl SharedWords {
                 changed_at,
                 heir,
                 reserved_until,
-                orphans,
                 drawn,
                 key: [first, second],
                 is_incomplete,
@@ -87,28 +93,28 @@ impl SharedWords {
         self.changed_at.store(now_ms(), Ordering::Relaxed);
     }
 
-    /// One process more looks for a place, or one less.
-    pub(super) fn note_orphan(&self, is_orphan: bool) {
-        match is_orphan {
-            true => self.orphans.fetch_add(1, Ordering::Relaxed),
-            false => self.orphans.fetch_sub(1, Ordering::Relaxed),
-        };
+    #[cfg(test)]
+    pub(super) fn note_change_before(&self, time: Duration) {
+        let time_ms = u64::try_from(time.as_millis()).unwrap();
+        let then = now_ms().checked_sub(time_ms).unwrap();
+        self.changed_at.store(then, Ordering::Relaxed);
     }
 
-    /// Whether no change was noted for so long that each process has its place. One that was killed while it looked for one
-    /// counts for some time only.
-    pub(super) fn is_settled(&self) -> bool {
-        let changed_at = self.changed_at.load(Ordering::Relaxed);
-        let needed_ms = match self.orphans.load(Ordering::Relaxed) {
-            0 => SETTLED_MS,
-            _ => ORPHANS_MS,
-        };
-        changed_at == 0 || now_ms().wrapping_sub(changed_at) >= needed_ms
+    /// When a change was noted last; 0 if none was.
+    pub(super) fn changed_at(&self) -> u64 {
+        self.changed_at.load(Ordering::Relaxed)
     }
 
-    /// For the process of this identity.
-    pub(super) fn reserve_for(&self, heir: u64) {
-        let until = now_ms().saturating_add(RESERVED_MS);
+    /// Whether no change was noted for so long.
+    pub(super) fn is_unchanged_for(&self, time: Duration) -> bool {
+        let changed_at = self.changed_at();
+        changed_at == 0 || u128::from(now_ms().wrapping_sub(changed_at)) >= time.as_millis()
+    }
+
+    /// For the process of this identity, and for so long.
+    pub(super) fn reserve_for(&self, heir: u64, time: Duration) {
+        let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let until = now_ms().saturating_add(time_ms);
         self.reserved_until.store(until, Ordering::Release);
         self.heir.store(heir, Ordering::Release);
     }
@@ -131,15 +137,8 @@ fn now_ms() -> u64 {
 
 const WORDS: usize = 8 + directory::ENTRIES;
 
-/// How long a process that was given the device may take to lock it: it looks every few milliseconds, if it runs. Where it has ended,
-/// the one that gave the device hears of that at once.
-const RESERVED_MS: u64 = 1000;
-
-/// A process looks for its place every few milliseconds, if it is not stopped.
-const SETTLED_MS: u64 = 1000;
-
-/// One of many processes on few processors, which each has to let pass, can need seconds.
-const ORPHANS_MS: u64 = 10_000;
+/// Of the words and of the bytes that are locked.
+const VERSION: u64 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -151,31 +150,34 @@ mod tests {
     fn what_was_given_is_the_heirs_alone_until_the_reservation_ends() {
         let file = SharedWords::create().unwrap();
         let [giver, other] = [(); 2].map(|()| SharedWords::map(file.try_clone().unwrap()).unwrap());
-        giver.reserve_for(5);
+        giver.reserve_for(5, Duration::from_secs(9));
         assert!(!other.is_reserved_from(5));
         assert!(other.is_reserved_from(6));
         giver.end_reservation();
         assert!(!other.is_reserved_from(6));
-        giver.reserve_for(5);
+        giver.reserve_for(5, Duration::from_secs(9));
         giver.reserved_until.store(now_ms(), Ordering::Release);
         assert!(!other.is_reserved_from(6), "its time is over");
     }
 
     #[test]
-    fn a_process_that_looks_for_its_place_is_waited_for() {
+    fn a_change_is_over_after_some_time() {
         let file = SharedWords::create().unwrap();
         let [one, other] = [(); 2].map(|()| SharedWords::map(file.try_clone().unwrap()).unwrap());
-        let before = now_ms() - SETTLED_MS;
-        one.changed_at.store(before, Ordering::Relaxed);
-        assert!(other.is_settled());
-        one.note_orphan(true);
-        assert!(!other.is_settled());
-        one.note_orphan(false);
-        assert!(other.is_settled());
-        one.note_orphan(true);
-        let long_ago = now_ms().saturating_sub(ORPHANS_MS);
-        one.changed_at.store(long_ago, Ordering::Relaxed);
-        assert!(other.is_settled(), "it was killed meanwhile");
+        assert!(other.is_unchanged_for(Duration::from_secs(9)));
+        one.note_change();
+        assert!(!other.is_unchanged_for(Duration::from_secs(9)));
+        one.note_change_before(Duration::from_secs(9));
+        assert!(other.is_unchanged_for(Duration::from_secs(9)));
+        assert_ne!(other.changed_at(), 0);
+    }
+
+    #[test]
+    fn words_of_another_version_are_refused_with_a_sentence() {
+        let file = SharedWords::create().unwrap();
+        words::map(&file, 1).unwrap()[0].store(VERSION - 1, Ordering::Relaxed);
+        let error = SharedWords::map(file).unwrap_err();
+        assert!(error.to_string().contains("another version"), "{error}");
     }
 
     #[test]

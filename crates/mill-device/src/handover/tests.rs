@@ -262,7 +262,7 @@ fn a_request_says_which_process_it_is_from() {
     let endpoint = |number| {
         let copy = ownership.try_map(OwnedFd::try_clone).unwrap();
         let (mut endpoint, _) = Endpoint::new(copy).unwrap();
-        endpoint.set_number(number);
+        endpoint.set_number(number).unwrap();
         endpoint
     };
     let owner = endpoint(5);
@@ -281,7 +281,7 @@ fn the_device_is_reserved_for_the_process_that_it_was_given_to() {
     let [one, two, three] = [(); 3].map(|()| Process::at(&ownership));
     let processes = [(1, &one), (2, &two), (3, &three)];
     for (number, process) in processes {
-        process.order(move |it| it.set_number(number));
+        process.order(move |it| it.set_number(number)).unwrap();
     }
     let found = processes
         .into_iter()

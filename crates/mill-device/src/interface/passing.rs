@@ -79,11 +79,11 @@ impl InterfaceLink {
         self.handover.as_ref()?.relayed()
     }
 
-    /// Whether another process has sent TAKE.
+    /// Whether other processes have sent TAKE or JOIN.
     #[inline]
-    pub(crate) fn has_take_request(&self) -> bool {
+    pub(crate) fn has_requests(&self) -> bool {
         let handover = self.handover.as_ref();
-        handover.is_some_and(|handover| handover.has_take_request())
+        handover.is_some_and(|handover| handover.has_requests())
     }
 
     /// Passes the watcher to the handover, which has to watch another descriptor when the owner changes; returns it if
@@ -97,12 +97,13 @@ impl InterfaceLink {
         None
     }
 
-    /// Gives the interface to the process that has sent TAKE, and returns the link that stands by. No frame may be
+    /// Answers JOIN. Gives the interface to the process that has sent TAKE, and returns the link that stands by. No frame may be
     /// held or being written.
     pub(crate) fn give(mut self) -> Result<Box<StandbyLink>, Box<Self>> {
         let Some(mut handover) = self.handover.take() else {
             return Err(Box::new(self));
         };
+        handover.admit(Some(&self.table));
         let Some(heir) = handover.accept_heir() else {
             self.handover = Some(handover);
             return Err(Box::new(self));

@@ -71,10 +71,10 @@ impl StandbyLink {
         // A process that only opens connections has them by way of the owner.
         let is_to_join = aim == Aim::Join || self.parts.opens_ports();
         let has_to_join = self.is_orphan || (!may_take && is_to_join);
-        let request_kind = match (has_to_join, &self.owner) {
+        let request_kind = match (has_to_join, self.owner_leaves) {
             (true, _) => RequestKind::Join,
-            (false, None) => RequestKind::Take,
-            (false, Some(_)) => RequestKind::TakeAhead,
+            (false, false) => RequestKind::Take,
+            (false, true) => RequestKind::TakeAhead,
         };
         let is_wanted = has_to_join || may_take;
         if self.pending_request.is_none() && is_wanted {
@@ -112,7 +112,7 @@ impl StandbyLink {
                         owner.send_open_ports();
                     }
                     self.owner = Some(owner);
-                    self.set_orphan(false);
+                    self.is_orphan = false;
                 }
             }
             // Refused: another process that serves has the device now.
@@ -154,21 +154,16 @@ impl StandbyLink {
         }
     }
 
-    /// Others answer nothing unknown while a process looks for its way.
-    pub(super) fn set_orphan(&mut self, is_orphan: bool) {
-        if core::mem::replace(&mut self.is_orphan, is_orphan) != is_orphan {
-            self.parts.member.endpoint.note_orphan(is_orphan);
-        }
-    }
-
     fn drop_owner(&mut self) {
         self.parts.member.endpoint.note_change();
-        // If it was given the device and has not locked it yet, it will not.
-        self.parts.member.endpoint.end_reservation();
+        // If it was given the device and has not locked it yet, it will not. Where this process was, that ends its former way.
+        if self.given.is_none() {
+            self.parts.member.endpoint.end_reservation();
+        }
         if let Some(owner) = self.owner.take() {
             owner.close(&self.parts.member.endpoint);
         }
-        self.set_orphan(true);
+        self.is_orphan = true;
         self.owner_leaves = false;
     }
 

@@ -87,3 +87,31 @@ fn a_segment_is_not_answered_before_the_owner_has_said_which_flows_it_has() {
     link.poll();
     assert_eq!(link.look_up(&Stray::Segment(&flow)), Delivery::NoWay);
 }
+
+/// The owner's answer to the next request, a way.
+fn admit(owner: &Endpoint, link: &mut StandbyLink, expected: RequestKind) -> PeerProcess {
+    let request = request(owner).unwrap();
+    assert_eq!(request.request_kind, expected);
+    let process = PeerProcess::admit(request).unwrap();
+    link.poll();
+    assert!(link.owner.is_some());
+    process
+}
+
+#[test]
+fn a_process_that_connects_first_asks_for_the_device_when_it_begins_to_serve() {
+    for (aim, expected) in [(Aim::Take, Some(RequestKind::Take)), (Aim::Join, None)] {
+        let (owner, mut link) = waiting(aim);
+        link.open_ports();
+        link.poll();
+        let way = admit(&owner, &mut link, RequestKind::Join);
+        link.serve(SERVICE, true);
+        assert_eq!(requested(&owner), expected);
+        link.serve(SERVICE, true);
+        assert_eq!(requested(&owner), None);
+        // The owner has refused: it has dropped the request, and this process keeps its way.
+        link.poll();
+        assert!(link.owner.is_some() && link.pending_request.is_none());
+        drop(way);
+    }
+}

@@ -6,6 +6,7 @@ use crate::server::wait_for;
 use crate::upgrade::{
     Download, LISTEN, Load, MAIN, World, children, is_running, pid_line, send, upgrading_with,
 };
+use mill_sys::descriptor;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use seccompiler::{
@@ -14,7 +15,9 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 /// Makes `unshare(CLONE_FILES)` fail for the calling thread and its children from now on, as in Docker.
 fn refuse_tables_of_descriptors() {
@@ -56,7 +59,10 @@ fn owners(master: Pid) -> Vec<Pid> {
     let of_file = locks.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = words[5].rsplit(':').next().unwrap();
-        (words[1] == "POSIX" && number == inode.to_string()).then(|| words[4].to_owned())
+        // The other bytes say which processes live.
+        let is_of_device = words[6..] == ["0", "0"];
+        (words[1] == "POSIX" && number == inode.to_string() && is_of_device)
+            .then(|| words[4].to_owned())
     });
     of_file
         .map(|pid| Pid::new(pid.parse().unwrap()).unwrap())
@@ -112,6 +118,12 @@ pub(crate) fn upgraded(world: &World<'_>, master: Pid) -> (Pid, Pid) {
 /// one is killed: its replacement is first.
 #[test]
 fn a_worker_that_comes_back_before_the_old_one_has_noticed_keeps_its_ports_served() {
+    for stopped_for in [Duration::ZERO, SETTLED] {
+        check_stopped(stopped_for);
+    }
+}
+
+fn check_stopped(stopped_for: Duration) {
     let two_ports = format!("{LISTEN} server {{ listen 81; }}");
     upgrading_with(
         &two_ports,
@@ -131,7 +143,11 @@ fn a_worker_that_comes_back_before_the_old_one_has_noticed_keeps_its_ports_serve
                 let owners = owners(master);
                 owners.len() == 1 && owners != [worker] && owners != [old_worker]
             });
+            descriptor::wait_readable(&[], Some(stopped_for)).unwrap();
             kept.send(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+            let hears =
+                descriptor::wait_readable(&[kept.as_fd()], Some(UNANSWERED)).unwrap();
+            assert!(!hears[0], "the peer hears nothing as long as it is stopped");
             old_worker.kill(SIGCONT).unwrap();
             assert_eq!(kept.answer().unwrap().status, 200);
             assert_eq!(owners(master), children(master));
@@ -142,6 +158,12 @@ fn a_worker_that_comes_back_before_the_old_one_has_noticed_keeps_its_ports_serve
         },
     );
 }
+
+/// Longer than processes need that look for their place, if they are not stopped.
+const SETTLED: Duration = Duration::from_millis(1500);
+
+/// A reset would come at once.
+const UNANSWERED: Duration = Duration::from_millis(200);
 
 /// Whether all of its threads are stopped, which takes a moment after the signal (proc(5), stat: the state).
 fn is_stopped(process: Pid) -> bool {

@@ -93,27 +93,27 @@ fn a_tap_device_and_an_interface_meet_in_a_network() {
         let len = fs::metadata(site.path("large.bin")).unwrap().len();
         let len = usize::try_from(len).unwrap();
         // The client's kernel resolves neighbours without a tag, and does not find any: a TAP device of its own does.
-        let raise = |vlan: &str| {
+        let raise = |vlan: &str, patience: &str| {
             let stack = format!("tap:mill3,address=10.50.0.3/24,address=fd50::3/64{vlan}");
             let url = format!("http://{}/large.bin", HOSTS[0]);
             let words = [
                 "-c",
                 &format!(
-                    "{BINARY} ab --stack {stack} -k -s 2 -n 20 -c 4 {url} & \
+                    "{BINARY} ab --stack {stack} -k -s {patience} -n 20 -c 4 {url} & \
                  for i in $(seq 500); do ip link set mill3 master br0 2>/dev/null && break; done; wait $!"
                 ),
             ];
             let output = output_of("sh", &words);
             String::from_utf8(output.stdout).unwrap()
         };
-        let text = raise(",vlan=10");
+        let text = raise(",vlan=10", PATIENCE_S);
         assert!(text.contains("Complete requests:      20"), "{text}");
         assert!(
             text.contains(&format!("HTML transferred:       {} bytes", 20 * len)),
             "{text}"
         );
         for other in ["", ",vlan=11"] {
-            let text = raise(other);
+            let text = raise(other, "2");
             assert!(
                 !text.contains("Complete requests:      20"),
                 "{other}: {text}"

@@ -70,11 +70,12 @@ fn check_wrk_lines(line: &Line, printed: &Printed) {
         }
     }
     more("  ");
-    // The client closes first and keeps each port in TIME_WAIT: there may be none left.
+    // The client closes first and keeps each port in TIME_WAIT: there may be none left. On a busy machine thousands of new connections may
+    // take longer than the two seconds of a timeout.
     if line.has("--connreqs") && printed.out.contains("Socket errors: ") {
         more("  Socket errors: connect ");
         assert!(
-            printed.out.contains(", read 0, write 0, timeout 0\n"),
+            printed.out.contains(", read 0, write 0, timeout "),
             "{}",
             printed.out
         );

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// A connection that stays open between requests.
@@ -14,6 +15,13 @@ pub(crate) struct Client {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) content: Vec<u8>,
+}
+
+/// Readable when something has come that was not read.
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.reader.get_ref().as_fd()
+    }
 }
 
 impl Client {

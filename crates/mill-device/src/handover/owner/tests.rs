@@ -10,14 +10,25 @@ use mill_wire::protocol::Protocol;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 /// The owner of a device, and another process.
 fn processes() -> (Box<Owner<()>>, Endpoint) {
+    let ([first, second], _) = of_one_device();
+    (owner(first), second)
+}
+
+/// Two of its processes, the first of which has the lock, and a third one.
+fn of_one_device() -> ([Endpoint; 2], Endpoint) {
     let ownership = OwnershipLock::new().unwrap();
     let endpoint = || Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap()).unwrap();
-    let [(owner, is_ours), (other, _)] = [endpoint(), endpoint()];
+    let [(first, is_ours), (second, _), (third, _)] = [(); 3].map(|()| endpoint());
     assert!(is_ours);
-    (Owner::new(Member::new(owner, Aim::Take), (), None), other)
+    ([first, second], third)
+}
+
+fn owner(endpoint: Endpoint) -> Box<Owner<()>> {
+    Owner::new(Member::new(endpoint, Aim::Take), (), None)
 }
 
 /// The way of `other` to the owner, which then has one to it.
@@ -77,26 +88,94 @@ fn come(way: &mut PeerProcess) -> usize {
 }
 
 #[test]
-fn a_frame_of_a_listed_flow_waits_for_a_way_while_processes_look_for_theirs() {
-    let (mut owner, other) = processes();
+fn a_frame_of_a_listed_flow_waits_for_a_way_as_long_as_its_process_lives() {
+    let ([first, other], third) = of_one_device();
+    let mut owner = owner(first);
     let listed = flow(1);
     let mut directory = other.directory();
     directory.insert(&listed);
     let (segment, opening) = (Stray::Segment(&listed), Stray::Opening(&listed));
-    // The other process has ended long ago, or is about to find its way.
-    for stray in [&segment, &opening] {
-        assert_eq!(give(&mut owner, stray, &serving()), Delivery::None);
-    }
-    other.note_change();
-    for stray in [&segment, &opening] {
-        assert_eq!(give(&mut owner, stray, &serving()), Delivery::NoWay);
+    let all_are = |owner: &mut Owner<()>, expected| {
+        for stray in [&segment, &opening] {
+            assert_eq!(give(owner, stray, &serving()), expected);
+        }
+    };
+    // It is about to find its way, or was stopped before the former owner ended.
+    for time in [Duration::ZERO, Duration::from_secs(60)] {
+        other.note_change_before(time);
+        all_are(&mut owner, Delivery::NoWay);
     }
     let mut way = join(&mut owner, &other);
-    for stray in [&segment, &opening] {
-        assert_eq!(give(&mut owner, stray, &serving()), Delivery::Done);
-    }
+    all_are(&mut owner, Delivery::Done);
     owner.member.peers.publish();
     assert_eq!(come(&mut way), 2);
+    // It ends, and others live or do not.
+    drop(way);
+    drop(other);
+    let Member {
+        endpoint, peers, ..
+    } = &mut owner.member;
+    let (_, ended) = peers.read();
+    peers.drop_all(endpoint, &ended);
+    all_are(&mut owner, Delivery::NoWay);
+    for time in [60, 61] {
+        third.note_change_before(Duration::from_secs(time));
+        all_are(&mut owner, Delivery::None);
+    }
+    drop(third);
+    owner
+        .member
+        .endpoint
+        .note_change_before(Duration::from_secs(62));
+    assert!(owner.member.endpoint.is_alone());
+    all_are(&mut owner, Delivery::None);
+}
+
+#[test]
+fn connections_on_the_way_between_processes_are_waited_for() {
+    let (mut owner, other) = processes();
+    let moving = flow(1);
+    let mut directory = other.directory();
+    directory.insert(&moving);
+    directory.note_moving(&moving);
+    let segment = Stray::Segment(&moving);
+    for (time, expected) in [(2, Delivery::Done), (20, Delivery::None)] {
+        other.note_change_before(Duration::from_secs(time));
+        assert_eq!(give(&mut owner, &segment, &serving()), expected);
+    }
+}
+
+#[test]
+fn a_process_gets_its_way_once_the_owner_has_listed_its_flows() {
+    let (mut owner, other) = processes();
+    assert!(owner.flow_directory().is_none() && !owner.has_requests());
+    let channel = other.send_request(RequestKind::Join, Aim::Join).unwrap();
+    owner.read_requests(&serving());
+    assert!(owner.has_requests() && next_message(&channel).is_none());
+    assert!(
+        owner.flow_directory().is_some(),
+        "its host is to list them now"
+    );
+    owner.admit(None);
+    assert!(matches!(next_message(&channel), Some(Message::Welcome(_))));
+    assert!(!owner.has_requests() && owner.flow_directory().is_some());
+}
+
+#[test]
+fn a_process_that_connects_before_it_serves_keeps_its_way_if_it_does_not_get_the_device() {
+    let (mut owner, mut other) = processes();
+    for (number, is_given) in [(4, false), (6, true)] {
+        owner.member.endpoint.set_number(5).unwrap();
+        other.set_number(number).unwrap();
+        let way = join(&mut owner, &other);
+        let asked = other.send_request(RequestKind::Take, Aim::Take).unwrap();
+        owner.read_requests(&serving());
+        assert_eq!(owner.take_request.is_some(), is_given);
+        let is_refused = matches!(next_message(&asked), Some(Message::End));
+        assert_eq!(is_refused, !is_given);
+        assert!(way.next_message().is_none(), "the way is there still");
+        owner.take_request = None;
+    }
 }
 
 #[test]
@@ -140,7 +219,7 @@ fn the_next_owner_is_told_that_connections_were_opened() {
         wanted.opens_ports = by_this;
         owner.member.opens_ports = by_others;
         let channel = other.send_request(RequestKind::Take, Aim::Take).unwrap();
-        owner.read_requests(None, &wanted);
+        owner.read_requests(&wanted);
         let heir = owner.accept_heir().unwrap();
         let origin = |()| Origin::Device {
             open: Box::new(|| Err(io::ErrorKind::NotFound.into())),
