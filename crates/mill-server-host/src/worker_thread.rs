@@ -335,6 +335,7 @@ fn live(
         at_ns: u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX),
     };
     board.begin_worker(number, beginning);
+    let events = inherited.events.clone();
     match settle_in(inherited, board.parked_until(number), &notices) {
         Ok((engine, asked)) => {
             drop(notices);
@@ -349,11 +350,12 @@ fn live(
                 "starting an engine failed {}",
                 process_log::describe(&error)
             );
+            // Not by the way of all reports, which is another thread's: this one's end would be heard of first, and ends the process.
             // There is no receiver only when the process is exiting.
-            let _ = setup.reports.send(Report::Failed {
+            let _ = events.send(Event::Thread(Report::Failed {
                 index: setup.index,
                 what,
-            });
+            }));
         }
     }
 }

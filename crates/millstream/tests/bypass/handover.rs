@@ -16,7 +16,8 @@ use seccompiler::{
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Makes `unshare(CLONE_FILES)` fail for the calling thread and its children from now on, as in Docker.
@@ -45,15 +46,20 @@ fn refuse_tables_of_descriptors() {
     seccompiler::apply_filter(&program).unwrap();
 }
 
-/// The processes that hold the lock of the interface, among all that know it by this master.
-fn owners(master: Pid) -> Vec<Pid> {
+/// The file that is locked, as this master has it.
+fn lock_file(master: Pid) -> PathBuf {
     let folder = format!("/proc/{}/fd", master.number());
-    let chair = fs::read_dir(folder).unwrap().flatten().find(|entry| {
+    let found = fs::read_dir(folder).unwrap().flatten().find(|entry| {
         let target = fs::read_link(entry.path()).unwrap_or_default();
         let target = target.to_string_lossy().into_owned();
         target.contains("millstream-handover")
     });
-    let inode = fs::metadata(chair.unwrap().path()).unwrap().ino();
+    found.unwrap().path()
+}
+
+/// The processes that hold the lock of the interface, among all that know it by this master.
+fn owners(master: Pid) -> Vec<Pid> {
+    let inode = fs::metadata(lock_file(master)).unwrap().ino();
     let locks = fs::read_to_string("/proc/locks").unwrap();
     // proc(5): number, kind, advisory, write, process, "device:device:inode", first and last byte.
     let of_file = locks.lines().filter_map(|line| {
@@ -145,8 +151,7 @@ fn check_stopped(stopped_for: Duration) {
             });
             descriptor::wait_readable(&[], Some(stopped_for)).unwrap();
             kept.send(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
-            let hears =
-                descriptor::wait_readable(&[kept.as_fd()], Some(UNANSWERED)).unwrap();
+            let hears = descriptor::wait_readable(&[kept.as_fd()], Some(UNANSWERED)).unwrap();
             assert!(!hears[0], "the peer hears nothing as long as it is stopped");
             old_worker.kill(SIGCONT).unwrap();
             assert_eq!(kept.answer().unwrap().status, 200);
@@ -155,6 +160,29 @@ fn check_stopped(stopped_for: Duration) {
             assert_eq!(kept.get("/").unwrap().status, 200);
             send(master, Signal::Terminate);
             wait_for(|| !is_running(master));
+        },
+    );
+}
+
+/// The memory that processes share begins with its version.
+#[test]
+fn a_binary_of_another_version_says_why_it_does_not_begin_and_the_old_one_goes_on() {
+    upgrading_with(
+        LISTEN,
+        || {},
+        |world| {
+            let old_worker = world.old.worker();
+            let file = fs::File::options()
+                .write(true)
+                .open(lock_file(world.old.pid()));
+            file.unwrap().write_all_at(&[99], 0).unwrap();
+            world.old.signal(Signal::User2);
+            wait_for(|| world.site.error_log().contains("of another version"));
+            assert_eq!(world.served_by(), Some(old_worker));
+            // A master stays whose workers can't begin, as in nginx.
+            send(world.master().unwrap(), Signal::Quit);
+            wait_for(|| world.master() == Some(world.old.pid()));
+            assert_eq!(world.served_by(), Some(old_worker));
         },
     );
 }
