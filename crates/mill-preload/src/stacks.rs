@@ -304,10 +304,14 @@ pub(crate) fn ensure() -> bool {
     let home = home();
     match place(home).status.load(Ordering::Acquire) {
         MADE => true,
-        WANTED if !is_inside() => make(home),
+        // Threads of programs may have little room (80 kB in Varnish), of which system calls need none.
+        WANTED if !is_inside() => stacker::grow(ROOM_BYTES, || make(home)),
         _ => false,
     }
 }
+
+/// Of the machine stack on which a stack is made.
+const ROOM_BYTES: usize = 1 << 20;
 
 #[cold]
 fn make(number: u8) -> bool {

@@ -5,6 +5,7 @@
 //! once would use up. Those of connections that moved are not answered: they live.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use core::time::Duration;
 use mill_tcp::time::Tick;
 
@@ -12,7 +13,7 @@ use mill_tcp::time::Tick;
 /// comes with the first.
 #[derive(Debug, Default)]
 pub(crate) struct RecentFlows {
-    sets: Option<Box<[Set; SETS]>>,
+    sets: Option<Box<[Set]>>,
 }
 
 type Set = [Entry; SET_ENTRIES];
@@ -27,9 +28,9 @@ struct Entry {
 impl RecentFlows {
     /// The flow with this hash leaves at `now`.
     pub(crate) fn note(&mut self, hash: u64, now: Tick) {
-        let sets = self
-            .sets
-            .get_or_insert_with(|| Box::new([Set::default(); SETS]));
+        // By `vec`: a boxed array would be made on the thread's stack first, where a program may have less room than that.
+        let none = || vec![Set::default(); SETS].into_boxed_slice();
+        let sets = self.sets.get_or_insert_with(none);
         let left_ms = |entry: &Entry| match entry.ends_at {
             Some(ends_at) if entry.hash != hash => ends_at.since(now),
             _ => i32::MIN,

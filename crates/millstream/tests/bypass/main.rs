@@ -126,6 +126,9 @@ mod run_pauses;
 /// Handlers of signals that fork, or don't come back.
 mod run_signals;
 
+/// Programs whose threads have little room.
+mod run_small_stacks;
+
 /// What is said of them.
 mod run_words;
 
