@@ -134,7 +134,14 @@ impl AnyLink {
 
     /// The other link is made, or could not be. An error means that another process owns a part of the device, too.
     pub fn renew_ownership(&self) -> io::Result<()> {
-        self.endpoints().try_for_each(Endpoint::renew_locks)
+        let renewed: Vec<io::Result<()>> = self.endpoints().map(Endpoint::renew_locks).collect();
+        renewed.into_iter().collect()
+    }
+
+    /// In a child after fork(2), which does nothing with its parent's link: closes what tells other processes by its end that the
+    /// parent has ended.
+    pub fn close_ways(&mut self) {
+        self.device.close_ways();
     }
 
     /// By which this process takes part in the handover, of each partition.

@@ -88,6 +88,17 @@ impl DeviceLink {
         taken.unwrap_or_else(Self::Standby)
     }
 
+    /// In a child after fork(2): the ways are its parent's.
+    pub(crate) fn close_ways(&mut self) {
+        match self {
+            Self::AfXdp(link) => link.close_ways(),
+            Self::Movable(link) => link.close_ways(),
+            Self::Standby(link) => link.close_ways(),
+            Self::Partitions(link) => link.close_ways(),
+            Self::Direct(_) | Self::Moving(_) => {}
+        }
+    }
+
     /// The device's kind, as in a specification.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

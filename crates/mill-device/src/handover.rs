@@ -86,7 +86,7 @@ pub(crate) struct Endpoint {
     ownership: OwnershipLock,
     /// Of the device. This process may have several endpoints of it.
     holder: Holder,
-    /// Of the byte that says that this endpoint lives.
+    /// Of the byte that says that this process lives, from when it first has a part in the device, or asks for one.
     presence: Holder,
     /// At which change it was found out last whether others live, and whether none does.
     was_alone: Cell<(u64, bool)>,
@@ -227,23 +227,26 @@ impl<D> OwnershipLock<D> {
 }
 
 impl Endpoint {
-    /// Joins the contest for the device; the second value is whether this process owns it now.
-    pub(crate) fn new(ownership: OwnershipLock) -> io::Result<(Self, bool)> {
+    /// Joins the contest for the device, as the process of this number; the second value is whether this process owns it now.
+    pub(crate) fn new(ownership: OwnershipLock, number: ProcessNumber) -> io::Result<(Self, bool)> {
         // Before the file is locked: closing any descriptor of it would release the lock (fcntl(2)).
         let shared = SharedWords::map(File::from(ownership.lock.try_clone()?))?;
-        let identity = shared.draw_identity();
+        let identity = match number {
+            0 => shared.draw_identity(),
+            number => number,
+        };
         let mut endpoint = Self {
             identity,
             directory: shared.directory(identity),
             holder: Holder::new(&ownership.lock, OWNERSHIP_BYTE)?,
-            presence: present(&ownership.lock, identity)?,
+            presence: Holder::new(&ownership.lock, ProcessTag::of(identity).number())?,
             was_alone: Cell::new((0, true)),
             ownership,
             shared,
             sources: Epoll::new()?,
             timer: Timer::new()?,
             watcher: None,
-            number: 0,
+            number,
         };
         let timer = endpoint.timer.as_fd();
         endpoint
@@ -251,18 +254,6 @@ impl Endpoint {
             .add(timer, LEVEL, EventSource::Timer as u64)?;
         let is_ours = endpoint.lock();
         Ok((endpoint, is_ours))
-    }
-
-    pub(crate) fn set_number(&mut self, number: ProcessNumber) -> io::Result<()> {
-        self.number = number;
-        if number != 0 {
-            self.identity = number;
-            self.directory = self.shared.directory(number);
-            let presence = present(&self.ownership.lock, number)?;
-            let former = core::mem::replace(&mut self.presence, presence);
-            former.unlock(&self.ownership.lock)?;
-        }
-        Ok(())
     }
 
     /// Its number and identity, for other processes.
@@ -344,6 +335,7 @@ impl Endpoint {
         let is_free = !self.shared.is_reserved_from(self.identity);
         let is_ours = is_free && self.holder.lock(&self.ownership.lock).is_ok();
         if is_ours {
+            self.appear();
             // The source is registered already if this process owned the device before.
             let request_receiver = self.ownership.request_receiver.as_fd();
             let _ = self
@@ -351,6 +343,12 @@ impl Endpoint {
                 .add(request_receiver, LEVEL, EventSource::Requests as u64);
         }
         is_ours
+    }
+
+    /// Says that this process lives. One that never had a part in the device is none that others would wait for.
+    fn appear(&self) {
+        // Without the lock, as for the second one of two identities of one tag, it counts as one that has ended where it has no way.
+        let _ = self.presence.lock(&self.ownership.lock);
     }
 
     /// Gives ownership up to a process that has asked for it, before any other one.
@@ -382,15 +380,17 @@ impl Endpoint {
     /// It is made: this one has its locks again.
     pub(crate) fn renew_locks(&self) -> io::Result<()> {
         let lock = &self.ownership.lock;
-        let renewed = [&self.presence, &self.holder].map(|holder| holder.renew(lock));
+        let _ = self.presence.renew(lock);
+        let renewed = self.holder.renew(lock);
         if self.holder.has_it() {
             self.shared.end_reservation();
         }
-        renewed.into_iter().collect()
+        renewed
     }
 
     /// Sends a request to the owner, which answers in the channel that is returned.
     pub(crate) fn send_request(&self, request_kind: RequestKind, aim: Aim) -> io::Result<OwnedFd> {
+        self.appear();
         let (near, far) = passing::pair()?;
         for end in [&near, &far] {
             descriptor::set_nonblocking(end.as_fd(), true)?;
@@ -636,16 +636,6 @@ const EDGE: Interest = Interest {
     edge: true,
     ..LEVEL
 };
-
-/// Says that a process of this identity lives.
-fn present(lock: &impl AsFd, identity: u64) -> io::Result<Holder> {
-    let presence = Holder::new(lock, ProcessTag::of(identity).number())?;
-    match presence.lock(lock) {
-        // Two identities of one tag.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(presence),
-        result => result.map(|()| presence),
-    }
-}
 
 /// The byte whose lock is that of the device, and those of processes.
 const OWNERSHIP_BYTE: u32 = 0;

@@ -85,7 +85,7 @@ impl MovableLink {
     /// Answers JOIN. Gives the device to the process that has sent TAKE, and returns the link that stands by. No frame may be held or
     /// being written.
     pub(crate) fn give(mut self: Box<Self>) -> Result<Box<StandbyLink>, Box<Self>> {
-        self.handover.admit(None);
+        self.handover.admit(None, &self.wanted);
         let Some(heir) = self.handover.accept_heir() else {
             return Err(self);
         };
@@ -213,6 +213,10 @@ impl MovableLink {
     pub(crate) fn fall_back(&mut self, frame: &Received, bytes: Option<&[u8]>) -> bool {
         let bytes = bytes.unwrap_or_else(|| self.device.frame(frame.id));
         self.handover.fall_back(frame, bytes)
+    }
+
+    pub(crate) fn close_ways(&mut self) {
+        self.handover.close_ways();
     }
 
     /// Where the host is to list its flows, if others stand by.

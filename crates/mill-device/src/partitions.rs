@@ -98,6 +98,10 @@ impl Partitions {
         })
     }
 
+    pub(crate) fn close_ways(&mut self) {
+        self.each().for_each(DeviceLink::close_ways);
+    }
+
     /// Descriptors that end a wait for anything but frames.
     pub fn control_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.parts.iter().filter_map(DeviceLink::control_fd)

@@ -4,6 +4,7 @@
 use crate::frames::Frames;
 use crate::handover::directory::Directory;
 use crate::handover::owner::Delivery;
+use crate::handover::peers::Peers;
 use crate::handover::{Endpoint, EventSource, PeerProcess};
 use crate::interface::InterfaceFault;
 use crate::network::monitor::Change;
@@ -43,6 +44,8 @@ pub struct StandbyLink {
     waits: u32,
     /// Whether the owner was lost: JOIN has to be sent, rather than TAKE.
     is_orphan: bool,
+    /// It has begun to serve, and TAKE was not sent since.
+    wants_part: bool,
     /// The owner has sent LEAVING: a process that serves may take the device.
     owner_leaves: bool,
     is_owner: bool,
@@ -97,6 +100,7 @@ impl StandbyLink {
             room: vec![0; frame_len_max(properties.segment_bytes_max)],
             properties,
             is_orphan: owner.is_none(),
+            wants_part: false,
             owner,
             pending_request: None,
             given: None,
@@ -150,6 +154,12 @@ impl StandbyLink {
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
         &self.parts.member.endpoint
+    }
+
+    /// In a child after fork(2): closes its parent's descriptors without a word. The epoll set is the parent's, too, and stays.
+    pub(crate) fn close_ways(&mut self) {
+        (self.owner, self.pending_request, self.given) = (None, None, None);
+        self.parts.member.peers = Peers::default();
     }
 
     /// Where the host's flows are to be listed.
@@ -284,9 +294,8 @@ impl StandbyLink {
     pub(crate) fn serve(&mut self, service: Service, on: bool) {
         let begins = on && !self.parts.wanted.is_serving();
         self.parts.wanted.serve(service, on);
-        let Parts { member, wanted, .. } = &self.parts;
-        let has_new_aim = begins && member.aim.is_met_by_owning(wanted);
-        if on && (has_new_aim || self.is_seeking()) {
+        self.wants_part |= begins;
+        if on && self.is_seeking() {
             self.seek_device();
         }
     }

@@ -109,8 +109,8 @@ fn made_place(descriptor: c_int) -> Option<&'static AtomicU64> {
     let number = usize::try_from(descriptor).ok()?;
     let slot = TABLE.get(number / CHUNK)?;
     // Not by `Box::new`, which would make all of its 32 kB on the thread's stack first, where a program may have little.
-    // SAFETY: zeros are atomic numbers.
-    let chunk: Box<Chunk> = unsafe { Box::new_zeroed().assume_init() };
+    let chunk: Box<[AtomicU64]> = (0..CHUNK).map(|_| AtomicU64::new(0)).collect();
+    let chunk: Box<Chunk> = chunk.try_into().ok()?;
     let chunk = Box::into_raw(chunk);
     let placed = slot.compare_exchange(null_mut(), chunk, Ordering::AcqRel, Ordering::Acquire);
     if placed.is_err() {

@@ -163,7 +163,8 @@ impl Guard {
     /// # Safety
     /// This is a child after fork(2), and has no other thread.
     unsafe fn forget(&mut self) {
-        if let Some(stack) = self.guard.take() {
+        if let Some(mut stack) = self.guard.take() {
+            stack.sockets.link_mut().close_ways();
             borrowing::keep_former(self.number, stack);
         }
         // SAFETY: the caller's promise.

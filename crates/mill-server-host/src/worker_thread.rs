@@ -9,14 +9,14 @@ use crate::status::inspect::{self, InspectionQueue, Inspector};
 use crate::status::publish::StackPublisher;
 use crate::threads::SocketName;
 use crate::worker_process::Event;
-use mill_config::config::ListenAddress;
+use mill_config::config::{ListenAddress, LogLevel};
 use mill_device::attachment::WorkerAttachment;
 use mill_engine::combined::{self, CombinedEngine};
 use mill_engine::{KernelOptions, offer};
 use mill_metrics::board::{Beginning, Board};
 use mill_runtime::address::Address;
 use mill_server::site::Site;
-use mill_server::worker::{self, Assigned, Order, Report, Unfinished, WorkerSetup};
+use mill_server::worker::{self, Assigned, Order, Unfinished, WorkerSetup};
 use mill_sys::descriptor::Stream;
 use mill_sys::{affinity, clock, descriptor, passing, process};
 use std::fs::OpenOptions;
@@ -350,12 +350,12 @@ fn live(
                 "starting an engine failed {}",
                 process_log::describe(&error)
             );
-            // Not by the way of all reports, which is another thread's: this one's end would be heard of first, and ends the process.
-            // There is no receiver only when the process is exiting.
-            let _ = events.send(Event::Thread(Report::Failed {
-                index: setup.index,
-                what,
-            }));
+            // Its end follows, and ends the process, which the master begins again: there may be descriptors or memory then. There is no
+            // receiver only when the process is exiting.
+            let _ = events.send(Event::Warning(
+                LogLevel::Emerg,
+                format!("worker thread {}: {what}", setup.index),
+            ));
         }
     }
 }

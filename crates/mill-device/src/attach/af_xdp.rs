@@ -245,8 +245,7 @@ impl AfXdp<OwnedFd> {
             let link = InterfaceLink::new((queues, among_sharers), table, monitor, on_fault);
             return Ok(Placed::Owner(Box::new(link)));
         };
-        let (mut endpoint, is_ours) = Endpoint::new(ownership)?;
-        endpoint.set_number(number)?;
+        let (endpoint, is_ours) = Endpoint::new(ownership, number)?;
         if is_ours {
             // The former owner may have ended before its successors have noticed: what they serve stays served.
             let (queues, table) = self.open(state, Table::inherit, tell.clone())?;

@@ -29,8 +29,7 @@ impl Movable {
         let Some(ownership) = ownership else {
             return (self.open)().map(DeviceLink::Direct);
         };
-        let (mut endpoint, is_ours) = Endpoint::new(ownership)?;
-        endpoint.set_number(number)?;
+        let (endpoint, is_ours) = Endpoint::new(ownership, number)?;
         let member = Member::new(endpoint, aim);
         let Self {
             open,

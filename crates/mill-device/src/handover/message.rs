@@ -136,8 +136,8 @@ pub(super) fn receive_message(from: &OwnedFd) -> io::Result<Option<(Said, Vec<Ow
     }
 }
 
-/// Version of the messages and of the relay's format. A process of another version cannot take part.
-pub(crate) const VERSION: u8 = 6;
+/// Version of the messages, of the relay's format, and of what is locked. A process of another version cannot take part.
+pub(crate) const VERSION: u8 = 7;
 
 // What a message is.
 pub(super) const TAKE: u8 = 1;

@@ -3,6 +3,7 @@
 
 use super::directory::{Directory, Holder, ProcessTag};
 use super::member::Member;
+use super::peers::Peers;
 use super::{Asked, Endpoint, EventSource, PeerProcess, Request, RequestKind};
 use crate::interface::{FaultCallback, InterfaceFault, untaken};
 use crate::relay::{FarEnd, Note, Relay, RelayCounters};
@@ -85,6 +86,13 @@ impl<O> Owner<O> {
         &self.member.endpoint
     }
 
+    /// In a child after fork(2): closes its parent's descriptors without a word. The epoll set is the parent's, too, and stays.
+    pub(crate) fn close_ways(&mut self) {
+        self.take_request = None;
+        self.join_requests.clear();
+        self.member.peers = Peers::default();
+    }
+
     pub(crate) fn set_watcher(&mut self, watcher: Watcher) {
         self.member.endpoint.set_watcher(watcher);
     }
@@ -113,9 +121,9 @@ impl<O> Owner<O> {
     }
 
     /// Answers those that have sent JOIN. What has no entry in the directory then is no flow of this process.
-    pub(crate) fn admit(&mut self, table: Option<&Table>) {
+    pub(crate) fn admit(&mut self, table: Option<&Table>, wanted: &Wanted) {
         for request in core::mem::take(&mut self.join_requests) {
-            self.on_join(request, table);
+            self.on_join(request, table, wanted);
         }
     }
 
@@ -350,11 +358,11 @@ impl<O> Owner<O> {
         }
     }
 
-    fn on_join(&mut self, request: Request, table: Option<&Table>) {
+    fn on_join(&mut self, request: Request, table: Option<&Table>, wanted: &Wanted) {
         let names = (request.number, request.identity);
         // The requester may be gone.
         if let Ok(process) = PeerProcess::admit(request) {
-            if self.has_announced_leaving {
+            if self.has_announced_leaving || wanted.is_leaving() {
                 process.send_leaving();
             }
             self.member.peers.add(&self.member.endpoint, names, process);

@@ -18,12 +18,12 @@ struct Process {
 type Order = Box<dyn FnOnce(&mut Endpoint) + Send>;
 
 impl Process {
-    fn at(ownership: &OwnershipLock) -> Self {
+    fn at(ownership: &OwnershipLock, number: ProcessNumber) -> Self {
         let ownership = ownership.try_map(OwnedFd::try_clone).unwrap();
         let (orders, inbox): (_, Receiver<Order>) = channel();
         let thread = std::thread::spawn(move || {
             descriptor::unshare_table().unwrap();
-            let (mut endpoint, _) = Endpoint::new(ownership).unwrap();
+            let (mut endpoint, _) = Endpoint::new(ownership, number).unwrap();
             while let Ok(order) = inbox.recv() {
                 order(&mut endpoint);
             }
@@ -61,7 +61,7 @@ fn wait_for(mut holds: impl FnMut() -> bool) {
 #[test]
 fn ownership_moves_when_the_owner_unlocks_or_ends() {
     let ownership = OwnershipLock::new().unwrap();
-    let [one, two] = [Process::at(&ownership), Process::at(&ownership)];
+    let [one, two] = [Process::at(&ownership, 0), Process::at(&ownership, 0)];
     // Either thread may have been the first.
     assert!(one.order(Endpoint::lock) != two.order(Endpoint::lock));
     let (one, two) = if one.order(Endpoint::lock) {
@@ -92,7 +92,7 @@ fn end(channel: OwnedFd) {
 #[test]
 fn requests_wait_until_the_owner_reads_them() {
     let ownership = OwnershipLock::new().unwrap();
-    let endpoint = || Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap()).unwrap();
+    let endpoint = || Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap(), 0).unwrap();
     // Both share one descriptor table, which makes no difference to messages.
     let [(mut owner, is_ours), (other, _)] = [endpoint(), endpoint()];
     assert!(is_ours);
@@ -146,7 +146,7 @@ fn carry(from: &mut PeerProcess, to: &mut PeerProcess, frame: &[u8]) {
 fn ways_go_to_the_next_owner_as_they_are() {
     let ownership = OwnershipLock::new().unwrap();
     let endpoint = || {
-        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap())
+        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap(), 0)
             .unwrap()
             .0
     };
@@ -216,7 +216,7 @@ fn ways_go_to_the_next_owner_as_they_are() {
 fn a_request_whose_sender_is_gone_is_dropped() {
     let ownership = OwnershipLock::new().unwrap();
     let endpoint = || {
-        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap())
+        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap(), 0)
             .unwrap()
             .0
     };
@@ -236,7 +236,7 @@ fn a_request_whose_sender_is_gone_is_dropped() {
 #[test]
 fn connections_that_wait_are_the_next_owners_if_this_one_ends() {
     let ownership = OwnershipLock::new().unwrap();
-    let [one, two] = [Process::at(&ownership), Process::at(&ownership)];
+    let [one, two] = [Process::at(&ownership, 0), Process::at(&ownership, 0)];
     let (owner, other) = match one.order(Endpoint::lock) {
         true => (one, two),
         false => (two, one),
@@ -261,9 +261,7 @@ fn a_request_says_which_process_it_is_from() {
     let ownership = OwnershipLock::new().unwrap();
     let endpoint = |number| {
         let copy = ownership.try_map(OwnedFd::try_clone).unwrap();
-        let (mut endpoint, _) = Endpoint::new(copy).unwrap();
-        endpoint.set_number(number).unwrap();
-        endpoint
+        Endpoint::new(copy, number).unwrap().0
     };
     let owner = endpoint(5);
     for (number, is_later) in [(4, true), (5, false), (6, false), (0, true)] {
@@ -278,11 +276,8 @@ fn a_request_says_which_process_it_is_from() {
 #[test]
 fn the_device_is_reserved_for_the_process_that_it_was_given_to() {
     let ownership = OwnershipLock::new().unwrap();
-    let [one, two, three] = [(); 3].map(|()| Process::at(&ownership));
+    let [one, two, three] = [1, 2, 3].map(|number| Process::at(&ownership, number));
     let processes = [(1, &one), (2, &two), (3, &three)];
-    for (number, process) in processes {
-        process.order(move |it| it.set_number(number)).unwrap();
-    }
     let found = processes
         .into_iter()
         .find(|(_, it)| it.order(Endpoint::lock));
@@ -298,11 +293,37 @@ fn the_device_is_reserved_for_the_process_that_it_was_given_to() {
     assert!(heir.unwrap().1.order(Endpoint::lock));
 }
 
+/// Numbers begin as drawn identities do.
+#[test]
+fn processes_that_ask_for_a_part_are_seen_to_live_until_they_end() {
+    let ownership = OwnershipLock::new().unwrap();
+    let [one, other, idle] = [1, 2, 3].map(|number| Process::at(&ownership, number));
+    let processes = [(1, &one), (2, &other), (3, &idle)];
+    let found = processes
+        .into_iter()
+        .find(|(_, it)| it.order(Endpoint::lock));
+    let (owns, owner) = found.unwrap();
+    let sees = |number| owner.order(move |owner| owner.lives(ProcessTag::of(number)));
+    assert!(!owner.order(|owner| owner.has_company()), "none has asked");
+    let asks = owns % 3 + 1;
+    let (_, asking) = processes[usize::try_from(asks - 1).unwrap()];
+    // The channel is one of that thread's table, which ends with it.
+    asking.order(|it| std::mem::forget(it.send_request(RequestKind::Join, Aim::Join).unwrap()));
+    assert!(sees(asks) && owner.order(|owner| owner.has_company()));
+    assert!(!sees(asks % 3 + 1), "it has not asked");
+    assert!(asking.order(move |it| it.lives(ProcessTag::of(owns))));
+    let mut ends = [one, other, idle].map(Some);
+    let at = |number: u64| usize::try_from(number - 1).unwrap();
+    let owner = ends[at(owns)].take().unwrap();
+    ends[at(asks)].take().unwrap().end();
+    wait_for(|| owner.order(|owner| !owner.has_company()));
+}
+
 #[test]
 fn an_ownership_that_has_changed_is_settled_only_later() {
     let ownership = OwnershipLock::new().unwrap();
     let endpoint = || {
-        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap())
+        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap(), 0)
             .unwrap()
             .0
     };
@@ -335,7 +356,7 @@ fn messages_of_another_version_end_the_channel() {
     }
     let ownership = OwnershipLock::new().unwrap();
     let (endpoint, is_ours) =
-        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap()).unwrap();
+        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap(), 0).unwrap();
     assert!(is_ours);
     for datagram in [
         &[VERSION, TAKE][..],

@@ -56,6 +56,12 @@ impl InterfaceLink {
         })
     }
 
+    pub(crate) fn close_ways(&mut self) {
+        if let Some(handover) = &mut self.handover {
+            handover.close_ways();
+        }
+    }
+
     pub(crate) fn note_change(&self) {
         if let Some(handover) = &self.handover {
             handover.endpoint().note_change();
@@ -103,7 +109,7 @@ impl InterfaceLink {
         let Some(mut handover) = self.handover.take() else {
             return Err(Box::new(self));
         };
-        handover.admit(Some(&self.table));
+        handover.admit(Some(&self.table), &self.wanted);
         let Some(heir) = handover.accept_heir() else {
             self.handover = Some(handover);
             return Err(Box::new(self));

@@ -44,7 +44,8 @@ impl StandbyLink {
 
     /// Whether this process wants another place than it has.
     pub(super) fn is_seeking(&self) -> bool {
-        self.owner.is_none() || (self.owner_leaves && self.parts.wanted.is_serving())
+        let is_without = self.owner.is_none() || self.lock_until.is_some() || self.wants_part;
+        is_without || (self.owner_leaves && self.parts.wanted.is_serving())
     }
 
     /// Tries to become the owner, or else asks the owner for the device or for a way to it.
@@ -52,8 +53,9 @@ impl StandbyLink {
         if let Some(until) = self.lock_until {
             self.is_owner = self.parts.member.endpoint.lock();
             if !self.is_owner && clock::monotonic() >= until {
-                // Whatever has the device by now: the former owner, and those to which it had ways, ask that.
+                // Whatever has the device by now: the former owner, and those to which it had ways, ask that, and so does this process.
                 (self.given, self.lock_until) = (None, None);
+                self.lose_owner();
             }
             return;
         }
@@ -68,9 +70,11 @@ impl StandbyLink {
         let (aim, wanted) = (self.parts.member.aim, &self.parts.wanted);
         let is_to_take = aim.is_met_by_owning(wanted) || (self.owner_leaves && wanted.is_serving());
         let may_take = !self.parts.has_failed && is_to_take;
+        self.wants_part &= may_take;
         // A process that only opens connections has them by way of the owner.
         let is_to_join = aim == Aim::Join || self.parts.opens_ports();
-        let has_to_join = self.is_orphan || (!may_take && is_to_join);
+        let is_fresh = self.owner.is_none();
+        let has_to_join = self.is_orphan || (is_fresh && !may_take && is_to_join);
         let request_kind = match (has_to_join, self.owner_leaves) {
             (true, _) => RequestKind::Join,
             (false, false) => RequestKind::Take,
@@ -81,6 +85,7 @@ impl StandbyLink {
             // If sending fails, the next timer tries again.
             let endpoint = &self.parts.member.endpoint;
             self.pending_request = endpoint.send_request(request_kind, aim).ok();
+            self.wants_part &= has_to_join || self.pending_request.is_none();
         }
     }
 
@@ -155,11 +160,15 @@ impl StandbyLink {
     }
 
     fn drop_owner(&mut self) {
-        self.parts.member.endpoint.note_change();
         // If it was given the device and has not locked it yet, it will not. Where this process was, that ends its former way.
         if self.given.is_none() {
             self.parts.member.endpoint.end_reservation();
         }
+        self.lose_owner();
+    }
+
+    fn lose_owner(&mut self) {
+        self.parts.member.endpoint.note_change();
         if let Some(owner) = self.owner.take() {
             owner.close(&self.parts.member.endpoint);
         }

@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 /// The owner's endpoint, and a process that waits for the device.
 fn waiting(aim: Aim) -> (Endpoint, StandbyLink) {
     let ownership = OwnershipLock::new().unwrap();
-    let endpoint = || Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap()).unwrap();
+    let endpoint = || Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap(), 0).unwrap();
     let [(owner, is_ours), (other, _)] = [endpoint(), endpoint()];
     assert!(is_ours);
     let link = StandbyLink::waiting(Parts {
@@ -111,7 +111,39 @@ fn a_process_that_connects_first_asks_for_the_device_when_it_begins_to_serve() {
         assert_eq!(requested(&owner), None);
         // The owner has refused: it has dropped the request, and this process keeps its way.
         link.poll();
-        assert!(link.owner.is_some() && link.pending_request.is_none());
+        assert!(link.owner.is_some() && !link.wants_part);
         drop(way);
     }
+}
+
+#[test]
+fn a_process_that_begins_to_serve_while_it_asks_for_a_way_asks_for_the_device_then() {
+    let (owner, mut link) = waiting(Aim::Take);
+    link.open_ports();
+    link.poll();
+    link.serve(SERVICE, true);
+    let _way = admit(&owner, &mut link, RequestKind::Join);
+    link.poll();
+    assert_eq!(requested(&owner), Some(RequestKind::Take));
+    link.poll();
+    assert_eq!(requested(&owner), None);
+}
+
+/// A child of the former owner may have its end of the way, too.
+#[test]
+fn a_process_that_is_given_the_device_takes_it_although_its_way_has_not_ended() {
+    let (mut owner, mut link) = waiting(Aim::Take);
+    link.open_ports();
+    link.poll();
+    let _way = admit(&owner, &mut link, RequestKind::Join);
+    link.serve(SERVICE, true);
+    let take = request(&owner).unwrap();
+    let identity = take.identity;
+    let relay = Relay::new().unwrap();
+    let _given = PeerProcess::give(take, relay, (owner.names(), 0)).unwrap();
+    link.poll();
+    assert!(!link.is_owner());
+    owner.unlock_for(identity);
+    link.poll();
+    assert!(link.is_owner());
 }

@@ -58,7 +58,7 @@ fn lock_file(master: Pid) -> PathBuf {
 }
 
 /// The processes that hold the lock of the interface, among all that know it by this master.
-fn owners(master: Pid) -> Vec<Pid> {
+pub(crate) fn owners(master: Pid) -> Vec<Pid> {
     let inode = fs::metadata(lock_file(master)).unwrap().ino();
     let locks = fs::read_to_string("/proc/locks").unwrap();
     // proc(5): number, kind, advisory, write, process, "device:device:inode", first and last byte.
@@ -188,13 +188,13 @@ fn a_binary_of_another_version_says_why_it_does_not_begin_and_the_old_one_goes_o
 }
 
 /// Longer than processes need that look for their place, if they are not stopped.
-const SETTLED: Duration = Duration::from_millis(1500);
+pub(crate) const SETTLED: Duration = Duration::from_millis(1500);
 
 /// A reset would come at once.
-const UNANSWERED: Duration = Duration::from_millis(200);
+pub(crate) const UNANSWERED: Duration = Duration::from_millis(200);
 
 /// Whether all of its threads are stopped, which takes a moment after the signal (proc(5), stat: the state).
-fn is_stopped(process: Pid) -> bool {
+pub(crate) fn is_stopped(process: Pid) -> bool {
     let folder = format!("/proc/{}/task", process.number());
     let mut threads = fs::read_dir(folder).unwrap().flatten();
     threads.all(|thread| {
@@ -274,5 +274,5 @@ fn both_processes_report_the_frames_between_them() {
 }
 
 /// signal(7), on all machines that this runs on.
-const SIGCONT: i32 = 18;
-const SIGSTOP: i32 = 19;
+pub(crate) const SIGCONT: i32 = 18;
+pub(crate) const SIGSTOP: i32 = 19;

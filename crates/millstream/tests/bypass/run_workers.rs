@@ -1,6 +1,7 @@
 //! Several processes of one program under `millstream run`, each with a stack and queues of the interface.
 
 use crate::client::Client;
+use crate::handover::{SETTLED, SIGCONT, SIGSTOP, UNANSWERED, is_stopped, owners};
 use crate::namespace::{alone, get, has, text_of};
 use crate::others::Load;
 use crate::run::{Accelerated, BINARY, address, workers_of_nginx};
@@ -16,9 +17,10 @@ use crate::upgrade::is_running;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use mill_sys::{clock, descriptor};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -185,6 +187,45 @@ fn check_killed_workers(topology: &Topology) {
     }
     assert_eq!(kernel_connections(80), "");
     nginx.end(Signal::Terminate);
+}
+
+/// The one that has the only queue is killed, while the other one can't look for another way.
+#[test]
+fn connections_of_a_stopped_worker_outlive_the_one_that_has_the_queue() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    between_queues([1, 1], |topology| {
+        let site = Site::new();
+        let (nginx, first) = workers_of_nginx(topology, &site, (2, SERVERS));
+        drop(first);
+        workers(topology, 2, &BTreeSet::new());
+        let mut clients = BTreeMap::new();
+        for mut client in kept(topology, 2) {
+            let answered = client.get("/worker").unwrap().content;
+            clients.insert(String::from_utf8(answered).unwrap(), client);
+        }
+        let of_queue = owners(pid(clients.keys().next().unwrap()))[0];
+        let is_other = |name: &&String| pid(name) != of_queue;
+        let other = clients.keys().find(is_other).unwrap().clone();
+        let stopped = pid(&other);
+        stopped.kill(SIGSTOP).unwrap();
+        wait_for(|| is_stopped(stopped));
+        of_queue.kill(Signal::Kill.number()).unwrap();
+        wait_for(|| worker(topology).is_some_and(|name| !clients.contains_key(&name)));
+        descriptor::wait_readable(&[], Some(SETTLED)).unwrap();
+        let client = clients.get_mut(&other).unwrap();
+        client
+            .send(b"GET /worker HTTP/1.1\r\nHost: test\r\n\r\n")
+            .unwrap();
+        let hears = descriptor::wait_readable(&[client.as_fd()], Some(UNANSWERED)).unwrap();
+        assert!(!hears[0], "the peer hears nothing as long as it is stopped");
+        stopped.kill(SIGCONT).unwrap();
+        assert_eq!(client.answer().unwrap().content, other.as_bytes());
+        assert_eq!(kernel_connections(80), "");
+        nginx.end(Signal::Quit);
+    });
 }
 
 /// The library has not noted what was said last, so the keeper's probe has to be answered. Another worker has the interface, and knows that
