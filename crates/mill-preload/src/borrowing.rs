@@ -25,6 +25,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+/// All of them.
+mod table;
+use table::Table;
+
+/// Names of local sockets.
+pub(crate) mod name;
+
 /// For each stack of the parent, the channel to it.
 static CHANNELS: [AtomicI32; COUNT_MAX as usize] =
     [const { AtomicI32::new(NONE) }; COUNT_MAX as usize];
@@ -38,8 +45,7 @@ static FORMER: [AtomicPtr<Stack>; COUNT_MAX as usize] =
 /// Another process has the channels as well, as a child of this one, or as its parent.
 static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
-/// The connections by the places that their entries have.
-static BORROWED: Lock<Vec<Borrowed>> = Lock::new(Vec::new());
+static BORROWED: Lock<Table> = Lock::new(Table::new());
 
 /// One of them.
 #[derive(Clone, Debug)]
@@ -51,12 +57,27 @@ pub(crate) struct Borrowed {
     options: Options,
 }
 
+impl Borrowed {
+    /// One of a process that is not this one's parent.
+    fn of_another(local: SocketAddr, peer: SocketAddr) -> Self {
+        Self {
+            number: None,
+            local: Ok(local),
+            peer: Ok(peer),
+            options: Options {
+                is_ipv6: local.is_ipv6(),
+                ..Options::default()
+            },
+        }
+    }
+}
+
 /// For fork(2).
 pub(crate) fn lock() -> Locked {
     Box::new(table())
 }
 
-fn table() -> LockGuard<'static, Vec<Borrowed>> {
+fn table() -> LockGuard<'static, Table> {
     BORROWED.lock()
 }
 
@@ -146,7 +167,7 @@ fn known(number: Number) -> Option<Borrowed> {
 pub(crate) fn find(entry: Entry) -> Option<Borrowed> {
     match entry {
         Entry::Inherited(number) => known(number),
-        Entry::Borrowed(place) => table().get(usize::try_from(place).ok()?).cloned(),
+        Entry::Borrowed(place) => table().get_mut(place).cloned(),
         _ => None,
     }
 }
@@ -159,24 +180,20 @@ pub(crate) fn take(descriptor: c_int) -> Entry {
         // Another thread was first.
         return descriptors::peek(descriptor);
     };
-    let Some(socket) = known(number).and_then(|known| {
-        let socket = claim(number)?;
-        table.push(known);
-        Some(socket)
+    let Some((socket, place)) = known(number).and_then(|known| {
+        let socket = claim(&known, number)?;
+        set_up(&socket, &known.options);
+        Some((socket, table.add(known)))
     }) else {
         let _ = lost();
         return Entry::Lost;
     };
-    let place = (table.len() - 1) as u64;
-    if let Some(borrowed) = table.last() {
-        set_up(&socket, &borrowed.options);
-    }
-    drop(table);
     let mine = |(_, entry): &(c_int, Entry)| *entry == Entry::Inherited(number);
     for (descriptor, _) in descriptors::all().filter(mine) {
         placeholder::replace(socket.as_raw_fd(), descriptor);
         descriptors::set(descriptor, Entry::Borrowed(place));
     }
+    drop(table);
     own::close(socket);
     Entry::Borrowed(place)
 }
@@ -190,10 +207,13 @@ pub(crate) fn set_up(socket: &UnixStream, options: &Options) {
 }
 
 /// Asks the parent for a connection, and waits until the channel has room for that.
-fn claim(number: Number) -> Option<UnixStream> {
+fn claim(known: &Borrowed, number: Number) -> Option<UnixStream> {
     let channel = channel(number)?;
     own::during(|| {
         let (near, far) = UnixStream::pair().ok()?;
+        if let (Ok(local), Ok(peer)) = (known.local, known.peer) {
+            name::give(&far, &near, (local, peer));
+        }
         let message = Message::Claim(number).to_bytes();
         if passing::send(channel, &message, &[far.as_fd()]).is_err() {
             // The parent is gone.
@@ -226,7 +246,6 @@ pub(crate) fn has_option(level: c_int, name: c_int) -> bool {
 /// setsockopt(2) on a borrowed connection.
 pub(crate) fn set(place: u64, level: c_int, name: c_int, value: &[u8]) -> Result<c_int, Errno> {
     let mut table = table();
-    let place = usize::try_from(place).unwrap_or(usize::MAX);
     let borrowed = table.get_mut(place).ok_or(Errno::NOT_CONNECTED)?;
     let value = value.get(..VALUE_MAX).unwrap_or(value);
     borrowed.options.set(level, name, value)?;
@@ -287,6 +306,15 @@ pub(crate) fn recall() {
     }
 }
 
+/// A descriptor has come by a message (SCM_RIGHTS): it may be a connection's.
+pub(crate) fn recognize(descriptor: c_int) {
+    if let Some((local, peer)) = name::read(descriptor) {
+        let mut table = table();
+        let place = table.add(Borrowed::of_another(local, peer));
+        descriptors::set(descriptor, Entry::Borrowed(place));
+    }
+}
+
 fn recall_one(described: &str) -> Option<()> {
     let mut parts = described.split(',');
     let descriptor: c_int = parts.next()?.parse().ok()?;
@@ -294,16 +322,7 @@ fn recall_one(described: &str) -> Option<()> {
     let local: SocketAddr = parts.next()?.parse().ok()?;
     let peer: SocketAddr = parts.next()?.parse().ok()?;
     let mut table = table();
-    let place = table.len() as u64;
-    table.push(Borrowed {
-        number: None,
-        local: Ok(local),
-        peer: Ok(peer),
-        options: Options {
-            is_ipv6: local.is_ipv6(),
-            ..Options::default()
-        },
-    });
+    let place = table.add(Borrowed::of_another(local, peer));
     // Where it is started with other numbers (posix_spawn(3)), these are its input and output.
     for descriptor in [descriptor, 0, 1, 2] {
         if kernel_options::cookie(descriptor) == Some(cookie) {

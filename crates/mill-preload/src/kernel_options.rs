@@ -21,6 +21,12 @@ pub(crate) fn cookie(descriptor: c_int) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.first_chunk()?))
 }
 
+/// Whether a descriptor is a socket of IP.
+pub(crate) fn is_of_ip(descriptor: c_int) -> bool {
+    let domain = number(descriptor, SOL_SOCKET, libc::SO_DOMAIN);
+    matches!(domain, Some(libc::AF_INET | libc::AF_INET6))
+}
+
 /// The options of a socket that connects. Only those are asked for that the program has set of any socket: a connection would cost
 /// a dozen calls otherwise.
 pub(crate) fn of_stream(descriptor: c_int) -> Options {

@@ -14,7 +14,8 @@
 //!     │◀── end of the channel ────────────────┘ ends, or becomes another program: all other references go
 //! ```
 //!
-//! A connection that the parent closes goes on until no child refers to it any more, as in the kernel.
+//! A connection that the parent closes goes on until no child refers to it any more, as in the kernel. What another process gets at once,
+//! a program that is started or one to which a message goes, is a pair from the beginning (`lent.rs`).
 
 use crate::descriptors::{self, Entry, own};
 use crate::stacks::COUNT_MAX;
@@ -116,7 +117,8 @@ impl Lending {
         self.borrowers.push(Borrower { channel, held });
     }
 
-    /// A program that this one has started has the other end of `socket` as the connection.
+    /// Another process has the other end of `socket` as the connection. It can't say when options are set: small answers go out at
+    /// once, as such processes mostly want it.
     pub(crate) fn hand_over(
         &mut self,
         number: Number,
@@ -124,6 +126,8 @@ impl Lending {
         sockets: &mut Sockets<AnyLink>,
     ) {
         if sockets.duplicate(number).is_ok() {
+            let one = 1_u32.to_ne_bytes();
+            let _ = sockets.set_option(number, libc::IPPROTO_TCP, libc::TCP_NODELAY, &one);
             self.claim(number, socket, sockets);
         }
     }

@@ -101,6 +101,9 @@ mod lending;
 /// Connections that this process has of its parent.
 mod borrowing;
 
+/// Connections that another process is about to get.
+mod lent;
+
 /// Connections that a program gets which this one starts.
 mod spawning;
 

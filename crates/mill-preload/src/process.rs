@@ -10,7 +10,7 @@ use crate::signals::postponed;
 use crate::stack::now;
 use crate::stacks::{self, Guard};
 use crate::{
-    alone, borrowing, early, early_shutdown, environment, keeper, originals, own_addresses,
+    alone, borrowing, early, early_shutdown, environment, keeper, lent, originals, own_addresses,
     placeholder, say, showing, spawning, turner, vforked,
 };
 use core::cell::RefCell;
@@ -67,9 +67,7 @@ extern "C" fn before_fork() {
     }
     // The child may run another program by a function that is not ours (execl(3)).
     fresh::settle_all();
-    let mut outer = vec![stdio::lock()];
-    outer.extend(spawning::locks());
-    OUTER.set(outer);
+    OUTER.set(vec![stdio::lock(), lent::lock(), spawning::lock()]);
     FORKING.with(|forking| *forking.borrow_mut() = stacks::lock_all());
     LOANS.set(lending::prepare());
     vforked::before_fork();

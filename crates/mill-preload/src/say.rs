@@ -1,6 +1,8 @@
 //! What is said on standard error.
 
-use crate::originals;
+use crate::descriptors::{self, Entry};
+use crate::{kernel_options, originals};
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 use mill_keeper::request::VERBOSE;
 
@@ -18,9 +20,19 @@ pub(crate) fn say_more(what: impl FnOnce() -> String) {
     }
 }
 
-/// Says a sentence.
+/// Says a sentence, unless standard error is a connection, as in the children of inetd and vsftpd: it is none of their protocol.
 pub(crate) fn say(what: &str) {
+    if is_connection(2) {
+        return;
+    }
     let line = format!("millstream: {what}\n");
     // SAFETY: the bytes live through the call.
     let _ = unsafe { originals::write(2, line.as_ptr().cast(), line.len()) };
+}
+
+fn is_connection(descriptor: c_int) -> bool {
+    match descriptors::peek(descriptor) {
+        Entry::Kernel => kernel_options::is_of_ip(descriptor),
+        _ => true,
+    }
 }

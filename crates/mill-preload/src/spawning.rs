@@ -1,23 +1,13 @@
 //! What a program that posix_spawn(3) starts has of this process's connections: those that file actions hand over (`adddup2`).
 //!
-//! During the call the descriptor of such a connection is a local socket for the kernel, and so for the child; this process's calls go by
-//! the descriptor's entry, and do not notice. Once the program runs, the stack moves bytes between the connection and the socket's
-//! other end, as for a forked child (`lending.rs`). The environment says which of the program's descriptors these are (`borrowing.rs`).
+//! During the call these are local sockets for the kernel (`lent.rs`). The environment says which of the program's descriptors they are
+//! (`borrowing.rs`).
 
-use crate::borrowing;
-use crate::descriptors::{self, Entry, own};
-use crate::kernel_options;
+use crate::descriptors::{self, Entry};
+use crate::lent::Lent;
 use crate::lock::{Lock, Locked};
-use crate::{placeholder, stacks};
+use crate::stacks;
 use core::ffi::{c_int, c_void};
-use core::net::SocketAddr;
-use mill_sockets::slab::Number;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-
-/// Locked while a connection's descriptor is a local socket: another thread that starts a program with the same connection, or forks, would
-/// go on with that. It is taken before the other one.
-static UNDER_WAY: Lock<()> = Lock::new(());
 
 /// The actions that hand a descriptor over, the latest last. Only their functions know what the C library's values hold.
 static HANDED: Lock<Vec<Handed>> = Lock::new(Vec::new());
@@ -32,8 +22,8 @@ struct Handed {
 }
 
 /// For fork(2), before the locks of stacks.
-pub(crate) fn locks() -> [Locked; 2] {
-    [Box::new(UNDER_WAY.lock()), Box::new(HANDED.lock())]
+pub(crate) fn lock() -> Locked {
+    Box::new(HANDED.lock())
 }
 
 /// A list of actions begins or ends.
@@ -71,16 +61,13 @@ pub(crate) fn hand_over(actions: *const c_void, start: impl FnOnce(&[String]) ->
     if !handed.iter().any(is_connection) {
         return start(&[]);
     }
-    let _under_way = UNDER_WAY.lock();
-    let mut lent: Vec<Lent> = Vec::new();
+    let mut lent = Lent::begin();
     for handed in handed {
-        let _ = lend(&mut lent, handed);
+        // Where there is no descriptor left, the program has a socket that is not connected.
+        let _ = lent.lend(handed.from, handed.to);
     }
-    let described: Vec<String> = lent.iter().flat_map(Lent::described).collect();
-    let result = start(&described);
-    for lent in lent {
-        lent.end(result == 0);
-    }
+    let result = start(&lent.described());
+    lent.end(result == 0);
     result
 }
 
@@ -94,99 +81,6 @@ fn handed(actions: *const c_void) -> Vec<Handed> {
         found.push(Handed { from, ..*handed });
     }
     found
-}
-
-/// `None` if the descriptor is none of a connection, or where there is no descriptor left: then the program has a socket that is not
-/// connected.
-fn lend(lent: &mut Vec<Lent>, handed: Handed) -> Option<()> {
-    let Entry::Stream(number) = descriptors::find(handed.from) else {
-        return None;
-    };
-    let place = lent.iter().position(|lent| lent.number == number);
-    let place = place.or_else(|| {
-        lent.push(Lent::new(number)?);
-        Some(lent.len() - 1)
-    });
-    lent.get_mut(place?)?.give(handed)
-}
-
-/// A connection some of whose descriptors are a local socket for now.
-#[derive(Debug)]
-struct Lent {
-    number: Number,
-    names: (SocketAddr, SocketAddr),
-    of_program: UnixStream,
-    of_stack: UnixStream,
-    /// This process's descriptors, and what they were before.
-    replaced: Vec<(c_int, OwnedFd)>,
-    /// The program's.
-    given: Vec<c_int>,
-}
-
-impl Lent {
-    fn new(number: Number) -> Option<Self> {
-        let known = stacks::on(number, |stack| {
-            let sockets = &stack.sockets;
-            let names = (sockets.local(number)?, sockets.peer(number)?);
-            Ok((names, sockets.options(number)?.clone()))
-        });
-        let (names, options) = known.ok()?;
-        let (of_program, of_stack) = own::during(UnixStream::pair).ok()?;
-        borrowing::set_up(&of_program, &options);
-        Some(Self {
-            number,
-            names,
-            of_program,
-            of_stack,
-            replaced: Vec::new(),
-            given: Vec::new(),
-        })
-    }
-
-    /// The program is to have it by one more descriptor.
-    fn give(&mut self, handed: Handed) -> Option<()> {
-        let Handed { from, to, .. } = handed;
-        if self.replaced.iter().all(|(replaced, _)| *replaced != from) {
-            self.replaced.push((from, placeholder::keep(from)?));
-            placeholder::replace(self.of_program.as_raw_fd(), from);
-            // By its own number as well, unless exec(2) closes that.
-            self.given.push(from);
-        }
-        self.given.push(to);
-        Some(())
-    }
-
-    /// As the program is to know it.
-    fn described(&self) -> impl Iterator<Item = String> {
-        let cookie = kernel_options::cookie(self.of_program.as_raw_fd());
-        let described =
-            move |(to, cookie): (&c_int, u64)| borrowing::describe(*to, cookie, self.names);
-        self.given
-            .iter()
-            .filter_map(move |to| Some((to, cookie?)))
-            .map(described)
-    }
-
-    /// The descriptors are this process's again, and the program has the connection if it runs.
-    fn end(self, is_running: bool) {
-        for (descriptor, before) in self.replaced {
-            // Another thread may have closed it, and the number may be a file's.
-            if descriptors::peek(descriptor) == Entry::Stream(self.number) {
-                placeholder::replace(before.as_raw_fd(), descriptor);
-            }
-            own::close(before);
-        }
-        own::close(self.of_program);
-        match is_running {
-            true => {
-                let number = self.number;
-                stacks::with(number, |stack| {
-                    stack.hand_over(number, self.of_stack.into())
-                });
-            }
-            false => own::close(self.of_stack),
-        }
-    }
 }
 
 /// How many are known. Lists of actions live for a moment.

@@ -4,7 +4,8 @@ use super::receiving::{Rooms, receive};
 use super::rights;
 use crate::descriptors::{self, Entry, own};
 use crate::memory::{
-    done, errno, message_flags, message_pieces, pieces_count, places, several, time_of, transferred,
+    done, errno, message_flags, message_pieces, pieces_count, places, several, time_of,
+    transferred, values,
 };
 use crate::originals;
 use crate::process::lost;
@@ -215,9 +216,12 @@ pub(super) unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
         _ => {
             // SAFETY: the caller's promise.
             let received = unsafe { originals::recvmsg(fd, message, flags) };
-            if received >= 0 && own::is_making() {
+            match received {
+                ..0 => {}
                 // SAFETY: the call has filled it.
-                unsafe { rights::note_own(message) };
+                _ if own::is_making() => unsafe { rights::note_own(message) },
+                // SAFETY: as above.
+                _ => unsafe { rights::note(message) },
             }
             received
         }
@@ -236,7 +240,14 @@ pub(super) unsafe extern "C" fn recvmmsg(
 ) -> c_int {
     if !matches!(descriptors::find(fd), Entry::Stream(_) | Entry::Lost) {
         // SAFETY: the caller's promise.
-        return unsafe { originals::recvmmsg(fd, messages, count, flags, timeout) };
+        let received = unsafe { originals::recvmmsg(fd, messages, count, flags, timeout) };
+        // SAFETY: the caller's promise; so many were filled.
+        let filled = unsafe { values(messages, usize::try_from(received).unwrap_or(0)) };
+        for message in filled {
+            // SAFETY: the call has filled it.
+            unsafe { rights::note(&raw const message.msg_hdr) };
+        }
+        return received;
     }
     // SAFETY: the caller's promise.
     let deadline = match unsafe { timeout.as_ref() }.map(time_of).transpose() {

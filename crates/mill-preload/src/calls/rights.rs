@@ -1,35 +1,93 @@
-//! Descriptors in messages (unix(7), SCM_RIGHTS): those of connections of the stack would arrive as sockets without connection.
+//! Descriptors in messages (unix(7), SCM_RIGHTS): a connection of the stack goes to the other process as a local socket (`lent.rs`), which the
+//! library knows there (`borrowing.rs`).
 
+use crate::borrowing;
 use crate::descriptors::{self, Entry, own};
-use crate::memory::values;
-use crate::say::say;
+use crate::lent::Lent;
+use crate::memory::{errno, values};
+use crate::originals;
 use core::ffi::c_int;
 use libc::{cmsghdr, msghdr};
-use std::sync::Once;
+use mill_sockets::errno::Errno;
 
-/// Whether a message passes a connection of the stack on; said once.
+/// The connections of the stack that a message passes on.
 ///
 /// # Safety
 /// `message` is null or as sendmsg(2) says.
-pub(super) unsafe fn has_connections(message: *const msghdr) -> bool {
-    let mut found = false;
+pub(super) unsafe fn connections(message: *const msghdr) -> Vec<c_int> {
+    let mut found = Vec::new();
     let mut look = |number| {
-        found |= matches!(descriptors::find(number), Entry::Stream(_));
+        if matches!(descriptors::find(number), Entry::Stream(_)) {
+            found.push(number);
+        }
         number
     };
     // SAFETY: the caller's promise.
     unsafe { each(message, &mut look) };
-    if found {
-        SAID.call_once(|| {
-            say(
-                "a connection of the stack can't be passed to another process (SCM_RIGHTS): sendmsg() fails with EOPNOTSUPP",
-            );
-        });
-    }
     found
 }
 
-static SAID: Once = Once::new();
+/// sendmsg(2) of a message that passes these on. It does not wait while their descriptors are local sockets.
+///
+/// # Safety
+/// As sendmsg(2).
+pub(super) unsafe fn pass(
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+    connections: &[c_int],
+) -> Result<usize, Errno> {
+    loop {
+        let mut lent = Lent::begin();
+        let are_lent = connections
+            .iter()
+            .all(|connection| lent.lend(*connection, *connection).is_some());
+        if !are_lent {
+            lent.end(false);
+            return Err(Errno::NO_DESCRIPTOR);
+        }
+        // SAFETY: the caller's promise.
+        let sent = unsafe { originals::sendmsg(fd, message, flags | libc::MSG_DONTWAIT) };
+        let sent = usize::try_from(sent).map_err(|_| errno());
+        lent.end(sent.is_ok());
+        match sent {
+            Err(Errno::AGAIN) if waits(fd, flags) => wait_for_room(fd)?,
+            sent => return sent,
+        }
+    }
+}
+
+fn waits(fd: c_int, flags: c_int) -> bool {
+    // SAFETY: the command takes no argument.
+    let status = unsafe { originals::fcntl(fd, libc::F_GETFL, 0) };
+    status & libc::O_NONBLOCK == 0 && flags & libc::MSG_DONTWAIT == 0
+}
+
+fn wait_for_room(fd: c_int) -> Result<(), Errno> {
+    let mut polled = libc::pollfd {
+        fd,
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: the pointer is to a local, of which there is one.
+    match unsafe { originals::poll(&raw mut polled, 1, -1) } {
+        -1 => Err(errno()),
+        _ => Ok(()),
+    }
+}
+
+/// Notes the connections of other processes that have come by a message.
+///
+/// # Safety
+/// `message` is as recvmsg(2) has left it.
+pub(super) unsafe fn note(message: *const msghdr) {
+    let mut look = |number| {
+        borrowing::recognize(number);
+        number
+    };
+    // SAFETY: the caller's promise.
+    unsafe { each(message, &mut look) };
+}
 
 /// Notes the descriptors of a message that has come for this library, and gives them the numbers that they have then.
 ///

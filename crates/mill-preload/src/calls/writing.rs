@@ -187,11 +187,12 @@ pub(super) unsafe extern "C" fn sendmsg(
         }
         Entry::Lost => transferred(Err(lost())),
         // SAFETY: the caller's promise.
-        _ if unsafe { rights::has_connections(message) } => {
-            transferred(Err(Errno(libc::EOPNOTSUPP)))
-        }
-        // SAFETY: the caller's promise.
-        _ => unsafe { originals::sendmsg(fd, message, flags) },
+        _ => match &*unsafe { rights::connections(message) } {
+            // SAFETY: as above.
+            [] => unsafe { originals::sendmsg(fd, message, flags) },
+            // SAFETY: as above.
+            passed => transferred(unsafe { rights::pass(fd, message, flags, passed) }),
+        },
     }
 }
 

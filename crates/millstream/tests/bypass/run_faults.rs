@@ -154,43 +154,6 @@ fn peers_that_have_just_said_something_hear_of_it_too() {
     check_killed(true);
 }
 
-/// What a server hears that wants to pass a connection to another process: a word for each try.
-const PASSING: &str = "
-import os, socket
-s = socket.create_server(('0.0.0.0', 7000), backlog=50)
-near, far = socket.socketpair()
-while True:
-    c = s.accept()[0]
-    c.recv(99)
-    def tried(*numbers):
-        try: return b'passed' if socket.send_fds(near, [b'x'], numbers) else b'nothing'
-        except OSError as error: return os.strerror(error.errno).encode()
-    try: c.sendall(b','.join([tried(0), tried(0, c.fileno()), tried(s.fileno())]))
-    except OSError: pass
-    c.close()
-";
-
-#[test]
-fn a_connection_that_is_passed_to_another_process_is_refused_in_words() {
-    if !has(PYTHON) {
-        println!("not tested: there is no python3");
-        return;
-    }
-    between(1500, |topology| {
-        let server = Running::start(PASSING);
-        wait_until_served(topology);
-        let heard = topology.at_client(|| {
-            let mut client = Client::connect(address()).unwrap();
-            client.send(b"?").unwrap();
-            client.content(b"passed,Operation not supported,passed".len())
-        });
-        let heard = String::from_utf8(heard.unwrap()).unwrap();
-        assert_eq!(heard, "passed,Operation not supported,passed");
-        assert!(server.end().contains("SCM_RIGHTS"));
-        wait_for(|| !is_steered());
-    });
-}
-
 #[test]
 fn stacks_go_on_without_their_keeper_and_later_processes_say_why_they_have_none() {
     if !has(PYTHON) {

@@ -102,7 +102,8 @@ fn a_frame_of_a_listed_flow_waits_for_a_way_as_long_as_its_process_lives() {
     let listed = flow(1);
     let mut directory = other.directory();
     directory.insert(&listed);
-    [&other, &third].map(Endpoint::appear);
+    other.appear();
+    third.appear();
     let (segment, opening) = (Stray::Segment(&listed), Stray::Opening(&listed));
     let all_are = |owner: &mut Owner<()>, expected| {
         for stray in [&segment, &opening] {

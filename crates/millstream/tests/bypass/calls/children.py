@@ -311,3 +311,25 @@ def children_of_a_listener_serve_each_a_connection():
             os._exit(0)
         c.close()
         yield os.wait()[1]
+
+
+@scene(alone=True)
+def nothing_is_said_on_standard_error_where_that_is_a_connection():
+    s = opened("o")
+    r, w = os.pipe()
+    if os.fork() == 0:
+        os.dup2(s.fileno(), 2)
+        # The stack has none of these, and says so.
+        for name in (socket.SO_MARK, socket.SO_PRIORITY):
+            call(s.setsockopt, socket.SOL_SOCKET, name, 1)
+        os.write(2, b"abc")
+        os.write(w, told(s.recv(3, socket.MSG_WAITALL)).encode())
+        os._exit(0)
+    yield os.read(r, 99), os.wait()[1]
+    before = os.dup(2)
+    s = opened("o")
+    os.dup2(s.fileno(), 2)
+    call(s.setsockopt, socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, 5000)
+    os.write(2, b"abc")
+    os.dup2(before, 2)
+    yield told(s.recv(3, socket.MSG_WAITALL))
