@@ -25,6 +25,7 @@ use mill_stack::host::status::Usage;
 use mill_stack::link::{FlowSteering, Link, LinkLedger, LinkMonitor};
 use mill_stack::polling::Polling;
 use mill_stack::socket::SocketOptions;
+use mill_tcp::config::Dscp;
 use mill_tcp::counters::Counters;
 
 /// How listeners and closed connections of an engine end.
@@ -73,6 +74,7 @@ const OPENED: SocketOptions = SocketOptions {
     keepalive: None,
     receive_buffer_bytes: None,
     syn_retries_max: None,
+    dscp: Dscp { ipv4: 0, ipv6: 0 },
     fast_open: false,
     fast_open_without_cookie: false,
 };

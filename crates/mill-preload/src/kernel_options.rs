@@ -4,7 +4,7 @@ use crate::originals;
 use core::ffi::c_int;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
-use libc::{IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
+use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
 use mill_sockets::socket::Options;
 
 /// Which limits of buffers were set by the program (`SO_BUF_LOCK`, Linux 5.14).
@@ -122,13 +122,15 @@ const KNOWN: &[(c_int, c_int)] = &[
     (IPPROTO_TCP, libc::TCP_CONGESTION),
     (IPPROTO_TCP, libc::TCP_MAXSEG),
     (IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT),
+    (IPPROTO_IP, libc::IP_TOS),
+    (IPPROTO_IPV6, libc::IPV6_TCLASS),
     (SOL_SOCKET, libc::SO_KEEPALIVE),
     (SOL_SOCKET, libc::SO_SNDBUF),
     (SOL_SOCKET, libc::SO_RCVBUF),
 ];
 
 /// Places of those that few programs set.
-const RARE: Range<usize> = 7..22;
+const RARE: Range<usize> = 7..24;
 
 /// Which of them the program has set of any socket: a bit for each place.
 static SET: AtomicU64 = AtomicU64::new(0);

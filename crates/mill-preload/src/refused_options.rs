@@ -73,12 +73,10 @@ fn word(level: c_int, name: c_int) -> Cow<'static, str> {
 /// Options that change what a connection sends or how fast, and programs set before they listen or connect. Others are of no
 /// consequence there, or are the stack's too.
 const NAMES: &[(c_int, c_int, &str)] = &[
-    (IPPROTO_IP, libc::IP_TOS, "IP_TOS"),
     (IPPROTO_IP, libc::IP_TTL, "IP_TTL"),
     (IPPROTO_IP, libc::IP_OPTIONS, "IP_OPTIONS"),
     (IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER"),
     (IPPROTO_IP, libc::IP_TRANSPARENT, "IP_TRANSPARENT"),
-    (IPPROTO_IPV6, libc::IPV6_TCLASS, "IPV6_TCLASS"),
     (IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, "IPV6_UNICAST_HOPS"),
     (IPPROTO_IPV6, libc::IPV6_TRANSPARENT, "IPV6_TRANSPARENT"),
     (SOL_SOCKET, libc::SO_MARK, "SO_MARK"),

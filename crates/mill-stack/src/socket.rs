@@ -1,6 +1,6 @@
 //! The interface of applications: identifiers, options, readiness, errors.
 
-use mill_tcp::config::{Algorithm, Keepalive};
+use mill_tcp::config::{Algorithm, Dscp, Keepalive};
 use mill_tcp::time::Duration;
 
 /// A connection of a host, until it is closed. The generation makes a stale one harmless.
@@ -51,6 +51,8 @@ pub struct SocketOptions {
     pub congestion: Option<Algorithm>,
     /// How often a SYN is repeated (`TCP_SYNCNT`).
     pub syn_retries_max: Option<u8>,
+    /// How its packets are to be treated on their way (`IP_TOS`, `IPV6_TCLASS`).
+    pub dscp: Dscp,
     /// As a client: the SYN asks the server for a Fast Open cookie, or, where one is known, carries it and what was
     /// queued before the next `transmit` (RFC 7413 4.1, `MSG_FASTOPEN`, `TCP_FASTOPEN_CONNECT`). The server may see
     /// these bytes twice, on two connections: for requests that may be repeated.

@@ -1,7 +1,7 @@
 //! The host's shared state that each call of a connection uses.
 
 use alloc::vec::Vec;
-use mill_tcp::config::Config;
+use mill_tcp::config::{Config, Dscp};
 use mill_tcp::connection::Connection;
 use mill_tcp::env::{Env, Shared};
 use mill_tcp::time::Instant;
@@ -12,6 +12,8 @@ pub(crate) struct TcpContext {
     pub(crate) shared: Shared,
     /// The host's own comes first; listeners that differ from it add theirs.
     configs: Vec<Config>,
+    /// One of them says how packets are to be treated.
+    has_dscp: bool,
     segment_bytes_max: u32,
     receive_bytes_max: u64,
     /// Delivered by TCP and not taken by readers, or out of order.
@@ -27,6 +29,7 @@ impl TcpContext {
     ) -> Self {
         Self {
             shared: Shared::new(seed),
+            has_dscp: config.dscp != Dscp::default(),
             configs: alloc::vec![config],
             segment_bytes_max,
             receive_bytes_max,
@@ -57,6 +60,10 @@ impl TcpContext {
             .expect("the host's own configuration is always there")
     }
 
+    pub(crate) const fn has_dscp(&self) -> bool {
+        self.has_dscp
+    }
+
     /// The link carries more or less now.
     pub(crate) const fn set_segment_bytes_max(&mut self, bytes: u32) {
         self.segment_bytes_max = bytes;
@@ -68,6 +75,7 @@ impl TcpContext {
         let found = self.configs.iter().position(|known| *known == config);
         let number = found.unwrap_or_else(|| {
             if self.configs.len() < usize::from(u16::MAX) {
+                self.has_dscp |= config.dscp != Dscp::default();
                 self.configs.push(config);
                 self.configs.len() - 1
             } else {

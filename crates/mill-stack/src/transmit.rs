@@ -3,6 +3,7 @@
 
 use crate::drop_reason::DropReason;
 use crate::flow::Flow;
+use crate::flow_table::Target;
 use crate::host::Host;
 use crate::link::{ExternalSent, Link, LinkProperties};
 use crate::neighbor::outgoing;
@@ -10,6 +11,7 @@ use crate::queue::{SendQueue, Vanished};
 use crate::slot::SlotFlags;
 use crate::socket::SocketError;
 use emit::{Ends, emit, wire_frame_len_max};
+use mill_tcp::config::Dscp;
 use mill_tcp::segment::SegmentOut;
 use mill_wire::ethernet::MacAddress;
 
@@ -22,6 +24,7 @@ pub(crate) struct Cut {
     index: u32,
     flow: Flow,
     mac: MacAddress,
+    dscp: Dscp,
     segment: SegmentOut,
     /// Payload bytes that went out.
     sent: u32,
@@ -197,12 +200,31 @@ impl<Q: SendQueue> Host<Q> {
                 self.answers.put_back(answer);
                 return false;
             };
-            let ends = Ends::new(&self.link, mac, &answer.flow);
+            let dscp = self.dscp_of_answer(&answer.flow);
+            let ends = Ends::new(&self.link, mac, &answer.flow, dscp);
             let (len, offload) = emit(room, &ends, &answer.segment);
             link.transmit(len, offload);
             self.counters.frames_out += 1;
         }
         true
+    }
+
+    /// Of a segment outside of a connection's stream: as the connection's if there is one, else as the listener's.
+    fn dscp_of_answer(&self, flow: &Flow) -> Dscp {
+        if !self.tcp_context.has_dscp() {
+            return Dscp::default();
+        }
+        let hash = self.flows.hash(flow);
+        let of_connection = match self.find(flow, hash) {
+            Some(Target::Connection(index)) => self.slots.at(index).map(|slot| slot.config),
+            _ => None,
+        };
+        let of_listener = || {
+            let listener = self.listeners.find(flow.local(), hash)?;
+            Some(self.listeners.at(listener)?.config)
+        };
+        let number = of_connection.or_else(of_listener).unwrap_or(0);
+        self.tcp_context.config(number).dscp
     }
 
     fn transmit_turn<L: Link>(&mut self, index: u32, link: &mut L) -> Turn {
@@ -253,12 +275,14 @@ impl<Q: SendQueue> Host<Q> {
             self.arm(index);
             return self.stop_sending(index);
         };
-        let ends = Ends::new(&self.link, mac, &slot.flow);
+        let dscp = self.tcp_context.config(slot.config).dscp;
+        let ends = Ends::new(&self.link, mac, &slot.flow, dscp);
         if segment.len > u32::from(segment.mss) {
             let cut = Cut {
                 index,
                 flow: slot.flow,
                 mac,
+                dscp,
                 segment: *segment,
                 sent: 0,
                 acked: slot.acked,
@@ -301,7 +325,7 @@ impl<Q: SendQueue> Host<Q> {
             return true;
         };
         let (properties, flow) = (self.link, cut.flow);
-        let ends = Ends::new(&properties, cut.mac, &flow);
+        let ends = Ends::new(&properties, cut.mac, &flow, cut.dscp);
         let mut piece = cut.segment;
         while cut.sent < cut.segment.len {
             let Some(slot) = self.slots.at_mut(cut.index) else {

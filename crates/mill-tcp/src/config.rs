@@ -71,6 +71,8 @@ pub struct Config {
     /// Bytes of the largest segment that is announced and sent, where the path takes more; `TCP_MAXSEG`. The owner
     /// applies it to what it says of the path.
     pub mss_max: Option<u16>,
+    /// Of the connection's packets. TCP makes nothing of it; the owner writes it into their headers.
+    pub dscp: Dscp,
     /// Nagle's algorithm is off (RFC 9293 3.7.4).
     pub nodelay: bool,
     /// Challenge ACKs a second, all connections together; each second the limit varies by half (RFC 5961 7).
@@ -122,6 +124,14 @@ impl Default for Keepalive {
     }
 }
 
+/// The differentiated services codepoints of packets (RFC 2474), 6 bits each, for either family of addresses: `IP_TOS` and
+/// `IPV6_TCLASS`, without the bits of ECN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dscp {
+    pub ipv4: u8,
+    pub ipv6: u8,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -155,6 +165,7 @@ impl Default for Config {
             keepalive: None,
             user_timeout: None,
             mss_max: None,
+            dscp: Dscp::default(),
             nodelay: true,
             challenge_acks_per_second: 1000,
             invalid_ratelimit: Duration::from_millis(500),

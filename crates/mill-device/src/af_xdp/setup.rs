@@ -93,8 +93,9 @@ const RECEIVE_FRAMES: u32 = 4096;
 /// Frames that can be queued to be sent.
 const TRANSMIT_FRAMES: u32 = 2048;
 
-/// How often a busy queue is retried, 10 ms apart. It was seen to take 50 ms.
-const BUSY_TRIES_MAX: u32 = 200;
+/// How often a busy queue is retried, 10 ms apart. It was seen to take 50 ms, and over 2 s on an overloaded machine, where the kernel
+/// releases it in a work queue.
+const BUSY_TRIES_MAX: u32 = 300;
 
 /// "Device or resource busy" (asm-generic/errno-base.h).
 const EBUSY: i32 = 16;

@@ -155,7 +155,11 @@ pub(super) unsafe extern "C" fn getsockopt(
     done(found.map(|found| {
         // SAFETY: the caller's promise.
         let into = unsafe { output(value, *len as usize) };
-        let count = found.len().min(into.len());
+        let count = match into.len() {
+            // Options of IPv4 are bytes for those that have no room for a number.
+            1..4 if level == libc::IPPROTO_IP => 1,
+            room => found.len().min(room),
+        };
         into[..count].copy_from_slice(&found[..count]);
         *len = socklen_t::try_from(count).unwrap_or(0);
         0

@@ -11,7 +11,9 @@ use mill_tcp::info::Info;
 use mill_tcp::time::Duration;
 
 const SOL_SOCKET: i32 = 1;
+const SOL_IP: i32 = 0;
 const SOL_TCP: i32 = 6;
+const SOL_IPV6: i32 = 41;
 
 const SO_TYPE: i32 = 3;
 const SO_ERROR: i32 = 4;
@@ -44,10 +46,16 @@ const TCP_FASTOPEN: i32 = 23;
 const TCP_NOTSENT_LOWAT: i32 = 25;
 const TCP_FASTOPEN_CONNECT: i32 = 30;
 
+const IP_TOS: i32 = 1;
+const IPV6_TCLASS: i32 = 67;
+
 const SOCK_STREAM: i32 = 1;
 const IPPROTO_TCP: i32 = 6;
 const AF_INET: i32 = 2;
 const AF_INET6: i32 = 10;
+
+/// The lowest bits of an IP header's byte of services (RFC 3168 5).
+const ECN_BITS: u32 = 2;
 
 /// The stack's algorithms, as `TCP_CONGESTION` has their names.
 const ALGORITHMS: [(&[u8], Algorithm); 3] = [
@@ -67,6 +75,10 @@ impl Options {
     pub fn set(&mut self, level: i32, name: i32, value: &[u8]) -> Result<(), Errno> {
         if (level, name) == (SOL_TCP, TCP_CONGESTION) {
             return self.set_congestion(value);
+        }
+        if (level, name) == (SOL_IP, IP_TOS) {
+            self.set_tos(value);
+            return Ok(());
         }
         let number = int(value).ok_or(Errno::INVALID)?;
         let on = number != 0;
@@ -134,12 +146,29 @@ impl Options {
             (SOL_TCP, TCP_NOTSENT_LOWAT) => {
                 self.not_sent_max = on.then(|| u64::from(number.cast_unsigned()));
             }
+            (SOL_IPV6, IPV6_TCLASS) if self.is_ipv6 => {
+                let class = match number {
+                    -1 => 0,
+                    class => u8::try_from(class).map_err(|_| Errno::INVALID)?,
+                };
+                self.listen.each.dscp.ipv6 = class >> ECN_BITS;
+            }
             (SOL_TCP, TCP_NODELAY) => self.listen.nodelay = on,
             (SOL_TCP, TCP_CORK) => self.cork = on,
             _ if self.noted.set(level, name, number)? => {}
             _ => return Err(Errno::NO_OPTION),
         }
         Ok(())
+    }
+
+    /// A byte, or the lowest one of a number; what it says of ECN is TCP's.
+    fn set_tos(&mut self, value: &[u8]) {
+        let tos = match (int(value), value.first()) {
+            (Some(number), _) => number.to_le_bytes()[0],
+            (None, Some(byte)) => *byte,
+            (None, None) => 0,
+        };
+        self.listen.each.dscp.ipv4 = tos >> ECN_BITS;
     }
 
     /// By its name, as far as a NUL.
@@ -184,6 +213,10 @@ impl Options {
             (SOL_SOCKET, SO_SNDBUF) => i32::try_from(self.send_buffer_bytes).unwrap_or(i32::MAX),
             (SOL_SOCKET, SO_RCVLOWAT) => self.readable_min.cast_signed(),
             (SOL_SOCKET, SO_KEEPALIVE) => self.listen.each.keepalive.is_some().into(),
+            (SOL_IP, IP_TOS) => i32::from(self.listen.each.dscp.ipv4 << ECN_BITS),
+            (SOL_IPV6, IPV6_TCLASS) if self.is_ipv6 => {
+                i32::from(self.listen.each.dscp.ipv6 << ECN_BITS)
+            }
             (SOL_TCP, TCP_NODELAY) => self.listen.nodelay.into(),
             (SOL_TCP, TCP_CORK) => self.cork.into(),
             (SOL_TCP, TCP_KEEPIDLE) => seconds(self.keepalive.idle),

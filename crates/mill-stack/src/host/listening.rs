@@ -205,6 +205,7 @@ pub(super) fn config_of_each(mut config: Config, options: SocketOptions) -> Conf
     }
     config.congestion = options.congestion.unwrap_or(config.congestion);
     config.syn_retries_max = options.syn_retries_max.unwrap_or(config.syn_retries_max);
+    config.dscp = options.dscp;
     config
 }
 

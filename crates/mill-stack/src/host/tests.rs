@@ -19,6 +19,7 @@ mod moving;
 mod pair;
 mod replies;
 mod reusing;
+mod services;
 mod succession;
 mod young;
 

@@ -3,6 +3,7 @@
 use crate::flow::Flow;
 use crate::link::{LinkProperties, Offload, PartialChecksum, Segmentation};
 use core::net::IpAddr;
+use mill_tcp::config::Dscp;
 use mill_tcp::segment::{Ecn, SegmentOut};
 use mill_wire::checksum::{Sum, fill, fill_partial};
 use mill_wire::ethernet::{self, EtherType, EthernetHeader, MacAddress};
@@ -17,20 +18,28 @@ pub(super) struct Ends<'a> {
     link: &'a LinkProperties,
     mac: MacAddress,
     flow: &'a Flow,
+    /// Of its packets.
+    dscp: u8,
     /// Bytes before the TCP header.
     tcp_at: usize,
 }
 
 impl<'a> Ends<'a> {
-    pub(super) const fn new(link: &'a LinkProperties, mac: MacAddress, flow: &'a Flow) -> Self {
-        let ip_len = match flow.remote {
-            IpAddr::V4(_) => ipv4::HEADER_BYTES,
-            IpAddr::V6(_) => ipv6::HEADER_BYTES,
+    pub(super) const fn new(
+        link: &'a LinkProperties,
+        mac: MacAddress,
+        flow: &'a Flow,
+        dscp: Dscp,
+    ) -> Self {
+        let (ip_len, dscp) = match flow.remote {
+            IpAddr::V4(_) => (ipv4::HEADER_BYTES, dscp.ipv4),
+            IpAddr::V6(_) => (ipv6::HEADER_BYTES, dscp.ipv6),
         };
         Self {
             link,
             mac,
             flow,
+            dscp,
             tcp_at: ethernet::HEADER_BYTES + ip_len,
         }
     }
@@ -133,6 +142,7 @@ fn emit_ip(room: &mut [u8], ends: &Ends<'_>, segment: &SegmentOut, tcp_len: usiz
     let sum = match (ends.flow.local, ends.flow.remote) {
         (IpAddr::V4(source), IpAddr::V4(target)) => {
             let header = PlainIpv4 {
+                dscp: ends.dscp,
                 ecn,
                 total_len: short(ipv4::HEADER_BYTES + tcp_len),
                 ttl: ipv4::TTL_DEFAULT,
@@ -146,6 +156,7 @@ fn emit_ip(room: &mut [u8], ends: &Ends<'_>, segment: &SegmentOut, tcp_len: usiz
         (IpAddr::V6(source), IpAddr::V6(target)) => {
             link_header.ether_type = EtherType::IPV6;
             let header = Ipv6Header {
+                dscp: ends.dscp,
                 ecn,
                 payload_len: short(tcp_len),
                 next_header: Protocol::TCP,

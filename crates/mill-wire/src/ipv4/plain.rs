@@ -8,6 +8,8 @@ use core::net::Ipv4Addr;
 /// What is left of a header that is neither a fragment's nor has options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainIpv4 {
+    /// Differentiated services, 6 bits.
+    pub dscp: u8,
     pub ecn: Ecn,
     /// Bytes of the whole packet, header included.
     pub total_len: u16,
@@ -31,6 +33,7 @@ impl PlainIpv4 {
             && usize::from(total_len) <= packet.len()
             && Sum::of_header(fixed).is_valid();
         let header = Self {
+            dscp: fixed[1] >> 2,
             ecn: Ecn::from_bits(fixed[1]),
             total_len,
             ttl: fixed[8],
@@ -52,7 +55,8 @@ impl PlainIpv4 {
             .first_chunk_mut::<HEADER_BYTES>()
             .expect("the caller reserves room for the header");
         // Summed from what is at hand: memory would have to wait for the narrow writes that come before.
-        let version = u16::from_be_bytes([VERSION_AND_LENGTH, self.ecn.bits()]);
+        let class = self.dscp << 2 | self.ecn.bits();
+        let version = u16::from_be_bytes([VERSION_AND_LENGTH, class]);
         let lives = u16::from_be_bytes([self.ttl, self.protocol.0]);
         let words = [
             (u32::from(version) << 16) | u32::from(self.total_len),
@@ -91,6 +95,7 @@ mod tests {
         let mut random = Random::new(1);
         for _ in 0..200 {
             let plain = PlainIpv4 {
+                dscp: random.byte() >> 2,
                 ecn: Ecn::from_bits(random.byte()),
                 total_len: random.word().max(20),
                 ttl: random.byte(),
@@ -99,6 +104,7 @@ mod tests {
                 target: Ipv4Addr::from_bits(random.long()),
             };
             let general = Ipv4Header {
+                dscp: plain.dscp,
                 ecn: plain.ecn,
                 total_len: plain.total_len,
                 dont_fragment: true,

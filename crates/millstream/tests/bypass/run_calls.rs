@@ -152,7 +152,7 @@ fn options_that_the_stack_does_not_have_are_said_once_each() {
         let said: Vec<&str> = said.collect();
         let sentence = "millstream: connections of the stack don't have the option";
         let expected = [
-            format!("{sentence} IP_TOS: it has no effect on them"),
+            format!("{sentence} IP_TTL: it has no effect on them"),
             format!("{sentence} TCP_WINDOW_CLAMP: setsockopt() fails with ENOPROTOOPT"),
             format!("{sentence} SO_PRIORITY: it has no effect on them"),
         ];

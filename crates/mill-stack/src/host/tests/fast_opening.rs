@@ -5,6 +5,7 @@ use crate::memory_link::MemoryLink;
 use crate::socket::{ListenOptions, SocketId, SocketOptions};
 use core::net::SocketAddr;
 use core::time::Duration;
+use mill_tcp::config::Dscp;
 
 const FAST: SocketOptions = SocketOptions {
     mss_max: None,
@@ -13,6 +14,7 @@ const FAST: SocketOptions = SocketOptions {
     receive_buffer_bytes: None,
     user_timeout: None,
     syn_retries_max: None,
+    dscp: Dscp { ipv4: 0, ipv6: 0 },
     fast_open: true,
     fast_open_without_cookie: false,
 };

@@ -3,7 +3,7 @@
 import socket
 import sys
 
-IP_TOS = (socket.IPPROTO_IP, socket.IP_TOS)
+IP_TTL = (socket.IPPROTO_IP, socket.IP_TTL)
 WINDOW_CLAMP = (socket.IPPROTO_TCP, 10)
 PRIORITY = (socket.SOL_SOCKET, 12)
 
@@ -12,7 +12,7 @@ def main():
     far, near = sys.argv[1:]
     for _ in range(2):
         s = socket.socket()
-        s.setsockopt(*IP_TOS, 16)
+        s.setsockopt(*IP_TTL, 16)
         s.connect((far, 5001))
         try:
             s.setsockopt(*WINDOW_CLAMP, 10000)

@@ -109,7 +109,7 @@ def descriptor_flags_and_kind():
     os.close(d)
 
 
-LEVELS = {"SO": socket.SOL_SOCKET, "TCP": socket.IPPROTO_TCP}
+LEVELS = {"SO": socket.SOL_SOCKET, "TCP": socket.IPPROTO_TCP, "IP": socket.IPPROTO_IP, "IPV6": socket.IPPROTO_IPV6}
 # Names, and values that are set one after the other. Those that Linux rounds by its clock are not here.
 VALUES = {
     "SO_REUSEADDR": (1, 0, 7),
@@ -141,6 +141,8 @@ VALUES = {
     "TCP_THIN_LINEAR_TIMEOUTS": (1, 0),
     "TCP_FASTOPEN": (0,),
     "TCP_INFO": (1,),
+    "IP_TOS": (16, 0xff, 3, 0, 0x128, -1),
+    "IPV6_TCLASS": (16,),
 }
 NUMBERS_OF = {"TCP_THIN_LINEAR_TIMEOUTS": 16, "TCP_WINDOW_CLAMP": 10, "SO_SNDLOWAT": 19, "SO_PROTOCOL": 38, "SO_DOMAIN": 39}
 # What the stack's value is, is the stack's: only that there is one is compared.
@@ -179,7 +181,7 @@ def option_is_set(name, kind):
         yield s.send(b"abc"), told(s.recv(3, socket.MSG_WAITALL))
 
 
-@scene(*[(name, kind) for name in ("SO_KEEPALIVE", "SO_LINGER", "SO_RCVTIMEO", "TCP_NODELAY", "TCP_KEEPIDLE", "SO_ERROR") for kind in ("opened", "accepted")])
+@scene(*[(name, kind) for name in ("SO_KEEPALIVE", "SO_LINGER", "SO_RCVTIMEO", "TCP_NODELAY", "TCP_KEEPIDLE", "SO_ERROR", "IP_TOS") for kind in ("opened", "accepted")])
 def option_of_other_lengths(name, kind):
     s = at_work(kind)
     level, number = option(name)
@@ -221,7 +223,7 @@ def time_out_is_set(name, seconds, micros):
 
 @scene(*[(name, value) for name, value in (("TCP_NODELAY", 1), ("SO_KEEPALIVE", 1), ("TCP_KEEPIDLE", 33), ("TCP_KEEPINTVL", 34), ("TCP_KEEPCNT", 5),
     ("TCP_USER_TIMEOUT", 5000), ("SO_SNDBUF", 60000), ("SO_RCVLOWAT", 7), ("TCP_SYNCNT", 3), ("TCP_CORK", 1), ("SO_REUSEADDR", 1), ("SO_REUSEPORT", 1),
-    ("SO_OOBINLINE", 1), ("TCP_LINGER2", 20), ("TCP_NOTSENT_LOWAT", 5000), ("TCP_MAXSEG", 900))])
+    ("SO_OOBINLINE", 1), ("TCP_LINGER2", 20), ("TCP_NOTSENT_LOWAT", 5000), ("TCP_MAXSEG", 900), ("IP_TOS", 0x28))])
 def option_is_set_before_connecting(name, value):
     s = fresh()
     level, number = option(name)
@@ -233,7 +235,7 @@ def option_is_set_before_connecting(name, value):
 
 
 @scene(*[(name, value, when) for name, value in (("TCP_NODELAY", 1), ("SO_KEEPALIVE", 1), ("TCP_KEEPIDLE", 33), ("TCP_KEEPCNT", 5), ("TCP_USER_TIMEOUT", 5000),
-    ("SO_SNDBUF", 60000), ("SO_RCVLOWAT", 7), ("TCP_CORK", 1), ("SO_REUSEADDR", 1), ("SO_OOBINLINE", 1)) for when in ("before", "after")])
+    ("SO_SNDBUF", 60000), ("SO_RCVLOWAT", 7), ("TCP_CORK", 1), ("SO_REUSEADDR", 1), ("SO_OOBINLINE", 1), ("IP_TOS", 0x28)) for when in ("before", "after")])
 def option_goes_from_listener_to_connection(name, value, when):
     s = fresh()
     level, number = option(name)
@@ -283,3 +285,18 @@ def keepalive_and_idle_time_stay_apart():
     yield s.getsockopt(level, idle)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0)
     yield s.getsockopt(level, idle)
+
+
+@scene()
+def classes_of_a_connection_of_ipv6():
+    s = opened("o", 6)
+    tclass, tos = option("IPV6_TCLASS"), option("IP_TOS")
+    for value in (0x28, 0xff, 3, 256, -1, -2):
+        yield call(s.setsockopt, *tclass, value), call(s.getsockopt, *tclass), call(s.getsockopt, *tos)
+    yield call(s.setsockopt, *tos, 0x20), call(s.getsockopt, *tclass), call(s.getsockopt, *tos)
+    yield [call(s.setsockopt, *tclass, b"\x20" + bytes(n)) for n in (0, 2, 3, 7)], [call(s.getsockopt, *tclass, n) for n in (1, 2, 4, 8)]
+    yield s.send(b"abc"), told(s.recv(3, socket.MSG_WAITALL))
+    s = fresh(6)
+    s.setsockopt(*tclass, 0x48)
+    s.connect((FAR[6], 5001))
+    yield s.getsockopt(*tclass), s.getsockopt(*tos)
