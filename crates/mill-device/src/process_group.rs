@@ -8,10 +8,14 @@
 //! members than processors, those with a partition have all: a further process would cost two copies of each frame and a change of
 //! processes, and add no processor.
 //!
+//! A program whose processes serve one connection at a time (Apache's prefork, gunicorn's sync workers) counts on an idle one to accept,
+//! as in the kernel, where all wait at one queue. Each member tells how many connections it has. As long as none has ever had two that
+//! it had accepted, a connection that would come to a busy one goes to the one that has the fewest.
+//!
 //! The members stand in shared memory, as pairs of a process and an address:
 //!
 //! ```text
-//! version | key, 2 | slots used | process, address | process, address | … | departed connections
+//! version | key, 2 | slots used | process, address | process, address | … | departed connections | load | load | …
 //! ```
 //!
 //! Each process writes its own pairs, and raises the version. A reader keeps what it has found until the version is another one. A
@@ -23,7 +27,7 @@
 
 use crate::ledger::Entry;
 use mill_stack::flow::Flow;
-use mill_stack::process_group::{ProcessGroup, Taker};
+use mill_stack::process_group::{Load, ProcessGroup, Taker};
 use mill_stack::siphash::Key;
 use mill_sys::memory::words;
 use mill_sys::{affinity, clock, random};
@@ -46,13 +50,24 @@ pub struct GroupTable {
     /// The members of groups that were looked for since the version was this.
     known: BTreeMap<SocketAddr, Members>,
     version: u64,
+    /// Where this process tells its load, of each address.
+    loads: BTreeMap<SocketAddr, OwnLoad>,
     on_full: Box<dyn FnMut() + Send>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Members {
     processes: Vec<u64>,
+    /// Of the same place each.
+    loads: Vec<&'static AtomicU64>,
     has_own: bool,
+}
+
+/// What was told last, and where.
+#[derive(Clone, Copy, Debug)]
+struct OwnLoad {
+    place: &'static AtomicU64,
+    told: Load,
 }
 
 /// The memory.
@@ -65,6 +80,8 @@ struct Shared {
     slots: &'static [AtomicU64],
     /// By the lower bits of hashes: upper bits, and the second in which it departed.
     departed: &'static [AtomicU64],
+    /// Of each slot: how many connections its process has, and whether it ever had two that it had accepted.
+    loads: &'static [AtomicU64],
 }
 
 impl GroupTable {
@@ -101,6 +118,7 @@ impl GroupTable {
             key: Key::new(key),
             known: BTreeMap::new(),
             version: 0,
+            loads: BTreeMap::new(),
             on_full: Box::new(on_full),
         })
     }
@@ -146,8 +164,12 @@ impl GroupTable {
 
 impl ProcessGroup for GroupTable {
     fn join(&mut self, address: SocketAddr) {
-        if !self.shared.add(self.own, name(self.key, address)) {
-            (self.on_full)();
+        match self.shared.add(self.own, name(self.key, address)) {
+            Some(place) => {
+                let told = Load::default();
+                self.loads.insert(address, OwnLoad { place, told });
+            }
+            None => (self.on_full)(),
         }
     }
 
@@ -155,17 +177,35 @@ impl ProcessGroup for GroupTable {
         self.shared.remove(self.own, name(self.key, address));
     }
 
+    fn note_load(&mut self, address: SocketAddr, load: Load) {
+        let Some(own) = self.loads.get_mut(&address) else {
+            return;
+        };
+        if core::mem::replace(&mut own.told, load) == load {
+            return;
+        }
+        let before = own.place.load(Ordering::Relaxed) & IS_CONCURRENT;
+        let is_concurrent = if load.accepted > 1 {
+            IS_CONCURRENT
+        } else {
+            before
+        };
+        let count = u64::from(load.accepted) + u64::from(load.waiting);
+        own.place.store(is_concurrent | count, Ordering::Relaxed);
+    }
+
     fn taker(&mut self, address: SocketAddr, flow: &Flow, unreachable: &[u64]) -> Taker {
         let (own, key) = (self.own, self.key);
         let shared_by = self.partitions + 1..=self.sharing_max;
         let members = self.members(address);
-        if members.has_own && !shared_by.contains(&members.processes.len()) {
-            return Taker::This;
-        }
         let hash = flow.table_hash(key);
-        let reachable = members.processes.iter().copied();
-        let reachable = reachable.filter(|process| !unreachable.contains(process));
-        match reachable.max_by_key(|process| score(hash, *process)) {
+        let is_own = members.has_own && !shared_by.contains(&members.processes.len());
+        let preferred = match is_own {
+            true => Some(own),
+            false => members.preferred(hash, unreachable),
+        };
+        let taker = preferred.map(|it| members.less_busy(it, hash, unreachable));
+        match taker {
             Some(process) if process == own => Taker::This,
             Some(process) => Taker::Another(process),
             None => Taker::None,
@@ -180,21 +220,61 @@ impl ProcessGroup for GroupTable {
     }
 }
 
+impl Members {
+    /// The one on which the flow's hash falls.
+    fn preferred(&self, hash: u64, unreachable: &[u64]) -> Option<u64> {
+        let reachable = self.processes.iter().copied();
+        let reachable = reachable.filter(|process| !unreachable.contains(process));
+        reachable.max_by_key(|process| score(hash, *process))
+    }
+
+    /// That member, or where it is busy and each serves one connection at a time, the one with the fewest. Where that has many, too, as in
+    /// a flood, it stays that member: a host that has answered a SYN with a cookie has to get the answer.
+    fn less_busy(&self, preferred: u64, hash: u64, unreachable: &[u64]) -> u64 {
+        let Ok(place) = self.processes.binary_search(&preferred) else {
+            return preferred;
+        };
+        let load = |load: &&'static AtomicU64| load.load(Ordering::Relaxed);
+        let busy = self.loads.get(place).map_or(0, load);
+        if busy == 0 || self.loads.iter().any(|it| load(it) & IS_CONCURRENT != 0) {
+            return preferred;
+        }
+        let members = self.processes.iter().zip(&self.loads);
+        let others = members.filter(|(process, _)| !unreachable.contains(process));
+        let ranked =
+            others.map(|(process, it)| ((load(it), u64::MAX - score(hash, *process)), process));
+        match ranked.min() {
+            Some(((least, _), process)) if least < busy.min(LOAD_MANY) => *process,
+            _ => preferred,
+        }
+    }
+}
+
+/// A slot: process and address.
+type Pair = (&'static AtomicU64, &'static AtomicU64);
+
 impl Shared {
     fn map(memory: &File) -> io::Result<Self> {
         match words::map(memory, WORDS)? {
             [version, first, second, used, rest @ ..] => {
-                let (slots, departed) = rest.split_at(2 * SLOTS);
+                let (slots, rest) = rest.split_at(2 * SLOTS);
+                let (departed, loads) = rest.split_at(DEPARTED);
                 Ok(Self {
                     version,
                     key: [first, second],
                     used,
                     slots,
                     departed,
+                    loads,
                 })
             }
             _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
         }
+    }
+
+    /// The slots that were ever taken, with their loads.
+    fn places(self) -> impl Iterator<Item = (Pair, &'static AtomicU64)> {
+        self.pairs().zip(self.loads)
     }
 
     /// The slots that were ever taken: process and address of each.
@@ -204,20 +284,21 @@ impl Shared {
         pairs.iter().take(used).map(|[slot, name]| (slot, name))
     }
 
-    /// Adds a pair; `false` if there is no room.
-    fn add(self, process: u64, address: u64) -> bool {
+    /// Adds a pair; the place of its load, or `None` if there is no room.
+    fn add(self, process: u64, address: u64) -> Option<&'static AtomicU64> {
         let (pairs, _) = self.slots.as_chunks::<2>();
-        for (place, [slot, name]) in (1..).zip(pairs) {
+        for ((place, [slot, name]), load) in (1..).zip(pairs).zip(self.loads) {
             let taken = slot.compare_exchange(VACANT, CLAIMED, Ordering::AcqRel, Ordering::Relaxed);
             if taken.is_ok() {
                 name.store(address, Ordering::Relaxed);
+                load.store(0, Ordering::Relaxed);
                 slot.store(process, Ordering::Release);
                 self.used.fetch_max(place, Ordering::AcqRel);
                 self.note_change();
-                return true;
+                return Some(load);
             }
         }
-        false
+        None
     }
 
     /// Removes one pair, if it is there.
@@ -233,17 +314,19 @@ impl Shared {
 
     fn members(self, key: Key, address: SocketAddr, own: u64) -> Members {
         let address = name(key, address);
-        let of = |(slot, name): (&AtomicU64, &AtomicU64)| {
+        let of = |((slot, name), load): (Pair, &'static AtomicU64)| {
             let process = slot.load(Ordering::Acquire);
             let is_member = process != VACANT && process != CLAIMED;
-            (is_member && name.load(Ordering::Relaxed) == address).then_some(process)
+            (is_member && name.load(Ordering::Relaxed) == address).then_some((process, load))
         };
-        let mut processes: Vec<u64> = self.pairs().filter_map(of).collect();
-        processes.sort_unstable();
-        processes.dedup();
+        let mut found: Vec<(u64, &'static AtomicU64)> = self.places().filter_map(of).collect();
+        found.sort_unstable_by_key(|(process, _)| *process);
+        found.dedup_by_key(|(process, _)| *process);
+        let (processes, loads): (Vec<u64>, Vec<_>) = found.into_iter().unzip();
         Members {
             has_own: processes.binary_search(&own).is_ok(),
             processes,
+            loads,
         }
     }
 
@@ -299,7 +382,13 @@ const SHARING_MAX_LEAST: usize = 8;
 
 /// Listeners of all processes: two each of two thousand workers.
 const SLOTS: usize = 4096;
-const WORDS: usize = 4 + 2 * SLOTS + DEPARTED;
+const WORDS: usize = 4 + 2 * SLOTS + DEPARTED + SLOTS;
+
+/// The bit of a load that says that its process serves several connections at a time.
+const IS_CONCURRENT: u64 = 1 << 63;
+
+/// Connections of a process that serves one at a time, of which the others wait: more than a busy server has in its queues.
+const LOAD_MANY: u64 = 64;
 
 /// Places of departed connections, whose pages are made when they are used.
 const DEPARTED: usize = 1 << 16;

@@ -78,6 +78,8 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) kind: Kind,
+    /// By accept(2).
+    pub(crate) was_accepted: bool,
     /// Descriptors that refer to it (dup(2)).
     pub(crate) references: u32,
     pub(crate) options: Options,
@@ -126,6 +128,7 @@ impl Socket {
     pub(crate) const fn new(kind: Kind, options: Options) -> Self {
         Self {
             kind,
+            was_accepted: false,
             references: 1,
             options,
             reads_no_more: false,

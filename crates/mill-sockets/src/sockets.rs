@@ -62,6 +62,8 @@ pub struct Sockets<L> {
     link: L,
     sockets: Slab<Socket>,
     sets: Slab<EpollSet>,
+    /// How many were accepted and are not closed.
+    accepted: u32,
     /// Sets that got something to tell since [`Self::take_woken`].
     woken: Vec<SetNumber>,
     /// Which socket is which listener of the host.
@@ -105,6 +107,7 @@ impl<L: SocketLink> Sockets<L> {
             link,
             sockets: Slab::new(number),
             sets: Slab::new(number),
+            accepted: 0,
             woken: Vec::new(),
             listeners: Vec::new(),
             served: Vec::new(),

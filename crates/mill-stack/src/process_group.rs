@@ -1,7 +1,7 @@
 //! Hosts of several processes that share a device, and what one of them has to know of the others.
 //!
 //! Those that listen at the same address are a group, as sockets that share a port by `SO_REUSEPORT`: each new connection is that
-//! host's on which the hash of its flow falls.
+//! host's on which the hash of its flow falls, or one's that has nothing to do.
 
 use crate::flow::Flow;
 use core::fmt;
@@ -19,8 +19,20 @@ pub trait ProcessGroup: fmt::Debug + Send {
     /// Which host a new connection to a listener at `address` is for, without those that can't be reached.
     fn taker(&mut self, address: SocketAddr, flow: &Flow, unreachable: &[u64]) -> Taker;
 
+    /// What this host has of connections to a listener at `address`.
+    fn note_load(&mut self, address: SocketAddr, load: Load);
+
     /// Whether a connection was of a process that has just ended, so that no host has it any more.
     fn has_departed(&self, flow: &Flow) -> bool;
+}
+
+/// How busy a host is with its listener's connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Those that the program has accepted and not closed.
+    pub accepted: u32,
+    /// Those that wait to be accepted, and handshakes under way.
+    pub waiting: u32,
 }
 
 /// Which host takes a new connection.

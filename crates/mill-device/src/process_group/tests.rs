@@ -262,3 +262,72 @@ fn a_group_much_larger_than_the_processors_is_served_by_those_with_a_partition()
     };
     assert!(taker > 2);
 }
+
+fn load(accepted: u32, waiting: u32) -> Load {
+    Load { accepted, waiting }
+}
+
+#[test]
+fn a_connection_goes_to_an_idle_one_of_those_that_serve_one_at_a_time() {
+    // As many as partitions, more, and many more.
+    for (count, partitions) in [(3, 3), (3, 1), (100, 1)] {
+        let memory = GroupTable::create().unwrap();
+        let mut tables = tables(&memory, count, partitions);
+        let at = address("0.0.0.0:80");
+        for table in &mut tables {
+            table.join(at);
+        }
+        let mut idle: std::collections::BTreeSet<u64> = (1..=count).collect();
+        for flow in flows(u16::try_from(count).unwrap()) {
+            let found = match tables[0].taker(at, &flow, &[]) {
+                Taker::This => 1,
+                Taker::Another(process) => process,
+                Taker::None => 0,
+            };
+            assert!(idle.remove(&found), "{found} of {count} has one");
+            let place = usize::try_from(found - 1).unwrap();
+            tables[place].note_load(
+                at,
+                load(u32::from(found % 2 == 0), u32::from(found % 2 != 0)),
+            );
+        }
+        // All have one: the fewest decide among more.
+        for table in &mut tables[1..] {
+            table.note_load(at, load(1, 1));
+        }
+        tables[0].note_load(at, load(1, 0));
+        let flow = flows(1).next().unwrap();
+        assert_eq!(tables[1].taker(at, &flow, &[]), Taker::Another(1));
+        let other = tables[1].taker(at, &flow, &[1]);
+        assert!(other != Taker::Another(1) && other != Taker::None);
+    }
+}
+
+#[test]
+fn members_that_serve_several_connections_at_a_time_or_have_very_many_get_them_by_the_hash() {
+    let at = address("0.0.0.0:80");
+    for busy in [load(2, 0), load(0, 64), load(1, 1000)] {
+        let memory = GroupTable::create().unwrap();
+        let mut tables = tables(&memory, 4, 1);
+        for table in &mut tables {
+            table.join(at);
+        }
+        let takers = |tables: &mut [GroupTable]| -> Vec<Vec<u64>> {
+            let text = "0.0.0.0:80";
+            flows(100).map(|flow| takers(tables, text, &flow)).collect()
+        };
+        let before = takers(&mut tables);
+        for table in &mut tables[1..] {
+            table.note_load(at, busy);
+        }
+        // One that is known to serve several does so from then on.
+        if busy.accepted == 2 {
+            for table in &mut tables {
+                table.note_load(at, load(1, 0));
+            }
+        } else {
+            tables[0].note_load(at, busy);
+        }
+        assert_eq!(takers(&mut tables), before);
+    }
+}

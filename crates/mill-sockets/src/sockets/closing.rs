@@ -164,6 +164,7 @@ impl<L: SocketLink> Sockets<L> {
             return None;
         }
         let socket = self.sockets.remove(number)?;
+        self.accepted -= u32::from(socket.was_accepted);
         self.end_watches(&socket.watches);
         self.listeners.retain(|(_, other)| *other != number);
         Some(socket)

@@ -73,10 +73,12 @@ impl<L: SocketLink> Sockets<L> {
         };
         let is_corked = options.cork;
         let accepted = Socket {
+            was_accepted: true,
             was_connected: true,
             ..Socket::new(Kind::Stream(id), options)
         };
         let accepted = self.sockets.insert(accepted);
+        self.accepted += 1;
         if self.host.waiting(listener) == 0 {
             // Programs that ask before they accept do not accept until there is none, after which the host tells of the next.
             let none = self.host.accept(listener, token);

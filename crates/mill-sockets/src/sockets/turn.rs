@@ -43,6 +43,7 @@ impl<L: SocketLink> Sockets<L> {
         self.host.expire(self.now);
         // A change may have woken what waits for a neighbour or a route.
         self.has_answers = has_come | has_taken | is_due | has_changed;
+        self.host.tell_load(self.accepted);
         self.note_changes();
         self.forget_closed();
         has_come

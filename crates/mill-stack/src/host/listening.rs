@@ -3,7 +3,7 @@
 use crate::flow::{Flow, unmapped};
 use crate::host::Host;
 use crate::listener::Listener;
-use crate::process_group::ProcessGroup;
+use crate::process_group::{Load, ProcessGroup};
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::{ListenError, ListenOptions, ListenerId, SocketId, SocketOptions};
@@ -44,6 +44,21 @@ impl<Q: SendQueue> Host<Q> {
     pub fn set_process_group(&mut self, processes: Box<dyn ProcessGroup>) {
         debug_assert!(self.listeners.len() == 0, "they are in no group");
         self.processes = Some(processes);
+    }
+
+    /// Tells the other hosts how busy this one is, whose program has accepted so many connections and not closed them.
+    pub fn tell_load(&mut self, accepted: u32) {
+        let Some(processes) = &mut self.processes else {
+            return;
+        };
+        for listener in self.listeners.iter().filter(|it| it.is_in_group) {
+            let waiting = u32::try_from(listener.waiting().len()).unwrap_or(u32::MAX);
+            let load = Load {
+                accepted,
+                waiting: waiting.saturating_add(listener.half_open()),
+            };
+            processes.note_load(listener.address, load);
+        }
     }
 
     /// New connections are other hosts' that listen at the same address, if there are any; those that have begun go on here.

@@ -4,7 +4,7 @@ use super::pair::turn_of;
 use super::succession::Succession;
 use super::*;
 use crate::flow::Flow;
-use crate::process_group::{ProcessGroup, Taker};
+use crate::process_group::{Load, ProcessGroup, Taker};
 use crate::socket::{ListenOptions, ListenerId};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -46,6 +46,8 @@ impl ProcessGroup for EvenAndOdd {
             false => Taker::Another(OTHER),
         }
     }
+
+    fn note_load(&mut self, _address: SocketAddr, _load: Load) {}
 
     fn has_departed(&self, _flow: &Flow) -> bool {
         false
