@@ -122,15 +122,15 @@ const KNOWN: &[(c_int, c_int)] = &[
     (IPPROTO_TCP, libc::TCP_CONGESTION),
     (IPPROTO_TCP, libc::TCP_MAXSEG),
     (IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT),
-    (IPPROTO_IP, libc::IP_TOS),
-    (IPPROTO_IPV6, libc::IPV6_TCLASS),
     (SOL_SOCKET, libc::SO_KEEPALIVE),
     (SOL_SOCKET, libc::SO_SNDBUF),
     (SOL_SOCKET, libc::SO_RCVBUF),
+    (IPPROTO_IP, libc::IP_TOS),
+    (IPPROTO_IPV6, libc::IPV6_TCLASS),
 ];
 
 /// Places of those that few programs set.
-const RARE: Range<usize> = 7..24;
+const RARE: Range<usize> = 7..22;
 
 /// Which of them the program has set of any socket: a bit for each place.
 static SET: AtomicU64 = AtomicU64::new(0);

@@ -17,7 +17,7 @@
 //! A connection that the parent closes goes on until no child refers to it any more, as in the kernel. What another process gets at once,
 //! a program that is started or one to which a message goes, is a pair from the beginning (`lent.rs`).
 
-use crate::descriptors::{self, Entry, own};
+use crate::descriptors::{self, own};
 use crate::stacks::COUNT_MAX;
 use mill_device::AnyLink;
 use mill_sockets::slab::Number;
@@ -25,7 +25,8 @@ use mill_sockets::sockets::Sockets;
 use mill_sys::epoll::{Epoll, Event, Interest};
 use mill_sys::{descriptor, passing};
 use pipe::Pipe;
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -44,6 +45,8 @@ pub(crate) struct Lending {
     pub(crate) sources: Epoll,
     borrowers: Vec<Borrower>,
     pipes: Vec<Pipe>,
+    /// References of other processes to connections, by the bits of their numbers.
+    references: References,
     /// The number of the next pipe.
     next: u64,
 }
@@ -70,7 +73,7 @@ pub(crate) struct Loan {
 pub(crate) fn prepare() -> Vec<Loan> {
     let mut held = [const { BTreeSet::new() }; COUNT_MAX as usize];
     for (_, entry) in descriptors::all() {
-        if let Entry::Stream(number) = entry
+        if let descriptors::Entry::Stream(number) = entry
             && let Some(held) = held.get_mut(usize::from(number.slab()))
         {
             held.insert(number.to_bits());
@@ -95,6 +98,7 @@ impl Lending {
             sources: Epoll::new()?,
             borrowers: Vec::new(),
             pipes: Vec::new(),
+            references: References::default(),
             next: 0,
         })
     }
@@ -114,21 +118,26 @@ impl Lending {
         }
         let mut held = loan.held;
         held.retain(|bits| sockets.duplicate(Number::from_bits(*bits)).is_ok());
+        for bits in &held {
+            self.references.add(*bits);
+        }
         self.borrowers.push(Borrower { channel, held });
     }
 
-    /// Another process has the other end of `socket` as the connection. It can't say when options are set: small answers go out at
-    /// once, as such processes mostly want it.
+    /// Another process has the other end of `socket` as the connection, and a reference to that. It can't say when options are set: small
+    /// answers go out at once, as such processes mostly want it.
     pub(crate) fn hand_over(
         &mut self,
         number: Number,
         socket: OwnedFd,
         sockets: &mut Sockets<AnyLink>,
     ) {
-        if sockets.duplicate(number).is_ok() {
-            let one = 1_u32.to_ne_bytes();
-            let _ = sockets.set_option(number, libc::IPPROTO_TCP, libc::TCP_NODELAY, &one);
-            self.claim(number, socket, sockets);
+        let one = 1_u32.to_ne_bytes();
+        let _ = sockets.set_option(number, libc::IPPROTO_TCP, libc::TCP_NODELAY, &one);
+        self.references.add(number.to_bits());
+        self.claim(number, socket, sockets);
+        if let Some(pipe) = self.pipes.last_mut() {
+            pipe.is_offered = true;
         }
     }
 
@@ -136,10 +145,13 @@ impl Lending {
     pub(crate) fn turn(&mut self, sockets: &mut Sockets<AnyLink>) -> bool {
         let mut claimed = Vec::new();
         if self.look() {
+            let sources = &self.sources;
             self.borrowers.retain_mut(|borrower| {
-                let is_there = borrower.listen(sockets, &mut claimed);
+                let is_there = borrower.listen(sockets, &mut self.references, &mut claimed);
                 if !is_there {
-                    borrower.end(sockets);
+                    borrower.end(sockets, &mut self.references);
+                    // Another child may have it, too, so that closing it is not enough.
+                    let _ = sources.remove(borrower.channel.as_fd());
                 }
                 is_there
             });
@@ -148,15 +160,20 @@ impl Lending {
             self.claim(number, socket, sockets);
         }
         let mut has_moved = false;
-        self.pipes.retain_mut(|pipe| match pipe.turn(sockets) {
-            Ok(moved) => {
-                has_moved |= moved;
-                true
-            }
-            Err(pipe::Over) => {
-                close(pipe.number, sockets);
-                has_moved = true;
-                false
+        let references = &mut self.references;
+        self.pipes.retain_mut(|pipe| {
+            let others = references.of(pipe.number);
+            match pipe.turn(sockets, sockets.references(pipe.number) > others) {
+                Ok(moved) => {
+                    has_moved |= moved;
+                    true
+                }
+                Err(pipe::Over) => {
+                    let _ = self.sources.remove(pipe.end());
+                    references.close(pipe.number, sockets);
+                    has_moved = true;
+                    false
+                }
             }
         });
         has_moved
@@ -166,10 +183,10 @@ impl Lending {
     pub(crate) fn end(mut self, sockets: &mut Sockets<AnyLink>) {
         self.turn(sockets);
         for borrower in &mut self.borrowers {
-            borrower.end(sockets);
+            borrower.end(sockets, &mut self.references);
         }
         for pipe in &self.pipes {
-            close(pipe.number, sockets);
+            self.references.close(pipe.number, sockets);
         }
     }
 
@@ -204,7 +221,7 @@ impl Lending {
         match is_watched {
             Ok(()) => self.pipes.push(Pipe::new(id, number, socket)),
             // The child's end is over.
-            Err(_) => close(number, sockets),
+            Err(_) => self.references.close(number, sockets),
         }
     }
 }
@@ -214,6 +231,7 @@ impl Borrower {
     fn listen(
         &mut self,
         sockets: &mut Sockets<AnyLink>,
+        references: &mut References,
         claimed: &mut Vec<(Number, OwnedFd)>,
     ) -> bool {
         let mut buffer = [0; message::BYTES_MAX];
@@ -228,7 +246,9 @@ impl Borrower {
                 (Some(Message::Claim(number)), Some(socket)) if self.take(number) => {
                     claimed.push((number, socket));
                 }
-                (Some(Message::Release(number)), _) if self.take(number) => close(number, sockets),
+                (Some(Message::Release(number)), _) if self.take(number) => {
+                    references.close(number, sockets);
+                }
                 (Some(Message::Set(number, level, name, value)), _) => {
                     // As the child was told, which has looked whether it can be.
                     let _ = sockets.set_option(number, level, name, value);
@@ -243,9 +263,9 @@ impl Borrower {
         self.held.remove(&number.to_bits())
     }
 
-    fn end(&mut self, sockets: &mut Sockets<AnyLink>) {
+    fn end(&mut self, sockets: &mut Sockets<AnyLink>, references: &mut References) {
         for bits in core::mem::take(&mut self.held) {
-            close(Number::from_bits(bits), sockets);
+            references.close(Number::from_bits(bits), sockets);
         }
     }
 }
@@ -257,9 +277,29 @@ fn is_for_now(error: &io::Error) -> bool {
     )
 }
 
-/// One reference less.
-fn close(number: Number, sockets: &mut Sockets<AnyLink>) {
-    sockets.close(number);
+/// How many of a connection's references are other processes'.
+#[derive(Debug, Default)]
+struct References(BTreeMap<u64, u32>);
+
+impl References {
+    fn add(&mut self, bits: u64) {
+        *self.0.entry(bits).or_default() += 1;
+    }
+
+    fn of(&self, number: Number) -> u32 {
+        self.0.get(&number.to_bits()).copied().unwrap_or(0)
+    }
+
+    /// One less.
+    fn close(&mut self, number: Number, sockets: &mut Sockets<AnyLink>) {
+        if let Entry::Occupied(mut count) = self.0.entry(number.to_bits()) {
+            match count.get() {
+                ..=1 => drop(count.remove()),
+                _ => *count.get_mut() -= 1,
+            }
+        }
+        sockets.close(number);
+    }
 }
 
 /// The token of all channels.

@@ -1,9 +1,12 @@
 //! Connections that another process is about to have, of a program that posix_spawn(3) starts or by a message (`SCM_RIGHTS`).
 //!
-//! During the call the descriptor of such a connection is a local socket for the kernel, and so for the other process; this process's calls
-//! go by the descriptor's entry, and do not notice. Afterwards the stack moves bytes between the connection and the socket's other end,
-//! as for a forked child (`lending.rs`). The other process knows the addresses by the name of that end (`borrowing/name.rs`), or by its
-//! environment.
+//! Each gets a pair of local sockets. The other process has one end in the connection's place; the stack moves bytes between the
+//! connection and the other end, as for a forked child (`lending.rs`). The other process knows the addresses by the name of that end
+//! (`borrowing/name.rs`), or by its environment.
+//!
+//! In a message the socket's number stands in place of the connection's. What a program that is started gets is what this process's
+//! descriptors are for the kernel: during the call they are the local sockets, while this process's calls go by their entries and do not
+//! notice.
 
 use crate::borrowing::{self, name};
 use crate::descriptors::{self, Entry, own};
@@ -11,12 +14,13 @@ use crate::lock::{Lock, LockGuard, Locked};
 use crate::{kernel_options, placeholder, stacks};
 use core::ffi::c_int;
 use core::net::SocketAddr;
+use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Locked while a connection's descriptor is a local socket: another thread that gives the same connection away, or forks, would go on
-/// with that. It is taken before all locks of that kind.
+/// Locked while a connection's descriptor is a local socket: another thread that starts a program with the same connection, or forks, would
+/// go on with that. It is taken before all locks of that kind.
 static UNDER_WAY: Lock<()> = Lock::new(());
 
 /// For fork(2), before the locks of stacks.
@@ -28,36 +32,57 @@ pub(crate) fn lock() -> Locked {
 #[derive(Debug)]
 pub(crate) struct Lent {
     connections: Vec<Connection>,
-    _under_way: LockGuard<'static, ()>,
+    _under_way: Option<LockGuard<'static, ()>>,
 }
 
-/// A connection some of whose descriptors are a local socket for now.
+/// A connection, of which this has a reference.
 #[derive(Debug)]
 struct Connection {
     number: Number,
-    names: (SocketAddr, SocketAddr),
+    names: Option<(SocketAddr, SocketAddr)>,
     of_other: UnixStream,
     of_stack: UnixStream,
-    /// This process's descriptors, and what they were before.
+    /// This process's descriptors that are local sockets for now, and what they were before.
     replaced: Vec<(c_int, OwnedFd)>,
     /// The other process's, if it is a child.
     given: Vec<c_int>,
 }
 
 impl Lent {
-    pub(crate) fn begin() -> Self {
+    /// For a message.
+    pub(crate) const fn in_message() -> Self {
         Self {
             connections: Vec::new(),
-            _under_way: UNDER_WAY.lock(),
+            _under_way: None,
         }
     }
 
-    /// The other process is to have this descriptor, a child by the number `to`. `None` if it is none of a connection, or where there is
-    /// no descriptor left.
+    /// For a program that is about to be started.
+    pub(crate) fn to_program() -> Self {
+        Self {
+            connections: Vec::new(),
+            _under_way: Some(UNDER_WAY.lock()),
+        }
+    }
+
+    /// The local socket that goes in a connection's place; `None` in that of anything else.
+    pub(crate) fn pass(&mut self, descriptor: c_int) -> Result<Option<c_int>, Errno> {
+        let Entry::Stream(number) = descriptors::find(descriptor) else {
+            return Ok(None);
+        };
+        let connection = self.connection(number).ok_or(Errno::NO_DESCRIPTOR)?;
+        Ok(Some(connection.of_other.as_raw_fd()))
+    }
+
+    /// The program is to have this descriptor, as `to`. `None` if it is none of a connection, or where there is no descriptor left.
     pub(crate) fn lend(&mut self, from: c_int, to: c_int) -> Option<()> {
         let Entry::Stream(number) = descriptors::find(from) else {
             return None;
         };
+        self.connection(number)?.give(from, to)
+    }
+
+    fn connection(&mut self, number: Number) -> Option<&mut Connection> {
         let known = self.connections.iter();
         let mut known = known.map(|connection| connection.number);
         let place = known.position(|known| known == number);
@@ -65,10 +90,10 @@ impl Lent {
             self.connections.push(Connection::new(number)?);
             Some(self.connections.len() - 1)
         });
-        self.connections.get_mut(place?)?.give(from, to)
+        self.connections.get_mut(place?)
     }
 
-    /// As a child is to know them.
+    /// As a program is to know them.
     pub(crate) fn described(&self) -> Vec<String> {
         let connections = self.connections.iter();
         connections.flat_map(Connection::described).collect()
@@ -83,16 +108,26 @@ impl Lent {
 }
 
 impl Connection {
+    /// Also of one that is not connected yet, or not any more: the other process finds that out.
     fn new(number: Number) -> Option<Self> {
         let known = stacks::on(number, |stack| {
-            let sockets = &stack.sockets;
-            let names = (sockets.local(number)?, sockets.peer(number)?);
+            let sockets = &mut stack.sockets;
+            sockets.duplicate(number)?;
+            let names = sockets
+                .local(number)
+                .ok()
+                .zip(sockets.former_peer(number).ok());
             Ok((names, sockets.options(number)?.clone()))
         });
         let (names, options) = known.ok()?;
-        let (of_other, of_stack) = own::during(UnixStream::pair).ok()?;
+        let Ok((of_other, of_stack)) = own::during(UnixStream::pair) else {
+            release(number);
+            return None;
+        };
         borrowing::set_up(&of_other, &options);
-        name::give(&of_stack, &of_other, names);
+        if let Some(names) = names {
+            name::give(&of_stack, &of_other, names);
+        }
         Some(Self {
             number,
             names,
@@ -117,18 +152,21 @@ impl Connection {
 
     fn described(&self) -> impl Iterator<Item = String> {
         let cookie = kernel_options::cookie(self.of_other.as_raw_fd());
-        let described =
-            move |(to, cookie): (&c_int, u64)| borrowing::describe(*to, cookie, self.names);
+        let known = cookie.zip(self.names);
+        let described = move |(to, (cookie, names)): (&c_int, (u64, _))| {
+            borrowing::describe(*to, cookie, names)
+        };
         self.given
             .iter()
-            .filter_map(move |to| Some((to, cookie?)))
+            .filter_map(move |to| Some((to, known?)))
             .map(described)
     }
 
     fn end(self, is_given: bool) {
+        let number = self.number;
         for (descriptor, before) in self.replaced {
             // Another thread may have closed it, and the number may be a file's.
-            if descriptors::peek(descriptor) == Entry::Stream(self.number) {
+            if descriptors::peek(descriptor) == Entry::Stream(number) {
                 placeholder::replace(before.as_raw_fd(), descriptor);
             }
             own::close(before);
@@ -136,12 +174,19 @@ impl Connection {
         own::close(self.of_other);
         match is_given {
             true => {
-                let number = self.number;
                 stacks::with(number, |stack| {
                     stack.hand_over(number, self.of_stack.into())
                 });
             }
-            false => own::close(self.of_stack),
+            false => {
+                own::close(self.of_stack);
+                release(number);
+            }
         }
     }
+}
+
+/// One reference less.
+fn release(number: Number) {
+    stacks::with(number, |stack| stack.sockets.close(number));
 }

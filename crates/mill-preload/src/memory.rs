@@ -189,3 +189,13 @@ pub(crate) fn set_errno(number: c_int) {
     // SAFETY: it points to an int of this thread.
     unsafe { place.write(number) };
 }
+
+/// Whether so many bytes of memory can be had just now, within the process's limits.
+pub(crate) fn can_be_had(bytes: usize) -> bool {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new piece of memory at any address.
+    let found = unsafe { libc::mmap(core::ptr::null_mut(), bytes, access, kind, -1, 0) };
+    // SAFETY: nothing refers to the memory that was just found.
+    found != libc::MAP_FAILED && unsafe { libc::munmap(found, bytes) } == 0
+}

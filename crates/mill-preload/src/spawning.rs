@@ -61,7 +61,7 @@ pub(crate) fn hand_over(actions: *const c_void, start: impl FnOnce(&[String]) ->
     if !handed.iter().any(is_connection) {
         return start(&[]);
     }
-    let mut lent = Lent::begin();
+    let mut lent = Lent::to_program();
     for handed in handed {
         // Where there is no descriptor left, the program has a socket that is not connected.
         let _ = lent.lend(handed.from, handed.to);

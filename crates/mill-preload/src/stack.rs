@@ -145,12 +145,19 @@ impl Stack {
         }
     }
 
-    /// A program that was started has one of them, by the other end of this socket.
+    /// Another process has one of them, by the other end of this socket; a reference is that process's.
     pub(crate) fn hand_over(&mut self, number: Number, socket: OwnedFd) {
         self.begin_lending();
-        if let Some(lending) = &mut self.lending {
-            lending.hand_over(number, socket, &mut self.sockets);
+        match &mut self.lending {
+            Some(lending) => lending.hand_over(number, socket, &mut self.sockets),
+            None => drop(self.sockets.close(number)),
         }
+    }
+
+    /// In a child after fork(2): its parent's ends of channels and sockets are closed here, or nothing would hear of the parent's
+    /// closing them. The epoll sets are the parent's, too, and stay as they are.
+    pub(crate) fn forget_loans(&mut self) {
+        self.lending = None;
     }
 
     fn begin_lending(&mut self) {
@@ -180,10 +187,13 @@ impl Stack {
         let Some(lending) = &mut self.lending else {
             return;
         };
-        if lending.turn(&mut self.sockets) {
+        // What comes with messages is the library's.
+        if own::during(|| lending.turn(&mut self.sockets)) {
             self.sockets.flush();
         }
         if lending.is_over() {
+            // A child may have it, too, so that closing it is not enough.
+            let _ = self.sources.remove(lending.sources.as_fd());
             self.lending = None;
         }
     }

@@ -9,7 +9,7 @@ use crate::say::say;
 use crate::showing::Showing;
 use crate::signals::whole::Whole;
 use crate::stack::Stack;
-use crate::{borrowing, keeper, sets, turner};
+use crate::{borrowing, keeper, memory, sets, turner};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use mill_keeper::request::STACKS;
@@ -165,6 +165,7 @@ impl Guard {
     unsafe fn forget(&mut self) {
         if let Some(mut stack) = self.guard.take() {
             stack.sockets.link_mut().close_ways();
+            stack.forget_loans();
             borrowing::keep_former(self.number, stack);
         }
         // SAFETY: the caller's promise.
@@ -306,8 +307,24 @@ pub(crate) fn ensure() -> bool {
     match place(home).status.load(Ordering::Acquire) {
         MADE => true,
         // Threads of programs may have little room (80 kB in Varnish), of which system calls need none.
-        WANTED if !is_inside() => stacker::grow(ROOM_BYTES, || make(home)),
+        WANTED if !is_inside() => make_with_room(home),
         _ => false,
+    }
+}
+
+/// Makes a stack on a machine stack of its own.
+#[cold]
+fn make_with_room(home: u8) -> bool {
+    // Handlers of signals that come meanwhile run afterwards, on the thread's.
+    let _whole = Whole::begin();
+    match memory::can_be_had(2 * ROOM_BYTES) {
+        true => stacker::grow(ROOM_BYTES, || make(home)),
+        false => {
+            place(home).status.store(FAILED, Ordering::Release);
+            HAS_FAILED.store(true, Ordering::Relaxed);
+            say_failed("there is no memory");
+            false
+        }
     }
 }
 

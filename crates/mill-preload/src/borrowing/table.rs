@@ -4,7 +4,7 @@ use super::Borrowed;
 use crate::descriptors::{self, Entry};
 use std::collections::BTreeSet;
 
-/// A place whose last descriptor was closed is found when there are twice as many places as were used before: a process may get
+/// A place whose last descriptor was closed is found when some are needed, and descriptors are looked through: a process may get
 /// millions of connections one after the other, and any of a connection's descriptors may be its last.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -12,6 +12,8 @@ pub(super) struct Table {
     vacant: Vec<usize>,
     /// Without a vacant place, descriptors are looked through when there are so many places.
     look_at: usize,
+    /// Places that no descriptor had at the last look: one may have been passed from a number to another just then, unseen.
+    unseen: BTreeSet<usize>,
 }
 
 impl Table {
@@ -20,6 +22,7 @@ impl Table {
             places: Vec::new(),
             vacant: Vec::new(),
             look_at: LOOK_AT_LEAST,
+            unseen: BTreeSet::new(),
         }
     }
 
@@ -49,14 +52,21 @@ impl Table {
             _ => None,
         });
         let used: BTreeSet<usize> = places.collect();
-        self.look_at = LOOK_AT_LEAST.max(2 * used.len());
-        for (place, borrowed) in self.places.iter_mut().enumerate() {
-            if !used.contains(&place) {
+        let unseen: BTreeSet<usize> = (0..self.places.len())
+            .filter(|it| !used.contains(it))
+            .collect();
+        for place in unseen.intersection(&self.unseen) {
+            if let Some(borrowed) = self.places.get_mut(*place) {
                 *borrowed = None;
-                self.vacant.push(place);
+                self.vacant.push(*place);
             }
         }
+        self.unseen = unseen;
+        self.look_at = self.places.len().max(LOOK_AT_LEAST) + LOOK_AFTER;
     }
 }
 
 const LOOK_AT_LEAST: usize = 64;
+
+/// Places that are added before the next look, where that has found none.
+const LOOK_AFTER: usize = 64;

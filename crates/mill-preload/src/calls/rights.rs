@@ -1,25 +1,24 @@
 //! Descriptors in messages (unix(7), SCM_RIGHTS): a connection of the stack goes to the other process as a local socket (`lent.rs`), which the
 //! library knows there (`borrowing.rs`).
 
+use super::numbers::given;
 use crate::borrowing;
 use crate::descriptors::{self, Entry, own};
 use crate::lent::Lent;
-use crate::memory::{errno, values};
+use crate::memory::{errno, input, values};
 use crate::originals;
 use core::ffi::c_int;
 use libc::{cmsghdr, msghdr};
 use mill_sockets::errno::Errno;
 
-/// The connections of the stack that a message passes on.
+/// Whether a message passes connections of the stack on.
 ///
 /// # Safety
 /// `message` is null or as sendmsg(2) says.
-pub(super) unsafe fn connections(message: *const msghdr) -> Vec<c_int> {
-    let mut found = Vec::new();
+pub(super) unsafe fn has_connections(message: *const msghdr) -> bool {
+    let mut found = false;
     let mut look = |number| {
-        if matches!(descriptors::find(number), Entry::Stream(_)) {
-            found.push(number);
-        }
+        found |= matches!(descriptors::find(number), Entry::Stream(_));
         number
     };
     // SAFETY: the caller's promise.
@@ -27,53 +26,44 @@ pub(super) unsafe fn connections(message: *const msghdr) -> Vec<c_int> {
     found
 }
 
-/// sendmsg(2) of a message that passes these on. It does not wait while their descriptors are local sockets.
+/// sendmsg(2) of a message that passes connections on.
 ///
 /// # Safety
 /// As sendmsg(2).
-pub(super) unsafe fn pass(
-    fd: c_int,
-    message: *const msghdr,
-    flags: c_int,
-    connections: &[c_int],
-) -> Result<usize, Errno> {
-    loop {
-        let mut lent = Lent::begin();
-        let are_lent = connections
-            .iter()
-            .all(|connection| lent.lend(*connection, *connection).is_some());
-        if !are_lent {
-            lent.end(false);
-            return Err(Errno::NO_DESCRIPTOR);
-        }
-        // SAFETY: the caller's promise.
-        let sent = unsafe { originals::sendmsg(fd, message, flags | libc::MSG_DONTWAIT) };
-        let sent = usize::try_from(sent).map_err(|_| errno());
-        lent.end(sent.is_ok());
-        match sent {
-            Err(Errno::AGAIN) if waits(fd, flags) => wait_for_room(fd)?,
-            sent => return sent,
-        }
-    }
-}
-
-fn waits(fd: c_int, flags: c_int) -> bool {
-    // SAFETY: the command takes no argument.
-    let status = unsafe { originals::fcntl(fd, libc::F_GETFL, 0) };
-    status & libc::O_NONBLOCK == 0 && flags & libc::MSG_DONTWAIT == 0
-}
-
-fn wait_for_room(fd: c_int) -> Result<(), Errno> {
-    let mut polled = libc::pollfd {
-        fd,
-        events: libc::POLLOUT,
-        revents: 0,
+pub(super) unsafe fn pass(fd: c_int, message: *const msghdr, flags: c_int) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise.
+    let [message] = (unsafe { values(message, 1) }) else {
+        return Err(Errno::FAULT);
     };
-    // SAFETY: the pointer is to a local, of which there is one.
-    match unsafe { originals::poll(&raw mut polled, 1, -1) } {
-        -1 => Err(errno()),
-        _ => Ok(()),
-    }
+    // SAFETY: the caller's promise.
+    let control = unsafe { input(message.msg_control.cast(), message.msg_controllen) };
+    // Headers are aligned as numbers of 64 bits.
+    let mut copy = vec![0_u64; control.len().div_ceil(8)];
+    let mut message = *message;
+    message.msg_control = copy.as_mut_ptr().cast();
+    // SAFETY: the copy has room for so many bytes, and is another piece of memory.
+    unsafe {
+        core::ptr::copy_nonoverlapping(control.as_ptr(), message.msg_control.cast(), control.len())
+    };
+    let mut lent = Lent::in_message();
+    let mut failed = None;
+    let mut exchange = |number| match lent.pass(number) {
+        Ok(socket) => socket.unwrap_or(number),
+        Err(errno) => {
+            failed = Some(errno);
+            number
+        }
+    };
+    // SAFETY: the message is the caller's with a copy of its control bytes.
+    unsafe { each(&raw const message, &mut exchange) };
+    let sent = match failed {
+        // SAFETY: as above.
+        None => usize::try_from(unsafe { originals::sendmsg(fd, &raw const message, flags) })
+            .map_err(|_| errno()),
+        Some(errno) => Err(errno),
+    };
+    lent.end(sent.is_ok());
+    sent
 }
 
 /// Notes the connections of other processes that have come by a message.
@@ -82,7 +72,7 @@ fn wait_for_room(fd: c_int) -> Result<(), Errno> {
 /// `message` is as recvmsg(2) has left it.
 pub(super) unsafe fn note(message: *const msghdr) {
     let mut look = |number| {
-        borrowing::recognize(number);
+        borrowing::recognize(given(number));
         number
     };
     // SAFETY: the caller's promise.

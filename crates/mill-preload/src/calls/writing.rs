@@ -187,12 +187,12 @@ pub(super) unsafe extern "C" fn sendmsg(
         }
         Entry::Lost => transferred(Err(lost())),
         // SAFETY: the caller's promise.
-        _ => match &*unsafe { rights::connections(message) } {
+        _ if unsafe { rights::has_connections(message) } => {
             // SAFETY: as above.
-            [] => unsafe { originals::sendmsg(fd, message, flags) },
-            // SAFETY: as above.
-            passed => transferred(unsafe { rights::pass(fd, message, flags, passed) }),
-        },
+            transferred(unsafe { rights::pass(fd, message, flags) })
+        }
+        // SAFETY: the caller's promise.
+        _ => unsafe { originals::sendmsg(fd, message, flags) },
     }
 }
 
@@ -206,7 +206,9 @@ pub(super) unsafe extern "C" fn sendmmsg(
     flags: c_int,
 ) -> c_int {
     let may_open = flags & libc::MSG_FASTOPEN != 0;
-    if !may_open && !matches!(descriptors::find(fd), Entry::Stream(_) | Entry::Lost) {
+    let is_ours = may_open || matches!(descriptors::find(fd), Entry::Stream(_) | Entry::Lost);
+    // SAFETY: the caller's promise.
+    if !is_ours && !unsafe { pass_connections(messages, count) } {
         // SAFETY: the caller's promise.
         return unsafe { originals::sendmmsg(fd, messages, count, flags) };
     }
@@ -226,6 +228,18 @@ pub(super) unsafe extern "C" fn sendmmsg(
         }
     }
     c_int::try_from(messages.len()).unwrap_or(c_int::MAX)
+}
+
+/// Whether one of several messages passes connections of the stack on.
+///
+/// # Safety
+/// As sendmmsg(2).
+unsafe fn pass_connections(messages: *mut mmsghdr, count: c_uint) -> bool {
+    // SAFETY: the caller's promise.
+    let messages = unsafe { values(messages.cast_const(), count as usize) };
+    let mut messages = messages.iter();
+    // SAFETY: the caller's promise.
+    messages.any(|message| unsafe { rights::has_connections(&raw const message.msg_hdr) })
 }
 
 /// # Safety

@@ -9,7 +9,7 @@ use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
 use mill_sockets::sockets::closing::Half;
 use mill_sys::epoll::Event;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Bytes go both ways, without a buffer between: what one side has no room for stays at the other.
 #[derive(Debug)]
@@ -23,6 +23,12 @@ pub(super) struct Pipe {
     is_full: bool,
     /// The child has closed it.
     has_hung_up: bool,
+    /// The other process has got it by a message, and may not take it.
+    pub(super) is_offered: bool,
+    /// Bytes that it was given and has not read yet, which the connection still has.
+    ahead: usize,
+    /// The other process has closed it before it had read all.
+    was_left_unread: bool,
     /// The peer has no more to say, and the child knows it.
     to_child_ended: bool,
     /// The child has no more to say, and the peer knows it.
@@ -50,9 +56,19 @@ impl Pipe {
             has_input: true,
             is_full: false,
             has_hung_up: false,
+            is_offered: false,
+            ahead: 0,
+            was_left_unread: false,
             to_child_ended: false,
             to_peer_ended: false,
         }
+    }
+
+    /// Ends the socket, of which a child that was forked since has a duplicate.
+    pub(super) fn end(&self) -> BorrowedFd<'_> {
+        // SAFETY: the call takes no pointer.
+        unsafe { originals::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
+        self.socket.as_fd()
     }
 
     /// The kernel has news of the socket.
@@ -62,27 +78,52 @@ impl Pipe {
         self.has_hung_up |= event.hung_up();
     }
 
-    /// Moves what there is; whether anything was moved.
-    pub(super) fn turn(&mut self, sockets: &mut Sockets<AnyLink>) -> Result<bool, Over> {
+    /// Moves what there is; whether anything was moved. `is_ours` as long as this process has the connection, too: one that it has offered
+    /// to another process, which closes it unread, it may offer to a third one with all bytes.
+    pub(super) fn turn(
+        &mut self,
+        sockets: &mut Sockets<AnyLink>,
+        is_ours: bool,
+    ) -> Result<bool, Over> {
         // The peer has said all, and what it is told it refuses: no byte goes anywhere any more.
         if self.to_child_ended && sockets.is_over(self.number) {
             return Err(Over);
         }
         let to_peer = self.move_to_peer(sockets)?;
-        Ok(self.move_to_child(sockets)? | to_peer)
+        Ok(self.move_to_child(sockets, self.is_offered && is_ours)? | to_peer)
     }
 
-    fn move_to_child(&mut self, sockets: &mut Sockets<AnyLink>) -> Result<bool, Over> {
+    fn move_to_child(
+        &mut self,
+        sockets: &mut Sockets<AnyLink>,
+        is_offered: bool,
+    ) -> Result<bool, Over> {
         let mut has_moved = false;
         while !self.is_full && !self.to_child_ended && !self.has_hung_up {
             let socket = self.socket.as_raw_fd();
+            // When they are read, the socket is reported as one with room.
+            if self.ahead > 0 && is_offered && has_unread(socket) {
+                break;
+            }
+            // What it has not read is gone from the socket when it closes that.
+            if self.ahead > 0 && is_offered && has_hung_up(socket) {
+                self.has_hung_up = true;
+                break;
+            }
+            self.leave_to_child(sockets)?;
+            let mut ahead = 0;
             let read = sockets.read(self.number, |bytes| match bytes {
                 [] => (0, Moved::End),
                 bytes => match send(socket, bytes) {
+                    Some(count) if is_offered => {
+                        ahead = count;
+                        (0, Moved::Bytes)
+                    }
                     Some(count) => (count, Moved::Bytes),
                     None => (0, Moved::Nothing),
                 },
             });
+            self.ahead = ahead;
             match read {
                 Ok(Some(Moved::Bytes)) => has_moved = true,
                 Ok(Some(Moved::Nothing)) => self.is_full = true,
@@ -98,11 +139,30 @@ impl Pipe {
         Ok(has_moved)
     }
 
+    /// What the other process was given is no more this one's.
+    fn leave_to_child(&mut self, sockets: &mut Sockets<AnyLink>) -> Result<(), Over> {
+        while self.ahead > 0 {
+            let ahead = self.ahead;
+            let read = sockets.read(self.number, |bytes| {
+                let count = bytes.len().min(ahead);
+                (count, count)
+            });
+            match read {
+                Ok(Some(count @ 1..)) => self.ahead -= count,
+                // The program has read them itself.
+                Ok(_) => self.ahead = 0,
+                Err(_) => return Err(Over),
+            }
+        }
+        Ok(())
+    }
+
     fn move_to_peer(&mut self, sockets: &mut Sockets<AnyLink>) -> Result<bool, Over> {
         let mut has_moved = false;
         while self.has_input && !self.to_peer_ended {
             let socket = self.socket.as_raw_fd();
             let mut moved = Moved::Nothing;
+            let mut is_unread = false;
             let written = sockets.write(self.number, false, |queue, room| {
                 let received =
                     queue.push_with(room.min(PART_BYTES), |room| match receive(socket, room) {
@@ -114,10 +174,14 @@ impl Pipe {
                             moved = Moved::Bytes;
                             Ok(count)
                         }
-                        Err(errno) => Err(errno),
+                        Err(errno) => {
+                            is_unread = errno == Errno::RESET;
+                            Err(errno)
+                        }
                     });
                 received.unwrap_or(0)
             });
+            self.was_left_unread |= is_unread;
             match (written, moved) {
                 // The parent has shut it down, and the peer may go on: the child can't write, and reads.
                 (Err(Errno::BROKEN_PIPE), _) => {
@@ -133,7 +197,7 @@ impl Pipe {
                 (Ok(None), _) => break,
                 (Ok(Some(_)), Moved::Nothing) => self.has_input = false,
                 // The last descriptor of it is closed, which the parent's are not.
-                (Ok(Some(0)), Moved::End) if has_hung_up(socket) => return Err(Over),
+                (Ok(Some(0)), Moved::End) if has_hung_up(socket) => return self.over(sockets),
                 (Ok(Some(0)), Moved::End) => {
                     self.to_peer_ended = true;
                     has_moved = true;
@@ -143,9 +207,17 @@ impl Pipe {
             }
         }
         match self.has_hung_up && (self.to_peer_ended || !self.has_input) {
-            true => Err(Over),
+            true => self.over(sockets),
             false => Ok(has_moved),
         }
+    }
+
+    /// The other process has closed it: what it has read is its own, and the rest the connection's.
+    fn over(&mut self, sockets: &mut Sockets<AnyLink>) -> Result<bool, Over> {
+        if !self.was_left_unread {
+            self.leave_to_child(sockets)?;
+        }
+        Err(Over)
     }
 }
 
@@ -155,6 +227,14 @@ fn send(socket: c_int, bytes: &[u8]) -> Option<usize> {
     // SAFETY: the bytes live through the call.
     let sent = unsafe { originals::send(socket, bytes.as_ptr().cast(), bytes.len(), flags) };
     usize::try_from(sent).ok()
+}
+
+/// Whether the other end has not read all yet.
+fn has_unread(socket: c_int) -> bool {
+    let mut bytes: c_int = 0;
+    // SAFETY: the pointer is to a local, which the call fills.
+    let found = unsafe { originals::ioctl(socket, libc::TIOCOUTQ, (&raw mut bytes).addr()) };
+    found == 0 && bytes > 0
 }
 
 /// Whether the other end is closed, and not only shut down in one direction.

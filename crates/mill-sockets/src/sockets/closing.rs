@@ -125,6 +125,11 @@ impl<L: SocketLink> Sockets<L> {
         Ok(())
     }
 
+    /// How many descriptors refer to it.
+    pub fn references(&self, number: SocketNumber) -> u32 {
+        self.socket(number).map_or(0, |socket| socket.references)
+    }
+
     /// close(2) of one descriptor. With the last one the connection is closed, what was written is still sent; RST instead
     /// where bytes are unread, or `SO_LINGER` says so. Gives what the caller has to wait for, if `SO_LINGER` says that: also one
     /// whose calls do not wait otherwise, as in Linux (`tcp_close`).

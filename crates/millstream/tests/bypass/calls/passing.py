@@ -131,3 +131,43 @@ def a_message_for_which_there_is_no_room_passes_nothing():
     far.close()
     yield call(socket.send_fds, near, [b"x"], [s.fileno()]), s.send(b"abc"), told(s.recv(3, socket.MSG_WAITALL))
     yield call(socket.send_fds, near, [b"x"], [s.fileno(), 999])
+
+
+@scene(alone=True)
+def one_that_the_other_process_does_not_take_has_all_its_bytes():
+    s = opened("w50 s9 o")
+    for turn in range(3):
+        other = Other()
+        # It is told there that bytes have come, and closed unread.
+        yield other.does("bool(wait(them[0]))", s), other.end()
+    yield told(s.recv(9, socket.MSG_WAITALL)), s.send(b"abc"), told(s.recv(3, socket.MSG_WAITALL))
+    s = opened("s9 r3 s3 e")
+    other = Other()
+    yield other.does("told(them[0].recv(9, socket.MSG_WAITALL)), them[0].send(b'xyz')", s), told(s.recv(3, socket.MSG_WAITALL)), other.end()
+
+
+@scene(alone=True)
+def what_is_not_connected_or_has_ended_is_passed_as_it_is():
+    other = Other()
+    s = opened("r1 x")
+    s.send(b"x")
+    wait(s)
+    yield other.does("call(them[0].recv, 9) in ('0b0', 'ECONNRESET'), len(them)", s), other.end()
+
+
+@scene(alone=True)
+def several_messages_at_a_time_pass_connections():
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s = opened("o")
+    control = struct.pack("@Qiii", 20, socket.SOL_SOCKET, socket.SCM_RIGHTS, s.fileno()) + bytes(4)
+    text, rights = ctypes.create_string_buffer(b"x", 1), ctypes.create_string_buffer(control, 24)
+    piece = struct.pack("@PN", ctypes.addressof(text), 1)
+    pieces = ctypes.create_string_buffer(piece, 16)
+    header = struct.pack("@PIxxxxPNPNixxxx", 0, 0, ctypes.addressof(pieces), 1, ctypes.addressof(rights), 24, 0) + bytes(8)
+    headers = ctypes.create_string_buffer(header * 2, 128)
+    yield libc.sendmmsg(near.fileno(), headers, 2, 0)
+    for _ in range(2):
+        said, (number,), _, _ = socket.recv_fds(far, 9, 1)
+        it = socket.socket(fileno=number)
+        yield said, it.getpeername() == s.getpeername(), it.send(b"abc"), told(it.recv(3, socket.MSG_WAITALL))
+        it.close()
