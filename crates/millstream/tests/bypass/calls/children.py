@@ -333,3 +333,51 @@ def nothing_is_said_on_standard_error_where_that_is_a_connection():
     os.write(2, b"abc")
     os.dup2(before, 2)
     yield told(s.recv(3, socket.MSG_WAITALL))
+
+
+class Child:
+    """A forked child, which does something when it is told to."""
+
+    def __init__(self, act):
+        r, self.go = os.pipe()
+        self.heard, w = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.read(r, 1)
+            os.write(w, repr(act()).encode())
+            os._exit(0)
+        os.close(r)
+        os.close(w)
+
+    def acts(self):
+        os.write(self.go, b"x")
+
+    def said(self):
+        said = os.read(self.heard, 999)
+        return said, os.waitpid(self.pid, 0)[1]
+
+
+@scene(alone=True)
+def a_parent_rests_when_the_older_of_two_children_has_ended():
+    s = opened("o")
+    older = Child(lambda: (s.send(b"abc"), told(s.recv(3, socket.MSG_WAITALL))))
+    younger = Child(lambda: (s.send(b"xyz"), told(s.recv(3, socket.MSG_WAITALL))))
+    older.acts()
+    yield older.said()
+    began = time.process_time()
+    yield wait(s, select.POLLIN, 400), time.process_time() - began < 0.2
+    younger.acts()
+    yield younger.said()
+
+
+@scene(alone=True)
+def a_child_hears_of_the_end_although_a_younger_one_lives():
+    s = opened("w50 s3 w400 x")
+    older = Child(lambda: (told(s.recv(3, socket.MSG_WAITALL)), call(s.recv, 1) in ("0b0", "ECONNRESET")))
+    older.acts()
+    wait(s)
+    time.sleep(0.1)
+    younger = Child(lambda: "lives")
+    yield older.said()
+    younger.acts()
+    yield younger.said()
