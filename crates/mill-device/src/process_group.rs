@@ -25,13 +25,14 @@
 //! The keeper also notes the connections of a killed process, by hashes: when their peers are asked (mill-keeper `farewell.rs`), the answers
 //! are of no process that only lacks a way to the owner, and are reset at once.
 
-use crate::ledger::Entry;
+use crate::ledger;
 use mill_stack::flow::Flow;
 use mill_stack::process_group::{Load, ProcessGroup, Taker};
 use mill_stack::siphash::Key;
 use mill_sys::memory::words;
 use mill_sys::{affinity, clock, random};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -50,8 +51,8 @@ pub struct GroupTable {
     /// The members of groups that were looked for since the version was this.
     known: BTreeMap<SocketAddr, Members>,
     version: u64,
-    /// Where this process tells its load, of each address.
-    loads: BTreeMap<SocketAddr, OwnLoad>,
+    /// The slots of this process, one for each listener.
+    slots: BTreeMap<SocketAddr, Vec<usize>>,
     on_full: Box<dyn FnMut() + Send>,
 }
 
@@ -61,13 +62,6 @@ struct Members {
     /// Of the same place each.
     loads: Vec<&'static AtomicU64>,
     has_own: bool,
-}
-
-/// What was told last, and where.
-#[derive(Clone, Copy, Debug)]
-struct OwnLoad {
-    place: &'static AtomicU64,
-    told: Load,
 }
 
 /// The memory.
@@ -118,7 +112,7 @@ impl GroupTable {
             key: Key::new(key),
             known: BTreeMap::new(),
             version: 0,
-            loads: BTreeMap::new(),
+            slots: BTreeMap::new(),
             on_full: Box::new(on_full),
         })
     }
@@ -132,7 +126,7 @@ impl GroupTable {
     }
 
     /// Notes connections that have ended with their process; two of the same place are one.
-    pub fn note_departed(&self, connections: &[Entry]) {
+    pub fn note_departed(&self, connections: &[ledger::Entry]) {
         let now = second();
         for connection in connections {
             let flow = Flow::new(connection.local, connection.remote);
@@ -165,36 +159,63 @@ impl GroupTable {
 impl ProcessGroup for GroupTable {
     fn join(&mut self, address: SocketAddr) {
         match self.shared.add(self.own, name(self.key, address)) {
-            Some(place) => {
-                let told = Load::default();
-                self.loads.insert(address, OwnLoad { place, told });
-            }
+            Some(slot) => self.slots.entry(address).or_default().push(slot),
             None => (self.on_full)(),
         }
     }
 
     fn leave(&mut self, address: SocketAddr) {
-        self.shared.remove(self.own, name(self.key, address));
+        let Entry::Occupied(mut slots) = self.slots.entry(address) else {
+            return;
+        };
+        if let Some(slot) = slots.get_mut().pop() {
+            self.shared.remove(self.own, slot);
+        }
+        if slots.get().is_empty() {
+            slots.remove();
+        }
     }
 
     fn note_load(&mut self, address: SocketAddr, load: Load) {
-        let Some(own) = self.loads.get_mut(&address) else {
-            return;
-        };
-        if core::mem::replace(&mut own.told, load) == load {
-            return;
-        }
-        let before = own.place.load(Ordering::Relaxed) & IS_CONCURRENT;
-        let is_concurrent = if load.accepted > 1 {
-            IS_CONCURRENT
-        } else {
-            before
-        };
+        let slots = self.slots.get(&address).map(Vec::as_slice);
+        let places = slots.unwrap_or_default().iter();
+        let places = places.filter_map(|slot| self.shared.loads.get(*slot));
+        let was_concurrent = |place: &AtomicU64| place.load(Ordering::Relaxed) & IS_CONCURRENT != 0;
+        let is_concurrent = load.accepted > 1 || places.clone().any(was_concurrent);
         let count = u64::from(load.accepted) + u64::from(load.waiting);
-        own.place.store(is_concurrent | count, Ordering::Relaxed);
+        let told = if is_concurrent {
+            IS_CONCURRENT | count
+        } else {
+            count
+        };
+        for place in places {
+            place.store(told, Ordering::Relaxed);
+        }
     }
 
-    fn taker(&mut self, address: SocketAddr, flow: &Flow, unreachable: &[u64]) -> Taker {
+    /// A process that is stopped does not tell of what it gets, and one that runs does so after its turn: by then a burst has many more.
+    fn note_given(&mut self, address: SocketAddr, taker: Taker) {
+        let process = match taker {
+            Taker::This => self.own,
+            Taker::Another(process) => process,
+            Taker::None => return,
+        };
+        let members = self.members(address);
+        if members.processes.len() > 1
+            && let Some(load) = members.load_of(process)
+            && load.load(Ordering::Relaxed) & IS_CONCURRENT == 0
+        {
+            load.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn taker(
+        &mut self,
+        address: SocketAddr,
+        flow: &Flow,
+        is_opening: bool,
+        unreachable: &[u64],
+    ) -> Taker {
         let (own, key) = (self.own, self.key);
         let shared_by = self.partitions + 1..=self.sharing_max;
         let members = self.members(address);
@@ -204,7 +225,10 @@ impl ProcessGroup for GroupTable {
             true => Some(own),
             false => members.preferred(hash, unreachable),
         };
-        let taker = preferred.map(|it| members.less_busy(it, hash, unreachable));
+        let taker = match is_opening {
+            true => preferred.map(|it| members.less_busy(it, hash, unreachable)),
+            false => preferred,
+        };
         match taker {
             Some(process) if process == own => Taker::This,
             Some(process) => Taker::Another(process),
@@ -228,14 +252,16 @@ impl Members {
         reachable.max_by_key(|process| score(hash, *process))
     }
 
+    fn load_of(&self, process: u64) -> Option<&'static AtomicU64> {
+        let place = self.processes.binary_search(&process).ok()?;
+        self.loads.get(place).copied()
+    }
+
     /// That member, or where it is busy and each serves one connection at a time, the one with the fewest. Where that has many, too, as in
-    /// a flood, it stays that member: a host that has answered a SYN with a cookie has to get the answer.
+    /// a flood, it stays that member: a host with so many handshakes may answer with a cookie, and has to get what comes back.
     fn less_busy(&self, preferred: u64, hash: u64, unreachable: &[u64]) -> u64 {
-        let Ok(place) = self.processes.binary_search(&preferred) else {
-            return preferred;
-        };
         let load = |load: &&'static AtomicU64| load.load(Ordering::Relaxed);
-        let busy = self.loads.get(place).map_or(0, load);
+        let busy = self.load_of(preferred).map_or(0, |it| load(&it));
         if busy == 0 || self.loads.iter().any(|it| load(it) & IS_CONCURRENT != 0) {
             return preferred;
         }
@@ -284,8 +310,8 @@ impl Shared {
         pairs.iter().take(used).map(|[slot, name]| (slot, name))
     }
 
-    /// Adds a pair; the place of its load, or `None` if there is no room.
-    fn add(self, process: u64, address: u64) -> Option<&'static AtomicU64> {
+    /// Adds a pair; its slot, or `None` if there is no room.
+    fn add(self, process: u64, address: u64) -> Option<usize> {
         let (pairs, _) = self.slots.as_chunks::<2>();
         for ((place, [slot, name]), load) in (1..).zip(pairs).zip(self.loads) {
             let taken = slot.compare_exchange(VACANT, CLAIMED, Ordering::AcqRel, Ordering::Relaxed);
@@ -295,18 +321,16 @@ impl Shared {
                 slot.store(process, Ordering::Release);
                 self.used.fetch_max(place, Ordering::AcqRel);
                 self.note_change();
-                return Some(load);
+                return usize::try_from(place - 1).ok();
             }
         }
         None
     }
 
-    /// Removes one pair, if it is there.
-    fn remove(self, process: u64, address: u64) {
-        let mut pairs = self.pairs();
-        let found = pairs
-            .find(|(slot, name)| holds(slot, process) && name.load(Ordering::Relaxed) == address);
-        if let Some((slot, _)) = found {
+    /// Removes a process's pair.
+    fn remove(self, process: u64, slot: usize) {
+        let (pairs, _) = self.slots.as_chunks::<2>();
+        if let Some([slot, _]) = pairs.get(slot).filter(|[slot, _]| holds(slot, process)) {
             slot.store(VACANT, Ordering::Release);
             self.note_change();
         }
@@ -387,8 +411,9 @@ const WORDS: usize = 4 + 2 * SLOTS + DEPARTED + SLOTS;
 /// The bit of a load that says that its process serves several connections at a time.
 const IS_CONCURRENT: u64 = 1 << 63;
 
-/// Connections of a process that serves one at a time, of which the others wait: more than a busy server has in its queues.
-const LOAD_MANY: u64 = 64;
+/// Connections of a process that serves one at a time, of which the others wait; fewer than the handshakes from which on a listener may
+/// answer with cookies (`BACKLOG_MIN` of mill-stack's listener.rs).
+const LOAD_MANY: u64 = 8;
 
 /// Places of departed connections, whose pages are made when they are used.
 const DEPARTED: usize = 1 << 16;

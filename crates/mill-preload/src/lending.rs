@@ -135,9 +135,13 @@ impl Lending {
         let one = 1_u32.to_ne_bytes();
         let _ = sockets.set_option(number, libc::IPPROTO_TCP, libc::TCP_NODELAY, &one);
         self.references.add(number.to_bits());
-        self.claim(number, socket, sockets);
-        if let Some(pipe) = self.pipes.last_mut() {
-            pipe.is_offered = true;
+        self.claim((number, true), socket, sockets);
+    }
+
+    /// This process has read bytes itself.
+    pub(crate) fn note_read(&mut self, number: Number, count: usize) {
+        for pipe in self.pipes.iter_mut().filter(|pipe| pipe.number == number) {
+            pipe.note_read(count);
         }
     }
 
@@ -157,7 +161,7 @@ impl Lending {
             });
         }
         for (number, socket) in claimed {
-            self.claim(number, socket, sockets);
+            self.claim((number, false), socket, sockets);
         }
         let mut has_moved = false;
         let references = &mut self.references;
@@ -213,13 +217,19 @@ impl Lending {
         has_news
     }
 
-    fn claim(&mut self, number: Number, socket: OwnedFd, sockets: &mut Sockets<AnyLink>) {
+    /// A connection, and whether it is offered ([`Pipe`]).
+    fn claim(
+        &mut self,
+        (number, is_offered): (Number, bool),
+        socket: OwnedFd,
+        sockets: &mut Sockets<AnyLink>,
+    ) {
         let id = self.next;
         self.next += 1;
         let is_watched = descriptor::set_nonblocking(socket.as_fd(), true)
             .and_then(|()| self.sources.add(socket.as_fd(), CHANGES, id));
         match is_watched {
-            Ok(()) => self.pipes.push(Pipe::new(id, number, socket)),
+            Ok(()) => self.pipes.push(Pipe::new(id, (number, is_offered), socket)),
             // The child's end is over.
             Err(_) => self.references.close(number, sockets),
         }

@@ -16,7 +16,7 @@ use core::ffi::c_int;
 use core::net::SocketAddr;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 /// Locked while a connection's descriptor is a local socket: another thread that starts a program with the same connection, or forks, would
@@ -26,6 +26,22 @@ static UNDER_WAY: Lock<()> = Lock::new(());
 /// For fork(2), before the locks of stacks.
 pub(crate) fn lock() -> Locked {
     Box::new(UNDER_WAY.lock())
+}
+
+/// The sockets of messages that are being sent: a child that is forked meanwhile closes them, or they would not end with the others'.
+static IN_MESSAGES: Lock<Vec<c_int>> = Lock::new(Vec::new());
+
+/// For fork(2), of the innermost ones.
+pub(crate) fn lock_messages() -> Locked {
+    Box::new(IN_MESSAGES.lock())
+}
+
+/// In a child.
+pub(crate) fn in_child() {
+    for descriptor in core::mem::take(&mut *IN_MESSAGES.lock()) {
+        // SAFETY: of the two threads that know the number, the child has none.
+        own::close(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    }
 }
 
 /// Those of one call.
@@ -70,7 +86,11 @@ impl Lent {
         let Entry::Stream(number) = descriptors::find(descriptor) else {
             return Ok(None);
         };
+        let is_known = self.connections.iter().any(|known| known.number == number);
         let connection = self.connection(number).ok_or(Errno::NO_DESCRIPTOR)?;
+        if !is_known {
+            IN_MESSAGES.lock().extend(connection.numbers());
+        }
         Ok(Some(connection.of_other.as_raw_fd()))
     }
 
@@ -162,8 +182,14 @@ impl Connection {
             .map(described)
     }
 
+    fn numbers(&self) -> [c_int; 2] {
+        [self.of_other.as_raw_fd(), self.of_stack.as_raw_fd()]
+    }
+
     fn end(self, is_given: bool) {
         let number = self.number;
+        let own = self.numbers();
+        IN_MESSAGES.lock().retain(|it| !own.contains(it));
         for (descriptor, before) in self.replaced {
             // Another thread may have closed it, and the number may be a file's.
             if descriptors::peek(descriptor) == Entry::Stream(number) {

@@ -76,6 +76,7 @@ extern "C" fn before_fork() {
         early::lock(),
         early_shutdown::lock(),
         placeholder::lock(),
+        lent::lock_messages(),
     ];
     inner.extend(turner::locks());
     INNER.set(inner);
@@ -127,6 +128,7 @@ pub(crate) extern "C" fn in_child() {
 /// What else the child has of its parent.
 fn leave_parents() {
     vforked::in_child();
+    lent::in_child();
     for (descriptor, entry) in descriptors::all() {
         match entry {
             Entry::Stream(number) => {

@@ -181,6 +181,14 @@ impl Stack {
         }
     }
 
+    /// The program has read bytes of a connection itself.
+    #[inline]
+    pub(crate) fn note_read(&mut self, number: Number, count: usize) {
+        if let Some(lending) = &mut self.lending {
+            lending.note_read(number, count);
+        }
+    }
+
     /// Moves what children and peers say.
     #[cold]
     fn turn_loans(&mut self) {

@@ -1,5 +1,6 @@
 //! Listeners: which one takes a SYN, and the connections that wait to be accepted.
 
+use crate::process_group::Load;
 use crate::socket::{ListenError, ListenOptions, ListenerId};
 use crate::syn_cookie;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -32,6 +33,8 @@ pub(crate) struct Listener {
     fast_open_waiting: u32,
     /// Until when acknowledgements may hold cookies, in milliseconds; 0 if none was ever sent.
     cookies_until_ms: u64,
+    /// What other processes were told last.
+    told: Option<Load>,
     /// It is in the group of its address ([`crate::process_group`]).
     pub(crate) is_in_group: bool,
     /// It is about to be closed: no handshake begins, those that are under way may complete.
@@ -143,6 +146,7 @@ impl Listeners {
             is_in_group: false,
             is_draining: false,
             is_reported: false,
+            told: None,
         };
         self.all.insert(number, listener);
         self.by_port.entry(address.port()).or_default().push(number);
@@ -171,6 +175,30 @@ impl Listeners {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Listener> {
         self.all.values()
+    }
+
+    /// Of those that are in a group: the address, how many connections wait there, also at others of the same address, and what other
+    /// processes were told.
+    pub(crate) fn each_load(&mut self, mut tell: impl FnMut(SocketAddr, u32, &mut Option<Load>)) {
+        let of = |listener: &Listener| {
+            let waiting = u32::try_from(listener.waiting.len()).unwrap_or(u32::MAX);
+            waiting.saturating_add(listener.half_open)
+        };
+        let sharing = self
+            .all
+            .values()
+            .filter(|it| it.is_in_group && it.options.share);
+        let sharing: Vec<(SocketAddr, u32)> = sharing.map(|it| (it.address, of(it))).collect();
+        for listener in self.all.values_mut().filter(|it| it.is_in_group) {
+            let at_address = sharing.iter().filter(|(it, _)| *it == listener.address);
+            let waiting = match listener.options.share {
+                true => at_address
+                    .map(|(_, waiting)| *waiting)
+                    .fold(0, u32::saturating_add),
+                false => of(listener),
+            };
+            tell(listener.address, waiting, &mut listener.told);
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -16,11 +16,22 @@ pub trait ProcessGroup: fmt::Debug + Send {
     /// New connections of one of its listeners there are others', if there are others.
     fn leave(&mut self, address: SocketAddr);
 
-    /// Which host a new connection to a listener at `address` is for, without those that can't be reached.
-    fn taker(&mut self, address: SocketAddr, flow: &Flow, unreachable: &[u64]) -> Taker;
+    /// Which host a segment to a listener at `address` is for that no connection is known for, without those that can't be reached. One
+    /// that opens a connection may go to a host that has less to do; any other one can be the answer to a cookie of the host on which
+    /// the flow's hash falls.
+    fn taker(
+        &mut self,
+        address: SocketAddr,
+        flow: &Flow,
+        is_opening: bool,
+        unreachable: &[u64],
+    ) -> Taker;
 
-    /// What this host has of connections to a listener at `address`.
+    /// What this host has of connections to its listeners at `address`.
     fn note_load(&mut self, address: SocketAddr, load: Load);
+
+    /// A new connection to `address` goes to this process, or this host takes it: what that tells of itself comes later.
+    fn note_given(&mut self, address: SocketAddr, taker: Taker);
 
     /// Whether a connection was of a process that has just ended, so that no host has it any more.
     fn has_departed(&self, flow: &Flow) -> bool;

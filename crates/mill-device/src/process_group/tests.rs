@@ -28,7 +28,7 @@ fn flows(count: u16) -> impl Iterator<Item = Flow> {
 
 /// Whether it is not another process's.
 fn takes(table: &mut GroupTable, at: &str, flow: &Flow) -> bool {
-    !matches!(table.taker(address(at), flow, &[]), Taker::Another(_))
+    !matches!(table.taker(address(at), flow, true, &[]), Taker::Another(_))
 }
 
 /// The numbers of the processes that take a flow.
@@ -184,7 +184,7 @@ fn connections_that_have_departed_are_known_to_all_and_no_others() {
     let memory = GroupTable::create().unwrap();
     let tables = tables(&memory, 2, 1);
     let keeper = table(&memory, 0, 1);
-    let entry = |flow: Flow| Entry {
+    let entry = |flow: Flow| ledger::Entry {
         local: flow.local(),
         remote: flow.remote(),
         snd_nxt: 0,
@@ -224,17 +224,17 @@ fn members_that_can_t_be_reached_are_passed_over() {
     }
     let mut counts = [0; 4];
     for flow in flows(200) {
-        let Taker::Another(first) = tables[0].taker(at, &flow, &[]) else {
+        let Taker::Another(first) = tables[0].taker(at, &flow, true, &[]) else {
             panic!("it does not listen itself");
         };
         counts[usize::try_from(first).unwrap()] += 1;
         let other = 5 - first;
-        let next = tables[0].taker(at, &flow, &[first]);
+        let next = tables[0].taker(at, &flow, true, &[first]);
         assert_eq!(next, Taker::Another(other));
-        let none = tables[0].taker(at, &flow, &[first, other]);
+        let none = tables[0].taker(at, &flow, true, &[first, other]);
         assert_eq!(none, Taker::None);
         tables[0].join(at);
-        let own = tables[0].taker(at, &flow, &[first, other]);
+        let own = tables[0].taker(at, &flow, true, &[first, other]);
         assert_eq!(own, Taker::This);
         tables[0].leave(at);
     }
@@ -279,7 +279,7 @@ fn a_connection_goes_to_an_idle_one_of_those_that_serve_one_at_a_time() {
         }
         let mut idle: std::collections::BTreeSet<u64> = (1..=count).collect();
         for flow in flows(u16::try_from(count).unwrap()) {
-            let found = match tables[0].taker(at, &flow, &[]) {
+            let found = match tables[0].taker(at, &flow, true, &[]) {
                 Taker::This => 1,
                 Taker::Another(process) => process,
                 Taker::None => 0,
@@ -297,8 +297,8 @@ fn a_connection_goes_to_an_idle_one_of_those_that_serve_one_at_a_time() {
         }
         tables[0].note_load(at, load(1, 0));
         let flow = flows(1).next().unwrap();
-        assert_eq!(tables[1].taker(at, &flow, &[]), Taker::Another(1));
-        let other = tables[1].taker(at, &flow, &[1]);
+        assert_eq!(tables[1].taker(at, &flow, true, &[]), Taker::Another(1));
+        let other = tables[1].taker(at, &flow, true, &[1]);
         assert!(other != Taker::Another(1) && other != Taker::None);
     }
 }
@@ -306,7 +306,7 @@ fn a_connection_goes_to_an_idle_one_of_those_that_serve_one_at_a_time() {
 #[test]
 fn members_that_serve_several_connections_at_a_time_or_have_very_many_get_them_by_the_hash() {
     let at = address("0.0.0.0:80");
-    for busy in [load(2, 0), load(0, 64), load(1, 1000)] {
+    for busy in [load(2, 0), load(0, 8), load(1, 1000)] {
         let memory = GroupTable::create().unwrap();
         let mut tables = tables(&memory, 4, 1);
         for table in &mut tables {
@@ -330,4 +330,56 @@ fn members_that_serve_several_connections_at_a_time_or_have_very_many_get_them_b
         }
         assert_eq!(takers(&mut tables), before);
     }
+}
+
+#[test]
+fn a_burst_goes_to_all_idle_members_before_they_have_told_of_it() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 12, 1);
+    let at = address("0.0.0.0:80");
+    for table in &mut tables {
+        table.join(at);
+    }
+    let mut counts = [0; 13];
+    // Twice as many: a member that is stopped has no more than the others.
+    for flow in flows(24) {
+        let taker = tables[0].taker(at, &flow, true, &[]);
+        tables[0].note_given(at, taker);
+        let found = match taker {
+            Taker::This => 1,
+            Taker::Another(process) => usize::try_from(process).unwrap(),
+            Taker::None => 0,
+        };
+        counts[found] += 1;
+    }
+    assert_eq!(counts[1..], [2; 12]);
+    // What is no SYN goes where it would without loads: of so many members it stays where it is.
+    for flow in flows(50) {
+        assert_eq!(tables[1].taker(at, &flow, false, &[]), Taker::This);
+    }
+}
+
+#[test]
+fn listeners_of_one_process_at_one_address_tell_one_load() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 2, 1);
+    let at = address("0.0.0.0:80");
+    tables[0].join(at);
+    tables[0].join(at);
+    tables[1].join(at);
+    tables[0].note_load(at, load(1, 2));
+    for flow in flows(50) {
+        assert_eq!(tables[1].taker(at, &flow, true, &[]), Taker::This);
+    }
+    // One that goes leaves the other's slot, and another process's as it is.
+    tables[0].leave(at);
+    tables[0].note_load(at, load(0, 0));
+    tables[1].note_load(at, load(1, 0));
+    for flow in flows(50) {
+        assert_eq!(tables[1].taker(at, &flow, true, &[]), Taker::Another(1));
+    }
+    tables[0].leave(at);
+    tables[0].leave(at);
+    let flow = flows(1).next().unwrap();
+    assert_eq!(tables[0].taker(at, &flow, true, &[]), Taker::Another(2));
 }

@@ -35,6 +35,7 @@ impl Table {
             self.places.push(None);
             self.places.len() - 1
         });
+        self.unseen.remove(&place);
         if let Some(vacant) = self.places.get_mut(place) {
             *vacant = Some(borrowed);
         }
@@ -62,7 +63,9 @@ impl Table {
             }
         }
         self.unseen = unseen;
-        self.look_at = self.places.len().max(LOOK_AT_LEAST) + LOOK_AFTER;
+        self.look_at = LOOK_AT_LEAST
+            .max(2 * used.len())
+            .max(self.places.len() + LOOK_AFTER);
     }
 }
 

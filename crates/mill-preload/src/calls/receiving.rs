@@ -81,6 +81,8 @@ impl Receiving<'_, '_> {
 
     /// `None` where the call has to wait.
     fn attempt(&mut self, stack: &mut Stack) -> Option<Result<usize, Errno>> {
+        // What another process has read that this one has offered the connection to is not this one's.
+        stack.settle_loans();
         // What came before is the program's; the error comes with the next call.
         if self.filled > 0 && stack.sockets.has_error(self.number) && self.is_at_end(stack) {
             return Some(Ok(self.filled));
@@ -111,6 +113,9 @@ impl Receiving<'_, '_> {
             } else {
                 Err(Errno::FAULT)
             });
+        }
+        if !is_peek {
+            stack.note_read(self.number, count);
         }
         self.filled = if is_peek { count } else { filled + count };
         let least = if self.has(libc::MSG_WAITALL) {

@@ -100,21 +100,30 @@ unsafe fn each(message: *const msghdr, change: &mut dyn FnMut(c_int) -> c_int) {
     if message.msg_controllen == 0 {
         return;
     }
+    let end = message
+        .msg_control
+        .addr()
+        .saturating_add(message.msg_controllen);
     // SAFETY: the message is as sendmsg(2) says.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !next.is_null() {
-        // SAFETY: not null, so it is a header inside of the message's control bytes.
-        unsafe { each_of(next, change) };
+        // SAFETY: not null, so it is a header inside of the message's control bytes, which may lie at any address.
+        let head = unsafe { next.read_unaligned() };
+        // Otherwise the kernel says that it is none (`EINVAL`).
+        let room = end.saturating_sub(next.addr());
+        if !(size_of::<cmsghdr>()..=room).contains(&head.cmsg_len) {
+            return;
+        }
+        // SAFETY: it is inside, with as many bytes as it says.
+        unsafe { each_of(next, &head, change) };
         // SAFETY: as above.
         next = unsafe { libc::CMSG_NXTHDR(message, next) };
     }
 }
 
 /// # Safety
-/// The header and its data are inside of a message's control bytes.
-unsafe fn each_of(header: *const cmsghdr, change: &mut dyn FnMut(c_int) -> c_int) {
-    // SAFETY: the caller's promise; headers may lie at any address.
-    let head = unsafe { header.read_unaligned() };
+/// The header and its data, as long as it says, are inside of a message's control bytes.
+unsafe fn each_of(header: *const cmsghdr, head: &cmsghdr, change: &mut dyn FnMut(c_int) -> c_int) {
     if head.cmsg_level != libc::SOL_SOCKET || head.cmsg_type != libc::SCM_RIGHTS {
         return;
     }

@@ -230,13 +230,16 @@ pub(super) unsafe extern "C" fn sendmmsg(
     c_int::try_from(messages.len()).unwrap_or(c_int::MAX)
 }
 
+/// As many as the kernel takes at a time (`UIO_MAXIOV`).
+const MESSAGES_MAX: usize = 1024;
+
 /// Whether one of several messages passes connections of the stack on.
 ///
 /// # Safety
 /// As sendmmsg(2).
 unsafe fn pass_connections(messages: *mut mmsghdr, count: c_uint) -> bool {
     // SAFETY: the caller's promise.
-    let messages = unsafe { values(messages.cast_const(), count as usize) };
+    let messages = unsafe { values(messages.cast_const(), (count as usize).min(MESSAGES_MAX)) };
     let mut messages = messages.iter();
     // SAFETY: the caller's promise.
     messages.any(|message| unsafe { rights::has_connections(&raw const message.msg_hdr) })

@@ -1,5 +1,6 @@
 //! A connection of this process' stack, and the local socket by which a child has it.
 
+use crate::kernel_options;
 use crate::memory::errno;
 use crate::originals;
 use core::ffi::c_int;
@@ -8,8 +9,10 @@ use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
 use mill_sockets::sockets::closing::Half;
+use mill_sys::clock;
 use mill_sys::epoll::Event;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// Bytes go both ways, without a buffer between: what one side has no room for stays at the other.
 #[derive(Debug)]
@@ -24,9 +27,10 @@ pub(super) struct Pipe {
     /// The child has closed it.
     has_hung_up: bool,
     /// The other process has got it by a message, and may not take it.
-    pub(super) is_offered: bool,
+    is_offered: bool,
     /// Bytes that it was given and has not read yet, which the connection still has.
     ahead: usize,
+    ahead_since: Duration,
     /// The other process has closed it before it had read all.
     was_left_unread: bool,
     /// The peer has no more to say, and the child knows it.
@@ -48,7 +52,7 @@ enum Moved {
 }
 
 impl Pipe {
-    pub(super) fn new(id: u64, number: Number, socket: OwnedFd) -> Self {
+    pub(super) fn new(id: u64, (number, is_offered): (Number, bool), socket: OwnedFd) -> Self {
         Self {
             id,
             number,
@@ -56,8 +60,9 @@ impl Pipe {
             has_input: true,
             is_full: false,
             has_hung_up: false,
-            is_offered: false,
+            is_offered,
             ahead: 0,
+            ahead_since: Duration::ZERO,
             was_left_unread: false,
             to_child_ended: false,
             to_peer_ended: false,
@@ -103,7 +108,11 @@ impl Pipe {
             let socket = self.socket.as_raw_fd();
             // When they are read, the socket is reported as one with room.
             if self.ahead > 0 && is_offered && has_unread(socket) {
-                break;
+                if clock::monotonic().saturating_sub(self.ahead_since) < UNREAD_MAX {
+                    break;
+                }
+                // It looks at them (MSG_PEEK), and waits for more.
+                self.is_offered = false;
             }
             // What it has not read is gone from the socket when it closes that.
             if self.ahead > 0 && is_offered && has_hung_up(socket) {
@@ -124,6 +133,9 @@ impl Pipe {
                 },
             });
             self.ahead = ahead;
+            if ahead > 0 {
+                self.ahead_since = clock::monotonic();
+            }
             match read {
                 Ok(Some(Moved::Bytes)) => has_moved = true,
                 Ok(Some(Moved::Nothing)) => self.is_full = true,
@@ -139,6 +151,11 @@ impl Pipe {
         Ok(has_moved)
     }
 
+    /// This process has read bytes that the other one was given, too.
+    pub(super) fn note_read(&mut self, count: usize) {
+        self.ahead = self.ahead.saturating_sub(count);
+    }
+
     /// What the other process was given is no more this one's.
     fn leave_to_child(&mut self, sockets: &mut Sockets<AnyLink>) -> Result<(), Over> {
         while self.ahead > 0 {
@@ -149,7 +166,6 @@ impl Pipe {
             });
             match read {
                 Ok(Some(count @ 1..)) => self.ahead -= count,
-                // The program has read them itself.
                 Ok(_) => self.ahead = 0,
                 Err(_) => return Err(Over),
             }
@@ -214,7 +230,8 @@ impl Pipe {
 
     /// The other process has closed it: what it has read is its own, and the rest the connection's.
     fn over(&mut self, sockets: &mut Sockets<AnyLink>) -> Result<bool, Over> {
-        if !self.was_left_unread {
+        // Where it has shut down its end before, nothing was received since.
+        if !self.was_left_unread && !is_reset(&self.socket) {
             self.leave_to_child(sockets)?;
         }
         Err(Over)
@@ -234,8 +251,18 @@ fn has_unread(socket: c_int) -> bool {
     let mut bytes: c_int = 0;
     // SAFETY: the pointer is to a local, which the call fills.
     let found = unsafe { originals::ioctl(socket, libc::TIOCOUTQ, (&raw mut bytes).addr()) };
-    found == 0 && bytes > 0
+    // The kernel's own reference is one, a segment's are hundreds.
+    found == 0 && bytes > 1
 }
+
+/// Whether the other end was closed before all was read.
+fn is_reset(socket: &OwnedFd) -> bool {
+    let error = kernel_options::number(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR);
+    error == Some(libc::ECONNRESET)
+}
+
+/// How long what was offered may stay unread before more is given.
+const UNREAD_MAX: Duration = Duration::from_millis(20);
 
 /// Whether the other end is closed, and not only shut down in one direction.
 fn has_hung_up(socket: c_int) -> bool {

@@ -169,7 +169,11 @@ impl<L: SocketLink> Sockets<L> {
             return None;
         }
         let socket = self.sockets.remove(number)?;
-        self.accepted -= u32::from(socket.was_accepted);
+        if socket.was_accepted {
+            self.accepted -= 1;
+            // Before its peer hears of it, and connects anew.
+            self.host.tell_load(self.accepted);
+        }
         self.end_watches(&socket.watches);
         self.listeners.retain(|(_, other)| *other != number);
         Some(socket)

@@ -51,14 +51,12 @@ impl<Q: SendQueue> Host<Q> {
         let Some(processes) = &mut self.processes else {
             return;
         };
-        for listener in self.listeners.iter().filter(|it| it.is_in_group) {
-            let waiting = u32::try_from(listener.waiting().len()).unwrap_or(u32::MAX);
-            let load = Load {
-                accepted,
-                waiting: waiting.saturating_add(listener.half_open()),
-            };
-            processes.note_load(listener.address, load);
-        }
+        self.listeners.each_load(|address, waiting, told| {
+            let load = Load { accepted, waiting };
+            if told.replace(load) != Some(load) {
+                processes.note_load(address, load);
+            }
+        });
     }
 
     /// New connections are other hosts' that listen at the same address, if there are any; those that have begun go on here.

@@ -61,7 +61,10 @@ impl<Q: SendQueue> Host<Q> {
             return false;
         };
         let is_grouped = self.processes.as_mut().is_some_and(|processes| {
-            let taker = processes.taker(listener.address, flow, &[]);
+            let taker = processes.taker(listener.address, flow, true, &[]);
+            if taker == Taker::This {
+                processes.note_given(listener.address, taker);
+            }
             matches!(taker, Taker::Another(_))
         });
         let leaves = is_grouped || self.flows.is_elsewhere(flow);
@@ -93,7 +96,7 @@ impl<Q: SendQueue> Host<Q> {
         let processes = self.processes.as_deref();
         let has_departed = processes.is_some_and(|it| it.has_departed(flow));
         let is_taken = !has_departed && link.hand_over(&received(packet), &stray);
-        if is_taken || self.give_to_group(link, packet, flow) {
+        if is_taken || self.give_to_group(link, packet, flow, refused.is_opening) {
             self.counters.handed_over += 1;
             return;
         }
@@ -110,7 +113,13 @@ impl<Q: SendQueue> Host<Q> {
 
     /// Gives a segment that no process has a connection for to the one among those that listen there that takes it, if that is
     /// another one: it opens a connection, or is a cookie.
-    fn give_to_group<L: Link>(&mut self, link: &mut L, packet: &Packet, flow: &Flow) -> bool {
+    fn give_to_group<L: Link>(
+        &mut self,
+        link: &mut L,
+        packet: &Packet,
+        flow: &Flow,
+        is_opening: bool,
+    ) -> bool {
         let Some(processes) = &mut self.processes else {
             return false;
         };
@@ -125,10 +134,13 @@ impl<Q: SendQueue> Host<Q> {
             let mut unreachable = Vec::new();
             loop {
                 let address = SocketAddr::new(*address, port);
-                match processes.taker(address, flow, &unreachable) {
+                match processes.taker(address, flow, is_opening, &unreachable) {
                     Taker::This => return false,
                     Taker::None => break,
-                    Taker::Another(process) if link.pass_to(&received(packet), process) => {
+                    taker @ Taker::Another(process) if link.pass_to(&received(packet), process) => {
+                        if is_opening {
+                            processes.note_given(address, taker);
+                        }
                         return true;
                     }
                     Taker::Another(process) => unreachable.push(process),

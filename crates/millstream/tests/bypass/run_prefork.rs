@@ -8,6 +8,7 @@ use crate::server::wait_for;
 use crate::topology::{between_queues, kernel_connections};
 use mill_sys::signal::Signal;
 use std::collections::BTreeSet;
+use std::io;
 
 /// So many children, each of which says its number to a connection, and waits for a word before it closes.
 const PREFORK: &str = "
@@ -42,19 +43,18 @@ fn each_connection_goes_to_a_child_that_has_none() {
         between_queues([queues, queues], |topology| {
             let running = Accelerated::start(&[PYTHON, "-c", PREFORK, &children.to_string()]);
             topology.at_client(|| {
-                let greeted = || {
-                    let mut client = Client::connect(address(7000)).ok()?;
-                    let greeting = client.content(8).ok()?;
-                    Some((client, greeting))
+                let greeted = || -> io::Result<(Client, Vec<u8>)> {
+                    let mut client = Client::connect(address(7000))?;
+                    let greeting = client.content(8)?;
+                    Ok((client, greeting))
                 };
-                wait_for(|| greeted().is_some());
+                wait_for(|| greeted().is_ok());
                 wait_for(|| running.children().len() == children);
                 for _ in 0..3 {
-                    let held = (0..children).map(|_| greeted().expect("one of them is idle"));
+                    let held = (0..children).map(|_| greeted().unwrap());
                     let held: Vec<(Client, Vec<u8>)> = held.collect();
                     let by: BTreeSet<&Vec<u8>> = held.iter().map(|(_, child)| child).collect();
                     assert_eq!(by.len(), children);
-                    // Until a child is idle again, which the next one may not know yet, it says nothing else.
                     for (mut client, _) in held {
                         client.send(b"done").unwrap();
                         assert!(client.content(1).is_err(), "it closes");

@@ -35,7 +35,13 @@ impl ProcessGroup for EvenAndOdd {
         self.shared.members.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn taker(&mut self, address: SocketAddr, flow: &Flow, unreachable: &[u64]) -> Taker {
+    fn taker(
+        &mut self,
+        address: SocketAddr,
+        flow: &Flow,
+        _is_opening: bool,
+        unreachable: &[u64],
+    ) -> Taker {
         if address != SERVER_V4.parse().unwrap() {
             return Taker::None;
         }
@@ -48,6 +54,8 @@ impl ProcessGroup for EvenAndOdd {
     }
 
     fn note_load(&mut self, _address: SocketAddr, _load: Load) {}
+
+    fn note_given(&mut self, _address: SocketAddr, _taker: Taker) {}
 
     fn has_departed(&self, _flow: &Flow) -> bool {
         false
