@@ -182,7 +182,8 @@ impl ProcessGroup for GroupTable {
         let places = places.filter_map(|slot| self.shared.loads.get(*slot));
         let was_concurrent = |place: &AtomicU64| place.load(Ordering::Relaxed) & IS_CONCURRENT != 0;
         let is_concurrent = load.accepted > 1 || places.clone().any(was_concurrent);
-        let count = u64::from(load.accepted) + u64::from(load.waiting);
+        let open = u64::from(load.accepted.saturating_add(load.waiting).min(OPEN_MAX));
+        let count = open << OPEN_SHIFT | u64::from(load.half_open);
         let told = if is_concurrent {
             IS_CONCURRENT | count
         } else {
@@ -270,10 +271,16 @@ impl Members {
         let ranked =
             others.map(|(process, it)| ((load(it), u64::MAX - score(hash, *process)), process));
         match ranked.min() {
-            Some(((least, _), process)) if least < busy.min(LOAD_MANY) => *process,
+            Some(((least, _), process)) if least < busy && is_little(least) => *process,
             _ => preferred,
         }
     }
+}
+
+/// Whether a process with this load has no more than it answers for without cookies.
+const fn is_little(load: u64) -> bool {
+    let half_open = load & ((1 << OPEN_SHIFT) - 1);
+    (load >> OPEN_SHIFT) + half_open < LOAD_MANY
 }
 
 /// A slot: process and address.
@@ -414,6 +421,11 @@ const IS_CONCURRENT: u64 = 1 << 63;
 /// Connections of a process that serves one at a time, of which the others wait; fewer than the handshakes from which on a listener may
 /// answer with cookies (`BACKLOG_MIN` of mill-stack's listener.rs).
 const LOAD_MANY: u64 = 8;
+
+/// Where the number of connections stands in a load, above that of handshakes: a process that has a connection is busy, and one with
+/// handshakes that may never come to an end is not.
+const OPEN_SHIFT: u32 = 32;
+const OPEN_MAX: u32 = i32::MAX as u32;
 
 /// Places of departed connections, whose pages are made when they are used.
 const DEPARTED: usize = 1 << 16;

@@ -177,27 +177,26 @@ impl Listeners {
         self.all.values()
     }
 
-    /// Of those that are in a group: the address, how many connections wait there, also at others of the same address, and what other
-    /// processes were told.
-    pub(crate) fn each_load(&mut self, mut tell: impl FnMut(SocketAddr, u32, &mut Option<Load>)) {
-        let of = |listener: &Listener| {
-            let waiting = u32::try_from(listener.waiting.len()).unwrap_or(u32::MAX);
-            waiting.saturating_add(listener.half_open)
+    /// Of those that are in a group: the address, what this host has there, also at other listeners of the same address, and what other
+    /// processes were told. What the program has accepted is the caller's to say.
+    pub(crate) fn each_load(&mut self, mut tell: impl FnMut(SocketAddr, Load, &mut Option<Load>)) {
+        let of = |listener: &Listener| Load {
+            accepted: 0,
+            waiting: u32::try_from(listener.waiting.len()).unwrap_or(u32::MAX),
+            half_open: listener.half_open,
         };
         let sharing = self
             .all
             .values()
             .filter(|it| it.is_in_group && it.options.share);
-        let sharing: Vec<(SocketAddr, u32)> = sharing.map(|it| (it.address, of(it))).collect();
+        let sharing: Vec<(SocketAddr, Load)> = sharing.map(|it| (it.address, of(it))).collect();
         for listener in self.all.values_mut().filter(|it| it.is_in_group) {
             let at_address = sharing.iter().filter(|(it, _)| *it == listener.address);
-            let waiting = match listener.options.share {
-                true => at_address
-                    .map(|(_, waiting)| *waiting)
-                    .fold(0, u32::saturating_add),
+            let load = match listener.options.share {
+                true => at_address.fold(Load::default(), |sum, (_, load)| sum.plus(*load)),
                 false => of(listener),
             };
-            tell(listener.address, waiting, &mut listener.told);
+            tell(listener.address, load, &mut listener.told);
         }
     }
 

@@ -42,8 +42,20 @@ pub trait ProcessGroup: fmt::Debug + Send {
 pub struct Load {
     /// Those that the program has accepted and not closed.
     pub accepted: u32,
-    /// Those that wait to be accepted, and handshakes under way.
+    /// Those that wait to be accepted.
     pub waiting: u32,
+    /// Handshakes under way: some will never be connections.
+    pub half_open: u32,
+}
+
+impl Load {
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            accepted: self.accepted.saturating_add(other.accepted),
+            waiting: self.waiting.saturating_add(other.waiting),
+            half_open: self.half_open.saturating_add(other.half_open),
+        }
+    }
 }
 
 /// Which host takes a new connection.

@@ -264,7 +264,11 @@ fn a_group_much_larger_than_the_processors_is_served_by_those_with_a_partition()
 }
 
 fn load(accepted: u32, waiting: u32) -> Load {
-    Load { accepted, waiting }
+    Load {
+        accepted,
+        waiting,
+        half_open: 0,
+    }
 }
 
 #[test]
@@ -382,4 +386,23 @@ fn listeners_of_one_process_at_one_address_tell_one_load() {
     tables[0].leave(at);
     let flow = flows(1).next().unwrap();
     assert_eq!(tables[0].taker(at, &flow, true, &[]), Taker::Another(2));
+}
+
+#[test]
+fn handshakes_that_may_never_end_make_none_busier_than_a_connection() {
+    let memory = GroupTable::create().unwrap();
+    let mut tables = tables(&memory, 3, 1);
+    let at = address("0.0.0.0:80");
+    for (table, half_open) in tables.iter_mut().zip([0, 3, 2]) {
+        table.join(at);
+        let accepted = u32::from(half_open == 0);
+        let load = Load {
+            half_open,
+            ..load(accepted, 0)
+        };
+        table.note_load(at, load);
+    }
+    for flow in flows(50) {
+        assert_ne!(tables[0].taker(at, &flow, true, &[]), Taker::This);
+    }
 }

@@ -51,8 +51,8 @@ impl<Q: SendQueue> Host<Q> {
         let Some(processes) = &mut self.processes else {
             return;
         };
-        self.listeners.each_load(|address, waiting, told| {
-            let load = Load { accepted, waiting };
+        self.listeners.each_load(|address, load, told| {
+            let load = Load { accepted, ..load };
             if told.replace(load) != Some(load) {
                 processes.note_load(address, load);
             }

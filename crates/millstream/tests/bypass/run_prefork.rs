@@ -6,9 +6,11 @@ use crate::run::{Accelerated, address};
 use crate::run_calls::PYTHON;
 use crate::server::wait_for;
 use crate::topology::{between_queues, kernel_connections};
+use mill_sys::descriptor;
 use mill_sys::signal::Signal;
 use std::collections::BTreeSet;
-use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
 
 /// So many children, each of which says its number to a connection, and waits for a word before it closes.
 const PREFORK: &str = "
@@ -43,22 +45,15 @@ fn each_connection_goes_to_a_child_that_has_none() {
         between_queues([queues, queues], |topology| {
             let running = Accelerated::start(&[PYTHON, "-c", PREFORK, &children.to_string()]);
             topology.at_client(|| {
-                let greeted = || -> io::Result<(Client, Vec<u8>)> {
-                    let mut client = Client::connect(address(7000))?;
-                    let greeting = client.content(8)?;
-                    Ok((client, greeting))
-                };
-                wait_for(|| greeted().is_ok());
-                wait_for(|| running.children().len() == children);
+                wait_for(|| Client::connect(address(7000)).is_ok());
+                // A child that has not accepted yet is not known to the others: what comes before that waits for one that is busy.
+                wait_for(|| all_accept(children));
                 for _ in 0..3 {
-                    let held = (0..children).map(|_| greeted().unwrap());
-                    let held: Vec<(Client, Vec<u8>)> = held.collect();
-                    let by: BTreeSet<&Vec<u8>> = held.iter().map(|(_, child)| child).collect();
-                    assert_eq!(by.len(), children);
-                    for (mut client, _) in held {
-                        client.send(b"done").unwrap();
-                        assert!(client.content(1).is_err(), "it closes");
-                    }
+                    let held: Vec<_> = (0..children).map(|_| open(TIME_MAX)).collect();
+                    let by = held.iter().map(|(_, child)| child.as_deref());
+                    let by: Option<BTreeSet<&[u8]>> = by.collect();
+                    assert_eq!(by.expect("one of them is idle").len(), children);
+                    held.into_iter().for_each(finish);
                 }
             });
             assert_eq!(kernel_connections(7000), "");
@@ -66,3 +61,39 @@ fn each_connection_goes_to_a_child_that_has_none() {
         });
     }
 }
+
+/// Opens a connection; what the child says that accepts it, if that is within some time.
+fn open(time: Duration) -> (Client, Option<Vec<u8>>) {
+    let mut client = Client::connect(address(7000)).unwrap();
+    let has_come = descriptor::wait_readable(&[client.as_fd()], Some(time)).unwrap();
+    let greeting = has_come[0].then(|| client.content(8).unwrap());
+    (client, greeting)
+}
+
+/// Ends one, which its child hears and tells others of before this returns.
+fn finish((mut client, _): (Client, Option<Vec<u8>>)) {
+    client.send(b"done").unwrap();
+    assert!(client.content(1).is_err(), "it closes");
+}
+
+/// Whether so many children accept a connection each while the others have one.
+fn all_accept(children: usize) -> bool {
+    let mut held = Vec::new();
+    while held.len() < children {
+        held.push(open(Duration::from_millis(300)));
+        if held.last().is_some_and(|(_, greeting)| greeting.is_none()) {
+            break;
+        }
+    }
+    let waiting = held.pop_if(|(_, greeting)| greeting.is_none());
+    held.into_iter().for_each(finish);
+    // One that had to wait is accepted by now, or before the next try.
+    if let Some((mut client, _)) = waiting {
+        let _ = client.send(b"done");
+        let _ = descriptor::wait_readable(&[client.as_fd()], Some(Duration::from_secs(2)));
+        return false;
+    }
+    true
+}
+
+const TIME_MAX: Duration = Duration::from_secs(20);
