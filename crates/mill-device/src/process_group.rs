@@ -51,6 +51,8 @@ pub struct GroupTable {
     /// The members of groups that were looked for since the version was this.
     known: BTreeMap<SocketAddr, Members>,
     version: u64,
+    /// Where connections went lately that went by load, by the lower bits of their hashes; none before the first.
+    given: Vec<Given>,
     /// The slots of this process, one for each listener.
     slots: BTreeMap<SocketAddr, Vec<usize>>,
     on_full: Box<dyn FnMut() + Send>,
@@ -62,6 +64,14 @@ struct Members {
     /// Of the same place each.
     loads: Vec<&'static AtomicU64>,
     has_own: bool,
+}
+
+/// A new connection, the process to which it went, and when.
+#[derive(Clone, Copy, Debug, Default)]
+struct Given {
+    hash: u64,
+    process: u64,
+    second: u64,
 }
 
 /// The memory.
@@ -112,6 +122,7 @@ impl GroupTable {
             key: Key::new(key),
             known: BTreeMap::new(),
             version: 0,
+            given: Vec::new(),
             slots: BTreeMap::new(),
             on_full: Box::new(on_full),
         })
@@ -139,6 +150,25 @@ impl GroupTable {
         let hash = flow.table_hash(self.key);
         let place = usize::try_from(hash & SECOND_MASK).unwrap_or(0);
         (&self.shared.departed[place % DEPARTED], hash & !SECOND_MASK)
+    }
+
+    /// Where a SYN of this flow went, which is sent again: two processes would answer it.
+    fn remembered(&self, hash: u64) -> Option<u64> {
+        let given = self.given.get(given_place(hash))?;
+        let is_recent = second().wrapping_sub(given.second) & SECOND_MASK <= GIVEN_SECONDS;
+        (given.hash == hash && is_recent).then_some(given.process)
+    }
+
+    fn remember(&mut self, hash: u64, process: u64) {
+        self.given.resize(GIVEN, Given::default());
+        if let Some(place) = self.given.get_mut(given_place(hash)) {
+            let second = second();
+            *place = Given {
+                hash,
+                process,
+                second,
+            };
+        }
     }
 
     fn members(&mut self, address: SocketAddr) -> &Members {
@@ -195,7 +225,7 @@ impl ProcessGroup for GroupTable {
     }
 
     /// A process that is stopped does not tell of what it gets, and one that runs does so after its turn: by then a burst has many more.
-    fn note_given(&mut self, address: SocketAddr, taker: Taker) {
+    fn note_given(&mut self, address: SocketAddr, flow: &Flow, taker: Taker) {
         let process = match taker {
             Taker::This => self.own,
             Taker::Another(process) => process,
@@ -207,6 +237,7 @@ impl ProcessGroup for GroupTable {
             && load.load(Ordering::Relaxed) & IS_CONCURRENT == 0
         {
             load.fetch_add(1, Ordering::Relaxed);
+            self.remember(flow.table_hash(self.key), process);
         }
     }
 
@@ -219,14 +250,18 @@ impl ProcessGroup for GroupTable {
     ) -> Taker {
         let (own, key) = (self.own, self.key);
         let shared_by = self.partitions + 1..=self.sharing_max;
-        let members = self.members(address);
         let hash = flow.table_hash(key);
+        let before = is_opening.then(|| self.remembered(hash)).flatten();
+        let members = self.members(address);
         let is_own = members.has_own && !shared_by.contains(&members.processes.len());
         let preferred = match is_own {
             true => Some(own),
             false => members.preferred(hash, unreachable),
         };
+        let before =
+            before.filter(|it| members.load_of(*it).is_some() && !unreachable.contains(it));
         let taker = match is_opening {
+            true if before.is_some() => before,
             true => preferred.map(|it| members.less_busy(it, hash, unreachable)),
             false => preferred,
         };
@@ -276,6 +311,14 @@ impl Members {
         }
     }
 }
+
+fn given_place(hash: u64) -> usize {
+    usize::try_from(hash).unwrap_or(0) % GIVEN
+}
+
+/// How many are remembered, and how long: until a SYN was sent again three times.
+const GIVEN: usize = 1024;
+const GIVEN_SECONDS: u64 = 8;
 
 /// Whether a process with this load has no more than it answers for without cookies.
 const fn is_little(load: u64) -> bool {

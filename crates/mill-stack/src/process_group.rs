@@ -30,8 +30,9 @@ pub trait ProcessGroup: fmt::Debug + Send {
     /// What this host has of connections to its listeners at `address`.
     fn note_load(&mut self, address: SocketAddr, load: Load);
 
-    /// A new connection to `address` goes to this process, or this host takes it: what that tells of itself comes later.
-    fn note_given(&mut self, address: SocketAddr, taker: Taker);
+    /// A new connection to `address` goes to this process, or this host takes it: what that tells of itself comes later. A SYN that is sent
+    /// again goes there, too.
+    fn note_given(&mut self, address: SocketAddr, flow: &Flow, taker: Taker);
 
     /// Whether a connection was of a process that has just ended, so that no host has it any more.
     fn has_departed(&self, flow: &Flow) -> bool;

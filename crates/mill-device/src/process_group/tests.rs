@@ -348,7 +348,9 @@ fn a_burst_goes_to_all_idle_members_before_they_have_told_of_it() {
     // Twice as many: a member that is stopped has no more than the others.
     for flow in flows(24) {
         let taker = tables[0].taker(at, &flow, true, &[]);
-        tables[0].note_given(at, taker);
+        tables[0].note_given(at, &flow, taker);
+        let again = tables[0].taker(at, &flow, true, &[]);
+        assert_eq!(again, taker, "a SYN that is sent again");
         let found = match taker {
             Taker::This => 1,
             Taker::Another(process) => usize::try_from(process).unwrap(),

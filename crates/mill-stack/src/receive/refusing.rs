@@ -63,7 +63,7 @@ impl<Q: SendQueue> Host<Q> {
         let is_grouped = self.processes.as_mut().is_some_and(|processes| {
             let taker = processes.taker(listener.address, flow, true, &[]);
             if taker == Taker::This {
-                processes.note_given(listener.address, taker);
+                processes.note_given(listener.address, flow, taker);
             }
             matches!(taker, Taker::Another(_))
         });
@@ -139,7 +139,7 @@ impl<Q: SendQueue> Host<Q> {
                     Taker::None => break,
                     taker @ Taker::Another(process) if link.pass_to(&received(packet), process) => {
                         if is_opening {
-                            processes.note_given(address, taker);
+                            processes.note_given(address, flow, taker);
                         }
                         return true;
                     }

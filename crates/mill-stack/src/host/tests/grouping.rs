@@ -55,7 +55,7 @@ impl ProcessGroup for EvenAndOdd {
 
     fn note_load(&mut self, _address: SocketAddr, _load: Load) {}
 
-    fn note_given(&mut self, _address: SocketAddr, _taker: Taker) {}
+    fn note_given(&mut self, _address: SocketAddr, _flow: &Flow, _taker: Taker) {}
 
     fn has_departed(&self, _flow: &Flow) -> bool {
         false
