@@ -104,6 +104,9 @@ mod borrowing;
 /// Connections that another process is about to get.
 mod lent;
 
+/// Connections that the kernel has of a listener.
+mod kernel_queue;
+
 /// Connections that a program gets which this one starts.
 mod spawning;
 

@@ -10,8 +10,8 @@ use crate::signals::postponed;
 use crate::stack::now;
 use crate::stacks::{self, Guard};
 use crate::{
-    alone, borrowing, early, early_shutdown, environment, keeper, lent, originals, own_addresses,
-    placeholder, say, showing, spawning, turner, vforked,
+    alone, borrowing, early, early_shutdown, environment, keeper, kernel_queue, lent, originals,
+    own_addresses, placeholder, say, showing, spawning, turner, vforked,
 };
 use core::cell::RefCell;
 use core::ffi::c_int;
@@ -77,6 +77,7 @@ extern "C" fn before_fork() {
         early_shutdown::lock(),
         placeholder::lock(),
         lent::lock_messages(),
+        kernel_queue::lock(),
     ];
     inner.extend(turner::locks());
     INNER.set(inner);

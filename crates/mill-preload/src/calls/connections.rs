@@ -9,7 +9,9 @@ use crate::signals::Handled;
 use crate::stack::{Stack, now};
 use crate::stacks;
 use crate::waiting::{self, Kernel, Wait};
-use crate::{address, borrowing, early_shutdown, kernel_options, listening, originals};
+use crate::{
+    address, borrowing, early_shutdown, kernel_options, kernel_queue, listening, originals,
+};
 use core::ffi::c_int;
 use core::net::SocketAddr;
 use libc::{pollfd, sockaddr, socklen_t};
@@ -37,7 +39,19 @@ pub(super) unsafe extern "C" fn accept4(
         // SAFETY: the caller's promise.
         return given(unsafe { originals::accept4(fd, into, len, flags) });
     };
-    match accept_here_or_there(fd, listener, flags) {
+    // SAFETY: the caller's promise.
+    let at_kernel = || unsafe { originals::accept4(fd, into, len, flags) };
+    let accepted = loop {
+        match accept_here_or_there(fd, listener, flags) {
+            Ok(Accepted::WaitingThere) => {
+                if let Some(taken) = kernel_queue::take(fd, at_kernel) {
+                    return done(taken.map(given));
+                }
+            }
+            accepted => break accepted,
+        }
+    };
+    match accepted {
         Ok(Accepted::Here(descriptor, peer)) => {
             if into.is_null() {
                 return descriptor;
@@ -51,8 +65,7 @@ pub(super) unsafe extern "C" fn accept4(
             }
             done(stored.map(|()| descriptor))
         }
-        // SAFETY: the caller's promise. It waits no longer than the program allows.
-        Ok(Accepted::There) => given(unsafe { originals::accept4(fd, into, len, flags) }),
+        Ok(_) => given(at_kernel()),
         Err(errno) => done(Err(errno)),
     }
 }
@@ -72,8 +85,10 @@ pub(super) unsafe extern "C" fn accept(
 /// Where there is a connection to accept.
 enum Accepted {
     Here(c_int, SocketAddr),
-    /// At the kernel, or nowhere: its answer is the program's.
+    /// At the kernel, or nowhere: its answer, which does not wait, is the program's.
     There,
+    /// At the kernel, whose call would wait if another one took it first.
+    WaitingThere,
 }
 
 fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Accepted, Errno> {
@@ -98,7 +113,7 @@ fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Acc
     loop {
         let wait = Wait::of_call(listener, timeout, &mut kernel);
         let found = waiting::until(wait, |held, _, kernel| match kernel {
-            Kernel::Ready(1..) => Some(Ok(Accepted::There)),
+            Kernel::Ready(1..) => Some(Ok(Accepted::WaitingThere)),
             _ => accept_here(held.of(listener)?, listener, flags),
         });
         if !waiting::is_restarted(&found, handled, timeout) {

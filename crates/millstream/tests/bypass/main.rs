@@ -129,6 +129,9 @@ mod run_signals;
 /// Programs whose threads have little room.
 mod run_small_stacks;
 
+/// Programs whose processes serve one connection at a time.
+mod run_prefork;
+
 /// What is said of them.
 mod run_words;
 
