@@ -1,9 +1,10 @@
 //! Endpoints on threads that have descriptor tables of their own, as processes have.
 
 use super::directory::ProcessTag;
-use super::message::SAID_BYTES;
+use super::message::{GIVEN, SAID_BYTES};
 use super::peers::Peers;
 use super::*;
+use crate::relay::Relay;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
