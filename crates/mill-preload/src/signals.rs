@@ -1,15 +1,14 @@
 //! Signals that the program handles: calls that wait learn from here that one came, without a system call.
 //!
 //! The program's handlers stand behind ours, which counts, and has those wait that would interrupt the library where it can't be. What sigaction(2) tells the program is what it has set. A handler that
-//! was installed around the C library is not seen: calls that sleep in the kernel end for it all the same, those that spin
-//! go on.
+//! was installed around the C library is not seen: calls that sleep in the kernel end for it, those that spin or are about to sleep go on.
 
 use crate::descriptors::own;
 use crate::memory::set_errno;
 use crate::originals;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 use libc::{sigaction as Action, sighandler_t, siginfo_t, sigset_t};
 use whole::Whole;
 
@@ -41,6 +40,37 @@ static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static HANDLED: Cell<Handled> = const { Cell::new(Handled { all: 0, ending: 0 }) };
+
+    /// What this thread is about to wait for: an eventfd.
+    static DOORBELL: Cell<Option<c_int>> = const { Cell::new(None) };
+}
+
+/// As long as it lives each signal of this thread rings its doorbell: one that comes before the thread sleeps ends the sleep.
+pub(crate) struct Rings(Option<c_int>);
+
+impl Rings {
+    pub(crate) fn begin(doorbell: c_int) -> Self {
+        let before = DOORBELL.replace(Some(doorbell));
+        // What follows looks at signals that have come until now.
+        compiler_fence(Ordering::SeqCst);
+        Self(before)
+    }
+}
+
+impl Drop for Rings {
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        DOORBELL.set(self.0);
+    }
+}
+
+/// In a handler.
+fn ring() {
+    if let Some(doorbell) = DOORBELL.get() {
+        let one = 1_u64.to_ne_bytes();
+        // SAFETY: the bytes live through the call; an eventfd takes eight.
+        unsafe { originals::write(doorbell, one.as_ptr().cast(), one.len()) };
+    }
 }
 
 /// How many signals a thread has handled.
@@ -61,9 +91,14 @@ impl Handled {
         self.all != Self::by_this_thread().all
     }
 
-    /// Whether only such have come since that let a call go on.
-    pub(crate) fn lets_go_on(self) -> bool {
-        self.is_outdated() && self.ending == Self::by_this_thread().ending
+    /// If only such have come since that let a call go on, they are taken for seen.
+    pub(crate) fn go_on(&mut self) -> bool {
+        let handled = Self::by_this_thread();
+        let goes_on = *self != handled && self.ending == handled.ending;
+        if goes_on {
+            *self = handled;
+        }
+        goes_on
     }
 }
 
@@ -84,6 +119,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
             _ => handled.ending,
         },
     });
+    ring();
     if Whole::is_on() && postponed::add(signal, info) {
         return;
     }

@@ -8,8 +8,8 @@ use crate::doorbell::doorbell;
 use crate::held::{Held, StackNumbers};
 use crate::memory::{errno, returned};
 use crate::originals;
-use crate::signals::Handled;
 use crate::signals::whole::Whole;
+use crate::signals::{Handled, Rings};
 use crate::stack::{Stack, now};
 use crate::{sets, stacks, turner};
 use core::cell::Cell;
@@ -50,6 +50,8 @@ pub(crate) struct Wait<'a> {
     pub(crate) deadline: Option<Instant>,
     /// The signals that are blocked while it lasts; `None` for those that are now.
     pub(crate) mask: Option<&'a sigset_t>,
+    /// What this thread had handled when the program's call began: a signal that comes later ends it, as in the kernel.
+    pub(crate) handled: Handled,
     /// Whether a thread may spin for it: not where nothing of the stack can end it yet.
     pub(crate) spins: bool,
     /// Whether what a turn of a moment ago has brought is enough to look at first.
@@ -63,12 +65,14 @@ impl<'a> Wait<'a> {
     pub(crate) fn of_call(
         number: Number,
         timeout: Option<Duration>,
+        handled: Handled,
         kernel: &'a mut PollList,
     ) -> Self {
         Self {
             turned: Turned::Stacks(StackNumbers::of(number)),
             deadline: timeout.map(|timeout| now() + timeout),
             mask: None,
+            handled,
             spins: true,
             is_lazy: false,
             kernel,
@@ -90,7 +94,7 @@ pub(crate) fn until<R>(
     wait: Wait<'_>,
     mut attempt: impl FnMut(&mut Held, &[pollfd], Kernel) -> Option<R>,
 ) -> Result<Option<R>, Errno> {
-    let handled = Handled::by_this_thread();
+    let handled = wait.handled;
     let mut is_lazy = wait.is_lazy;
     let mut kernel = Kernel::Unknown;
     loop {
@@ -143,14 +147,19 @@ pub(crate) fn until<R>(
         // A handler that leaves the call by siglongjmp(3) does so once this thread is no sleeper any more. With a mask of the call its own
         // it may be for signals that are blocked without.
         let whole = wait.mask.is_none().then(Whole::begin);
-        let blocked = Blocked::all();
-        let mask = wait.mask.unwrap_or(&blocked.before);
-        // A handler may have run before signals were blocked.
-        let polled = match handled.is_outdated() {
-            true => Err(Errno::INTERRUPTED),
-            false => poll(wait.kernel, &ends, until, began, mask),
+        let polled = match (wait.mask, doorbell) {
+            (None, Some(doorbell)) => {
+                // A signal that comes before the thread sleeps rings as well. They are not blocked for that, or the kernel would
+                // choose another thread for one that is the process's.
+                let _rings = Rings::begin(doorbell);
+                poll_unless(handled, || poll(wait.kernel, &ends, until, began, None))
+            }
+            (mask, _) => {
+                let blocked = Blocked::all();
+                let mask = Some(mask.unwrap_or(&blocked.before));
+                poll_unless(handled, || poll(wait.kernel, &ends, until, began, mask))
+            }
         };
-        drop(blocked);
         if let Some(doorbell) = doorbell {
             leave(doorbell, stacks);
         }
@@ -159,26 +168,38 @@ pub(crate) fn until<R>(
     }
 }
 
+/// Polls, unless a handler has run meanwhile.
+fn poll_unless(
+    handled: Handled,
+    poll: impl FnOnce() -> Result<c_int, Errno>,
+) -> Result<c_int, Errno> {
+    match handled.is_outdated() {
+        true => Err(Errno::INTERRUPTED),
+        false => poll(),
+    }
+}
+
 /// Whether a call that has transferred nothing is begun anew: after handlers with `SA_RESTART`, unless its time is bounded
-/// (signal(7)).
+/// (signal(7)). From then on only signals that come later end it.
 pub(crate) fn is_restarted<R>(
     result: &Result<R, Errno>,
-    handled: Handled,
+    handled: &mut Handled,
     timeout: Option<Duration>,
 ) -> bool {
-    matches!(result, Err(Errno::INTERRUPTED)) && timeout.is_none() && handled.lets_go_on()
+    let is_interrupted = matches!(result, Err(Errno::INTERRUPTED)) && timeout.is_none();
+    is_interrupted && handled.go_on()
 }
 
 /// The same for a call that waits for a socket of a stack alone.
 pub(crate) fn of_call<R>(
     number: Number,
     timeout: Option<Duration>,
+    handled: Handled,
     mut attempt: impl FnMut(&mut Stack) -> Option<R>,
 ) -> Result<Option<R>, Errno> {
-    let wait = &mut PollList::new();
-    until(Wait::of_call(number, timeout, wait), |held, _, _| {
-        attempt(held.of(number)?)
-    })
+    let kernel = &mut PollList::new();
+    let wait = Wait::of_call(number, timeout, handled, kernel);
+    until(wait, |held, _, _| attempt(held.of(number)?))
 }
 
 thread_local! {
@@ -273,7 +294,7 @@ fn poll(
     ends: &[c_int],
     until: Option<Instant>,
     now: Instant,
-    mask: &sigset_t,
+    mask: Option<&sigset_t>,
 ) -> Result<c_int, Errno> {
     let own = kernel.len();
     kernel.extend(ends.iter().map(|end| pollfd {
@@ -291,8 +312,9 @@ fn poll(
     let timeout = timeout
         .as_ref()
         .map_or(core::ptr::null(), core::ptr::from_ref);
+    let mask = mask.map_or(core::ptr::null(), core::ptr::from_ref);
     let count = libc::nfds_t::try_from(kernel.len()).unwrap_or(0);
-    // SAFETY: the pointers are to a vector of that many, to a local or null, and to a mask that outlives the call.
+    // SAFETY: the pointers are to a vector of that many, to a local or null, and to a mask that outlives the call, or null.
     let found = unsafe { originals::ppoll(kernel.as_mut_ptr(), count, timeout, mask) };
     let failed = (found == -1).then(errno);
     kernel.truncate(own);

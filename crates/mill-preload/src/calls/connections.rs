@@ -41,8 +41,9 @@ pub(super) unsafe extern "C" fn accept4(
     };
     // SAFETY: the caller's promise.
     let at_kernel = || unsafe { originals::accept4(fd, into, len, flags) };
+    let mut handled = Handled::by_this_thread();
     let accepted = loop {
-        match accept_here_or_there(fd, listener, flags) {
+        match accept_here_or_there((fd, flags), listener, &mut handled) {
             Ok(Accepted::WaitingThere) => {
                 if let Some(taken) = kernel_queue::take(fd, at_kernel) {
                     return done(taken.map(given));
@@ -91,7 +92,11 @@ enum Accepted {
     WaitingThere,
 }
 
-fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Accepted, Errno> {
+fn accept_here_or_there(
+    (fd, flags): (c_int, c_int),
+    listener: Number,
+    handled: &mut Handled,
+) -> Result<Accepted, Errno> {
     let first = stacks::with(listener, |stack| accept_here(stack, listener, flags));
     if let Some(accepted) = first.flatten() {
         return accepted;
@@ -109,9 +114,8 @@ fn accept_here_or_there(fd: c_int, listener: Number, flags: c_int) -> Result<Acc
     let timeout = stacks::on(listener, |stack| {
         Ok(stack.sockets.options(listener)?.receive_timeout)
     })?;
-    let handled = Handled::by_this_thread();
     loop {
-        let wait = Wait::of_call(listener, timeout, &mut kernel);
+        let wait = Wait::of_call(listener, timeout, *handled, &mut kernel);
         let found = waiting::until(wait, |held, _, kernel| match kernel {
             Kernel::Ready(1..) => Some(Ok(Accepted::WaitingThere)),
             _ => accept_here(held.of(listener)?, listener, flags),
@@ -181,6 +185,7 @@ pub(super) unsafe extern "C" fn connect(
 /// # Safety
 /// As connect(2).
 unsafe fn open(fd: c_int, target: *const sockaddr, len: socklen_t, is_fast: bool) -> c_int {
+    let handled = Handled::by_this_thread();
     if let Entry::Fresh(fresh) = descriptors::peek(fd)
         && c_int::try_from(len).is_ok()
     {
@@ -190,7 +195,7 @@ unsafe fn open(fd: c_int, target: *const sockaddr, len: socklen_t, is_fast: bool
         if let Some(address) = address {
             let mut options = fresh.options();
             options.listen.each.fast_open |= is_fast;
-            return done(connect_here(fd, address, options, (None, &[])));
+            return done(connect_here((fd, handled), address, options, (None, &[])));
         }
     }
     match descriptors::find(fd) {
@@ -205,7 +210,7 @@ unsafe fn open(fd: c_int, target: *const sockaddr, len: socklen_t, is_fast: bool
             }
             // SAFETY: the caller's promise.
             let target = unsafe { address::parse(target, len) };
-            return done(connect_again(fd, number, target));
+            return done(connect_again(fd, (number, handled), target));
         }
         Entry::Lost => return done(Err(Errno::NOT_CONNECTED)),
         Entry::Borrowed(_) => return done(Err(Errno::IS_CONNECTED)),
@@ -220,7 +225,12 @@ unsafe fn open(fd: c_int, target: *const sockaddr, len: socklen_t, is_fast: bool
             let mut options = kernel_options::of_stream(fd);
             options.listen.each.fast_open |= is_fast;
             let shut = early_shutdown::of(fd);
-            done(connect_here(fd, address, options, (bound(fd), &shut)))
+            done(connect_here(
+                (fd, handled),
+                address,
+                options,
+                (bound(fd), &shut),
+            ))
         }
         None => {
             // SAFETY: the caller's promise.
@@ -291,7 +301,7 @@ fn is_ours(fd: c_int, target: SocketAddr) -> bool {
 
 /// Opens a connection from a socket with these options, bound to `source` if that was done, and shut down in these directions.
 fn connect_here(
-    fd: c_int,
+    (fd, handled): (c_int, Handled),
     target: SocketAddr,
     options: Options,
     (source, shut): (Option<SocketAddr>, &[Half]),
@@ -319,7 +329,7 @@ fn connect_here(
     if !waits {
         return Err(Errno::IN_PROGRESS);
     }
-    wait_for_handshake(number, Errno::IN_PROGRESS)
+    wait_for_handshake((number, handled), Errno::IN_PROGRESS)
 }
 
 /// What the program has bound the socket to.
@@ -328,7 +338,11 @@ fn bound(fd: c_int) -> Option<SocketAddr> {
     bound.filter(|bound| bound.port() != 0 || !bound.ip().is_unspecified())
 }
 
-fn connect_again(fd: c_int, number: Number, target: Option<SocketAddr>) -> Result<c_int, Errno> {
+fn connect_again(
+    fd: c_int,
+    (number, handled): (Number, Handled),
+    target: Option<SocketAddr>,
+) -> Result<c_int, Errno> {
     let (found, waits, late) = stacks::on(number, |stack| {
         stack.turn(now());
         let waits = stack.sockets.options(number)?.waits;
@@ -346,22 +360,24 @@ fn connect_again(fd: c_int, number: Number, target: Option<SocketAddr>) -> Resul
     })?;
     match found {
         Some(()) => Ok(0),
-        None if waits => wait_for_handshake(number, late),
+        None if waits => wait_for_handshake((number, handled), late),
         None => Err(late),
     }
 }
 
 /// Waits; `late` is what is said when the time is over.
-pub(super) fn wait_for_handshake(number: Number, late: Errno) -> Result<c_int, Errno> {
+pub(super) fn wait_for_handshake(
+    (number, mut handled): (Number, Handled),
+    late: Errno,
+) -> Result<c_int, Errno> {
     let timeout = stacks::on(number, |stack| {
         Ok(stack.sockets.options(number)?.send_timeout)
     })?;
-    let handled = Handled::by_this_thread();
     loop {
-        let connected = waiting::of_call(number, timeout, |stack| {
+        let connected = waiting::of_call(number, timeout, handled, |stack| {
             stack.sockets.connected(number).transpose()
         });
-        if !waiting::is_restarted(&connected, handled, timeout) {
+        if !waiting::is_restarted(&connected, &mut handled, timeout) {
             return connected?.unwrap_or(Err(late)).map(|()| 0);
         }
     }

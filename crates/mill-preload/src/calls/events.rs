@@ -2,6 +2,7 @@
 
 use crate::descriptors::{self, Entry};
 use crate::memory::{done, places, returned, time_of};
+use crate::signals::Handled;
 use crate::stack::now;
 use crate::waiting::{self, Kernel, Turned, Wait};
 use crate::{originals, sets, stacks};
@@ -119,6 +120,7 @@ fn wait(
     timeout: Option<Duration>,
     mask: Option<&sigset_t>,
 ) -> Result<c_int, Errno> {
+    let handled = Handled::by_this_thread();
     if events.is_empty() {
         return Err(Errno::INVALID);
     }
@@ -133,6 +135,7 @@ fn wait(
         turned: Turned::OfSet(number),
         deadline: timeout.map(|timeout| began + timeout),
         mask,
+        handled,
         spins: has_watches(number),
         // A program may ask for one event at a time, as nginx accepts: no turn for each.
         is_lazy: true,

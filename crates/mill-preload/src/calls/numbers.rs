@@ -4,6 +4,7 @@ use crate::descriptors::fresh::{self, Fresh};
 use crate::descriptors::{self, Entry, own};
 use crate::listening::Left;
 use crate::memory::{self, done};
+use crate::signals::Handled;
 use crate::stack::Stack;
 use crate::{borrowing, early, originals, sets, stacks, waiting};
 use core::ffi::{c_int, c_uint, c_ulong};
@@ -85,7 +86,8 @@ fn forget(fd: c_int, entry: Entry) {
 fn linger(number: Number, closed: Lingering) {
     let limit = Duration::from_secs(closed.seconds.into());
     // What is left then goes on by itself.
-    let _ = waiting::of_call(number, Some(limit), |stack| {
+    let handled = Handled::by_this_thread();
+    let _ = waiting::of_call(number, Some(limit), handled, |stack| {
         (!stack.sockets.is_lingering(closed)).then_some(())
     });
 }

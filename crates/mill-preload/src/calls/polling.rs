@@ -4,6 +4,7 @@ use super::events::milliseconds;
 use crate::descriptors::{self, Entry};
 use crate::held::{Held, StackNumbers};
 use crate::memory::{done, places, time_of};
+use crate::signals::Handled;
 use crate::stack::now;
 use crate::waiting::{self, Kernel, Turned, Wait};
 use crate::{listening, originals, sets, stacks};
@@ -120,6 +121,7 @@ fn wait(
     timeout: Option<Duration>,
     mask: Option<&sigset_t>,
 ) -> Result<c_int, Errno> {
+    let handled = Handled::by_this_thread();
     // Those of the kernel, listeners among them; a number of the stack is none to poll there.
     let mut kernel: waiting::PollList = polled
         .iter()
@@ -137,6 +139,7 @@ fn wait(
         turned: Turned::Stacks(stacks),
         deadline: timeout.map(|timeout| now() + timeout),
         mask,
+        handled,
         spins: true,
         is_lazy: false,
         kernel: &mut kernel,

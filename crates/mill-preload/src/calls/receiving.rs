@@ -132,6 +132,7 @@ impl Receiving<'_, '_> {
 }
 
 pub(super) fn receive(number: Number, rooms: &mut Rooms<'_>, flags: i32) -> Result<usize, Errno> {
+    let handled = Handled::by_this_thread();
     if flags & libc::MSG_ERRQUEUE != 0 {
         // Nothing is queued there.
         return Err(Errno::AGAIN);
@@ -162,7 +163,7 @@ pub(super) fn receive(number: Number, rooms: &mut Rooms<'_>, flags: i32) -> Resu
     let found = match found {
         Some(found) => return found,
         None if !waits => Err(Errno::AGAIN),
-        None => wait(&mut receiving, timeout),
+        None => wait(&mut receiving, timeout, handled),
     };
     match found {
         Err(_) if receiving.filled > 0 => Ok(receiving.filled),
@@ -170,11 +171,16 @@ pub(super) fn receive(number: Number, rooms: &mut Rooms<'_>, flags: i32) -> Resu
     }
 }
 
-fn wait(receiving: &mut Receiving<'_, '_>, timeout: Option<Duration>) -> Result<usize, Errno> {
-    let handled = Handled::by_this_thread();
+fn wait(
+    receiving: &mut Receiving<'_, '_>,
+    timeout: Option<Duration>,
+    mut handled: Handled,
+) -> Result<usize, Errno> {
+    let number = receiving.number;
     loop {
-        let found = waiting::of_call(receiving.number, timeout, |stack| receiving.attempt(stack));
-        if receiving.filled > 0 || !waiting::is_restarted(&found, handled, timeout) {
+        let attempt = |stack: &mut Stack| receiving.attempt(stack);
+        let found = waiting::of_call(number, timeout, handled, attempt);
+        if receiving.filled > 0 || !waiting::is_restarted(&found, &mut handled, timeout) {
             return found?.unwrap_or(Err(Errno::AGAIN));
         }
     }

@@ -94,6 +94,7 @@ fn transfer(
     sent: &mut usize,
     mut write: impl FnMut(&mut Stack, usize) -> Result<Option<usize>, Errno>,
 ) -> Result<usize, Errno> {
+    let handled = Handled::by_this_thread();
     let mut attempt = |stack: &mut Stack| {
         // What was sent is told; the error comes with the next call.
         if *sent > 0 && stack.sockets.has_error(number) {
@@ -124,14 +125,14 @@ fn transfer(
     })?;
     let (found, waits, timeout, opens) = first;
     let opened = match opens {
-        true => opened(number, waits, &found),
+        true => opened((number, handled), waits, &found),
         false => Ok(()),
     };
     let result = match (opened, found) {
         (Err(errno), _) => Err(errno),
         (_, Some(found)) => found,
         (_, None) if !waits => Err(Errno::AGAIN),
-        (_, None) => wait(number, timeout, &mut attempt),
+        (_, None) => wait((number, handled), timeout, &mut attempt),
     };
     let result = match result {
         Err(Errno::AGAIN | Errno::IN_PROGRESS | Errno::INTERRUPTED) if *sent > 0 => Ok(*sent),
@@ -146,26 +147,29 @@ fn transfer(
 
 /// The first bytes have begun the connection: a call that waits does so for its handshake.
 #[cold]
-fn opened(number: Number, waits: bool, found: &Option<Result<usize, Errno>>) -> Result<(), Errno> {
+fn opened(
+    call: (Number, Handled),
+    waits: bool,
+    found: &Option<Result<usize, Errno>>,
+) -> Result<(), Errno> {
     match found {
         // That they can't is the answer.
         Some(Err(_)) => Ok(()),
         Some(Ok(0)) if !waits => Err(Errno::IN_PROGRESS),
         _ if !waits => Ok(()),
-        _ => wait_for_handshake(number, Errno::IN_PROGRESS).map(|_| ()),
+        _ => wait_for_handshake(call, Errno::IN_PROGRESS).map(|_| ()),
     }
 }
 
 /// Waits for room. A call that has sent something is not begun anew.
 fn wait(
-    number: Number,
+    (number, mut handled): (Number, Handled),
     timeout: Option<Duration>,
     attempt: &mut impl FnMut(&mut Stack) -> Option<Result<usize, Errno>>,
 ) -> Result<usize, Errno> {
-    let handled = Handled::by_this_thread();
     loop {
-        let found = waiting::of_call(number, timeout, &mut *attempt);
-        if !waiting::is_restarted(&found, handled, timeout) {
+        let found = waiting::of_call(number, timeout, handled, &mut *attempt);
+        if !waiting::is_restarted(&found, &mut handled, timeout) {
             return found?.unwrap_or(Err(Errno::AGAIN));
         }
     }

@@ -2,8 +2,11 @@
 
 use crate::namespace::{COMMAND_TIME_MAX, has, text_of};
 use crate::run::{BINARY, address};
+use crate::run_calls::PYTHON;
 use crate::server::{Site, wait_for};
-use crate::topology::{STACK, between};
+use crate::topology::{STACK, between, kernel_connections};
+use mill_sys::process::Pid;
+use mill_sys::signal::Signal;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -86,4 +89,59 @@ fn handlers_that_fork_in_the_midst_of_calls_find_no_lock_taken() {
 #[test]
 fn handlers_that_leave_calls_by_a_jump_leave_nothing_locked() {
     handlers_of("jump");
+}
+
+/// Echoes on a thread for each connection. Its first thread waits for the next one, and says a letter for each signal: Python runs handlers there.
+const FIRST_THREAD: &str = "
+import os, signal, socket, threading
+signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'h'))
+s = socket.create_server(('0.0.0.0', 80), backlog=50)
+def talk(c):
+    while d := c.recv(9999): c.sendall(d)
+while True: threading.Thread(target=talk, args=(s.accept()[0],), daemon=True).start()
+";
+
+/// The kernel gives a process's signal to its first thread, unless that blocks it: then another one has it, and the first one waits on.
+#[test]
+fn a_signal_interrupts_the_first_thread_whenever_it_comes() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between(1500, |topology| {
+        let mut command = Command::new("timeout");
+        command.args([
+            "--foreground",
+            "-s",
+            "KILL",
+            COMMAND_TIME_MAX,
+            BINARY,
+            "run",
+        ]);
+        command.args(["--stack", STACK, "--", PYTHON, "-c", FIRST_THREAD]);
+        let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = running.stdout.take().unwrap();
+        let far = || topology.at_client(|| TcpStream::connect(address(80)));
+        wait_for(|| far().is_ok() && kernel_connections(80).is_empty());
+        let mut clients: Vec<TcpStream> = (0..3).map(|_| far().unwrap()).collect();
+        let process = program_of(&running);
+        for signals in 0..200 {
+            // Each at another moment of what the threads do.
+            for client in clients.iter_mut().take(signals % 4) {
+                client.write_all(b"word").unwrap();
+                client.read_exact(&mut [0; 4]).unwrap();
+            }
+            process.kill(Signal::User1.number()).unwrap();
+            said.read_exact(&mut [0]).unwrap();
+        }
+        process.kill(Signal::Kill.number()).unwrap();
+        running.wait().unwrap();
+    });
+}
+
+/// The program that `timeout` has started.
+fn program_of(timeout: &Child) -> Pid {
+    let children = format!("/proc/{0}/task/{0}/children", timeout.id());
+    let children = std::fs::read_to_string(children).unwrap();
+    Pid::new(children.trim().parse().unwrap()).unwrap()
 }
