@@ -219,6 +219,17 @@ impl Specification {
         }
     }
 
+    /// Whether both describe the same device in the same way. What else the texts say is each stack's own.
+    pub fn has_same_device(&self, other: &Self) -> bool {
+        let kernels = |it: &Self| (it.addresses.clone(), it.host.clone(), it.gateways.clone());
+        let frames = |it: &Self| (it.mtu, it.vlan, it.offload, it.pcap.clone(), it.impairment);
+        self.device == other.device
+            && kernels(self) == kernels(other)
+            && frames(self) == frames(other)
+            && self.ports == other.ports
+            && (&self.af_xdp, &self.memif, &self.dpdk) == (&other.af_xdp, &other.memif, &other.dpdk)
+    }
+
     /// The number of workers that the device can have attachments for.
     pub fn attachments(&self) -> u32 {
         match self.device {

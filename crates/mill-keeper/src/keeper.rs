@@ -1,6 +1,7 @@
 //! The process that answers.
 
 use crate::farewell::{Farewell, Word};
+use crate::joining::{Door, Visitor};
 use crate::offer;
 use crate::request::{ATTACH, Answer, CLAIM, KEEP, give};
 use crate::shares::Shares;
@@ -11,24 +12,22 @@ use mill_device::port_blocks::PortBlocks;
 use mill_device::process_group::GroupTable;
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
-use mill_device::specification::settings::{Spread, StacksPer, Workers};
+use mill_device::specification::settings::{Spread, Workers};
 use mill_sys::{clock, descriptor, passing};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// A device, and the socket over which processes ask for it.
+/// A device, and the programs whose processes ask for it.
 #[derive(Debug)]
 pub struct Keeper {
-    /// As on the command line.
-    stack: String,
-    /// Those that the stack has and the kernel does not.
-    addresses: Vec<IpAddr>,
-    stacks: StacksPer,
+    specification: Specification,
     device: Attachment,
-    requests: OwnedFd,
+    /// The first one, and those that have come by the door.
+    programs: Vec<Program>,
+    door: Option<Door>,
     shares: Shares,
     /// Blocks of local ports, and their memory.
     ports: (PortBlocks, File),
@@ -42,6 +41,18 @@ pub struct Keeper {
     asked_again: Vec<(Duration, Vec<Entry>)>,
 }
 
+/// A program, and the processes that have begun with it.
+#[derive(Debug)]
+struct Program {
+    name: String,
+    /// Its `--stack`.
+    stack: String,
+    /// Where its processes ask. The end is there when the last of them has ended.
+    requests: OwnedFd,
+    /// Connections that ended processes have left for the next one that listens.
+    kept: Vec<OwnedFd>,
+}
+
 /// A process that has the device.
 #[derive(Debug)]
 struct Member {
@@ -53,13 +64,10 @@ struct Member {
 }
 
 impl Keeper {
-    /// Makes the device that `stack` describes. Beside the keeper are the end of its socket for the program, and messages
+    /// Makes the device that `stack` describes, for a program. Beside the keeper are the end of its socket for that, and messages
     /// about features that could not be had as requested; the error is a sentence.
-    pub fn new(stack: &str) -> Result<(Self, OwnedFd, Vec<String>), String> {
-        // Programs fork, and a process that does can't have DPDK's environment: a bridge has a port.
-        let specification = Specification::parse(stack);
-        let specification = specification.and_then(Specification::behind_bridge);
-        let mut specification = specification.map_err(|error| error.to_string())?;
+    pub fn new(program: &str, stack: &str) -> Result<(Self, OwnedFd, Vec<String>), String> {
+        let mut specification = parse(stack)?;
         // How many stacks there will be is not known: as many as there are queues can have some of their own. Of other devices
         // there is one queue.
         if matches!(specification.device, Device::AfXdp { .. }) {
@@ -73,66 +81,57 @@ impl Keeper {
         device
             .can_export()
             .map_err(|why| format!("the device can't go from process to process: {why}"))?;
-        let addresses = match &specification.device {
-            Device::AfXdp { .. } => Vec::new(),
-            Device::Tap { .. } | Device::Memif { .. } | Device::Dpdk { .. } => {
-                specification.addresses.clone()
-            }
-        };
         let no_ports = |error: io::Error| format!("there is no memory for local ports: {error}");
         let memory = PortBlocks::create().map_err(no_ports)?;
         let ports = PortBlocks::open(&memory, NONE, specification.local_ports());
         let no_groups = |error: io::Error| format!("there is no memory for listeners: {error}");
         let listening = GroupTable::create().map_err(no_groups)?;
         let groups = GroupTable::open(&listening, NONE, device.worker_count(), || {});
-        let pair = passing::pair().map_err(|error| format!("socketpair() failed: {error}"))?;
-        let (requests, program) = pair;
+        let begun = Program::begin(program.to_owned(), stack.to_owned());
+        let (program, socket) = begun.map_err(|error| format!("socketpair() failed: {error}"))?;
         let keeper = Self {
-            stack: String::from(stack),
-            addresses: addresses.iter().map(|prefix| prefix.address).collect(),
-            stacks: specification.stacks,
             shares: Shares::new(device.worker_count()),
             ports: (ports.map_err(no_ports)?, memory),
             groups: (groups.map_err(no_groups)?, listening),
             device,
-            requests,
+            programs: vec![program],
+            door: Door::open(&specification),
+            specification,
             members: Vec::new(),
             last: NONE,
             farewell: Farewell::new(),
             asked_again: Vec::new(),
         };
-        Ok((keeper, program, notices))
+        Ok((keeper, socket, notices))
     }
 
-    /// The addresses that the stack has and the kernel does not.
-    pub fn addresses(&self) -> &[IpAddr] {
-        &self.addresses
-    }
-
-    /// What has a stack of its own.
-    pub const fn stacks(&self) -> StacksPer {
-        self.stacks
-    }
-
-    /// What a program gets, in words: the device, its queues, and how many stacks they are for.
+    /// What the first program gets, in words: the device, its queues, and how many stacks they are for.
     pub fn offer(&self) -> String {
-        let device = self.stack.split(',').next().unwrap_or_default();
+        self.offer_to(&self.specification)
+    }
+
+    fn offer_to(&self, specification: &Specification) -> String {
+        let device = &specification.device;
+        let device = format!("{}:{device}", device.kind());
         let (queues, stacks) = (self.device.queues().len(), self.device.worker_count());
-        offer::words(device, queues, stacks, self.stacks)
+        offer::words(&device, queues, stacks, specification.stacks)
     }
 
     /// Answers until the last process has ended that could ask.
     pub fn run(mut self) -> io::Result<()> {
-        // Connections that ended processes have left.
-        let mut kept = Vec::new();
-        loop {
-            let is_asked = self.wait()?;
+        while !self.programs.is_empty() {
+            let asking = self.wait()?;
             self.forget_ended(Member::has_ended);
             self.ask_again();
-            if is_asked && !self.answer(&mut kept)? {
-                break;
+            for place in asking.into_iter().rev() {
+                if !self.answer(place)? {
+                    self.programs.remove(place);
+                }
             }
+            self.welcome();
         }
+        // A program that comes now finds none at the door, or hears its end, and makes the device anew.
+        drop(self.door.take());
         // All have: the kernel releases the descriptors of a process one by one.
         self.forget_ended(|_| true);
         // From here on the interface is the kernel's, which resets what is unknown to it.
@@ -143,42 +142,87 @@ impl Keeper {
         Ok(())
     }
 
-    /// Waits for a request, the end of a process, or the time to ask its peers again; whether there is a request.
-    fn wait(&self) -> io::Result<bool> {
+    /// Waits for a request, the end of a process, a further program, or the time to ask peers again; which programs have requests.
+    fn wait(&self) -> io::Result<Vec<usize>> {
+        let programs = self.programs.iter().map(|program| program.requests.as_fd());
         let channels = self.members.iter().map(|member| member.channel.as_fd());
-        let sources: Vec<BorrowedFd<'_>> = core::iter::once(self.requests.as_fd())
-            .chain(channels)
-            .collect();
+        let door = self.door.iter().map(Door::as_fd);
+        let sources: Vec<BorrowedFd<'_>> = programs.chain(channels).chain(door).collect();
         let next = self.asked_again.iter().map(|(at, _)| *at).min();
         let timeout = next.map(|at| at.saturating_sub(clock::monotonic()));
         let ready = descriptor::wait_readable(&sources, timeout)?;
-        Ok(ready.first() == Some(&true))
+        let programs = ready.into_iter().take(self.programs.len()).enumerate();
+        Ok(programs
+            .filter(|(_, is)| *is)
+            .map(|(place, _)| place)
+            .collect())
     }
 
     /// Answers a request; whether others can follow.
-    fn answer(&mut self, kept: &mut Vec<OwnedFd>) -> io::Result<bool> {
+    fn answer(&mut self, place: usize) -> io::Result<bool> {
+        let Some(program) = self.programs.get_mut(place) else {
+            return Ok(true);
+        };
         let mut buffer = [0; 64];
-        let (len, descriptors) = passing::receive(self.requests.as_fd(), &mut buffer)?;
+        let (len, descriptors) = passing::receive(program.requests.as_fd(), &mut buffer)?;
         match (buffer.get(..len), descriptors.first()) {
             (Some(b""), None) => return Ok(false),
-            (Some(ATTACH), Some(_)) => self.admit(descriptors),
+            (Some(ATTACH), Some(_)) => {
+                let stack = program.stack.clone();
+                self.admit(&stack, descriptors);
+            }
             (Some(CLAIM), Some(channel)) => {
                 // A process that is gone meanwhile needs no answer.
-                let _ = give(channel.as_fd(), kept);
-                kept.clear();
+                let _ = give(channel.as_fd(), &program.kept);
+                program.kept.clear();
             }
             (Some(KEEP), Some(_)) => {
-                kept.extend(descriptors);
-                let surplus = kept.len().saturating_sub(passing::DESCRIPTORS_MAX);
-                kept.drain(..surplus);
+                program.kept.extend(descriptors);
+                let surplus = program.kept.len().saturating_sub(passing::DESCRIPTORS_MAX);
+                program.kept.drain(..surplus);
             }
             _ => {}
         }
         Ok(true)
     }
 
+    /// Admits a program that is at the door, if there is one.
+    fn welcome(&mut self) {
+        let Some(visitor) = self.door.as_ref().and_then(Door::accept) else {
+            return;
+        };
+        match self.begin(&visitor) {
+            Ok(program) => self.programs.push(program),
+            Err(why) => visitor.refuse(&why),
+        }
+    }
+
+    /// Begins with a further program, if it can have the device as it is.
+    fn begin(&self, visitor: &Visitor) -> Result<Program, String> {
+        let asked = parse(&visitor.stack)?;
+        if !asked.has_same_device(&self.specification) {
+            let first = self.programs.first();
+            let (name, stack) = first.map_or(("", ""), |it| (it.name.as_str(), it.stack.as_str()));
+            return Err(format!(
+                "\"{name}\" has {} with other options of the device, which hold for all that use it: \"--stack {stack}\"",
+                asked.device
+            ));
+        }
+        let begun = Program::begin(visitor.program.clone(), visitor.stack.clone());
+        let (program, socket) = begun.map_err(|error| format!("socketpair() failed: {error}"))?;
+        let names: Vec<&str> = self.programs.iter().map(|it| it.name.as_str()).collect();
+        let offer = self.offer_to(&asked);
+        match visitor.admit(
+            socket.as_fd(),
+            &format!("{offer} (and those of {})", listed(&names)),
+        ) {
+            true => Ok(program),
+            false => Err(String::from("it is gone")),
+        }
+    }
+
     /// Gives a process the device, and a share of its partitions.
-    fn admit(&mut self, descriptors: Vec<OwnedFd>) {
+    fn admit(&mut self, stack: &str, descriptors: Vec<OwnedFd>) {
         let mut descriptors = descriptors.into_iter();
         let Some(channel) = descriptors.next() else {
             return;
@@ -188,7 +232,7 @@ impl Keeper {
         let number = self.last;
         let living: Vec<u64> = self.members.iter().map(|member| member.number).collect();
         let answer = Answer {
-            stack: &self.stack,
+            stack,
             number,
             own: self.shares.give(number, &living),
             device: &self.device,
@@ -238,6 +282,21 @@ impl Keeper {
     }
 }
 
+impl Program {
+    /// With the socket for its processes.
+    fn begin(name: String, stack: String) -> io::Result<(Self, OwnedFd)> {
+        let (requests, socket) = passing::pair()?;
+        let kept = Vec::new();
+        let program = Self {
+            name,
+            stack,
+            requests,
+            kept,
+        };
+        Ok((program, socket))
+    }
+}
+
 impl Member {
     fn has_ended(&self) -> bool {
         let channel = self.channel.as_fd();
@@ -246,6 +305,21 @@ impl Member {
         // It says nothing: only the end can be received.
         !received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
+}
+
+/// What `--stack` says; the error is a sentence.
+pub(crate) fn parse(stack: &str) -> Result<Specification, String> {
+    // Programs fork, and a process that does can't have DPDK's environment: a bridge has a port.
+    let specification = Specification::parse(stack);
+    let specification = specification.and_then(Specification::behind_bridge);
+    specification.map_err(|error| error.to_string())
+}
+
+/// Names of programs in a sentence, each once.
+fn listed(names: &[&str]) -> String {
+    let names: BTreeSet<&str> = names.iter().copied().collect();
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    names.join(", ")
 }
 
 /// A peer may answer while no process has the interface, and answers one such probe in half a second only.

@@ -1,19 +1,23 @@
 //! Starting a program on a stack: a keeper is forked, and this process becomes the program.
 
 use crate::executable;
-use crate::keeper::Keeper;
+use crate::joining::{self, Joined};
+use crate::keeper::{self, Keeper};
 use crate::request::{ADDRESSES, CLUSTER, STACKS, VARIABLE, VERBOSE};
+use mill_device::specification::Specification;
 use mill_device::specification::settings::StacksPer;
+use mill_sys::clock;
 use mill_sys::descriptor::{self, Stream};
 use mill_sys::process::{self, Fork};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::net::IpAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 /// What is to be started.
 #[derive(Clone, Debug)]
@@ -63,33 +67,11 @@ impl Launch {
             return Ok(command);
         }
         let library = self.library()?;
-        let (keeper, program, notices) = Keeper::new(&self.stack)?;
-        notices.iter().for_each(|notice| say(notice));
-        say(&format!("\"{name}\" has {}", keeper.offer()));
-        let failed = |call: &str, error: io::Error| format!("{call} failed: {error}");
-        let addresses: Vec<String> = keeper.addresses().iter().map(IpAddr::to_string).collect();
-        let stacks = keeper.stacks();
-        // A child of a child, so that the program never waits for a process that it does not know.
-        match process::fork().map_err(|error| failed("fork()", error))? {
-            Fork::Child => {
-                drop(program);
-                match process::fork() {
-                    Ok(Fork::Child) => keep(keeper),
-                    Ok(Fork::Parent(_)) => std::process::exit(0),
-                    Err(_) => std::process::exit(1),
-                }
-            }
-            Fork::Parent(between) => {
-                let ended = between.wait().map_err(|error| failed("wait()", error))?;
-                if !ended.success() {
-                    return Err(String::from("the keeper can't be forked"));
-                }
-            }
-        }
-        drop(keeper);
+        let specification = keeper::parse(&self.stack)?;
+        let socket = self.socket(&specification, say)?;
         // It outlives exec, far above the numbers that programs count on.
-        let inherited = descriptor::inheritable(program.as_fd(), NUMBER_MIN)
-            .map_err(|error| failed("fcntl()", error))?;
+        let inherited = descriptor::inheritable(socket.as_fd(), NUMBER_MIN)
+            .map_err(|error| format!("fcntl() failed: {error}"))?;
         let mut preload = library.into_os_string();
         if let Some(others) = std::env::var_os(PRELOAD).filter(|others| !others.is_empty()) {
             preload.push(":");
@@ -97,16 +79,42 @@ impl Launch {
         }
         command.env(PRELOAD, preload);
         command.env(VARIABLE, inherited.to_string());
-        match addresses.is_empty() {
+        match specification.device.shares_addresses() {
             true => command.env_remove(ADDRESSES),
-            false => command.env(ADDRESSES, addresses.join(" ")),
+            false => command.env(ADDRESSES, own_addresses(&specification)),
         };
-        match stacks {
+        match specification.stacks {
             StacksPer::Process => command.env_remove(STACKS),
             StacksPer::Thread => command.env(STACKS, "thread"),
         };
         self.name_and_tell(&mut command);
         Ok(command)
+    }
+
+    /// The socket to the keeper that has the device, or to a new one.
+    fn socket(
+        &self,
+        specification: &Specification,
+        say: &impl Fn(&str),
+    ) -> Result<OwnedFd, String> {
+        let name = self.program.display().to_string();
+        let deadline = clock::monotonic() + PATIENCE;
+        loop {
+            match joining::join(&name, &self.stack, specification) {
+                Joined::Yes(socket, words) => {
+                    say(&format!("\"{name}\" has {words}"));
+                    return Ok(socket);
+                }
+                Joined::Refused(why) => return Err(why),
+                // The interface is free in a moment.
+                Joined::IsEnding if clock::monotonic() < deadline => thread::park_timeout(PAUSE),
+                Joined::IsEnding | Joined::NoKeeper => break,
+            }
+        }
+        let (keeper, socket, notices) = Keeper::new(&name, &self.stack)?;
+        notices.iter().for_each(|notice| say(notice));
+        say(&format!("\"{name}\" has {}", keeper.offer()));
+        fork_off(keeper, socket)
     }
 
     /// What the library says and shows of itself.
@@ -139,18 +147,53 @@ impl Launch {
     }
 }
 
-/// The keeper's process, until its last user has ended. It has no terminal: signals of the terminal end the program, not it.
+/// A child of a child, so that the program never waits for a process that it does not know. It does not have the program's socket,
+/// whose end tells it of the program's.
+fn fork_off(keeper: Keeper, socket: OwnedFd) -> Result<OwnedFd, String> {
+    let failed = |call: &str, error: io::Error| format!("{call} failed: {error}");
+    match process::fork().map_err(|error| failed("fork()", error))? {
+        Fork::Child => {
+            drop(socket);
+            match process::fork() {
+                Ok(Fork::Child) => keep(keeper),
+                Ok(Fork::Parent(_)) => std::process::exit(0),
+                Err(_) => std::process::exit(1),
+            }
+        }
+        Fork::Parent(between) => {
+            let ended = between.wait().map_err(|error| failed("wait()", error))?;
+            match ended.success() {
+                true => Ok(socket),
+                false => Err(String::from("the keeper can't be forked")),
+            }
+        }
+    }
+}
+
+/// The addresses that the stack has and the kernel does not.
+fn own_addresses(specification: &Specification) -> String {
+    let addresses = specification.addresses.iter();
+    let addresses: Vec<String> = addresses.map(|own| own.address.to_string()).collect();
+    addresses.join(" ")
+}
+
+/// The keeper's process, until its last user has ended. It has no terminal, whose signals end the program,
+/// and none of its streams: what reads them would wait for further programs, too.
 fn keep(keeper: Keeper) -> ! {
     let _ = process::new_session();
     let _ = process::set_name(c"mill-keeper");
     if let Ok(nothing) = File::options().read(true).write(true).open("/dev/null") {
-        for stream in [Stream::Input, Stream::Output] {
+        for stream in [Stream::Input, Stream::Output, Stream::Error] {
             let _ = descriptor::redirect(stream, nothing.as_fd());
         }
     }
     let code = keeper.run().is_err();
     std::process::exit(i32::from(code));
 }
+
+/// How long a keeper may take to end, and between two looks whether it has.
+const PATIENCE: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(20);
 
 const PRELOAD: &str = "LD_PRELOAD";
 

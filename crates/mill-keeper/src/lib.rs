@@ -20,6 +20,8 @@
 //!  │                        ╳ end of the socket: the interface is the kernel's again
 //! ```
 //!
+//! Further programs on the same device come by joining.rs: the keeper that is there has one more to answer.
+//!
 //! All processes have descriptors of the device, so that stacks go on when the keeper dies.
 #![forbid(unsafe_code)]
 
@@ -34,6 +36,9 @@ mod farewell;
 
 /// The process that answers.
 pub mod keeper;
+
+/// Further programs on the same device.
+mod joining;
 
 /// What a program gets, in words.
 mod offer;

@@ -162,6 +162,9 @@ mod run_cookbook;
 /// What goes wrong around them.
 mod run_faults;
 
+/// Several programs on one interface.
+mod run_joining;
+
 /// Common ones, as they are installed.
 mod run_programs;
 

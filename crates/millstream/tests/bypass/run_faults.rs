@@ -207,26 +207,6 @@ fn an_interface_that_goes_down_and_up_is_served_again() {
     });
 }
 
-#[test]
-fn a_second_program_on_the_interface_is_refused_in_words_and_the_first_goes_on() {
-    if !has(PYTHON) {
-        println!("not tested: there is no python3");
-        return;
-    }
-    between(1500, |topology| {
-        let server = Running::echo();
-        wait_until_served(topology);
-        let second = ["run", "--stack", STACK, "--", PYTHON, "-c", ECHO];
-        let second = output_of(BINARY, &second);
-        let said = String::from_utf8_lossy(&second.stderr);
-        let busy = "queue 0 of the interface is in use, perhaps by another Millstream";
-        assert!(!second.status.success() && said.contains(busy), "{said}");
-        topology.at_client(|| drop(echoing(b"after")));
-        drop(server);
-        wait_for(|| !is_steered());
-    });
-}
-
 /// A program without descriptors left: at socket(2) and accept(2), and for a thread that has to sleep.
 const WITHOUT_DESCRIPTORS: &str = "
 import errno, os, resource, select, socket, threading
