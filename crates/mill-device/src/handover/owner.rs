@@ -321,6 +321,11 @@ impl<O> Owner<O> {
                 self.forget_successors(table);
             }
         }
+        // A frame may have come since the rings were looked at, whose doorbell was taken for heard just now, and none rings for the next ones
+        // until it is sent.
+        if ready.at(EventSource::PeerDoorbell) && self.carry(device, len_max) {
+            self.has_backlog |= device.flush();
+        }
         if wanted.is_leaving() != self.has_announced_leaving && !self.member.peers.is_empty() {
             self.has_announced_leaving = !self.has_announced_leaving;
             if self.has_announced_leaving {
