@@ -33,6 +33,7 @@ use crate::pcap::Recorder;
 use crate::specification::Specification;
 use crate::specification::device::Device;
 use crate::steering::Steering;
+use crate::steering::table::opened::OpenedPorts;
 use crate::vlan::Vlan;
 use af_xdp::{AfXdp, Placed};
 use dpdk::bridge::Bridge;
@@ -215,6 +216,15 @@ impl Attached {
         let of_interface = attachments.iter_mut().filter_map(Self::interface_mut);
         let ports = specification.local_ports();
         AfXdp::share_opened(&mut of_interface.collect::<Vec<_>>(), ports)
+    }
+
+    /// The ports that all parts of an interface bring; other devices have none.
+    pub(crate) fn opened_ports(
+        attachments: &[Self],
+        specification: &Specification,
+    ) -> io::Result<OpenedPorts> {
+        let of_interface = attachments.iter().filter_map(Self::interface);
+        AfXdp::opened_ports(of_interface, specification.local_ports())
     }
 
     /// Whether each worker has queues of its own, so that the workers of a process forward frames to each other.

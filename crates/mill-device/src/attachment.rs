@@ -15,6 +15,7 @@ use crate::specification::Specification;
 use crate::specification::settings::StacksPer;
 use mill_stack::config::HostConfig;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 /// A stack's specification and its device, not yet running.
@@ -105,6 +106,14 @@ impl Attachment {
             ledgers: Vec::new(),
         };
         (attachment, made.notices)
+    }
+
+    /// Ports of an interface at which no process listens are the kernel's again, also where the processes that have the queues have taken over
+    /// what others served.
+    pub fn close_unlistened(&self, is_listened: impl FnMut(SocketAddr) -> bool) -> io::Result<()> {
+        let ports = Attached::opened_ports(&self.workers, &self.specification)?;
+        ports.close_unlistened(is_listened);
+        Ok(())
     }
 
     /// Whether another binary can have the device; if not, why.

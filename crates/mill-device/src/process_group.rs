@@ -136,6 +136,11 @@ impl GroupTable {
         self.shared.note_change();
     }
 
+    /// Whether any process listens at this address.
+    pub fn is_listened(&mut self, address: SocketAddr) -> bool {
+        !self.members(address).processes.is_empty()
+    }
+
     /// Notes connections that have ended with their process; two of the same place are one.
     pub fn note_departed(&self, connections: &[ledger::Entry]) {
         let now = second();

@@ -295,8 +295,19 @@ impl StandbyLink {
         let begins = on && !self.parts.wanted.is_serving();
         self.parts.wanted.serve(service, on);
         self.wants_part |= begins;
+        if on {
+            self.announce(&[service]);
+        }
         if on && self.is_seeking() {
             self.seek_device();
+        }
+    }
+
+    /// Has the device bring what is for listeners of this process, in a group with others, once the owner can give it.
+    fn announce(&self, services: &[Service]) {
+        if self.owner.is_some() && self.parts.member.endpoint.is_numbered() {
+            let services = services.iter().copied();
+            services.for_each(|service| self.parts.origin.listen(service));
         }
     }
 

@@ -256,6 +256,7 @@ impl Keeper {
         // A peer answers one such probe in half a second (tcp_invalid_ratelimit): where no process is left whose stack would reset
         // its answer, it is asked when the interface is another's.
         let is_answered = !self.members.is_empty();
+        let has_any = !ended.is_empty();
         for ended in ended {
             self.ports.0.release(ended.number);
             self.groups.0.release(ended.number);
@@ -271,6 +272,13 @@ impl Keeper {
             }
             let at = clock::monotonic() + ASKED_AGAIN_AFTER;
             self.asked_again.push((at, entries));
+        }
+        if is_answered && has_any {
+            // Without memory for a look at the tables ports stay the stack's until the last process ends.
+            let groups = &mut self.groups.0;
+            let _ = self
+                .device
+                .close_unlistened(|address| groups.is_listened(address));
         }
     }
 

@@ -169,16 +169,22 @@ impl AfXdp<OwnedFd> {
         attachments: &mut [&mut Self],
         ports: &RangeInclusive<u16>,
     ) -> io::Result<()> {
-        // Without partitions they have one table.
-        let owners = attachments
-            .iter()
-            .filter(|attachment| attachment.is_partition || attachment.worker == 0);
-        let tables = owners.map(|attachment| &attachment.table[0]);
-        let opened = Arc::new(OpenedPorts::of(tables, ports.clone())?);
+        let opened = Self::opened_ports(attachments.iter().map(|it| &**it), ports)?;
+        let opened = Arc::new(opened);
         for attachment in attachments {
             attachment.opened = Arc::clone(&opened);
         }
         Ok(())
+    }
+
+    /// The ports that all of the interface's tables bring. `attachments` are all of it.
+    pub(super) fn opened_ports<'a>(
+        attachments: impl Iterator<Item = &'a Self>,
+        ports: &RangeInclusive<u16>,
+    ) -> io::Result<OpenedPorts> {
+        // Without partitions they have one table.
+        let owners = attachments.filter(|it| it.is_partition || it.worker == 0);
+        OpenedPorts::of(owners.map(|it| &it.table[0]), ports.clone())
     }
 
     /// Sets up what the workers of this process share. `attachments` are all of them.

@@ -6,6 +6,7 @@ use mill_stack::config::Prefix;
 use mill_stack::link::Service;
 use mill_sys::clock;
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Ports on which the kernel still has connections. While there are any, the steering program looks each segment up in
@@ -13,6 +14,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct PreexistingKernelFlows {
     ports: BTreeSet<u16>,
+    /// The request to look up that was there last.
+    known: Option<NonZeroU32>,
     /// When to check again, on the monotonic clock.
     look_at: Duration,
 }
@@ -33,24 +36,32 @@ impl PreexistingKernelFlows {
     pub(super) fn begin(&mut self, port: u16, table: &Table) {
         self.ports.insert(port);
         self.look_at = clock::monotonic() + FIRST_LOOK;
-        table.set_kernel_flows(true);
+        table.look_up_kernel_flows();
     }
 
-    /// Stops the lookups once the kernel has no connections left at these addresses. Cheap when there were none.
+    /// Stops the lookups once the kernel has no connections left at these addresses, also where another process that listens has asked
+    /// for them.
     pub(super) fn look(&mut self, table: &Table, addresses: &[Prefix]) {
-        if self.ports.is_empty() {
-            return;
-        }
         let now = clock::monotonic();
         if now < self.look_at {
             return;
         }
         self.look_at = now + LOOK_INTERVAL;
+        let Some(request) = table.kernel_flows() else {
+            return;
+        };
+        // The kernel may still accept connections at the port of which it is.
+        if self.known.replace(request) != Some(request) {
+            self.look_at = now + FIRST_LOOK;
+            return;
+        }
         let is_own = |address| addresses.iter().any(|prefix| prefix.address == address);
         // If the kernel's table cannot be read, there may be some.
         if let Ok(connected) = taken::connected_ports(is_own) {
             self.ports.retain(|port| connected.contains(port));
-            table.set_kernel_flows(!self.ports.is_empty());
+            if self.ports.is_empty() && !table.serves_any(&connected) {
+                table.end_kernel_flows(request);
+            }
         }
     }
 }

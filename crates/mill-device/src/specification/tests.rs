@@ -476,3 +476,32 @@ fn help_has_a_line_for_each_option() {
     assert!(help.contains("  mtu=576–65521 "), "{help}");
     assert!(help.contains("af_xdp: the receive queues"), "{help}");
 }
+
+#[test]
+fn texts_describe_the_same_device_where_they_differ_in_what_is_each_stacks_own() {
+    let same = |first: &str, second: &str| {
+        let [first, second] = [first, second].map(|text| Specification::parse(text).unwrap());
+        first.has_same_device(&second)
+    };
+    let device = "af_xdp:eth0";
+    for other in [
+        "polling=spin",
+        "profile=balanced",
+        "send-buffer=1m",
+        "stacks=thread",
+    ] {
+        assert!(same(device, &format!("{device},{other}")), "{other}");
+    }
+    for other in ["queue=1", "receive-frames=1024", "ports=10240-20000"] {
+        assert!(!same(device, &format!("{device},{other}")), "{other}");
+    }
+    assert!(!same(device, "af_xdp:eth1"));
+    let tap = "tap:t0,address=10.0.0.1/24";
+    assert!(same(tap, "tap:t0,polling=interrupt,address=10.0.0.1/24"));
+    for other in [
+        "tap:t0,address=10.0.0.2/24",
+        "tap:t0,address=10.0.0.1/24,mtu=9000",
+    ] {
+        assert!(!same(tap, other), "{other}");
+    }
+}

@@ -9,7 +9,8 @@ use crate::network::monitor::{Change, NetlinkMonitor};
 use crate::outlet;
 use crate::steering::table::opened::OpenedPorts;
 use crate::wanted::Wanted;
-use mill_stack::link::LinkProperties;
+use mill_stack::link::{LinkProperties, Service};
+use mill_wire::protocol::Protocol;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -121,6 +122,15 @@ impl Origin {
     pub(super) fn open_ports(&self) {
         if let Self::Interface { opened, .. } = self {
             opened.open(untaken);
+        }
+    }
+
+    /// Has all queues bring what is for this listener, whichever process owns them.
+    pub(super) fn listen(&self, service: Service) {
+        if let Self::Interface { opened, .. } = self
+            && service.protocol == Protocol::TCP
+        {
+            opened.listen(service.address);
         }
     }
 

@@ -118,6 +118,7 @@ impl StandbyLink {
                     }
                     self.owner = Some(owner);
                     self.is_orphan = false;
+                    self.announce(&self.parts.wanted.services);
                 }
             }
             // Refused: another process that serves has the device now.

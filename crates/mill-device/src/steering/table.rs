@@ -20,6 +20,7 @@ use opened::OpenedPorts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -143,13 +144,35 @@ impl Table {
         self.state().set_blocked(addresses)
     }
 
-    /// Sets whether segments are looked up among the kernel's connections first. That costs time for each segment:
-    /// switch it off when the kernel has none left on served ports.
-    pub fn set_kernel_flows(&self, on: bool) {
+    /// Has segments looked up among the kernel's connections first. That costs time for each segment: end it when the kernel has none
+    /// left on served ports.
+    pub fn look_up_kernel_flows(&self) {
+        look_up_kernel_flows(&self.state().served);
+    }
+
+    /// Which request that segments are looked up holds now, by this process or another one.
+    pub fn kernel_flows(&self) -> Option<NonZeroU32> {
         let state = self.state();
-        state
-            .word(LOOKS_UP_KERNEL_FLOWS)
-            .store(on.into(), Ordering::Release);
+        NonZeroU32::new(state.word(LOOKS_UP_KERNEL_FLOWS).load(Ordering::Acquire))
+    }
+
+    /// Ends that, unless another request has come after this one.
+    pub fn end_kernel_flows(&self, request: NonZeroU32) {
+        let state = self.state();
+        let word = state.word(LOOKS_UP_KERNEL_FLOWS);
+        let _ = word.compare_exchange(request.get(), 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Whether any of these TCP ports is served, at any address.
+    pub fn serves_any(&self, ports: &BTreeSet<u16>) -> bool {
+        let state = self.state();
+        let places = (0..ADDRESSES_MAX).filter(|place| state.addresses[*place].is_some());
+        let is_set = |place: usize, port: &u16| {
+            let offset = TCP_PORTS + place * BITMAP_BYTES + usize::from(port / 32) * 4;
+            state.word(offset).load(Ordering::Acquire) & 1 << (port % 32) != 0
+        };
+        let mut places = places;
+        places.any(|place| ports.iter().any(|port| is_set(place, port)))
     }
 
     /// Sets whether the device's owner has a successor (see [`crate::handover`]), which may have connections on the
@@ -428,6 +451,13 @@ impl State {
     fn word(&self, offset: usize) -> &AtomicU32 {
         self.served.atomic_u32(offset).expect(INSIDE)
     }
+}
+
+/// Each request is another number, so that an older one does not end with it.
+fn look_up_kernel_flows(table: &ArrayMemory) {
+    let word = table.atomic_u32(LOOKS_UP_KERNEL_FLOWS).expect(INSIDE);
+    let next = |before: u32| Some(before.wrapping_add(1).max(1));
+    let _ = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next);
 }
 
 /// The halves of the address at `place`, zero if there is none.

@@ -4,7 +4,9 @@ use crate::client::Client;
 use crate::namespace::{has, output_of};
 use crate::run_calls::{FAR, PYTHON, started};
 use crate::server::wait_for;
-use crate::topology::{HOSTS, STACK, Topology, between, is_steered, kernel_connections};
+use crate::topology::{
+    HOSTS, STACK, Topology, between, between_queues, is_steered, kernel_connections,
+};
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use std::io::Read;
@@ -33,23 +35,32 @@ print(len(f.recv(5, socket.MSG_WAITALL)))
 ";
 
 /// A program on the stack, ended whatever happens.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
     fn echo(port: u16, stack: &str) -> Self {
+        Self::start(ECHO, &port.to_string(), stack)
+    }
+
+    pub(crate) fn start(script: &str, argument: &str, stack: &str) -> Self {
         let child = Command::new(BINARY)
-            .args(["run", "--stack", stack, "--", PYTHON, "-c", ECHO])
-            .arg(port.to_string())
+            .args([
+                "run", "--stack", stack, "--", PYTHON, "-c", script, argument,
+            ])
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn();
         Self(child.unwrap())
     }
 
-    /// Asks it to end, and gives what it has said.
-    fn end(mut self) -> String {
+    pub(crate) fn ask_to_end(&mut self) {
         let process = Pid::new(i32::try_from(self.0.id()).unwrap()).unwrap();
         process.kill(Signal::Terminate.number()).unwrap();
+    }
+
+    /// Asks it to end, and gives what it has said.
+    fn end(mut self) -> String {
+        self.ask_to_end();
         self.said()
     }
 
@@ -68,19 +79,19 @@ impl Drop for Running {
     }
 }
 
-fn address(port: u16) -> SocketAddr {
+pub(crate) fn address(port: u16) -> SocketAddr {
     format!("{}:{port}", HOSTS[0]).parse().unwrap()
 }
 
 /// Until new connections are the stack's.
-fn wait_until_served(topology: &Topology, port: u16) {
+pub(crate) fn wait_until_served(topology: &Topology, port: u16) {
     wait_for(|| {
         let client = topology.at_client(|| Client::connect(address(port)));
         client.is_ok() && kernel_connections(port).is_empty()
     });
 }
 
-fn exchange(client: &mut Client, word: &[u8]) {
+pub(crate) fn exchange(client: &mut Client, word: &[u8]) {
     client.send(word).unwrap();
     assert_eq!(client.content(word.len()).unwrap(), word);
 }
@@ -91,7 +102,7 @@ fn echoing(port: u16) -> Client {
     client
 }
 
-fn without_python() -> bool {
+pub(crate) fn without_python() -> bool {
     let is_missing = !has(PYTHON);
     if is_missing {
         println!("not tested: there is no python3");
@@ -183,6 +194,67 @@ fn a_program_with_other_options_of_the_device_is_refused_in_words_and_the_first_
         }
         topology.at_client(|| drop(echoing(7000)));
         drop(server);
+        wait_for(|| !is_steered());
+    });
+}
+
+/// Ports of three programs on one queue, of which the third has no part of the interface, and on two queues, at which connections of each arrive.
+#[test]
+fn all_connections_of_each_of_several_programs_are_the_stacks() {
+    if without_python() {
+        return;
+    }
+    for queues in [1, 2] {
+        between_queues([queues, queues], |topology| {
+            let ports = [7000, 7001, 7002];
+            let servers = ports.map(|port| {
+                let server = Running::echo(port, STACK);
+                wait_until_served(topology, port);
+                server
+            });
+            let clients: Vec<Client> = topology.at_client(|| {
+                let each = ports.into_iter().cycle().take(60);
+                each.map(echoing).collect()
+            });
+            for port in ports {
+                assert_eq!(kernel_connections(port), "", "{queues} queues");
+            }
+            drop(clients);
+            drop(servers);
+            wait_for(|| !is_steered());
+        });
+    }
+}
+
+/// Two other programs are left, so that what has the queue has it with the ports of all three.
+#[test]
+fn the_port_of_a_program_that_has_ended_is_the_kernels() {
+    if without_python() {
+        return;
+    }
+    between(1500, |topology| {
+        let servers = [7000, 7001, 7002].map(|port| {
+            let server = Running::echo(port, STACK);
+            wait_until_served(topology, port);
+            server
+        });
+        let [ended, left, other] = servers;
+        drop(ended);
+        let plain = Command::new(PYTHON)
+            .args(["-c", ECHO, "7000"])
+            .stdin(Stdio::null())
+            .spawn();
+        let plain = Running(plain.unwrap());
+        wait_for(|| {
+            let client = topology.at_client(|| Client::connect(address(7000)));
+            client.is_ok() && !kernel_connections(7000).is_empty()
+        });
+        topology.at_client(|| {
+            for _ in 0..20 {
+                drop((echoing(7000), echoing(7001), echoing(7002)));
+            }
+        });
+        drop((plain, left, other));
         wait_for(|| !is_steered());
     });
 }

@@ -1,16 +1,19 @@
-//! The TCP ports from which connections are opened. Their answers may come to any queue of the interface, so that each partition has to
+//! The TCP ports that all partitions bring, whichever process owns them: those from which connections are opened, and those at which a process
+//! listens that owns others, or none. Answers may come to any queue of the interface, so that each partition has to
 //! bring them before the first SYN leaves: what a partition does not bring goes to the kernel, which resets it.
 //!
 //! Another worker or another process may write a partition's table. Nothing but bits is added there. An owner in another process does not
 //! know of them until it is told (OPEN_PORTS of [`crate::handover`]): if an address is added meanwhile, it is without them until then.
 
-use super::{INSIDE, address_at};
-use crate::steering::layout::{ADDRESSES_MAX, BITMAP_BYTES, BLOCKED, TCP_PORTS};
+use super::{INSIDE, address_at, all_of};
+use crate::steering::flow::address_of;
+use crate::steering::layout::{ADDRESSES_MAX, BITMAP_BYTES, BLOCKED, CLOSING_PORTS, TCP_PORTS};
 use mill_sys::bpf::map::ArrayMemory;
 use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The ports of all partitions that are known here, whichever process owns them.
@@ -60,6 +63,71 @@ impl OpenedPorts {
         }
     }
 
+    /// Has all tables bring what is for a listener of this process. The kernel may have accepted connections there until now: they are
+    /// looked up there, which the partitions' owners end ([`super::Table::end_kernel_flows`]).
+    pub fn listen(&self, at: SocketAddr) {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        for table in &*tables {
+            super::look_up_kernel_flows(table);
+            for place in 0..ADDRESSES_MAX {
+                let own = address_of(address_at(table, place));
+                if own.is_some_and(|own| own == at.ip() || all_of(own) == at.ip()) {
+                    let (word, bit) = bit_of(table, TCP_PORTS, (place, at.port()));
+                    word.fetch_or(bit, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    /// Has no table bring what is for ports of addresses at which no process listens any more, as `is_listened` says: SYNs go to the kernel
+    /// from then on, while connections go on. Ports that may be opened stay.
+    pub fn close_unlistened(&self, mut is_listened: impl FnMut(SocketAddr) -> bool) {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_listened = |(_, own, at): &Listened| {
+            // One of both families has the unspecified address of IPv6.
+            let mut addresses = [*own, all_of(*own), Ipv6Addr::UNSPECIFIED.into()].into_iter();
+            addresses.any(|address| is_listened(SocketAddr::new(address, at.1)))
+        };
+        let all = (0..tables.len()).flat_map(|number| self.listened(&tables, number));
+        let ended: Vec<Listened> = all.filter(|one| !is_listened(one)).collect();
+        for one in ended {
+            let Some(table) = tables.get(one.0) else {
+                continue;
+            };
+            let (closing, bit) = bit_of(table, CLOSING_PORTS, one.2);
+            let (served, _) = bit_of(table, TCP_PORTS, one.2);
+            closing.fetch_or(bit, Ordering::Release);
+            served.fetch_and(!bit, Ordering::AcqRel);
+            // A process that listens is told before it sets the bit.
+            if is_listened(&one) {
+                served.fetch_or(bit, Ordering::Release);
+            }
+        }
+    }
+
+    /// What a table brings beside ports that may be opened.
+    fn listened(&self, tables: &[ArrayMemory], number: usize) -> Vec<Listened> {
+        let mut found = Vec::new();
+        let Some(table) = tables.get(number) else {
+            return found;
+        };
+        for place in 0..ADDRESSES_MAX {
+            let Some(own) = address_of(address_at(table, place)) else {
+                continue;
+            };
+            for first in (0..=u16::MAX).step_by(32) {
+                let (word, _) = bit_of(table, TCP_PORTS, (place, first));
+                let bits = word.load(Ordering::Acquire);
+                let ports = (0..32).filter(|bit| bits & (1 << bit) != 0);
+                let ports = ports.map(|bit| first + bit);
+                let range = self.range.as_ref();
+                let kept = ports.filter(|port| range.is_none_or(|range| !range.contains(port)));
+                found.extend(kept.map(|port| (number, own, (place, port))));
+            }
+        }
+        found
+    }
+
     /// Whether any worker of this process has opened them.
     pub fn are_open(&self) -> bool {
         self.ports.get().is_some()
@@ -83,6 +151,16 @@ impl OpenedPorts {
             word.fetch_or(*bits, Ordering::Release);
         }
     }
+}
+
+/// A table by its number, the address at a place of it, and that place with a port.
+type Listened = (usize, IpAddr, (usize, u16));
+
+/// A port's word in a bitmap, and its bit there.
+fn bit_of(table: &ArrayMemory, bitmaps: usize, at: (usize, u16)) -> (&AtomicU32, u32) {
+    let (place, port) = at;
+    let offset = bitmaps + place * BITMAP_BYTES + usize::from(port / 32) * 4;
+    (table.atomic_u32(offset).expect(INSIDE), 1 << (port % 32))
 }
 
 fn bitmap_of(ports: &[u16]) -> Vec<u32> {

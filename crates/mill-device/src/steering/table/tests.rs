@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::steering::tests::bench::{Bench, Fate, of_tcp, of_udp};
-use crate::steering::tests::frames::{Frame, SYN, tcp, udp};
+use crate::steering::tests::frames::{ACK, Frame, SYN, tcp, udp};
 
 /// Whether SYNs for these targets go to the socket.
 fn ours(bench: &Bench, targets: &[&str]) -> Vec<bool> {
@@ -309,4 +309,58 @@ fn a_process_that_is_told_of_ports_keeps_those_that_its_predecessor_had_open() {
         heir.forget_kept();
         assert_eq!(ours(&bench, &["10.0.0.1:10240"]), [is_told]);
     }
+}
+
+#[test]
+fn where_another_process_listens_is_brought_until_none_listens_there() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    set(&bench, &["10.0.0.1", "fd00::1"]);
+    bench.table.serve(of_tcp("10.0.0.1:81"), true);
+    let [table, _] = bench.descriptors();
+    let others = opened([&table]);
+    others.open(|_| vec![10240]);
+    let targets = [
+        "10.0.0.1:80",
+        "[fd00::1]:80",
+        "10.0.0.1:81",
+        "10.0.0.1:10240",
+    ];
+    assert_eq!(ours(&bench, &targets), [false, false, true, true]);
+    let before = bench.table.kernel_flows();
+    others.listen("0.0.0.0:80".parse().unwrap());
+    others.listen("[fd00::1]:80".parse().unwrap());
+    assert_eq!(ours(&bench, &targets), [true; 4]);
+    // The kernel's connections at these ports are looked up, whatever the owner knew before.
+    let asked = bench.table.kernel_flows().unwrap();
+    assert_ne!(Some(asked), before);
+    others.listen("10.0.0.1:80".parse().unwrap());
+    bench.table.end_kernel_flows(asked);
+    assert!(
+        bench.table.kernel_flows().is_some(),
+        "another one has asked"
+    );
+    // All that listen at any address of IPv4.
+    let at = |text: &str| -> SocketAddr { text.parse().unwrap() };
+    others.close_unlistened(|address| [at("0.0.0.0:80"), at("10.0.0.1:81")].contains(&address));
+    assert_eq!(ours(&bench, &targets), [true, false, true, true]);
+    others.close_unlistened(|address| address == at("[::]:80"));
+    assert_eq!(ours(&bench, &targets), [true, false, false, true]);
+    others.close_unlistened(|_| false);
+    assert_eq!(ours(&bench, &targets), [false, false, false, true]);
+    // Connections of the ended listener go on.
+    let segment = Frame {
+        flags: ACK,
+        ..tcp("9.9.9.9:9", "10.0.0.1:80")
+    };
+    assert_eq!(bench.fate(&segment.bytes()), Fate::Ours);
+    // One that begins while it is looked whether any listens.
+    others.listen(at("10.0.0.1:80"));
+    let mut looks = 0;
+    others.close_unlistened(|address| {
+        looks += 1;
+        address.port() == 80 && looks > 3
+    });
+    assert_eq!(ours(&bench, &targets), [true, false, false, true]);
 }

@@ -2,6 +2,7 @@
 
 use super::bench::{Bench, Fate};
 use super::frames::{ACK, Frame, SYN, tcp};
+use crate::steering::table::Table;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
@@ -16,6 +17,14 @@ fn segment(source: SocketAddr, target: SocketAddr, flags: u8) -> Frame {
         flags,
         ..tcp(&source.to_string(), &target.to_string())
     }
+}
+
+/// Whatever has asked for it.
+pub(super) fn end_kernel_flows(table: &Table) {
+    if let Some(request) = table.kernel_flows() {
+        table.end_kernel_flows(request);
+    }
+    assert_eq!(table.kernel_flows(), None);
 }
 
 fn check_family(host: &str) {
@@ -33,7 +42,10 @@ fn check_family(host: &str) {
     // FIN, RST, PSH with ACK; SYN, with and without; nothing at all.
     let of_a_connection = [ACK, ACK | 1, ACK | 4, ACK | 8, SYN | ACK, SYN, 0];
     for is_on in [false, true, false] {
-        bench.table.set_kernel_flows(is_on);
+        match is_on {
+            true => bench.table.look_up_kernel_flows(),
+            false => end_kernel_flows(&bench.table),
+        }
         let kept = if is_on { Fate::Kept } else { Fate::Ours };
         for flags in of_a_connection {
             bench.check(segment(known, target, flags), kept);
@@ -41,7 +53,7 @@ fn check_family(host: &str) {
         }
     }
     // A segment that is truncated before the flags is malformed.
-    bench.table.set_kernel_flows(true);
+    bench.table.look_up_kernel_flows();
     let whole = segment(known, target, ACK).bytes();
     let flags = whole.len() - 20 + 13;
     assert_eq!(bench.fate(&whole[..=flags]), Fate::Kept);
@@ -77,7 +89,7 @@ fn datagrams_are_not_looked_up() {
     };
     bench.table.serve(super::of_udp("127.0.0.1:9"), true);
     bench.table.set_addresses(&["127.0.0.1".parse().unwrap()]);
-    bench.table.set_kernel_flows(true);
+    bench.table.look_up_kernel_flows();
     bench.check(super::udp("127.0.0.1:9", "127.0.0.1:9"), Fate::Ours);
 }
 

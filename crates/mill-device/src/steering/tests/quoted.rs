@@ -2,6 +2,7 @@
 
 use super::bench::{Bench, Fate, of_tcp, of_udp};
 use super::frames::{Frame, tcp, udp};
+use super::kernel_flows::end_kernel_flows;
 use super::{V4, V6};
 use std::io::Write;
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -143,11 +144,11 @@ fn an_error_about_a_connection_of_the_kernel_passes() {
     bench.table.set_addresses(&[local.ip()]);
     let known = about(tcp(&local.to_string(), &peer.to_string()));
     let unknown = about(tcp(&local.to_string(), "127.0.0.9:9"));
-    bench.table.set_kernel_flows(true);
+    bench.table.look_up_kernel_flows();
     assert_eq!(bench.fate(&known), Fate::Kept);
     assert_eq!(bench.fate(&unknown), Fate::Ours);
     // The same after the listener is closed, while connections go on.
-    bench.table.set_kernel_flows(false);
+    end_kernel_flows(&bench.table);
     bench.table.serve(service, false);
     assert_eq!(bench.fate(&known), Fate::Kept);
     assert_eq!(bench.fate(&unknown), Fate::Ours);
