@@ -138,6 +138,12 @@ impl AnyLink {
         renewed.into_iter().collect()
     }
 
+    /// In a child after fork(2), which goes on with its parent's link: takes the locks, which are the parent's until that has ended. An error
+    /// means that another process has one of them.
+    pub fn take_locks(&self) -> io::Result<()> {
+        self.endpoints().try_for_each(Endpoint::take_locks)
+    }
+
     /// In a child after fork(2), which does nothing with its parent's link: closes what tells other processes by its end that the
     /// parent has ended.
     pub fn close_ways(&mut self) {

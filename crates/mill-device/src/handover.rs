@@ -375,6 +375,19 @@ impl Endpoint {
         renewed
     }
 
+    /// In a child that goes on in its parent's place: both locks are its own once the parent has ended.
+    pub(crate) fn take_locks(&self) -> io::Result<()> {
+        let lock = &self.ownership.lock;
+        self.presence.renew(lock)?;
+        self.holder.renew(lock)?;
+        if self.holder.has_it() {
+            self.shared.end_reservation();
+        }
+        // Others may have found out meanwhile that this one has ended.
+        self.note_change();
+        Ok(())
+    }
+
     /// Sends a request to the owner, which answers in the channel that is returned.
     pub(crate) fn send_request(&self, request_kind: RequestKind, aim: Aim) -> io::Result<OwnedFd> {
         self.appear();

@@ -49,7 +49,10 @@ mod polling;
 mod watching;
 
 /// What they tell.
-mod events;
+pub(crate) mod events;
+
+/// Threads that others end.
+mod cancelling;
 
 /// Processes that begin as a copy.
 mod forking;

@@ -1,7 +1,7 @@
 //! What ends the sleep of a thread: each has one, which others ring.
 
 use crate::descriptors::{self, Entry, own};
-use crate::originals;
+use crate::{originals, stacks};
 use core::ffi::c_int;
 use mill_sys::eventfd;
 use std::os::fd::IntoRawFd;
@@ -27,6 +27,10 @@ impl Doorbell {
 
 impl Drop for Doorbell {
     fn drop(&mut self) {
+        // A thread that was cancelled in its sleep is still listed.
+        for number in stacks::made() {
+            stacks::with_stack(number, |stack| stack.remove_sleeper(self.0));
+        }
         descriptors::set(self.0, Entry::Kernel);
         // SAFETY: the descriptor is this value's, and programs cannot have closed it.
         unsafe { originals::close(self.0) };

@@ -76,7 +76,13 @@ impl Held {
     }
 
     /// A thread is about to sleep, and this ends it.
-    pub(crate) fn add_sleeper(&mut self, doorbell: c_int) {
-        self.each().for_each(|stack| stack.sleepers.push(doorbell));
+    pub(crate) fn add_sleeper(&mut self, doorbell: c_int, until: Option<Instant>) {
+        self.each()
+            .for_each(|stack| stack.add_sleeper(doorbell, until));
+    }
+
+    /// After a call that has found something.
+    pub(crate) fn heed_sleepers(&mut self) {
+        self.each().for_each(Stack::heed_sleepers);
     }
 }

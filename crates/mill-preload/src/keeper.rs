@@ -2,8 +2,8 @@
 //! tells it that the process has ended.
 
 use crate::descriptors::{self, Entry};
-use crate::originals;
 use crate::stacks::COUNT_MAX;
+use crate::{kernel_options, originals};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering};
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
@@ -27,6 +27,21 @@ pub(crate) fn socket() -> BorrowedFd<'static> {
     let socket = SOCKET.load(Ordering::Relaxed);
     // SAFETY: the descriptor is open: programs cannot close it, and this library does not.
     unsafe { BorrowedFd::borrow_raw(socket) }
+}
+
+/// Programs that are started have it, whatever this one has said of all its descriptors.
+pub(crate) fn stay_open() {
+    if let Some(number) = number() {
+        // SAFETY: the command takes a number.
+        unsafe { originals::fcntl(number, libc::F_SETFD, 0) };
+    }
+}
+
+/// Whether a number is that of a socket to a keeper: a program may have closed it for those that it starts, and they have something else there.
+pub(crate) fn is_one(number: c_int) -> bool {
+    let option = |name| kernel_options::number(number, libc::SOL_SOCKET, name);
+    option(libc::SO_DOMAIN) == Some(libc::AF_UNIX)
+        && option(libc::SO_TYPE) == Some(libc::SOCK_SEQPACKET)
 }
 
 /// The socket's number, if there is one.

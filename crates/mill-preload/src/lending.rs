@@ -22,9 +22,10 @@ use crate::stacks::COUNT_MAX;
 use mill_device::AnyLink;
 use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
+use mill_sockets::sockets::closing::Half;
 use mill_sys::epoll::{Epoll, Event, Interest};
 use mill_sys::{descriptor, passing};
-use pipe::Pipe;
+use pipe::{Pipe, Way};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -49,6 +50,8 @@ pub(crate) struct Lending {
     references: References,
     /// The number of the next pipe.
     next: u64,
+    /// Connections that are shut down for writing once what other processes have written is sent.
+    shut: Vec<Number>,
 }
 
 /// A child, and those that it has forked.
@@ -100,6 +103,7 @@ impl Lending {
             pipes: Vec::new(),
             references: References::default(),
             next: 0,
+            shut: Vec::new(),
         })
     }
 
@@ -135,7 +139,21 @@ impl Lending {
         let one = 1_u32.to_ne_bytes();
         let _ = sockets.set_option(number, libc::IPPROTO_TCP, libc::TCP_NODELAY, &one);
         self.references.add(number.to_bits());
-        self.claim((number, true), socket, sockets);
+        self.claim(number, (Way::Message, socket), sockets);
+    }
+
+    /// This process shuts the connection down for writing, and other processes have written what it has no room for yet: that goes first.
+    pub(crate) fn shuts_later(&mut self, number: Number) -> bool {
+        let is_later = self.may_write(number);
+        if is_later {
+            self.shut.push(number);
+        }
+        is_later
+    }
+
+    fn may_write(&self, number: Number) -> bool {
+        let mut pipes = self.pipes.iter();
+        pipes.any(|pipe| pipe.number == number && pipe.may_write())
     }
 
     /// This process has read bytes itself.
@@ -161,7 +179,7 @@ impl Lending {
             });
         }
         for (number, socket) in claimed {
-            self.claim((number, false), socket, sockets);
+            self.claim(number, (Way::Fork, socket), sockets);
         }
         let mut has_moved = false;
         let references = &mut self.references;
@@ -180,6 +198,13 @@ impl Lending {
                 }
             }
         });
+        let shut = core::mem::take(&mut self.shut);
+        let (later, now): (Vec<_>, Vec<_>) = shut.into_iter().partition(|it| self.may_write(*it));
+        self.shut = later;
+        for number in now {
+            let _ = sockets.shutdown(number, Half::Writing);
+            has_moved = true;
+        }
         has_moved
     }
 
@@ -217,11 +242,10 @@ impl Lending {
         has_news
     }
 
-    /// A connection, and whether it is offered ([`Pipe`]).
     fn claim(
         &mut self,
-        (number, is_offered): (Number, bool),
-        socket: OwnedFd,
+        number: Number,
+        (way, socket): (Way, OwnedFd),
         sockets: &mut Sockets<AnyLink>,
     ) {
         let id = self.next;
@@ -229,7 +253,7 @@ impl Lending {
         let is_watched = descriptor::set_nonblocking(socket.as_fd(), true)
             .and_then(|()| self.sources.add(socket.as_fd(), CHANGES, id));
         match is_watched {
-            Ok(()) => self.pipes.push(Pipe::new(id, (number, is_offered), socket)),
+            Ok(()) => self.pipes.push(Pipe::new(id, number, (way, socket))),
             // The child's end is over.
             Err(_) => self.references.close(number, sockets),
         }

@@ -95,6 +95,9 @@ mod noting;
 /// The beginning and the end of the process, and fork(2).
 mod process;
 
+/// Connections that outlive it.
+mod orphans;
+
 /// Connections that forked children have, too.
 mod lending;
 

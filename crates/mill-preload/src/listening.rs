@@ -1,7 +1,7 @@
 //! Listening where the kernel listens: what a program bound before it forked is carried out by the process that polls it or
 //! accepts there.
 
-use crate::descriptors::{self, Entry};
+use crate::descriptors::{self, Entry, own};
 use crate::memory::errno;
 use crate::{address, kernel_options, originals, stacks};
 use core::ffi::c_int;
@@ -40,7 +40,8 @@ fn begin(descriptor: c_int) -> Option<Number> {
         if let Entry::Listener(number) = descriptors::find(descriptor) {
             return Ok(Some(number));
         }
-        let number = stack.sockets.listen(address, options)?;
+        // A way to the process that has the device is the library's.
+        let number = own::during(|| stack.sockets.listen(address, options))?;
         if descriptors::claim(descriptor, Entry::Listener(number)) {
             return Ok(Some(number));
         }

@@ -128,6 +128,7 @@ originals! {
     fn __vasprintf_chk(text: *mut *mut c_char, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
     fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int;
     fn fork() -> c_int;
+    fn pthread_cancel(thread: libc::pthread_t) -> c_int;
     #[expect(non_snake_case, reason = "as the C library has it")]
     fn _Fork() -> c_int;
     fn clone(run: extern "C" fn(*mut c_void) -> c_int, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent_id: usize, storage: usize, child_id: usize) -> c_int;

@@ -7,18 +7,18 @@ use crate::lending::{self, Loan};
 use crate::lock::Locked;
 use crate::noting::Noting;
 use crate::signals::postponed;
-use crate::stack::now;
+use crate::stack::{Stack, now};
 use crate::stacks::{self, Guard};
 use crate::{
     alone, borrowing, early, early_shutdown, environment, keeper, kernel_queue, lent, originals,
-    own_addresses, placeholder, say, showing, spawning, turner, vforked,
+    orphans, own_addresses, placeholder, say, sets, showing, spawning, turner, vforked,
 };
 use core::cell::RefCell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 use mill_keeper::request::VARIABLE;
 use mill_sockets::errno::Errno;
-use mill_tcp::time::Duration;
+use mill_tcp::time::{Duration, Instant};
 use std::sync::Once;
 use std::thread;
 
@@ -33,6 +33,11 @@ extern "C" fn begin() {
     let Some(keeper) = keeper.and_then(|number| number.parse::<c_int>().ok()) else {
         return alone::begin();
     };
+    if !keeper::is_one(keeper) {
+        return say::say(
+            "this program stays on the kernel's network stack: what started it has closed the socket to the keeper",
+        );
+    }
     say::begin();
     showing::begin();
     environment::begin();
@@ -62,7 +67,7 @@ thread_local! {
 
 extern "C" fn before_fork() {
     // A signal's handler may fork in the midst of a call of its thread, which has the locks that it needs.
-    if stacks::is_inside() {
+    if stacks::is_inside() || orphans::is_leaving() {
         return;
     }
     // The child may run another program by a function that is not ours (execl(3)).
@@ -78,12 +83,16 @@ extern "C" fn before_fork() {
         placeholder::lock(),
         lent::lock_messages(),
         kernel_queue::lock(),
+        sets::lock_names(),
     ];
     inner.extend(turner::locks());
     INNER.set(inner);
 }
 
 extern "C" fn in_parent() {
+    if orphans::is_leaving() {
+        return;
+    }
     drop(INNER.take());
     turner::end_rests();
     vforked::in_parent();
@@ -108,6 +117,9 @@ fn unlock() {
 
 /// The stacks, their connections and their listeners stay the parent's. What the kernel listens at may become this process's.
 pub(crate) extern "C" fn in_child() {
+    if orphans::is_leaving() {
+        return;
+    }
     drop(INNER.take());
     FORKING.with(|forking| {
         let mut guards = forking.borrow_mut();
@@ -198,11 +210,24 @@ extern "C" fn exit() {
     end();
 }
 
-/// Connections that are open are closed, as the kernel does when a process ends, and what was written before is sent.
+/// Connections that are open are closed, as the kernel does when a process ends. What outlives it, a child goes on with (`orphans.rs`).
 extern "C" fn end() {
     if !stacks::is_made() {
         return;
     }
+    close_all();
+    // Most peers acknowledge the last bytes at once.
+    if !turn_until(now() + SOON, |stack| stack.has_loans()) || orphans::leave() {
+        return end_all();
+    }
+    for number in stacks::made() {
+        stacks::with_stack(number, Stack::end_loans);
+    }
+    turn_until(now() + PATIENCE, |_| false);
+    end_all();
+}
+
+fn close_all() {
     for (descriptor, entry) in descriptors::all() {
         match entry {
             Entry::Stream(number) => {
@@ -215,28 +240,42 @@ extern "C" fn end() {
             _ => {}
         }
     }
-    // What its peers have to know they hear from the connections themselves.
+}
+
+/// What its peers have to know they have heard from the connections themselves.
+fn end_all() {
     for number in stacks::made() {
         stacks::with_stack(number, |stack| {
             stack.sockets.list_young(false);
             stack.noting.take().map(Noting::clear)
         });
     }
-    let deadline = now() + PATIENCE;
+}
+
+/// Turns the stacks as long as one has something left to send, until this time at most; whether one has then, or `is_enough` for one.
+fn turn_until(deadline: Instant, is_enough: impl Fn(&Stack) -> bool) -> bool {
     let goes_on = |number| {
-        let goes_on = stacks::with_stack(number, |stack| {
-            stack.end_loans();
+        stacks::with_stack(number, |stack| {
             stack.turn(now());
             stack.leave();
-            stack.sockets.has_unsent() || stack.sockets.has_waiting()
-        });
-        goes_on == Some(true)
+            let has_left = stack.sockets.has_unsent() || stack.sockets.has_waiting();
+            (has_left, is_enough(stack))
+        })
     };
-    // All of them have their turns.
-    while now() < deadline && stacks::made().filter(|number| goes_on(*number)).count() > 0 {
+    loop {
+        // All of them have their turns.
+        let all: Vec<(bool, bool)> = stacks::made().filter_map(goes_on).collect();
+        let has_left = all.iter().any(|(has_left, _)| *has_left);
+        let is_enough = all.iter().any(|(_, is_enough)| *is_enough);
+        if is_enough || !has_left || now() >= deadline {
+            return is_enough || has_left;
+        }
         thread::park_timeout(turner::PAUSE);
     }
 }
 
-/// How long an ending process stays for what its peers have not acknowledged.
+/// How long an ending process waits for acknowledgements before it leaves that to a child …
+const SOON: Duration = Duration::from_millis(20);
+
+/// … and where there is no child.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -6,6 +6,7 @@ use crate::say::say;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOL_SOCKET};
+use mill_sockets::errno::Errno;
 use std::borrow::Cow;
 
 /// How often a program has set one.
@@ -18,10 +19,27 @@ pub(crate) fn count() -> u64 {
     COUNT.load(Ordering::Relaxed)
 }
 
-/// setsockopt(2) of a connection of the stack fails.
-pub(crate) fn of_stream(level: c_int, name: c_int) {
+/// setsockopt(2) of a connection of the stack fails, but for options that are of no consequence there.
+pub(crate) fn of_stream(level: c_int, name: c_int) -> Result<c_int, Errno> {
+    if WITHOUT_CONSEQUENCE.contains(&(level, name)) {
+        return Ok(0);
+    }
     note(level, name, "setsockopt() fails with ENOPROTOOPT");
+    Err(Errno::NO_OPTION)
 }
+
+/// What is told of packets, of which TCP tells nothing, and a priority of queueing disciplines, through which the stack's frames don't pass.
+const WITHOUT_CONSEQUENCE: &[(c_int, c_int)] = &[
+    (SOL_SOCKET, libc::SO_PRIORITY),
+    (IPPROTO_IP, libc::IP_PKTINFO),
+    (IPPROTO_IP, libc::IP_RECVERR),
+    (IPPROTO_IP, libc::IP_RECVTTL),
+    (IPPROTO_IP, libc::IP_RECVTOS),
+    (IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+    (IPPROTO_IPV6, libc::IPV6_RECVERR),
+    (IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT),
+    (IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+];
 
 /// The kernel's listener has it, and the stack's connections don't.
 pub(crate) fn of_listener(level: c_int, name: c_int) {

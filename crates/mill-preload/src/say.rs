@@ -6,6 +6,8 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 use mill_keeper::request::VERBOSE;
 
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
+
 static IS_VERBOSE: AtomicBool = AtomicBool::new(false);
 
 /// At the beginning of the process: whether its user wants to know more.
@@ -20,9 +22,14 @@ pub(crate) fn say_more(what: impl FnOnce() -> String) {
     }
 }
 
+/// This process has no standard error any more.
+pub(crate) fn be_silent() {
+    IS_SILENT.store(true, Ordering::Relaxed);
+}
+
 /// Says a sentence, unless standard error is a connection, as in the children of inetd and vsftpd: it is none of their protocol.
 pub(crate) fn say(what: &str) {
-    if is_connection(2) {
+    if IS_SILENT.load(Ordering::Relaxed) || is_connection(2) {
         return;
     }
     let line = format!("millstream: {what}\n");

@@ -1,25 +1,68 @@
 //! epoll sets in several stacks: a set of the kernel that watches sockets of some stacks (`stacks=thread`) has a set beside it in each of
 //! them. Its descriptor has the number of the first one, by which the others are found.
 
+use crate::calls::events::at_kernel;
 use crate::descriptors::{self, Entry};
 use crate::held::StackNumbers;
-use crate::lock::{Lock, LockGuard};
+use crate::lock::{Lock, LockGuard, Locked};
 use crate::memory::returned;
-use crate::originals;
 use crate::stack::Stack;
-use crate::stacks;
+use crate::{keeper, originals, stacks};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use mill_sockets::epoll_set::Interest;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
 
 /// Locked with a stack's lock held, as fork(2) copies it.
 static TABLE: Lock<Table> = Lock::new(Table {
     further: BTreeMap::new(),
     nestings: Vec::new(),
 });
+
+/// Sets that were made, by their descriptors: duplicates have the same name. What was made before the set had anything of the stack has no other
+/// way to be found. A number that is another file's by now is none of a set.
+static NAMES: Lock<BTreeMap<c_int, u64>> = Lock::new(BTreeMap::new());
+
+/// For fork(2).
+pub(crate) fn lock_names() -> Locked {
+    Box::new(NAMES.lock())
+}
+
+/// A set was made, with this descriptor.
+pub(crate) fn note_made(descriptor: c_int) {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    if descriptor >= 0 && stacks::is_offered() {
+        let name = LAST.fetch_add(1, Ordering::Relaxed);
+        NAMES.lock().insert(descriptor, name);
+    }
+}
+
+/// What may be a set has a duplicate.
+pub(crate) fn note_duplicate(descriptor: c_int, made: c_int) {
+    if !stacks::is_offered() {
+        return;
+    }
+    let mut names = NAMES.lock();
+    if let Some(name) = names.get(&descriptor).copied() {
+        names.insert(made, name);
+    } else {
+        names.remove(&made);
+    }
+}
+
+/// The other descriptors of a set.
+fn duplicates(descriptor: c_int) -> Vec<c_int> {
+    let names = NAMES.lock();
+    let Some(name) = names.get(&descriptor) else {
+        return Vec::new();
+    };
+    let is_same = |(other, its): &(&c_int, &u64)| **other != descriptor && *its == name;
+    let same = names.iter().filter(is_same);
+    same.map(|(other, _)| *other).collect()
+}
 
 /// How many sets are in several stacks: usually none.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -88,6 +131,12 @@ pub(crate) fn number_in(stack: &mut Stack, descriptor: c_int) -> Result<Number, 
         returned(unsafe { originals::fcntl(descriptor, libc::F_GETFD, 0) })?;
         let number = stack.sockets.add_set();
         if descriptors::claim(descriptor, Entry::Set(number)) {
+            let others = duplicates(descriptor).into_iter();
+            for other in others.filter(|other| is_set(*other)) {
+                descriptors::claim(other, Entry::Set(number));
+                at_kernel::end(other);
+            }
+            at_kernel::end(descriptor);
             return Ok(number);
         }
         // Another thread was first, or the number is too large.
@@ -96,6 +145,15 @@ pub(crate) fn number_in(stack: &mut Stack, descriptor: c_int) -> Result<Number, 
             return Err(Errno::NO_DESCRIPTOR);
         }
     }
+}
+
+/// Whether a descriptor is a set: it knows that it does not watch what no program has, and what is none says otherwise. There may be no
+/// /proc to look at.
+pub(crate) fn is_set(fd: c_int) -> bool {
+    let (own, nothing) = (keeper::socket().as_raw_fd(), core::ptr::null_mut());
+    // SAFETY: the operation takes no event.
+    let left = unsafe { originals::epoll_ctl(fd, libc::EPOLL_CTL_DEL, own, nothing) };
+    returned(left) == Err(Errno::NO_ENTRY)
 }
 
 impl Table {

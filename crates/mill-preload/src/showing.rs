@@ -3,11 +3,13 @@
 //! The thread that turns the stack while its program computes (turner.rs) does it ten times a second, so calls of the program
 //! have no part in it. The lock is held for some microseconds; with many connections for a tenth of a millisecond, once a second.
 
+use crate::descriptors::own;
 use crate::refused_options;
 use crate::stack::{self, Stack};
-use crate::stacks::{self, turns};
+use crate::stacks::{self, COUNT_MAX, turns};
+use core::ffi::c_int;
 use core::fmt::Debug;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicI32, Ordering};
 use mill_device::AnyLink;
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
@@ -18,7 +20,7 @@ use mill_keeper::request::CLUSTER;
 use mill_stack::flow::Flow;
 use mill_sys::file;
 use mill_tcp::state::State;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 /// What is shown, and when it was last.
@@ -44,6 +46,21 @@ pub(crate) fn begin() {
     }
 }
 
+/// The sheets of this process's stacks, by number.
+static SHEETS: [AtomicI32; COUNT_MAX as usize] =
+    [const { AtomicI32::new(NO_SHEET) }; COUNT_MAX as usize];
+
+const NO_SHEET: c_int = -1;
+
+/// In a child: what its parent has shown of a stack is not this process's.
+pub(crate) fn leave(number: u8) {
+    let sheet = SHEETS[usize::from(number % COUNT_MAX)].swap(NO_SHEET, Ordering::Relaxed);
+    if sheet != NO_SHEET {
+        // SAFETY: the thread that owned it is the parent's.
+        own::close(unsafe { OwnedFd::from_raw_fd(sheet) });
+    }
+}
+
 impl Showing {
     /// For the stack of this number, which this process has made with these options. `None` without memory or descriptors: nothing is shown then.
     pub(crate) fn new(
@@ -51,7 +68,9 @@ impl Showing {
         keeper: BorrowedFd<'_>,
         specification: &Specification,
     ) -> Option<Self> {
-        let sheet = Sheet::new().ok()?;
+        let sheet = own::during(Sheet::new).ok()?;
+        let place = &SHEETS[usize::from(number % COUNT_MAX)];
+        place.store(sheet.as_fd().as_raw_fd(), Ordering::Relaxed);
         let program = std::fs::read_to_string("/proc/self/comm").unwrap_or_else(|_| thread_name());
         let interface = match &specification.device {
             Device::AfXdp { interface } => interface.clone(),

@@ -4,9 +4,10 @@ use crate::descriptors::own;
 use crate::lending::{Lending, Loan};
 use crate::noting::Noting;
 use crate::say::{say, say_more};
+use crate::showing::Showing;
 use crate::{declared, keeper, listening, originals, stacks};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 use mill_device::AnyLink;
 use mill_device::attach::Trouble;
 use mill_device::process_group::GroupTable;
@@ -28,6 +29,8 @@ use std::os::fd::{AsFd, OwnedFd};
 pub(crate) struct Stack {
     /// Its number among those of this process.
     number: u8,
+    /// What it was made with.
+    specification: Box<Specification>,
     pub(crate) sockets: Sockets<AnyLink>,
     /// Readable while the link has something.
     pub(crate) sources: Epoll,
@@ -44,15 +47,14 @@ pub(crate) struct Stack {
     pub(crate) noting: Option<Noting>,
     /// How many times this process has become the owner of queues, when that was looked at last.
     takings: u64,
-    /// Doorbells of threads that sleep.
-    pub(crate) sleepers: Vec<c_int>,
+    pub(crate) sleepers: Vec<Sleeper>,
     /// What children have of its connections.
     lending: Option<Box<Lending>>,
 }
 
 impl Stack {
-    /// The stack of this number. With it the options in force.
-    pub(crate) fn new(number: u8) -> Result<(Self, Specification), String> {
+    /// The stack of this number.
+    pub(crate) fn new(number: u8) -> Result<Self, String> {
         let noted = Noting::new();
         let ledger = noted.as_ref().map(|(_, file)| file);
         let admission = request::attach(keeper::socket(), ledger)?;
@@ -79,11 +81,12 @@ impl Stack {
         }
         sockets.list_young(noted.is_some());
         say_more(|| said(&specification, &admission.own, parts));
-        let stack = Self {
+        Ok(Self {
             number,
             sockets,
             sources,
             polling: specification.polling,
+            specification: Box::new(specification),
             turned_at: now,
             flushed_at: now,
             worked_at: now,
@@ -92,8 +95,12 @@ impl Stack {
             takings: u64::MAX,
             sleepers: Vec::new(),
             lending: None,
-        };
-        Ok((stack, specification))
+        })
+    }
+
+    /// What it shows of itself from now on.
+    pub(crate) fn show(&self) -> Option<Showing> {
+        Showing::new(self.number, keeper::socket(), &self.specification)
     }
 
     /// Its number among those of this process.
@@ -181,6 +188,12 @@ impl Stack {
         }
     }
 
+    /// This process shuts a connection down for writing, and what other processes have written goes first.
+    pub(crate) fn shuts_later(&mut self, number: Number) -> bool {
+        let lending = self.lending.as_mut();
+        lending.is_some_and(|lending| lending.shuts_later(number))
+    }
+
     /// The program has read bytes of a connection itself.
     #[inline]
     pub(crate) fn note_read(&mut self, number: Number, count: usize) {
@@ -204,6 +217,17 @@ impl Stack {
             let _ = self.sources.remove(lending.sources.as_fd());
             self.lending = None;
         }
+    }
+
+    /// Whether other processes have connections of it.
+    pub(crate) fn has_loans(&self) -> bool {
+        self.lending.is_some()
+    }
+
+    /// Whether anything is left that outlives the process: what others have, what peers have not acknowledged, what waits for another
+    /// process that listens.
+    pub(crate) fn has_orphans(&self) -> bool {
+        self.has_loans() || self.sockets.has_orphans() || self.sockets.has_waiting()
     }
 
     /// The process ends, and with it what children have of its connections.
@@ -263,17 +287,59 @@ impl Stack {
         }
     }
 
+    /// A thread is about to sleep until this time, which its doorbell ends.
+    pub(crate) fn add_sleeper(&mut self, doorbell: c_int, until: Option<Instant>) {
+        self.sleepers.push(Sleeper { doorbell, until });
+    }
+
+    /// It sleeps no more.
+    pub(crate) fn remove_sleeper(&mut self, doorbell: c_int) {
+        self.sleepers.retain(|other| other.doorbell != doorbell);
+    }
+
+    /// After a call of another thread, with the lock still held: what it has said goes out, and its timers are the sleepers', as none else
+    /// makes turns while they sleep.
+    #[inline]
+    pub(crate) fn heed_sleepers(&mut self) {
+        if !self.sleepers.is_empty() {
+            self.say_for_sleepers();
+        }
+    }
+
+    #[cold]
+    fn say_for_sleepers(&mut self) {
+        self.sockets.flush();
+        let Some(next) = self.sockets.next_turn() else {
+            return;
+        };
+        let is_awake = |it: &Sleeper| it.until.is_some_and(|until| until <= next);
+        if !self.sleepers.iter().any(is_awake) {
+            self.wake();
+        }
+    }
+
     /// Ends the sleep of all threads: what they wait for may be there.
     pub(crate) fn wake(&mut self) {
         if self.sleepers.is_empty() {
             return;
         }
-        for doorbell in &self.sleepers {
+        for sleeper in &mut self.sleepers {
             let one = 1_u64.to_ne_bytes();
             // SAFETY: the bytes live through the call; an eventfd takes eight.
-            unsafe { originals::write(*doorbell, one.as_ptr().cast(), one.len()) };
+            unsafe { originals::write(sleeper.doorbell, one.as_ptr().cast(), one.len()) };
+            // It looks again.
+            sleeper.until = Some(self.turned_at);
         }
     }
+}
+
+/// A thread that sleeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sleeper {
+    /// An eventfd that ends the sleep.
+    doorbell: c_int,
+    /// When it ends without; `None` for never.
+    until: Option<Instant>,
 }
 
 /// That there is a stack, and which part of the device it begins with.
@@ -317,9 +383,19 @@ const FLUSH_INTERVAL: Duration = Duration::from_micros(50);
 /// How often listeners without socket are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
+static IS_DEVICE_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the interface was deleted.
+pub(crate) fn is_device_gone() -> bool {
+    IS_DEVICE_GONE.load(Ordering::Relaxed)
+}
+
 fn on_trouble(trouble: Trouble) {
     match trouble {
-        Trouble::DeviceGone => say("the interface was deleted: the stack has no network any more"),
+        Trouble::DeviceGone => {
+            IS_DEVICE_GONE.store(true, Ordering::Relaxed);
+            say("the interface was deleted: the stack has no network any more");
+        }
         Trouble::Capture(error) => say(&format!("frames can't be written down any more: {error}")),
         Trouble::Problem(what) | Trouble::Notice(what) => say(&what),
     }

@@ -6,7 +6,6 @@
 
 use crate::descriptors::own;
 use crate::say::say;
-use crate::showing::Showing;
 use crate::signals::whole::Whole;
 use crate::stack::Stack;
 use crate::{borrowing, keeper, memory, sets, turner};
@@ -158,6 +157,15 @@ impl Guard {
         self.guard.as_mut()
     }
 
+    /// The stack is this process's now.
+    ///
+    /// # Safety
+    /// This is a child after fork(2), and has no other thread.
+    pub(crate) unsafe fn survive(&mut self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.guard.restart() };
+    }
+
     /// Takes the stack away without ending it: it is the parent's.
     ///
     /// # Safety
@@ -174,6 +182,15 @@ impl Guard {
         place.status.store(WANTED, Ordering::Release);
         place.threads.store(0, Ordering::Relaxed);
     }
+}
+
+/// Takes the stacks away without ending them: another process has them now, and this one makes none any more.
+pub(crate) fn abandon_all(guards: &mut [Guard]) {
+    for guard in guards {
+        core::mem::forget(guard.guard.take());
+        place(guard.number).status.store(FAILED, Ordering::Release);
+    }
+    MADE_COUNT.store(0, Ordering::Release);
 }
 
 /// The lock, for calls of the program: a thread that takes it often gets the bias, and one that has it loses it to others.
@@ -233,7 +250,11 @@ pub(crate) fn with_stack<R>(number: u8, work: impl FnOnce(&mut Stack) -> R) -> O
     if is_inside() {
         return None;
     }
-    lock(number).stack().map(work)
+    let mut guard = lock(number);
+    let stack = guard.stack()?;
+    let result = work(stack);
+    stack.heed_sleepers();
+    Some(result)
 }
 
 /// Works on the stack of a socket or set.
@@ -317,7 +338,7 @@ pub(crate) fn ensure() -> bool {
 fn make_with_room(home: u8) -> bool {
     // Handlers of signals that come meanwhile run afterwards, on the thread's.
     let _whole = Whole::begin();
-    match memory::can_be_had(2 * ROOM_BYTES) {
+    match memory::can_be_had(STACK_BYTES) {
         true => stacker::grow(ROOM_BYTES, || make(home)),
         false => {
             place(home).status.store(FAILED, Ordering::Release);
@@ -327,6 +348,9 @@ fn make_with_room(home: u8) -> bool {
         }
     }
 }
+
+/// What a stack takes, most of which are frames for which another process has the queue: where there is less, the library would end the program.
+const STACK_BYTES: usize = 48 << 20;
 
 /// Of the machine stack on which a stack is made.
 const ROOM_BYTES: usize = 1 << 20;
@@ -343,8 +367,9 @@ fn make(number: u8) -> bool {
         status => return status == MADE,
     }
     let made = beside(&mut guards, || {
-        let (stack, options) = Stack::new(number)?;
-        Ok((stack, Showing::new(number, keeper::socket(), &options)))
+        let stack = Stack::new(number)?;
+        let showing = stack.show();
+        Ok((stack, showing))
     });
     let guard = guards.iter_mut().find(|guard| guard.number == number);
     match (made, guard) {

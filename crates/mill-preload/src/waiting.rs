@@ -106,6 +106,7 @@ pub(crate) fn until<R>(
             held.turn(began);
         }
         if let Some(result) = attempt(&mut held, wait.kernel, kernel) {
+            held.heed_sleepers();
             return Ok(Some(result));
         }
         if is_recent {
@@ -141,7 +142,7 @@ pub(crate) fn until<R>(
             _ => Some(began),
         };
         if let Some(doorbell) = doorbell {
-            held.add_sleeper(doorbell);
+            held.add_sleeper(doorbell, until);
         }
         drop(held);
         // A handler that leaves the call by siglongjmp(3) does so once this thread is no sleeper any more. With a mask of the call its own
@@ -314,9 +315,11 @@ fn poll(
         .map_or(core::ptr::null(), core::ptr::from_ref);
     let mask = mask.map_or(core::ptr::null(), core::ptr::from_ref);
     let count = libc::nfds_t::try_from(kernel.len()).unwrap_or(0);
+    Whole::permit_cancellation();
     // SAFETY: the pointers are to a vector of that many, to a local or null, and to a mask that outlives the call, or null.
     let found = unsafe { originals::ppoll(kernel.as_mut_ptr(), count, timeout, mask) };
     let failed = (found == -1).then(errno);
+    Whole::end_permission();
     kernel.truncate(own);
     if let Some(failed) = failed {
         return Err(failed);
@@ -361,7 +364,7 @@ impl Drop for Blocked {
 fn leave(doorbell: c_int, stacks: StackNumbers) {
     for number in stacks.iter() {
         stacks::with_stack(number, |stack| {
-            stack.sleepers.retain(|other| *other != doorbell);
+            stack.remove_sleeper(doorbell);
         });
         turner::call(number);
     }

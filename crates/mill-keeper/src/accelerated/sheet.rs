@@ -4,6 +4,7 @@
 use mill_sys::memory::words;
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The writer's end.
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 pub struct Sheet {
     words: &'static [AtomicU64],
     /// What readers find; it stays open.
-    _file: File,
+    file: File,
     written: u64,
 }
 
@@ -21,7 +22,7 @@ impl Sheet {
         let words = words::map(&file, WORDS)?;
         Ok(Self {
             words,
-            _file: file,
+            file,
             written: 0,
         })
     }
@@ -50,6 +51,12 @@ impl Sheet {
             shown.store(number, Ordering::SeqCst);
         }
         self.written = number;
+    }
+}
+
+impl AsFd for Sheet {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
@@ -124,7 +131,7 @@ mod tests {
     #[test]
     fn the_last_text_is_read_whole() {
         let mut sheet = Sheet::new().unwrap();
-        let file = sheet._file.try_clone().unwrap();
+        let file = sheet.file.try_clone().unwrap();
         assert_eq!(read(&file).unwrap(), None);
         for text in ["a much longer text\n", "short\n", "", "12345678"] {
             sheet.write(text);
@@ -135,7 +142,7 @@ mod tests {
     #[test]
     fn a_text_that_is_too_long_ends_with_a_whole_line() {
         let mut sheet = Sheet::new().unwrap();
-        let file = sheet._file.try_clone().unwrap();
+        let file = sheet.file.try_clone().unwrap();
         sheet.write(&"123456\n".repeat(TEXT_MAX / 7 + 1));
         let text = read(&file).unwrap().unwrap();
         assert_eq!(text.len(), TEXT_MAX / 7 * 7);
@@ -148,7 +155,7 @@ mod tests {
     #[test]
     fn readers_meet_no_mixture_of_two_texts() {
         let mut sheet = Sheet::new().unwrap();
-        let file = sheet._file.try_clone().unwrap();
+        let file = sheet.file.try_clone().unwrap();
         let writer = std::thread::spawn(move || {
             for number in 0..300 {
                 sheet.write(&format!("{}\n", number % 10).repeat(2000));

@@ -4,10 +4,12 @@
 use super::{
     binding, connections, events, forking, numbers, options, polling, reading, watching, writing,
 };
-use crate::originals;
+use crate::memory::done;
+use crate::{originals, stacks};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::ptr::with_exposed_provenance_mut as pointer;
 use libc::{iovec, sigset_t, sockaddr, socklen_t};
+use mill_sockets::errno::Errno;
 
 /// The arguments are those of the call; the C library takes six of them from the same places, whether they were given or not.
 ///
@@ -23,12 +25,17 @@ unsafe extern "C" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
+    if number == libc::SYS_io_uring_setup && stacks::is_offered() {
+        // The kernel would do what a ring is asked for with what stands for connections there. Programs have another way for kernels
+        // without rings, as libuv has.
+        return done(Err(Errno::NO_CALL)).into();
+    }
     // SAFETY: the caller's promise.
     let ours = unsafe { on_descriptors(number, [a, b, c, d, e, f]) };
     // SAFETY: as above.
     let ours = ours.or_else(|| unsafe { on_sockets(number, [a, b, c, d, e, f]) });
     // SAFETY: as above.
-    let ours = ours.or_else(|| unsafe { that_wait(number, [a, b, c, d]) });
+    let ours = ours.or_else(|| unsafe { that_wait(number, [a, b, c, d, e]) });
     // SAFETY: as above.
     let ours = ours.or_else(|| unsafe { forking::by_number(number, [a, b, c, d, e, f]) });
     // SAFETY: as above.
@@ -142,7 +149,7 @@ unsafe fn on_sockets(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> Option<c
 ///
 /// # Safety
 /// As the call of this number.
-unsafe fn that_wait(number: c_long, [a, b, c, d]: [usize; 4]) -> Option<c_long> {
+unsafe fn that_wait(number: c_long, [a, b, c, d, e]: [usize; 5]) -> Option<c_long> {
     let none = core::ptr::null::<sigset_t>();
     let result = match number {
         // SAFETY: the caller's promise.
@@ -158,6 +165,14 @@ unsafe fn that_wait(number: c_long, [a, b, c, d]: [usize; 4]) -> Option<c_long> 
         libc::SYS_epoll_wait => {
             // SAFETY: as above.
             unsafe { events::epoll_wait(int(a), pointer(b), int(c), int(d)) }.into()
+        }
+        libc::SYS_epoll_pwait if e == 0 => {
+            // SAFETY: as above.
+            unsafe { events::epoll_wait(int(a), pointer(b), int(c), int(d)) }.into()
+        }
+        libc::SYS_epoll_pwait2 if e == 0 => {
+            // SAFETY: as above.
+            unsafe { events::epoll_pwait2(int(a), pointer(b), int(c), pointer(d), none) }.into()
         }
         _ => return None,
     };

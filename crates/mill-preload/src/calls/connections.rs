@@ -2,7 +2,7 @@
 
 use super::numbers::{close, given};
 use super::watching::take_over;
-use crate::descriptors::{self, Entry};
+use crate::descriptors::{self, Entry, own};
 use crate::memory::{done, returned};
 use crate::placeholder::{self, Family};
 use crate::signals::Handled;
@@ -313,7 +313,8 @@ fn connect_here(
     }
     let waits = options.waits;
     let (number, is_deferred) = stacks::on_home(|stack| {
-        let number = stack.sockets.connect(target, source, options)?;
+        // A way to the process that has the device is the library's.
+        let number = own::during(|| stack.sockets.connect(target, source, options))?;
         for half in shut {
             stack.sockets.shut_before(number, *half);
         }
@@ -351,7 +352,7 @@ fn connect_again(
             return Ok((found, waits, Errno::ALREADY));
         }
         let target = target.ok_or(Errno::FAMILY)?;
-        stack.sockets.connect_anew(number, target, bound(fd))?;
+        own::during(|| stack.sockets.connect_anew(number, target, bound(fd)))?;
         if stack.sockets.is_deferred(number) {
             return Ok((Some(()), waits, Errno::ALREADY));
         }
@@ -396,7 +397,13 @@ pub(super) unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     match (descriptors::find(fd), half) {
         (Entry::Stream(number), Some(half)) => done(stacks::on(number, |stack| {
             stack.settle_loans();
-            stack.sockets.shutdown(number, half)?;
+            match half {
+                Half::Writing if stack.shuts_later(number) => {}
+                Half::Both if stack.shuts_later(number) => {
+                    stack.sockets.shutdown(number, Half::Reading)?;
+                }
+                half => stack.sockets.shutdown(number, half)?,
+            }
             stack.wake();
             if stack.sockets.options(number)?.waits {
                 stack.sockets.flush();

@@ -3,8 +3,10 @@
 
 use super::numbers::given;
 use crate::descriptors::{fresh, own};
-use crate::originals;
+use crate::memory::done;
+use crate::{originals, sets};
 use core::ffi::{c_char, c_int, c_uint};
+use mill_sockets::errno::Errno;
 
 /// # Safety
 /// As socket(2).
@@ -52,7 +54,22 @@ unsafe extern "C" fn eventfd(count: c_uint, flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn epoll_create1(flags: c_int) -> c_int {
     // SAFETY: the call takes no pointer.
-    own::note(given(unsafe { originals::epoll_create1(flags) }))
+    let made = own::note(given(unsafe { originals::epoll_create1(flags) }));
+    if !own::is_making() {
+        sets::note_made(made);
+    }
+    made
+}
+
+/// # Safety
+/// As epoll_create(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_create(size: c_int) -> c_int {
+    if size <= 0 {
+        return done(Err(Errno::INVALID));
+    }
+    // SAFETY: the call takes no pointer.
+    unsafe { epoll_create1(0) }
 }
 
 /// # Safety

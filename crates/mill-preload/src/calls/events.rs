@@ -15,6 +15,9 @@ use mill_sockets::slab::Number;
 use mill_tcp::time::{Duration, Instant};
 use smallvec::smallvec;
 
+/// Waits before there is a stack.
+pub(crate) mod at_kernel;
+
 /// The stack's set beside the kernel's, once the process has a stack: another thread may add a socket of it while this one
 /// waits.
 pub(super) fn ours(set: c_int) -> Option<Number> {
@@ -37,16 +40,12 @@ pub(super) unsafe extern "C" fn epoll_wait(
     count: c_int,
     timeout_ms: c_int,
 ) -> c_int {
-    let Some(number) = ours(set) else {
+    let at_kernel = |timeout_ms| {
         // SAFETY: the caller's promise.
-        return unsafe { originals::epoll_wait(set, events, count, timeout_ms) };
+        unsafe { originals::epoll_wait(set, events, count, timeout_ms) }
     };
-    if events.is_null() && count > 0 {
-        return done(Err(Errno::FAULT));
-    }
     // SAFETY: the caller's promise.
-    let events = unsafe { places(events, usize::try_from(count).unwrap_or(0)) };
-    done(wait(set, number, events, milliseconds(timeout_ms), None))
+    unsafe { wait_for((set, timeout_ms), (events, count), None, at_kernel) }
 }
 
 /// # Safety
@@ -59,24 +58,55 @@ unsafe extern "C" fn epoll_pwait(
     timeout_ms: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let Some(number) = ours(set) else {
+    let at_kernel = |timeout_ms| {
         // SAFETY: the caller's promise.
-        return unsafe { originals::epoll_pwait(set, events, count, timeout_ms, mask) };
+        unsafe { originals::epoll_pwait(set, events, count, timeout_ms, mask) }
+    };
+    // SAFETY: the caller's promise.
+    let mask = unsafe { mask.as_ref() };
+    // SAFETY: the caller's promise.
+    unsafe { wait_for((set, timeout_ms), (events, count), mask, at_kernel) }
+}
+
+/// Waits for a set, at the kernel as long as it has nothing of the stack.
+///
+/// # Safety
+/// As epoll_wait(2).
+unsafe fn wait_for(
+    (set, timeout_ms): (c_int, c_int),
+    (events, count): (*mut epoll_event, c_int),
+    mask: Option<&sigset_t>,
+    at_kernel: impl Fn(c_int) -> c_int,
+) -> c_int {
+    let mut timeout = milliseconds(timeout_ms);
+    let number = match ours(set) {
+        Some(number) => number,
+        None => {
+            let until = timeout.map(|timeout| now() + timeout);
+            // SAFETY: the caller's promise.
+            match unsafe { at_kernel::wait((set, timeout_ms), events, at_kernel) } {
+                Some(found) => return found,
+                None => timeout = until.map(|until| until.since(now())),
+            }
+            match ours(set) {
+                Some(number) => number,
+                // It was closed meanwhile.
+                None => return done(Err(Errno::BAD_DESCRIPTOR)),
+            }
+        }
     };
     if events.is_null() && count > 0 {
         return done(Err(Errno::FAULT));
     }
     // SAFETY: the caller's promise.
     let events = unsafe { places(events, usize::try_from(count).unwrap_or(0)) };
-    // SAFETY: the caller's promise.
-    let mask = unsafe { mask.as_ref() };
-    done(wait(set, number, events, milliseconds(timeout_ms), mask))
+    done(wait(set, number, events, timeout, mask))
 }
 
 /// # Safety
 /// As epoll_pwait2(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn epoll_pwait2(
+pub(super) unsafe extern "C" fn epoll_pwait2(
     set: c_int,
     events: *mut epoll_event,
     count: c_int,

@@ -6,7 +6,7 @@ use crate::listening::Left;
 use crate::memory::{self, done};
 use crate::signals::Handled;
 use crate::stack::Stack;
-use crate::{borrowing, early, originals, sets, stacks, waiting};
+use crate::{borrowing, early, keeper, originals, sets, stacks, waiting};
 use core::ffi::{c_int, c_uint, c_ulong};
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
@@ -100,7 +100,11 @@ pub(super) unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: 
     let is_refused = first > last || flags & !CLOSE_RANGE_UNSHARE != 0;
     if is_refused {
         // SAFETY: the call takes no pointer.
-        return unsafe { originals::close_range(first, last, flags) };
+        let result = unsafe { originals::close_range(first, last, flags) };
+        if result == 0 {
+            keeper::stay_open();
+        }
+        return result;
     }
     let number = |number: c_uint| c_int::try_from(number).unwrap_or(c_int::MAX);
     let range = number(first)..=number(last);
@@ -197,8 +201,12 @@ fn also(fd: c_int, duplicate: impl FnOnce() -> c_int) -> c_int {
             return made;
         }
     }
-    if !matches!(entry, Entry::Kernel | Entry::Private) {
-        descriptors::set(made, entry);
+    match entry {
+        Entry::Kernel => sets::note_duplicate(fd, made),
+        Entry::Private => {}
+        entry => {
+            descriptors::set(made, entry);
+        }
     }
     made
 }
@@ -231,8 +239,14 @@ pub(super) unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize
     }
     match (descriptors::find(fd), command) {
         (Entry::Kernel | Entry::Private, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
-            own::note(given(original()))
+            let made = own::note(given(original()));
+            if made != -1 && !own::is_making() {
+                sets::note_duplicate(fd, made);
+            }
+            made
         }
+        // Programs that start others have all numbers closed by that which they do not know, the keeper's too.
+        (Entry::Private, libc::F_SETFD) if !stacks::is_inside() && !own::is_making() => 0,
         (Entry::Kernel | Entry::Private, _) => original(),
         (_, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => also(fd, original),
         (Entry::Stream(number), libc::F_GETFL) => done(stacks::on(number, |stack| {
@@ -278,9 +292,12 @@ pub(super) unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usi
     {
         return 0;
     }
-    let Entry::Stream(number) = descriptors::find(fd) else {
+    let number = match descriptors::find(fd) {
+        Entry::Stream(number) => number,
+        // As F_SETFD.
+        Entry::Private if request == libc::FIOCLEX && !stacks::is_inside() => return 0,
         // SAFETY: the caller's promise.
-        return unsafe { originals::ioctl(fd, request, argument) };
+        _ => return unsafe { originals::ioctl(fd, request, argument) },
     };
     let counted: fn(&Stack, Number) -> Result<u64, Errno> = match request {
         libc::FIONBIO => {

@@ -38,13 +38,10 @@ pub(super) unsafe extern "C" fn setsockopt(
         Entry::Stream(_) if value.is_null() && len as usize >= size_of::<c_int>() => {
             done(Err(Errno::FAULT))
         }
-        Entry::Stream(number) => {
-            let result = set(number, level, name, bytes());
-            if result == Err(Errno::NO_OPTION) {
-                refused_options::of_stream(level, name);
-            }
-            done(result)
-        }
+        Entry::Stream(number) => done(match set(number, level, name, bytes()) {
+            Err(Errno::NO_OPTION) => refused_options::of_stream(level, name),
+            result => result,
+        }),
         Entry::Listener(number) => {
             // SAFETY: the caller's promise.
             let result = unsafe { originals::setsockopt(fd, level, name, value, len) };
@@ -58,11 +55,10 @@ pub(super) unsafe extern "C" fn setsockopt(
         }
         Entry::Lost => done(Err(Errno::NOT_CONNECTED)),
         Entry::Borrowed(place) if borrowing::has_option(level, name) => {
-            let result = borrowing::set(place, level, name, bytes());
-            if result == Err(Errno::NO_OPTION) {
-                refused_options::of_stream(level, name);
-            }
-            done(result)
+            done(match borrowing::set(place, level, name, bytes()) {
+                Err(Errno::NO_OPTION) => refused_options::of_stream(level, name),
+                result => result,
+            })
         }
         _ => {
             kernel_options::on_set(level, name);

@@ -3,9 +3,9 @@
 use super::events::ours;
 use crate::descriptors::{self, Entry, own};
 use crate::early::{self, Watched};
-use crate::memory::{done, returned, values};
+use crate::memory::{done, errno, set_errno, values};
 use crate::stack::Stack;
-use crate::{keeper, kernel_options, listening, originals, sets, stacks};
+use crate::{kernel_options, listening, originals, sets, stacks};
 use core::ffi::c_int;
 use libc::epoll_event;
 use mill_device::AnyLink;
@@ -13,7 +13,6 @@ use mill_sockets::epoll_set::Interest;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
-use std::os::fd::AsRawFd;
 
 /// # Safety
 /// As epoll_ctl(2).
@@ -54,9 +53,17 @@ pub(super) unsafe extern "C" fn epoll_ctl(
         }
         Err(Some(number)) => {
             let result = original();
-            if result == 0 {
+            // The kernel's is one with that of the process that has forked this one, or was forked by it, and knows what that has added.
+            let is_there = is_added && result == -1 && errno() == Errno::EXISTS;
+            if result == 0 || is_there {
                 // Both sets have the same entries, unless another thread closes one of the descriptors now.
-                let _ = control(set, operation, fd, number, event());
+                let changed = control(set, operation, fd, number, event());
+                if operation == libc::EPOLL_CTL_MOD && changed == Err(Errno::NO_ENTRY) {
+                    let _ = control(set, libc::EPOLL_CTL_ADD, fd, number, event());
+                }
+            }
+            if is_there {
+                set_errno(libc::EEXIST);
             }
             result
         }
@@ -66,20 +73,11 @@ pub(super) unsafe extern "C" fn epoll_ctl(
 /// The stack's set beside one of the kernel that another set shall watch.
 fn set_at(fd: c_int) -> Option<Number> {
     let is_candidate = stacks::is_made() && !stacks::is_inside();
-    if is_candidate && is_set(fd) {
+    if is_candidate && sets::is_set(fd) {
         ours(fd)
     } else {
         None
     }
-}
-
-/// Whether a descriptor is a set: it knows that it does not watch what no program has, and what is none says otherwise. There may be no
-/// /proc to look at.
-fn is_set(fd: c_int) -> bool {
-    let (own, nothing) = (keeper::socket().as_raw_fd(), core::ptr::null_mut());
-    // SAFETY: the operation takes no event.
-    let left = unsafe { originals::epoll_ctl(fd, libc::EPOLL_CTL_DEL, own, nothing) };
-    returned(left) == Err(Errno::NO_ENTRY)
 }
 
 /// A set that watches another one: both the kernel's and the stack's do.

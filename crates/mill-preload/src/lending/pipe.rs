@@ -26,8 +26,10 @@ pub(super) struct Pipe {
     is_full: bool,
     /// The child has closed it.
     has_hung_up: bool,
-    /// The other process has got it by a message, and may not take it.
+    /// This process may have it as well, and what comes is of whichever reads first.
     is_offered: bool,
+    /// Whether the other process reads: one that was forked may only write, and this one read.
+    is_known_to_read: bool,
     /// Bytes that it was given and has not read yet, which the connection still has.
     ahead: usize,
     ahead_since: Duration,
@@ -37,6 +39,15 @@ pub(super) struct Pipe {
     to_child_ended: bool,
     /// The child has no more to say, and the peer knows it.
     to_peer_ended: bool,
+}
+
+/// How the other process has got the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By fork(2).
+    Fork,
+    /// By a message, or as a program that was started with it.
+    Message,
 }
 
 /// The connection has failed, or the child has closed it: nothing is left to move.
@@ -52,7 +63,7 @@ enum Moved {
 }
 
 impl Pipe {
-    pub(super) fn new(id: u64, (number, is_offered): (Number, bool), socket: OwnedFd) -> Self {
+    pub(super) fn new(id: u64, number: Number, (way, socket): (Way, OwnedFd)) -> Self {
         Self {
             id,
             number,
@@ -60,7 +71,8 @@ impl Pipe {
             has_input: true,
             is_full: false,
             has_hung_up: false,
-            is_offered,
+            is_offered: true,
+            is_known_to_read: way == Way::Message,
             ahead: 0,
             ahead_since: Duration::ZERO,
             was_left_unread: false,
@@ -74,6 +86,11 @@ impl Pipe {
         // SAFETY: the call takes no pointer.
         unsafe { originals::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
         self.socket.as_fd()
+    }
+
+    /// Whether the child may have written what the connection has not got yet.
+    pub(super) fn may_write(&self) -> bool {
+        self.has_input && !self.to_peer_ended
     }
 
     /// The kernel has news of the socket.
@@ -108,7 +125,8 @@ impl Pipe {
             let socket = self.socket.as_raw_fd();
             // When they are read, the socket is reported as one with room.
             if self.ahead > 0 && is_offered && has_unread(socket) {
-                if clock::monotonic().saturating_sub(self.ahead_since) < UNREAD_MAX {
+                let since = clock::monotonic().saturating_sub(self.ahead_since);
+                if !self.is_known_to_read || since < UNREAD_MAX {
                     break;
                 }
                 // It looks at them (MSG_PEEK), and waits for more.
@@ -119,6 +137,7 @@ impl Pipe {
                 self.has_hung_up = true;
                 break;
             }
+            self.is_known_to_read |= self.ahead > 0;
             self.leave_to_child(sockets)?;
             let mut ahead = 0;
             let read = sockets.read(self.number, |bytes| match bytes {

@@ -185,15 +185,25 @@ impl<L: SocketLink> Sockets<L> {
             || self.has_answers
             || self.host.connections().any(|status| is_under_way(&status))
     }
+
+    /// The same with those whose peers do not answer, until TCP gives them up (`orphan-retries`).
+    pub fn has_orphans(&self) -> bool {
+        let mut connections = self.host.connections();
+        self.has_more || self.has_answers || connections.any(|status| is_unfinished_orphan(&status))
+    }
 }
 
 fn is_under_way(status: &ConnectionStatus) -> bool {
     let is_gone = status.info.backoff >= BACKOFF_OF_THE_GONE && status.info.snd_wnd > 0;
+    !is_gone && is_unfinished_orphan(status)
+}
+
+fn is_unfinished_orphan(status: &ConnectionStatus) -> bool {
     let is_finishing = matches!(
         status.info.state,
         State::FinWait1 | State::Closing | State::LastAck
     );
-    status.is_orphan && !is_gone && (status.queued > 0 || is_finishing)
+    status.is_orphan && (status.queued > 0 || is_finishing)
 }
 
 /// After so many retransmissions in a row a peer is not waited for.

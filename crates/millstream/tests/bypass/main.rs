@@ -165,6 +165,9 @@ mod run_faults;
 /// Several programs on one interface.
 mod run_joining;
 
+/// Connections that outlive their process.
+mod run_orphans;
+
 /// Common ones, as they are installed.
 mod run_programs;
 

@@ -46,13 +46,13 @@ print(s.send(b'abc'), s.recv(9))
 
 /// Children have their parent's connections by way of it.
 #[test]
-fn a_child_that_uses_a_connection_of_a_parent_that_is_gone_is_told_once_why_it_cannot() {
+fn a_child_that_uses_a_connection_of_a_parent_that_was_killed_is_told_once_why_it_cannot() {
     if !has(PYTHON) {
         println!("not tested: there is no python3");
         return;
     }
     let script = "
-import os, socket
+import os, signal, socket
 s = socket.create_connection(('10.50.0.2', 5001))
 s.sendall(b'o\\n')
 r, w = os.pipe()
@@ -64,11 +64,65 @@ if os.fork() == 0:
             s.send(b'abc')
         except OSError as error:
             print(error.errno, flush=True)
+else:
+    os.kill(os.getpid(), signal.SIGKILL)
 ";
     between(1500, |topology| {
         let [said, errors] = heard(topology, script);
         assert_eq!(said, "107\n107\n", "{errors}");
         assert_eq!(errors.matches("that its parent had").count(), 1, "{errors}");
+    });
+}
+
+/// The kernel would do what a ring is asked for with what stands for connections there.
+#[test]
+fn rings_of_the_kernel_are_refused() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    let script = "
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+parameters = ctypes.create_string_buffer(120)
+print(libc.syscall(ctypes.c_long(425), ctypes.c_long(8), parameters), errno.errorcode[ctypes.get_errno()])
+";
+    between(1500, |topology| {
+        let [said, errors] = heard(topology, script);
+        assert_eq!(said, "-1 ENOSYS\n", "{errors}");
+    });
+}
+
+/// Programs have all that they do not know be closed in those that they start, in several ways.
+#[test]
+fn a_program_that_is_started_has_the_stack_whatever_was_to_be_closed() {
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    let script = "
+import ctypes, fcntl, os, socket, sys
+libc = ctypes.CDLL(None)
+FIOCLEX = 0x5451
+CLOSE_ON_EXEC = 4
+there = lambda: [fd for fd in range(3, 1024) if os.path.exists(f'/proc/self/fd/{fd}')]
+ways = [
+    lambda: [fcntl.fcntl(fd, fcntl.F_SETFD, fcntl.FD_CLOEXEC) for fd in there()],
+    lambda: [libc.ioctl(fd, ctypes.c_ulong(FIOCLEX)) for fd in range(3, 1024)],
+    lambda: libc.close_range(3, 0x7fffffff, CLOSE_ON_EXEC),
+    lambda: os.closerange(3, 1024),
+]
+program = 'import socket, subprocess; s = socket.create_connection((\"10.50.0.2\", 5001)); ' \
+    'print(subprocess.run([\"ss\", \"-Htn\"], capture_output=True).stdout, flush=True)'
+for way in ways:
+    if os.fork() == 0:
+        way()
+        os.execv(sys.executable, [sys.executable, '-c', program])
+    print(os.wait()[1], flush=True)
+";
+    between(1500, |topology| {
+        let [said, errors] = heard(topology, script);
+        assert_eq!(said, "b''\n0\n".repeat(4), "{errors}");
     });
 }
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, TimeoutError
 
 from scene import SCENES, opened
 
-SUBJECTS = ["opening", "unused", "reading", "writing", "splicing", "ends", "listeners", "settings", "states", "events", "descriptors", "pointers", "stdio", "processes", "children", "passing"]
+SUBJECTS = ["opening", "unused", "reading", "writing", "splicing", "ends", "listeners", "settings", "states", "events", "descriptors", "pointers", "stdio", "processes", "children", "passing", "several"]
 THREADS = 6
 SECONDS_MAX = 40
 
