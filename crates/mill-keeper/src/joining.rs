@@ -41,7 +41,7 @@ pub(crate) enum Joined {
     Yes(OwnedFd, String),
     /// No keeper has the device.
     NoKeeper,
-    /// The keeper has ended meanwhile: in a moment it has released the device.
+    /// The keeper has ended meanwhile, and in a moment it has released the device; or many ask it.
     IsEnding,
     /// A sentence.
     Refused(String),
@@ -86,10 +86,18 @@ impl Visitor {
     }
 }
 
+/// Whether there is a keeper to ask.
+pub(crate) fn has_keeper(specification: &Specification) -> bool {
+    seqpacket::connect(&name(specification)).is_ok()
+}
+
 /// Asks the keeper that has the device, if there is one.
 pub(crate) fn join(program: &str, stack: &str, specification: &Specification) -> Joined {
-    let Ok(connection) = seqpacket::connect(&name(specification)) else {
-        return Joined::NoKeeper;
+    let connection = match seqpacket::connect(&name(specification)) {
+        Ok(connection) => connection,
+        // Many are waiting.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Joined::IsEnding,
+        Err(_) => return Joined::NoKeeper,
     };
     // Any user can take an abstract name.
     if !is_trusted(connection.as_fd()) {

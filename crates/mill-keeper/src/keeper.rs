@@ -124,18 +124,18 @@ impl Keeper {
             self.forget_ended(Member::has_ended);
             self.ask_again();
             for place in asking.into_iter().rev() {
-                if !self.answer(place)? {
+                if !self.answer(place) {
                     self.programs.remove(place);
                 }
             }
             self.welcome();
         }
-        // A program that comes now finds none at the door, or hears its end, and makes the device anew.
-        drop(self.door.take());
         // All have: the kernel releases the descriptors of a process one by one.
         self.forget_ended(|_| true);
         // From here on the interface is the kernel's, which resets what is unknown to it.
         drop(self.device);
+        // A program that waits here hears its end, and makes the device anew.
+        drop(self.door);
         for (_, entries) in &self.asked_again {
             self.farewell.send(entries, Word::Probe);
         }
@@ -159,14 +159,21 @@ impl Keeper {
     }
 
     /// Answers a request; whether others can follow.
-    fn answer(&mut self, place: usize) -> io::Result<bool> {
+    fn answer(&mut self, place: usize) -> bool {
         let Some(program) = self.programs.get_mut(place) else {
-            return Ok(true);
+            return true;
         };
         let mut buffer = [0; 64];
-        let (len, descriptors) = passing::receive(program.requests.as_fd(), &mut buffer)?;
+        // What does not fit is no request, and one for which this process has no descriptors left gets no answer.
+        let Ok((len, descriptors)) = passing::receive(program.requests.as_fd(), &mut buffer) else {
+            return true;
+        };
+        if let Some(channel) = descriptors.first() {
+            // It is the asking process's: one that does not read is not waited for.
+            let _ = passing::set_send_timeout(channel.as_fd(), ANSWER_PATIENCE);
+        }
         match (buffer.get(..len), descriptors.first()) {
-            (Some(b""), None) => return Ok(false),
+            (Some(b""), None) => return false,
             (Some(ATTACH), Some(_)) => {
                 let stack = program.stack.clone();
                 self.admit(&stack, descriptors);
@@ -183,7 +190,7 @@ impl Keeper {
             }
             _ => {}
         }
-        Ok(true)
+        true
     }
 
     /// Admits a program that is at the door, if there is one.
@@ -332,6 +339,9 @@ fn listed(names: &[&str]) -> String {
 
 /// A peer may answer while no process has the interface, and answers one such probe in half a second only.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(1200);
+
+/// How long a process may leave an answer unread that finds no room.
+const ANSWER_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The number of no process.
 const NONE: u64 = 0;

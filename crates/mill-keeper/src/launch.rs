@@ -99,6 +99,7 @@ impl Launch {
     ) -> Result<OwnedFd, String> {
         let name = self.program.display().to_string();
         let deadline = clock::monotonic() + PATIENCE;
+        let mut has_failed = false;
         loop {
             match joining::join(&name, &self.stack, specification) {
                 Joined::Yes(socket, words) => {
@@ -107,14 +108,25 @@ impl Launch {
                 }
                 Joined::Refused(why) => return Err(why),
                 // The interface is free in a moment.
-                Joined::IsEnding if clock::monotonic() < deadline => thread::park_timeout(PAUSE),
-                Joined::IsEnding | Joined::NoKeeper => break,
+                Joined::IsEnding if clock::monotonic() < deadline => {
+                    thread::park_timeout(PAUSE);
+                    continue;
+                }
+                Joined::IsEnding | Joined::NoKeeper => {}
             }
+            let (keeper, socket, notices) = match Keeper::new(&name, &self.stack) {
+                Ok(made) => made,
+                // Another program that began at the same moment may have it.
+                Err(_) if !has_failed && joining::has_keeper(specification) => {
+                    has_failed = true;
+                    continue;
+                }
+                Err(why) => return Err(why),
+            };
+            notices.iter().for_each(|notice| say(notice));
+            say(&format!("\"{name}\" has {}", keeper.offer()));
+            return fork_off(keeper, socket);
         }
-        let (keeper, socket, notices) = Keeper::new(&name, &self.stack)?;
-        notices.iter().for_each(|notice| say(notice));
-        say(&format!("\"{name}\" has {}", keeper.offer()));
-        fork_off(keeper, socket)
     }
 
     /// What the library says and shows of itself.

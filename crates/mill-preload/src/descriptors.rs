@@ -91,6 +91,11 @@ pub(crate) fn claim(descriptor: c_int, entry: Entry) -> bool {
     exchange(descriptor, Entry::Kernel, entry)
 }
 
+/// A connection ends with its process, whatever its descriptor is used for until then. False if it is something else by now.
+pub(crate) fn lose(descriptor: c_int, connection: Entry) -> bool {
+    exchange(descriptor, connection, Entry::Lost)
+}
+
 /// Notes what a descriptor is instead of what it was. False if it was something else.
 fn exchange(descriptor: c_int, from: Entry, to: Entry) -> bool {
     let (from, to) = (from.to_bits(), to.to_bits());

@@ -25,7 +25,7 @@ use mill_sockets::sockets::Sockets;
 use mill_sockets::sockets::closing::Half;
 use mill_sys::epoll::{Epoll, Event, Interest};
 use mill_sys::{descriptor, passing};
-use pipe::{Pipe, Way};
+use pipe::Pipe;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -139,7 +139,7 @@ impl Lending {
         let one = 1_u32.to_ne_bytes();
         let _ = sockets.set_option(number, libc::IPPROTO_TCP, libc::TCP_NODELAY, &one);
         self.references.add(number.to_bits());
-        self.claim(number, (Way::Message, socket), sockets);
+        self.claim(number, socket, sockets);
     }
 
     /// This process shuts the connection down for writing, and other processes have written what it has no room for yet: that goes first.
@@ -179,7 +179,7 @@ impl Lending {
             });
         }
         for (number, socket) in claimed {
-            self.claim(number, (Way::Fork, socket), sockets);
+            self.claim(number, socket, sockets);
         }
         let mut has_moved = false;
         let references = &mut self.references;
@@ -242,18 +242,13 @@ impl Lending {
         has_news
     }
 
-    fn claim(
-        &mut self,
-        number: Number,
-        (way, socket): (Way, OwnedFd),
-        sockets: &mut Sockets<AnyLink>,
-    ) {
+    fn claim(&mut self, number: Number, socket: OwnedFd, sockets: &mut Sockets<AnyLink>) {
         let id = self.next;
         self.next += 1;
         let is_watched = descriptor::set_nonblocking(socket.as_fd(), true)
             .and_then(|()| self.sources.add(socket.as_fd(), CHANGES, id));
         match is_watched {
-            Ok(()) => self.pipes.push(Pipe::new(id, number, (way, socket))),
+            Ok(()) => self.pipes.push(Pipe::new(id, number, socket)),
             // The child's end is over.
             Err(_) => self.references.close(number, sockets),
         }

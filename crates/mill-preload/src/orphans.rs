@@ -17,27 +17,30 @@
 //! It is a process like any other one of the program that has connections and listens nowhere: those that listen take over its part of the
 //! device. A process that a signal ends leaves nothing, and the keeper tells its peers.
 
-use crate::descriptors::{self, Entry};
+use crate::descriptors::{self, Entry, own};
 use crate::noting;
 use crate::showing::{self, Showing};
 use crate::signals::whole::Whole;
 use crate::stack::{Stack, is_device_gone, now};
 use crate::stacks::{self, Guard};
-use crate::{borrowing, originals, say, turner};
+use crate::{borrowing, originals, say, signals, turner};
+use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
-use core::sync::atomic::{AtomicBool, Ordering};
 use libc::pollfd;
 use mill_sys::process::{self, Pid};
+use mill_sys::{descriptor, passing};
 use mill_tcp::time::{Duration, Instant};
 use smallvec::SmallVec;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// This process forks such a child: handlers of fork(2) have nothing to do.
-static IS_LEAVING: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// This thread forks such a child: handlers of fork(2) have nothing to do.
+    static IS_LEAVING: Cell<bool> = const { Cell::new(false) };
+}
 
-/// Whether fork(2) makes such a child.
+/// Whether this thread's fork(2) makes such a child.
 pub(crate) fn is_leaving() -> bool {
-    IS_LEAVING.load(Ordering::Relaxed)
+    IS_LEAVING.get()
 }
 
 /// Leaves the stacks, whose sockets are closed, to a child; `false` if there is none, and this process still has them.
@@ -47,12 +50,16 @@ pub(crate) fn leave() -> bool {
         return false;
     }
     let _whole = Whole::begin();
+    // By its end the child says that it has closed the program's descriptors.
+    let Ok((said, by_child)) = own::during(passing::pair) else {
+        return false;
+    };
     let mut guards = stacks::lock_all();
     for stack in guards.iter_mut().filter_map(Guard::stack) {
         stack.sockets.link().reserve_ownership();
     }
     let mask = turner::block_signals();
-    IS_LEAVING.store(true, Ordering::Relaxed);
+    IS_LEAVING.set(true);
     let parent = Pid::own();
     // SAFETY: the child does not return to the program; all locks that it needs are this thread's.
     let child = unsafe { originals::fork() };
@@ -63,7 +70,8 @@ pub(crate) fn leave() -> bool {
                 unsafe { guard.survive() };
             }
             drop(guards);
-            go_on(parent)
+            own::close(said);
+            go_on(parent, by_child)
         }
         -1 => {
             for stack in guards.iter_mut().filter_map(Guard::stack) {
@@ -72,22 +80,34 @@ pub(crate) fn leave() -> bool {
         }
         _ => stacks::abandon_all(&mut guards),
     }
-    IS_LEAVING.store(false, Ordering::Relaxed);
+    IS_LEAVING.set(false);
+    own::close(by_child);
+    if child > 0 {
+        // What waits for this process may begin with the same files and addresses.
+        let _ = descriptor::wait_readable(&[said.as_fd()], Some(CLOSING_MAX));
+    }
+    own::close(said);
     turner::restore_signals(&mask);
     child > 0
 }
 
 /// The child's life.
-fn go_on(parent: Pid) -> ! {
+fn go_on(parent: Pid, by_child: OwnedFd) -> ! {
+    leave_program();
+    own::close(by_child);
     // Under the program's name.
     let mut showings: SmallVec<[Showing; 1]> = stacks::made().filter_map(shown).collect();
-    leave_program();
+    let _ = process::set_name(c"mill-orphans");
     let mut locks = Locks::Parents(parent, now() + PATIENCE);
     let mut noted_at = None;
     loop {
         let began = now();
+        if !locks.take() {
+            // Nothing may touch the device any more.
+            exit();
+        }
         let all: SmallVec<[Turned; 1]> = stacks::made().filter_map(turn).collect();
-        if !all.iter().any(|one| one.goes_on) || is_device_gone() || !locks.take() {
+        if !all.iter().any(|one| one.goes_on) || is_device_gone() {
             break;
         }
         let has_worked = all.iter().any(|one| one.has_worked);
@@ -107,6 +127,10 @@ fn go_on(parent: Pid) -> ! {
     for number in stacks::made() {
         stacks::with_stack(number, end);
     }
+    exit()
+}
+
+fn exit() -> ! {
     // SAFETY: nothing of this process is left to be done.
     unsafe { originals::_exit(0) };
     unreachable!("it does not return")
@@ -141,14 +165,14 @@ fn turn(number: u8) -> Option<Turned> {
 }
 
 fn end(stack: &mut Stack) {
-    // The parent may still have the locks, and nothing is reserved for this process any more.
-    let _ = stack.sockets.link().renew_ownership();
     stack.end_loans();
     stack.sockets.list_young(false);
     if let Some(noting) = stack.noting.take() {
         noting.clear();
     }
     stack.turn(now());
+    // The parent may still have the locks; nothing is reserved for this process any more.
+    let _ = stack.sockets.link().renew_ownership();
 }
 
 /// Until frames come, another process says something, or it is time.
@@ -227,13 +251,17 @@ fn leave_program() {
     borrowing::lose_all();
     say::be_silent();
     let _ = process::new_session();
-    let _ = process::set_name(c"mill-orphans");
+    // As any process it ends when it is asked to; the keeper tells the peers.
+    signals::let_end(libc::SIGTERM);
 }
 
 fn close(first: c_uint, last: c_uint) {
     // SAFETY: the call takes numbers, of descriptors that no value of the library owns.
     unsafe { originals::close_range(first, last, 0) };
 }
+
+/// How long the parent waits for the child, which may wait for a processor.
+const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// How often connections are noted and shown.
 const INTERVAL: Duration = Duration::from_millis(100);

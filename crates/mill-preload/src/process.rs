@@ -1,5 +1,6 @@
 //! The beginning and the end of the process, and fork(2).
 
+use crate::calls::events::at_kernel;
 use crate::calls::numbers::close_ours;
 use crate::calls::stdio;
 use crate::descriptors::{self, Entry, fresh};
@@ -11,7 +12,7 @@ use crate::stack::{Stack, now};
 use crate::stacks::{self, Guard};
 use crate::{
     alone, borrowing, early, early_shutdown, environment, keeper, kernel_queue, lent, originals,
-    orphans, own_addresses, placeholder, say, sets, showing, spawning, turner, vforked,
+    orphans, own_addresses, placeholder, say, sets, showing, signals, spawning, turner, vforked,
 };
 use core::cell::RefCell;
 use core::ffi::c_int;
@@ -141,6 +142,7 @@ pub(crate) extern "C" fn in_child() {
 /// What else the child has of its parent.
 fn leave_parents() {
     vforked::in_child();
+    at_kernel::forget();
     lent::in_child();
     for (descriptor, entry) in descriptors::all() {
         match entry {
@@ -190,7 +192,8 @@ pub(crate) fn forking<N: PartialEq + From<bool>>(fork: impl FnOnce() -> N) -> N 
 /// As _exit(2).
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn _exit(status: c_int) -> ! {
-    end();
+    // fork(3) may wait for an allocator that the handler's thread was in.
+    end(!signals::is_in_handler());
     // SAFETY: the caller's promise.
     unsafe { originals::_exit(status) };
     unreachable!("it does not return")
@@ -207,17 +210,18 @@ unsafe extern "C" fn _Exit(status: c_int) -> ! {
 /// exit(3) writes what streams of stdio hold back after this.
 extern "C" fn exit() {
     stdio::flush();
-    end();
+    end(true);
 }
 
 /// Connections that are open are closed, as the kernel does when a process ends. What outlives it, a child goes on with (`orphans.rs`).
-extern "C" fn end() {
-    if !stacks::is_made() {
+fn end(may_fork: bool) {
+    static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+    if !stacks::is_made() || HAS_ENDED.swap(true, Ordering::Relaxed) {
         return;
     }
     close_all();
     // Most peers acknowledge the last bytes at once.
-    if !turn_until(now() + SOON, |stack| stack.has_loans()) || orphans::leave() {
+    if !turn_until(now() + SOON, |stack| stack.has_loans()) || (may_fork && orphans::leave()) {
         return end_all();
     }
     for number in stacks::made() {
@@ -230,7 +234,8 @@ extern "C" fn end() {
 fn close_all() {
     for (descriptor, entry) in descriptors::all() {
         match entry {
-            Entry::Stream(number) => {
+            // Another thread may close it, too, and only one of them does.
+            Entry::Stream(number) if descriptors::lose(descriptor, entry) => {
                 stacks::with(number, |stack| stack.sockets.close(number));
             }
             // What waits there may be for processes that have its socket, too.

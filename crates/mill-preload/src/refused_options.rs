@@ -32,11 +32,9 @@ pub(crate) fn of_stream(level: c_int, name: c_int) -> Result<c_int, Errno> {
 const WITHOUT_CONSEQUENCE: &[(c_int, c_int)] = &[
     (SOL_SOCKET, libc::SO_PRIORITY),
     (IPPROTO_IP, libc::IP_PKTINFO),
-    (IPPROTO_IP, libc::IP_RECVERR),
     (IPPROTO_IP, libc::IP_RECVTTL),
     (IPPROTO_IP, libc::IP_RECVTOS),
     (IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
-    (IPPROTO_IPV6, libc::IPV6_RECVERR),
     (IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT),
     (IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
 ];

@@ -9,7 +9,7 @@ use crate::memory::returned;
 use crate::stack::Stack;
 use crate::{keeper, originals, stacks};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use mill_sockets::epoll_set::Interest;
 use mill_sockets::errno::Errno;
 use mill_sockets::slab::Number;
@@ -36,13 +36,25 @@ pub(crate) fn note_made(descriptor: c_int) {
     static LAST: AtomicU64 = AtomicU64::new(0);
     if descriptor >= 0 && stacks::is_offered() {
         let name = LAST.fetch_add(1, Ordering::Relaxed);
+        HAS_NAMES.store(true, Ordering::Relaxed);
         NAMES.lock().insert(descriptor, name);
+    }
+}
+
+/// Any set was made.
+static HAS_NAMES: AtomicBool = AtomicBool::new(false);
+
+/// A descriptor was closed.
+#[inline]
+pub(crate) fn note_closed(descriptor: c_int) {
+    if HAS_NAMES.load(Ordering::Relaxed) {
+        NAMES.lock().remove(&descriptor);
     }
 }
 
 /// What may be a set has a duplicate.
 pub(crate) fn note_duplicate(descriptor: c_int, made: c_int) {
-    if !stacks::is_offered() {
+    if !HAS_NAMES.load(Ordering::Relaxed) {
         return;
     }
     let mut names = NAMES.lock();
@@ -54,7 +66,7 @@ pub(crate) fn note_duplicate(descriptor: c_int, made: c_int) {
 }
 
 /// The other descriptors of a set.
-fn duplicates(descriptor: c_int) -> Vec<c_int> {
+pub(crate) fn duplicates(descriptor: c_int) -> Vec<c_int> {
     let names = NAMES.lock();
     let Some(name) = names.get(&descriptor) else {
         return Vec::new();

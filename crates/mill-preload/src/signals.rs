@@ -138,6 +138,32 @@ fn blocked_by(signal: c_int) -> u64 {
     handler.mask.load(Ordering::Acquire) | own
 }
 
+/// Gives a signal that is blocked its default action, and lets it in.
+pub(crate) fn let_end(signal: c_int) {
+    // SAFETY: zero is valid for a structure of plain numbers, and means the default.
+    let action: Action = unsafe { core::mem::zeroed() };
+    // SAFETY: the pointer is to a local.
+    unsafe { originals::sigaction(signal, &raw const action, core::ptr::null_mut()) };
+    // SAFETY: zero is a set that the function makes an empty one.
+    let mut set: sigset_t = unsafe { core::mem::zeroed() };
+    // SAFETY: the pointer is to a local.
+    unsafe { libc::sigemptyset(&raw mut set) };
+    // SAFETY: as above.
+    unsafe { libc::sigaddset(&raw mut set, signal) };
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, core::ptr::null_mut()) };
+}
+
+thread_local! {
+    /// Handlers of the program that this thread is in.
+    static IN_HANDLERS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether a handler of the program runs on this thread.
+pub(crate) fn is_in_handler() -> bool {
+    IN_HANDLERS.get() > 0
+}
+
 /// Calls the program's handler of a signal, if it has one.
 fn call(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let function = handler(signal).map_or(0, |handler| handler.function.load(Ordering::Acquire));
@@ -151,7 +177,9 @@ fn call(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
             function,
         )
     };
+    IN_HANDLERS.set(IN_HANDLERS.get() + 1);
     own::not_during(|| function(signal, info, context));
+    IN_HANDLERS.set(IN_HANDLERS.get().saturating_sub(1));
 }
 
 fn before_the_programs() -> sighandler_t {

@@ -64,10 +64,16 @@ impl Holder {
     /// Locks the byte once more where the table may have lost the lock; `WouldBlock` if another table has it now. Without the lock
     /// it does nothing.
     pub fn renew(&self, file: &impl AsFd) -> io::Result<()> {
-        match self.has_it.get() {
-            true => set_lock(file, libc::F_WRLCK, self.byte),
-            false => Ok(()),
+        if !self.has_it.get() {
+            return Ok(());
         }
+        set_lock(file, libc::F_WRLCK, self.byte)?;
+        // In a child that goes on in its parent's place what is held was the parent's.
+        let mut held = held();
+        if !held.contains(&self.entry()) {
+            held.push(self.entry());
+        }
+        Ok(())
     }
 
     /// Releases the lock; without it does nothing.

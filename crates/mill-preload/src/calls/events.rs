@@ -40,12 +40,13 @@ pub(super) unsafe extern "C" fn epoll_wait(
     count: c_int,
     timeout_ms: c_int,
 ) -> c_int {
-    let at_kernel = |timeout_ms| {
+    let at_kernel = |left| {
         // SAFETY: the caller's promise.
-        unsafe { originals::epoll_wait(set, events, count, timeout_ms) }
+        unsafe { originals::epoll_wait(set, events, count, in_milliseconds(left)) }
     };
+    let limit = milliseconds(timeout_ms);
     // SAFETY: the caller's promise.
-    unsafe { wait_for((set, timeout_ms), (events, count), None, at_kernel) }
+    unsafe { wait_for((set, limit), (events, count), None, at_kernel) }
 }
 
 /// # Safety
@@ -58,14 +59,15 @@ unsafe extern "C" fn epoll_pwait(
     timeout_ms: c_int,
     mask: *const sigset_t,
 ) -> c_int {
-    let at_kernel = |timeout_ms| {
+    let at_kernel = |left| {
         // SAFETY: the caller's promise.
-        unsafe { originals::epoll_pwait(set, events, count, timeout_ms, mask) }
+        unsafe { originals::epoll_pwait(set, events, count, in_milliseconds(left), mask) }
     };
+    let limit = milliseconds(timeout_ms);
     // SAFETY: the caller's promise.
     let mask = unsafe { mask.as_ref() };
     // SAFETY: the caller's promise.
-    unsafe { wait_for((set, timeout_ms), (events, count), mask, at_kernel) }
+    unsafe { wait_for((set, limit), (events, count), mask, at_kernel) }
 }
 
 /// Waits for a set, at the kernel as long as it has nothing of the stack.
@@ -73,26 +75,22 @@ unsafe extern "C" fn epoll_pwait(
 /// # Safety
 /// As epoll_wait(2).
 unsafe fn wait_for(
-    (set, timeout_ms): (c_int, c_int),
+    (set, limit): (c_int, Option<Duration>),
     (events, count): (*mut epoll_event, c_int),
     mask: Option<&sigset_t>,
-    at_kernel: impl Fn(c_int) -> c_int,
+    at_kernel: impl Fn(Option<Duration>) -> c_int,
 ) -> c_int {
-    let mut timeout = milliseconds(timeout_ms);
-    let number = match ours(set) {
-        Some(number) => number,
-        None => {
-            let until = timeout.map(|timeout| now() + timeout);
-            // SAFETY: the caller's promise.
-            match unsafe { at_kernel::wait((set, timeout_ms), events, at_kernel) } {
-                Some(found) => return found,
-                None => timeout = until.map(|until| until.since(now())),
-            }
-            match ours(set) {
-                Some(number) => number,
-                // It was closed meanwhile.
-                None => return done(Err(Errno::BAD_DESCRIPTOR)),
-            }
+    let mut limit = limit;
+    let number = loop {
+        if let Some(number) = ours(set) {
+            break number;
+        }
+        let until = limit.map(|limit| now() + limit);
+        // SAFETY: the caller's promise.
+        match unsafe { at_kernel::wait((set, limit), events, &at_kernel) } {
+            Some(found) => return found,
+            // Of the stack, or of that of a process which has the set by fork(2).
+            None => limit = until.map(|until| until.since(now())),
         }
     };
     if events.is_null() && count > 0 {
@@ -100,7 +98,21 @@ unsafe fn wait_for(
     }
     // SAFETY: the caller's promise.
     let events = unsafe { places(events, usize::try_from(count).unwrap_or(0)) };
-    done(wait(set, number, events, timeout, mask))
+    done(wait(set, number, events, limit, mask))
+}
+
+/// Rounded up, so that it does not end before; -1 for ever.
+fn in_milliseconds(left: Option<Duration>) -> c_int {
+    left.map_or(-1, |left| {
+        c_int::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX)
+    })
+}
+
+fn timespec_of(left: Duration) -> timespec {
+    timespec {
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(left.subsec_nanos()),
+    }
 }
 
 /// # Safety
@@ -113,23 +125,22 @@ pub(super) unsafe extern "C" fn epoll_pwait2(
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    let Some(number) = ours(set) else {
+    // SAFETY: the caller's promise.
+    let limit = unsafe { timeout.as_ref() }.map(time_of).transpose();
+    let Ok(limit) = limit else {
         // SAFETY: the caller's promise.
         return unsafe { originals::epoll_pwait2(set, events, count, timeout, mask) };
     };
-    if events.is_null() && count > 0 {
-        return done(Err(Errno::FAULT));
-    }
+    let at_kernel = |left: Option<Duration>| {
+        let left = left.map(timespec_of);
+        let left = left.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+        // SAFETY: the caller's promise; the time is a local.
+        unsafe { originals::epoll_pwait2(set, events, count, left, mask) }
+    };
     // SAFETY: the caller's promise.
-    let events = unsafe { places(events, usize::try_from(count).unwrap_or(0)) };
-    // SAFETY: the caller's promise.
-    let timeout = unsafe { timeout.as_ref() };
-    // SAFETY: as above.
     let mask = unsafe { mask.as_ref() };
-    match timeout.map(time_of).transpose() {
-        Ok(timeout) => done(wait(set, number, events, timeout, mask)),
-        Err(errno) => done(Err(errno)),
-    }
+    // SAFETY: the caller's promise.
+    unsafe { wait_for((set, limit), (events, count), mask, at_kernel) }
 }
 
 /// A timeout of poll(2) and epoll(7); `None` is for ever.

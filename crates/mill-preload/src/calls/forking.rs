@@ -3,6 +3,7 @@
 //!
 //! A child that shares this process's memory (`CLONE_VM`) or descriptors is none of them: it goes on with its sockets as a thread does.
 
+use super::numbers;
 use crate::memory::values;
 use crate::signals::whole::Whole;
 use crate::{originals, process, vforked};
@@ -29,6 +30,51 @@ unsafe extern "C" fn fork() -> c_int {
 unsafe extern "C" fn vfork() -> c_int {
     // SAFETY: the child has memory of its own, and runs what the program has it run.
     vforked::wait(|| unsafe { fork() })
+}
+
+/// As daemon(3), whose first process leaves its connections to the second one as any that ends by _exit(2).
+///
+/// # Safety
+/// As daemon(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn daemon(keeps_directory: c_int, keeps_streams: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { fork() } {
+        -1 => return -1,
+        0 => {}
+        // SAFETY: the first process ends here.
+        _ => unsafe { process::_exit(0) },
+    }
+    // SAFETY: the call takes nothing.
+    if unsafe { libc::setsid() } == -1 {
+        return -1;
+    }
+    if keeps_directory == 0 {
+        // SAFETY: the path is NUL-terminated.
+        unsafe { libc::chdir(c"/".as_ptr()) };
+    }
+    match keeps_streams {
+        0 => leave_streams(),
+        _ => 0,
+    }
+}
+
+/// Makes `/dev/null` of the standard streams.
+fn leave_streams() -> c_int {
+    // SAFETY: the path is NUL-terminated.
+    let nothing = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+    if nothing == -1 {
+        return -1;
+    }
+    for stream in 0..=2 {
+        // SAFETY: the call takes numbers.
+        unsafe { numbers::dup2(nothing, stream) };
+    }
+    if nothing > 2 {
+        // SAFETY: as above.
+        unsafe { numbers::close(nothing) };
+    }
+    0
 }
 
 /// # Safety

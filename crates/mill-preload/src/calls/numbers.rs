@@ -18,7 +18,10 @@ use mill_tcp::time::Duration;
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn close(fd: c_int) -> c_int {
     match descriptors::peek(fd) {
-        Entry::Kernel => drop(early::take(fd)),
+        Entry::Kernel => {
+            sets::note_closed(fd);
+            drop(early::take(fd));
+        }
         Entry::Private if !stacks::is_inside() => return done(Err(Errno::BAD_DESCRIPTOR)),
         entry => return close_ours(fd, entry),
     }

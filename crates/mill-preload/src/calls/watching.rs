@@ -158,11 +158,16 @@ pub(super) fn take_over(fd: c_int, number: Number) {
     for watched in early::take(fd) {
         let is_over = is_over(&watched, fd);
         let nothing = core::ptr::null_mut();
-        // SAFETY: the operation takes no event.
-        let left = unsafe { originals::epoll_ctl(watched.set, libc::EPOLL_CTL_DEL, fd, nothing) };
-        if left == 0 {
+        // The set may have been closed by this number, and live by another one.
+        let numbers = core::iter::once(watched.set).chain(sets::duplicates(watched.set));
+        let mut numbers = numbers.filter(|set| {
+            // SAFETY: the operation takes no event.
+            let left = unsafe { originals::epoll_ctl(*set, libc::EPOLL_CTL_DEL, fd, nothing) };
+            left == 0
+        });
+        if let Some(set) = numbers.next() {
             let interest = interest(&watched.event);
-            let _ = within(watched.set, number, |sockets, set| {
+            let _ = within(set, number, |sockets, set| {
                 sockets.watch(set, number, fd, interest)?;
                 match is_over {
                     true => sockets.end_one_shot(set, number, fd),

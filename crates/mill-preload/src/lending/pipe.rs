@@ -28,8 +28,6 @@ pub(super) struct Pipe {
     has_hung_up: bool,
     /// This process may have it as well, and what comes is of whichever reads first.
     is_offered: bool,
-    /// Whether the other process reads: one that was forked may only write, and this one read.
-    is_known_to_read: bool,
     /// Bytes that it was given and has not read yet, which the connection still has.
     ahead: usize,
     ahead_since: Duration,
@@ -39,15 +37,6 @@ pub(super) struct Pipe {
     to_child_ended: bool,
     /// The child has no more to say, and the peer knows it.
     to_peer_ended: bool,
-}
-
-/// How the other process has got the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// By fork(2).
-    Fork,
-    /// By a message, or as a program that was started with it.
-    Message,
 }
 
 /// The connection has failed, or the child has closed it: nothing is left to move.
@@ -63,7 +52,7 @@ enum Moved {
 }
 
 impl Pipe {
-    pub(super) fn new(id: u64, number: Number, (way, socket): (Way, OwnedFd)) -> Self {
+    pub(super) fn new(id: u64, number: Number, socket: OwnedFd) -> Self {
         Self {
             id,
             number,
@@ -72,7 +61,6 @@ impl Pipe {
             is_full: false,
             has_hung_up: false,
             is_offered: true,
-            is_known_to_read: way == Way::Message,
             ahead: 0,
             ahead_since: Duration::ZERO,
             was_left_unread: false,
@@ -126,18 +114,17 @@ impl Pipe {
             // When they are read, the socket is reported as one with room.
             if self.ahead > 0 && is_offered && has_unread(socket) {
                 let since = clock::monotonic().saturating_sub(self.ahead_since);
-                if !self.is_known_to_read || since < UNREAD_MAX {
-                    break;
+                if since >= UNREAD_MAX {
+                    // It may look at them (MSG_PEEK), and wait for more.
+                    has_moved |= self.give_more(sockets);
                 }
-                // It looks at them (MSG_PEEK), and waits for more.
-                self.is_offered = false;
+                break;
             }
             // What it has not read is gone from the socket when it closes that.
             if self.ahead > 0 && is_offered && has_hung_up(socket) {
                 self.has_hung_up = true;
                 break;
             }
-            self.is_known_to_read |= self.ahead > 0;
             self.leave_to_child(sockets)?;
             let mut ahead = 0;
             let read = sockets.read(self.number, |bytes| match bytes {
@@ -168,6 +155,22 @@ impl Pipe {
             }
         }
         Ok(has_moved)
+    }
+
+    /// Gives the other process what follows on what it has not read; whether there was any.
+    fn give_more(&mut self, sockets: &mut Sockets<AnyLink>) -> bool {
+        let (ahead, socket) = (self.ahead, self.socket.as_raw_fd());
+        let mut more = 0;
+        let _ = sockets.read(self.number, |bytes| {
+            let rest = bytes.get(ahead..).filter(|rest| !rest.is_empty());
+            more = rest.and_then(|rest| send(socket, rest)).unwrap_or(0);
+            (0, ())
+        });
+        if more > 0 {
+            self.ahead += more;
+            self.ahead_since = clock::monotonic();
+        }
+        more > 0
     }
 
     /// This process has read bytes that the other one was given, too.

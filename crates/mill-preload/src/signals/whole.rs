@@ -44,7 +44,7 @@ impl Whole {
 
     /// It sleeps no more.
     pub(crate) fn end_permission() {
-        if CANCELS.load(Ordering::Relaxed) {
+        if CANCELS.load(Ordering::Relaxed) && Self::is_on() {
             forbid_cancellation();
         }
     }

@@ -76,11 +76,13 @@ impl OpenedPorts {
                     word.fetch_or(bit, Ordering::Release);
                 }
             }
+            // Once more: the owner may have found no connection of the kernel's at a port that this process was about to bring.
+            super::look_up_kernel_flows(table);
         }
     }
 
     /// Has no table bring what is for ports of addresses at which no process listens any more, as `is_listened` says: SYNs go to the kernel
-    /// from then on, while connections go on. Ports that may be opened stay.
+    /// from then on, while connections go on. Ports that are open for connections stay.
     pub fn close_unlistened(&self, mut is_listened: impl FnMut(SocketAddr) -> bool) {
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_listened = |(_, own, at): &Listened| {
@@ -105,7 +107,7 @@ impl OpenedPorts {
         }
     }
 
-    /// What a table brings beside ports that may be opened.
+    /// What a table brings beside ports that are opened.
     fn listened(&self, tables: &[ArrayMemory], number: usize) -> Vec<Listened> {
         let mut found = Vec::new();
         let Some(table) = tables.get(number) else {
@@ -115,15 +117,23 @@ impl OpenedPorts {
             let Some(own) = address_of(address_at(table, place)) else {
                 continue;
             };
-            for first in (0..=u16::MAX).step_by(32) {
+            let ports = (0..=u16::MAX).step_by(32).flat_map(|first| {
                 let (word, _) = bit_of(table, TCP_PORTS, (place, first));
                 let bits = word.load(Ordering::Acquire);
-                let ports = (0..32).filter(|bit| bits & (1 << bit) != 0);
-                let ports = ports.map(|bit| first + bit);
+                let is_set = move |bit: &u16| bits & (1 << bit) != 0;
+                (0..32).filter(is_set).map(move |bit| first + bit)
+            });
+            let ports: Vec<u16> = ports.collect();
+            let may_be_opened = |port: &u16| {
                 let range = self.range.as_ref();
-                let kept = ports.filter(|port| range.is_none_or(|range| !range.contains(port)));
-                found.extend(kept.map(|port| (number, own, (place, port))));
-            }
+                range.is_some_and(|range| range.contains(port))
+            };
+            // Where ports are open, those of listeners among them are not told from them.
+            let are_open = ports.iter().filter(|port| may_be_opened(port)).count() > LISTENERS_MAX;
+            let kept = ports
+                .into_iter()
+                .filter(|port| !are_open || !may_be_opened(port));
+            found.extend(kept.map(|port| (number, own, (place, port))));
         }
         found
     }
@@ -152,6 +162,9 @@ impl OpenedPorts {
         }
     }
 }
+
+/// More ports than these are opened ones.
+const LISTENERS_MAX: usize = 1024;
 
 /// A table by its number, the address at a place of it, and that place with a port.
 type Listened = (usize, IpAddr, (usize, u16));

@@ -10,9 +10,9 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering};
 use libc::epoll_event;
 use mill_sys::eventfd;
+use mill_tcp::time::Duration;
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
-use std::time::Duration;
 
 /// Sets that threads wait for, a place for each thread. One that finds none does not hear of the stack until something else ends its wait.
 static WAITING: [AtomicI32; PLACES] = [const { AtomicI32::new(NONE) }; PLACES];
@@ -40,24 +40,24 @@ impl Drop for Listed {
     }
 }
 
-/// Runs a wait of the kernel's, with a timeout in milliseconds. `None` if the set has become the stack's, too.
+/// Runs a wait of the kernel's. `None` if the set has become the stack's, too.
 ///
 /// # Safety
 /// `events` are as many as the wait says that there are.
 pub(super) unsafe fn wait(
-    (set, timeout_ms): (c_int, c_int),
+    (set, limit): (c_int, Option<Duration>),
     events: *mut epoll_event,
-    at_kernel: impl FnOnce(c_int) -> c_int,
+    at_kernel: impl FnOnce(Option<Duration>) -> c_int,
 ) -> Option<c_int> {
-    if timeout_ms == 0 || !stacks::is_offered() || stacks::is_inside() {
-        return Some(at_kernel(timeout_ms));
+    if limit == Some(Duration::ZERO) || !stacks::is_offered() || stacks::is_inside() {
+        return Some(at_kernel(limit));
     }
     let listed = Listed::begin(set);
     // It may have become so just before.
     if super::ours(set).is_some() {
         return None;
     }
-    let found = at_kernel(timeout_ms);
+    let found = at_kernel(limit);
     drop(listed);
     let count = usize::try_from(found).unwrap_or(0);
     if count == 0 {
@@ -68,11 +68,24 @@ pub(super) unsafe fn wait(
     let place = events.iter().position(|event| event.u64 == OURS);
     match place {
         None => Some(found),
-        Some(_) if count == 1 => None,
+        Some(_) if count == 1 => {
+            // Of another process which has the set, too, the event stays for a moment.
+            if super::ours(set).is_none() {
+                thread::park_timeout(PAUSE);
+            }
+            None
+        }
         Some(place) => {
             events.get_mut(place..).unwrap_or_default().rotate_left(1);
             Some(found - 1)
         }
+    }
+}
+
+/// In a child: the threads are its parent's.
+pub(crate) fn forget() {
+    for place in &WAITING {
+        place.store(NONE, Ordering::Relaxed);
     }
 }
 

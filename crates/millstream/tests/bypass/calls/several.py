@@ -121,3 +121,34 @@ s.setsockopt(0, {name}, 1)
 s.setsockopt(1, 12, 3)
 print(len(s.recv(5, socket.MSG_WAITALL)))
 """))
+
+
+@scene(alone=True)
+def a_connection_goes_with_a_process_that_becomes_a_daemon():
+    return (yield from program("""
+s = opened("o")
+r, w = os.pipe()
+first = os.getpid()
+if ctypes.CDLL(None).daemon(1, 1) != 0: print("no daemon")
+if os.getpid() != first:
+    # The first process has ended by now, or is about to.
+    time.sleep(0.5)
+    s.sendall(b"abc")
+    print(len(s.recv(3, socket.MSG_WAITALL)), flush=True)
+    os._exit(0)
+"""))
+
+
+@scene(alone=True)
+def a_child_looks_at_bytes_that_come_in_two_parts():
+    return (yield from program("""
+s = opened("s5 w200 s5 w500")
+if os.fork() == 0:
+    seen = 0
+    until = time.monotonic() + 3
+    while seen < 10 and time.monotonic() < until:
+        seen = len(s.recv(10, socket.MSG_PEEK))
+    print(seen, len(s.recv(10)), flush=True)
+    os._exit(0)
+os.wait()
+"""))
