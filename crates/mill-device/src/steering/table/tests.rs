@@ -320,7 +320,7 @@ fn where_another_process_listens_is_brought_until_none_listens_there() {
     bench.table.serve(of_tcp("10.0.0.1:81"), true);
     let [table, _] = bench.descriptors();
     let others = opened([&table]);
-    others.open(|_| vec![10240]);
+    others.open(|_| (10240..=12000).collect());
     let targets = [
         "10.0.0.1:80",
         "[fd00::1]:80",
