@@ -94,6 +94,11 @@ fn a_program_that_is_stopped_goes_on_with_what_has_come_and_with_new_connections
     }
     between(1500, |topology| {
         let program = Accelerated::start(&[PYTHON, "-c", ECHOING]);
+        // Between listen(2) and the first poll connections are the kernel's.
+        wait_for(|| {
+            topology.at_client(|| drop(connected()));
+            kernel_connections(7000).is_empty()
+        });
         topology.at_client(|| {
             let mut kept: Vec<TcpStream> = (0..20).map(|_| connected()).collect();
             program.pid().kill(SIGSTOP).unwrap();
