@@ -88,7 +88,8 @@ impl Visitor {
 
 /// Whether there is a keeper to ask.
 pub(crate) fn has_keeper(specification: &Specification) -> bool {
-    seqpacket::connect(&name(specification)).is_ok()
+    let connection = seqpacket::connect(&name(specification));
+    connection.is_ok_and(|connection| is_trusted(connection.as_fd()))
 }
 
 /// Asks the keeper that has the device, if there is one.

@@ -1,7 +1,7 @@
 //! The process that answers.
 
 use crate::farewell::{Farewell, Word};
-use crate::joining::{Door, Visitor};
+use crate::joining::{self, Door, Visitor};
 use crate::offer;
 use crate::request::{ATTACH, Answer, CLAIM, KEEP, give};
 use crate::shares::Shares;
@@ -68,6 +68,14 @@ impl Keeper {
     /// about features that could not be had as requested; the error is a sentence.
     pub fn new(program: &str, stack: &str) -> Result<(Self, OwnedFd, Vec<String>), String> {
         let mut specification = parse(stack)?;
+        // Before the device: a program that begins at the same moment waits here, and does not make it, too.
+        let door = Door::open(&specification);
+        if door.is_none() && joining::has_keeper(&specification) {
+            return Err(format!(
+                "another program begins with {}",
+                specification.device
+            ));
+        }
         // How many stacks there will be is not known: as many as there are queues can have some of their own. Of other devices
         // there is one queue.
         if matches!(specification.device, Device::AfXdp { .. }) {
@@ -95,7 +103,7 @@ impl Keeper {
             groups: (groups.map_err(no_groups)?, listening),
             device,
             programs: vec![program],
-            door: Door::open(&specification),
+            door,
             specification,
             members: Vec::new(),
             last: NONE,

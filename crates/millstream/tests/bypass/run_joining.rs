@@ -296,3 +296,20 @@ fn another_users_process_with_the_keepers_name_is_not_taken_for_it() {
         wait_for(|| !is_steered());
     });
 }
+
+#[test]
+fn programs_that_begin_at_the_same_moment_share_the_interface() {
+    if without_python() {
+        return;
+    }
+    between(1500, |topology| {
+        for _ in 0..5 {
+            let servers = [7000, 7001, 7002].map(|port| Running::echo(port, STACK));
+            for port in [7000, 7001, 7002] {
+                wait_until_served(topology, port);
+            }
+            drop(servers);
+            wait_for(|| !is_steered());
+        }
+    });
+}
