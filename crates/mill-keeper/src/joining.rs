@@ -148,7 +148,7 @@ fn receive(connection: BorrowedFd<'_>, patience: Duration) -> io::Result<(String
     Ok((String::from_utf8_lossy(&text).into_owned(), descriptors))
 }
 
-/// Between the parts of a request. A program's name that has one is refused as unreadable.
+/// Between the parts of a request: no argument of a program has one.
 const SEPARATOR: char = '\0';
 
 /// Bytes of a request or an answer.

@@ -219,7 +219,8 @@ impl Keeper {
             let first = self.programs.first();
             let (name, stack) = first.map_or(("", ""), |it| (it.name.as_str(), it.stack.as_str()));
             return Err(format!(
-                "\"{name}\" has {} with other options of the device, which hold for all that use it: \"--stack {stack}\"",
+                "\"{name}\" has {}:{} with other options of the device, which hold for all that use it: \"--stack {stack}\"",
+                asked.device.kind(),
                 asked.device
             ));
         }

@@ -26,8 +26,6 @@ pub(super) struct Pipe {
     is_full: bool,
     /// The child has closed it.
     has_hung_up: bool,
-    /// This process may have it as well, and what comes is of whichever reads first.
-    is_offered: bool,
     /// Bytes that it was given and has not read yet, which the connection still has.
     ahead: usize,
     ahead_since: Duration,
@@ -60,7 +58,6 @@ impl Pipe {
             has_input: true,
             is_full: false,
             has_hung_up: false,
-            is_offered: true,
             ahead: 0,
             ahead_since: Duration::ZERO,
             was_left_unread: false,
@@ -100,19 +97,19 @@ impl Pipe {
             return Err(Over);
         }
         let to_peer = self.move_to_peer(sockets)?;
-        Ok(self.move_to_child(sockets, self.is_offered && is_ours)? | to_peer)
+        Ok(self.move_to_child(sockets, is_ours)? | to_peer)
     }
 
     fn move_to_child(
         &mut self,
         sockets: &mut Sockets<AnyLink>,
-        is_offered: bool,
+        is_ours: bool,
     ) -> Result<bool, Over> {
         let mut has_moved = false;
         while !self.is_full && !self.to_child_ended && !self.has_hung_up {
             let socket = self.socket.as_raw_fd();
             // When they are read, the socket is reported as one with room.
-            if self.ahead > 0 && is_offered && has_unread(socket) {
+            if self.ahead > 0 && is_ours && has_unread(socket) {
                 let since = clock::monotonic().saturating_sub(self.ahead_since);
                 if since >= UNREAD_MAX {
                     // It may look at them (MSG_PEEK), and wait for more.
@@ -121,7 +118,7 @@ impl Pipe {
                 break;
             }
             // What it has not read is gone from the socket when it closes that.
-            if self.ahead > 0 && is_offered && has_hung_up(socket) {
+            if self.ahead > 0 && is_ours && has_hung_up(socket) {
                 self.has_hung_up = true;
                 break;
             }
@@ -130,7 +127,7 @@ impl Pipe {
             let read = sockets.read(self.number, |bytes| match bytes {
                 [] => (0, Moved::End),
                 bytes => match send(socket, bytes) {
-                    Some(count) if is_offered => {
+                    Some(count) if is_ours => {
                         ahead = count;
                         (0, Moved::Bytes)
                     }

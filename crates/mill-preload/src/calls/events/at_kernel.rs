@@ -1,5 +1,5 @@
 //! Threads that wait in the kernel for a set that has nothing of the stack, and may get something while they wait: as the process has no stack
-//! yet, until another thread listens or connects (Erlang's schedulers, Boost.Asio).
+//! yet, until another thread listens or connects (Erlang's schedulers).
 //!
 //! Such a thread is listed. When the set becomes one of the stack's as well (`sets.rs`), an event of the library's ends its wait, which the
 //! program does not see: the thread waits anew, for both.
