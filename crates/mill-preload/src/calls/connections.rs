@@ -31,6 +31,7 @@ pub(super) unsafe extern "C" fn accept4(
     len: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
+    let mut handled = Handled::by_this_thread();
     let flags_known = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     if flags & !flags_known != 0 || matches!(descriptors::find(fd), Entry::Stream(_)) {
         return done(Err(Errno::INVALID));
@@ -41,7 +42,6 @@ pub(super) unsafe extern "C" fn accept4(
     };
     // SAFETY: the caller's promise.
     let at_kernel = || unsafe { originals::accept4(fd, into, len, flags) };
-    let mut handled = Handled::by_this_thread();
     let accepted = loop {
         match accept_here_or_there((fd, flags), listener, &mut handled) {
             Ok(Accepted::WaitingThere) => {

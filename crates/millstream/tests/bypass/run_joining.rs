@@ -60,7 +60,11 @@ impl Running {
 
     /// Asks it to end, and gives what it has said.
     fn end(mut self) -> String {
-        self.ask_to_end();
+        // Python loses a signal that comes just before it waits.
+        wait_for(|| {
+            self.ask_to_end();
+            self.0.try_wait().unwrap().is_some()
+        });
         self.said()
     }
 
