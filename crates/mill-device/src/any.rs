@@ -471,6 +471,10 @@ impl LinkSuccession for AnyLink {
         self.device.pass_waiting(connections)
     }
 
+    fn note_moving(&mut self) {
+        self.device.note_moving();
+    }
+
     #[inline]
     fn take_passed(&mut self) -> Option<Vec<u8>> {
         self.device.take_passed()

@@ -377,6 +377,13 @@ impl LinkSuccession for DeviceLink {
         }
     }
 
+    fn note_moving(&mut self) {
+        match self {
+            Self::Partitions(link) => link.note_moving(),
+            other => other.note_change(),
+        }
+    }
+
     #[inline]
     fn take_passed(&mut self) -> Option<Vec<u8>> {
         match self {

@@ -5,6 +5,7 @@
 //! what has happened since shows in what the peers answer.
 
 use mill_stack::flow::Flow;
+use mill_stack::host::migration::format;
 use mill_stack::host::tables::NextNumbers;
 use mill_sys::memory::words;
 use mill_wire::seq::SeqNumber;
@@ -121,6 +122,15 @@ impl From<NextNumbers> for Entry {
             rcv_nxt: numbers.rcv_nxt.0,
         }
     }
+}
+
+/// What resets of open connections need that were on their way from one process to another: `connections` are the bytes of mill-stack's
+/// `host/migration/format.rs`. A peer whose handshake has not ended sends its SYN again.
+pub fn waiting(connections: &[u8]) -> Vec<Entry> {
+    let mut rest = connections;
+    let each = core::iter::from_fn(|| format::read(&mut rest));
+    let numbers = each.filter_map(|waiting| waiting.next_numbers());
+    numbers.map(Entry::from).collect()
 }
 
 impl From<Entry> for NextNumbers {

@@ -289,9 +289,13 @@ impl LinkSuccession for Partitions {
 
     fn pass_waiting(&mut self, connections: &[u8]) -> bool {
         // Until that has them, the owner of none may answer their segments.
-        self.parts.iter().for_each(DeviceLink::note_change);
+        self.note_moving();
         let first = self.parts.first_mut();
         first.is_some_and(|first| first.pass_waiting(connections))
+    }
+
+    fn note_moving(&mut self) {
+        self.parts.iter().for_each(DeviceLink::note_change);
     }
 
     fn take_passed(&mut self) -> Option<Vec<u8>> {

@@ -12,6 +12,9 @@
 //! as in the kernel, where all wait at one queue. Each member tells how many connections it has. As long as none has ever had two that
 //! it had accepted, a connection that would come to a busy one goes to the one that has the fewest.
 //!
+//! A program may let connections wait without a look, as it computes, or as another process accepts in its place (inetd's `wait`, the masters
+//! of Postfix and Dovecot). Its process is a member still, and gets connections again once none of the others looks.
+//!
 //! The members stand in shared memory, as pairs of a process and an address:
 //!
 //! ```text
@@ -27,7 +30,7 @@
 
 use crate::ledger;
 use mill_stack::flow::Flow;
-use mill_stack::process_group::{Load, ProcessGroup, Taker};
+use mill_stack::process_group::{Load, Others, ProcessGroup, Taker};
 use mill_stack::siphash::Key;
 use mill_sys::memory::words;
 use mill_sys::{affinity, clock, random};
@@ -84,7 +87,7 @@ struct Shared {
     slots: &'static [AtomicU64],
     /// By the lower bits of hashes: upper bits, and the second in which it departed.
     departed: &'static [AtomicU64],
-    /// Of each slot: how many connections its process has, and whether it ever had two that it had accepted.
+    /// Of each slot: how many connections its process has, whether it ever had two that it had accepted, and whether it neglects them.
     loads: &'static [AtomicU64],
 }
 
@@ -211,6 +214,17 @@ impl ProcessGroup for GroupTable {
         }
     }
 
+    fn others(&mut self, address: SocketAddr) -> Others {
+        let own = self.own;
+        let mut others = Others::default();
+        for load in self.members(address).attentive_but(own) {
+            others.count += 1;
+            others.idle += usize::from((load & !IS_CONCURRENT) >> OPEN_SHIFT == 0);
+            others.are_concurrent |= load & IS_CONCURRENT != 0;
+        }
+        others
+    }
+
     fn note_load(&mut self, address: SocketAddr, load: Load) {
         let slots = self.slots.get(&address).map(Vec::as_slice);
         let places = slots.unwrap_or_default().iter();
@@ -219,11 +233,13 @@ impl ProcessGroup for GroupTable {
         let is_concurrent = load.accepted > 1 || places.clone().any(was_concurrent);
         let open = u64::from(load.accepted.saturating_add(load.waiting).min(OPEN_MAX));
         let count = open << OPEN_SHIFT | u64::from(load.half_open);
-        let told = if is_concurrent {
-            IS_CONCURRENT | count
-        } else {
-            count
-        };
+        let mut told = count;
+        if is_concurrent {
+            told |= IS_CONCURRENT;
+        }
+        if load.is_neglected {
+            told |= IS_NEGLECTED;
+        }
         for place in places {
             place.store(told, Ordering::Relaxed);
         }
@@ -258,13 +274,18 @@ impl ProcessGroup for GroupTable {
         let hash = flow.table_hash(key);
         let before = is_opening.then(|| self.remembered(hash)).flatten();
         let members = self.members(address);
-        let is_own = members.has_own && !shared_by.contains(&members.processes.len());
+        let is_own = members.has_own
+            && !shared_by.contains(&members.processes.len())
+            && !(members.neglects(own) && members.attentive_but(own).next().is_some());
         let preferred = match is_own {
             true => Some(own),
             false => members.preferred(hash, unreachable),
         };
-        let before =
-            before.filter(|it| members.load_of(*it).is_some() && !unreachable.contains(it));
+        let takes = |it: &u64| {
+            let load = members.load_of(*it);
+            load.is_some_and(|load| !is_neglected(load)) && !unreachable.contains(it)
+        };
+        let before = before.filter(takes);
         let taker = match is_opening {
             true if before.is_some() => before,
             true => preferred.map(|it| members.less_busy(it, hash, unreachable)),
@@ -286,11 +307,24 @@ impl ProcessGroup for GroupTable {
 }
 
 impl Members {
-    /// The one on which the flow's hash falls.
+    /// The one on which the flow's hash falls: of those that look whether connections wait, if there are any.
     fn preferred(&self, hash: u64, unreachable: &[u64]) -> Option<u64> {
-        let reachable = self.processes.iter().copied();
-        let reachable = reachable.filter(|process| !unreachable.contains(process));
-        reachable.max_by_key(|process| score(hash, *process))
+        let members = self.processes.iter().zip(&self.loads);
+        let reachable = members.filter(|(process, _)| !unreachable.contains(process));
+        let ranked =
+            reachable.map(|(process, load)| (!is_neglected(load), score(hash, *process), *process));
+        ranked.max().map(|(_, _, process)| process)
+    }
+
+    fn neglects(&self, process: u64) -> bool {
+        self.load_of(process).is_some_and(is_neglected)
+    }
+
+    /// The loads of those that look whether connections wait, without this one's.
+    fn attentive_but(&self, own: u64) -> impl Iterator<Item = u64> {
+        let members = self.processes.iter().zip(&self.loads);
+        let others = members.filter(move |(process, load)| **process != own && !is_neglected(load));
+        others.map(|(_, load)| load.load(Ordering::Relaxed))
     }
 
     fn load_of(&self, process: u64) -> Option<&'static AtomicU64> {
@@ -315,6 +349,10 @@ impl Members {
             _ => preferred,
         }
     }
+}
+
+fn is_neglected(load: &AtomicU64) -> bool {
+    load.load(Ordering::Relaxed) & IS_NEGLECTED != 0
 }
 
 fn given_place(hash: u64) -> usize {
@@ -466,6 +504,9 @@ const WORDS: usize = 4 + 2 * SLOTS + DEPARTED + SLOTS;
 /// The bit of a load that says that its process serves several connections at a time.
 const IS_CONCURRENT: u64 = 1 << 63;
 
+/// The bit that says that it lets connections wait without a look.
+const IS_NEGLECTED: u64 = 1 << 62;
+
 /// Connections of a process that serves one at a time, of which the others wait; fewer than the handshakes from which on a listener may
 /// answer with cookies (`BACKLOG_MIN` of mill-stack's listener.rs).
 const LOAD_MANY: u64 = 8;
@@ -473,7 +514,7 @@ const LOAD_MANY: u64 = 8;
 /// Where the number of connections stands in a load, above that of handshakes: a process that has a connection is busy, and one with
 /// handshakes that may never come to an end is not.
 const OPEN_SHIFT: u32 = 32;
-const OPEN_MAX: u32 = i32::MAX as u32;
+const OPEN_MAX: u32 = (1 << 30) - 1;
 
 /// Places of departed connections, whose pages are made when they are used.
 const DEPARTED: usize = 1 << 16;

@@ -3,7 +3,7 @@
 use crate::farewell::{Farewell, Word};
 use crate::joining::{self, Door, Visitor};
 use crate::offer;
-use crate::request::{ATTACH, Answer, CLAIM, KEEP, give};
+use crate::request::{ATTACH, Answer, CLAIM, KEEP, PASS, TAKEN, give, read};
 use crate::shares::Shares;
 use mill_device::attachment::Attachment;
 use mill_device::ledger::{self, Entry};
@@ -14,7 +14,7 @@ use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
 use mill_device::specification::settings::{Spread, Workers};
 use mill_sys::{clock, descriptor, passing};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -34,8 +34,9 @@ pub struct Keeper {
     /// Which processes listen where, and the memory of that.
     groups: (GroupTable, File),
     members: Vec<Member>,
-    /// The number of the last process that has got the device.
+    /// The number of the last process that has got the device, and of the last program.
     last: u64,
+    last_program: u64,
     farewell: Farewell,
     /// Connections of ended processes whose peers are to be asked once more, and when.
     asked_again: Vec<(Duration, Vec<Entry>)>,
@@ -44,6 +45,8 @@ pub struct Keeper {
 /// A program, and the processes that have begun with it.
 #[derive(Debug)]
 struct Program {
+    /// Among all that there were.
+    number: u64,
     name: String,
     /// Its `--stack`.
     stack: String,
@@ -61,6 +64,10 @@ struct Member {
     channel: OwnedFd,
     /// Its connections, if it has the memory for that.
     ledger: Option<File>,
+    /// The number of its program.
+    program: u64,
+    /// Connections that were passed to it and that it has not taken yet, and when.
+    passed: VecDeque<(Duration, OwnedFd)>,
 }
 
 impl Keeper {
@@ -95,7 +102,7 @@ impl Keeper {
         let no_groups = |error: io::Error| format!("there is no memory for listeners: {error}");
         let listening = GroupTable::create().map_err(no_groups)?;
         let groups = GroupTable::open(&listening, NONE, device.worker_count(), || {});
-        let begun = Program::begin(program.to_owned(), stack.to_owned());
+        let begun = Program::begin(FIRST, program.to_owned(), stack.to_owned());
         let (program, socket) = begun.map_err(|error| format!("socketpair() failed: {error}"))?;
         let keeper = Self {
             shares: Shares::new(device.worker_count()),
@@ -107,6 +114,7 @@ impl Keeper {
             specification,
             members: Vec::new(),
             last: NONE,
+            last_program: FIRST,
             farewell: Farewell::new(),
             asked_again: Vec::new(),
         };
@@ -133,7 +141,8 @@ impl Keeper {
             self.ask_again();
             for place in asking.into_iter().rev() {
                 if !self.answer(place) {
-                    self.programs.remove(place);
+                    let ended = self.programs.remove(place);
+                    self.end_kept(ended.kept);
                 }
             }
             self.welcome();
@@ -183,8 +192,8 @@ impl Keeper {
         match (buffer.get(..len), descriptors.first()) {
             (Some(b""), None) => return false,
             (Some(ATTACH), Some(_)) => {
-                let stack = program.stack.clone();
-                self.admit(&stack, descriptors);
+                let (number, stack) = (program.number, program.stack.clone());
+                self.admit(number, &stack, descriptors);
             }
             (Some(CLAIM), Some(channel)) => {
                 // A process that is gone meanwhile needs no answer.
@@ -192,13 +201,49 @@ impl Keeper {
                 program.kept.clear();
             }
             (Some(KEEP), Some(_)) => {
-                program.kept.extend(descriptors);
-                let surplus = program.kept.len().saturating_sub(passing::DESCRIPTORS_MAX);
-                program.kept.drain(..surplus);
+                let surplus = program.keep(descriptors);
+                self.end_kept(surplus);
+            }
+            (Some(words), Some(_)) if words.starts_with(PASS) => {
+                let number = program.number;
+                let words = words.get(PASS.len()..).unwrap_or_default();
+                let words = str::from_utf8(words).unwrap_or_default();
+                let processes = words.split(' ').filter_map(|word| word.parse().ok());
+                // To the second, else back to the first.
+                let processes: Vec<u64> = processes.collect();
+                for file in descriptors {
+                    self.pass(number, file, processes.iter().rev().copied());
+                }
             }
             _ => {}
         }
         true
+    }
+
+    /// Passes connections to the first of these processes that takes them, or keeps them for their program.
+    fn pass(&mut self, program: u64, file: OwnedFd, processes: impl Iterator<Item = u64>) {
+        for process in processes {
+            let mut members = self.members.iter_mut();
+            let member = members.find(|member| member.number == process);
+            if member.is_some_and(|member| member.pass(&file)) {
+                return;
+            }
+        }
+        let mut programs = self.programs.iter_mut();
+        let surplus = match programs.find(|it| it.number == program) {
+            Some(program) => program.keep(vec![file]),
+            None => vec![file],
+        };
+        self.end_kept(surplus);
+    }
+
+    /// Tells the peers of connections that wait for a process that will not be.
+    fn end_kept(&self, files: Vec<OwnedFd>) {
+        for file in files {
+            let connections = read(file).unwrap_or_default();
+            self.farewell
+                .send(&ledger::waiting(&connections), Word::Reset);
+        }
     }
 
     /// Admits a program that is at the door, if there is one.
@@ -207,7 +252,10 @@ impl Keeper {
             return;
         };
         match self.begin(&visitor) {
-            Ok(program) => self.programs.push(program),
+            Ok(program) => {
+                self.last_program = program.number;
+                self.programs.push(program);
+            }
             Err(why) => visitor.refuse(&why),
         }
     }
@@ -224,7 +272,8 @@ impl Keeper {
                 asked.device
             ));
         }
-        let begun = Program::begin(visitor.program.clone(), visitor.stack.clone());
+        let number = self.last_program + 1;
+        let begun = Program::begin(number, visitor.program.clone(), visitor.stack.clone());
         let (program, socket) = begun.map_err(|error| format!("socketpair() failed: {error}"))?;
         let names: Vec<&str> = self.programs.iter().map(|it| it.name.as_str()).collect();
         let offer = self.offer_to(&asked);
@@ -237,8 +286,8 @@ impl Keeper {
         }
     }
 
-    /// Gives a process the device, and a share of its partitions.
-    fn admit(&mut self, stack: &str, descriptors: Vec<OwnedFd>) {
+    /// Gives a process of a program the device, and a share of its partitions.
+    fn admit(&mut self, program: u64, stack: &str, descriptors: Vec<OwnedFd>) {
         let mut descriptors = descriptors.into_iter();
         let Some(channel) = descriptors.next() else {
             return;
@@ -261,12 +310,14 @@ impl Keeper {
                 number,
                 channel,
                 ledger,
+                program,
+                passed: VecDeque::new(),
             });
         }
     }
 
     /// Frees what ended processes have had, and tells the peers of their connections.
-    fn forget_ended(&mut self, has_ended: impl Fn(&Member) -> bool) {
+    fn forget_ended(&mut self, has_ended: impl Fn(&mut Member) -> bool) {
         let ended = self.members.extract_if(.., |member| has_ended(member));
         let ended: Vec<Member> = ended.collect();
         // A peer answers one such probe in half a second (tcp_invalid_ratelimit): where no process is left whose stack would reset
@@ -276,6 +327,9 @@ impl Keeper {
         for ended in ended {
             self.ports.0.release(ended.number);
             self.groups.0.release(ended.number);
+            for (_, file) in ended.passed {
+                self.pass(ended.program, file, core::iter::empty());
+            }
             let entries = ended.ledger.as_ref().map(ledger::read);
             let entries = entries.and_then(Result::ok).unwrap_or_default();
             if entries.is_empty() {
@@ -308,10 +362,11 @@ impl Keeper {
 
 impl Program {
     /// With the socket for its processes.
-    fn begin(name: String, stack: String) -> io::Result<(Self, OwnedFd)> {
+    fn begin(number: u64, name: String, stack: String) -> io::Result<(Self, OwnedFd)> {
         let (requests, socket) = passing::pair()?;
         let kept = Vec::new();
         let program = Self {
+            number,
             name,
             stack,
             requests,
@@ -319,15 +374,50 @@ impl Program {
         };
         Ok((program, socket))
     }
+
+    /// Keeps connections for the process that claims them next; those that are too many are given back, the oldest.
+    fn keep(&mut self, files: Vec<OwnedFd>) -> Vec<OwnedFd> {
+        self.kept.extend(files);
+        let surplus = self.kept.len().saturating_sub(passing::DESCRIPTORS_MAX);
+        self.kept.drain(..surplus).collect()
+    }
 }
 
 impl Member {
-    fn has_ended(&self) -> bool {
+    /// Hears that it has taken what was passed to it, until it says no more; whether it has ended.
+    fn has_ended(&mut self) -> bool {
+        loop {
+            match self.hear() {
+                Ok((0, _)) => return true,
+                Ok(_) => drop(self.passed.pop_front()),
+                Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    fn hear(&self) -> io::Result<(usize, Vec<OwnedFd>)> {
         let channel = self.channel.as_fd();
-        let received = descriptor::set_nonblocking(channel, true)
-            .and_then(|()| passing::receive(channel, &mut [0; 1]));
-        // It says nothing: only the end can be received.
-        !received.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        descriptor::set_nonblocking(channel, true)?;
+        passing::receive(channel, &mut [0; TAKEN.len()])
+    }
+
+    /// Passes connections to it; `false` if it does not take what it got before, as one that is stopped.
+    fn pass(&mut self, file: &OwnedFd) -> bool {
+        let now = clock::monotonic();
+        let mut passed = self.passed.iter();
+        if passed.any(|(at, _)| now.saturating_sub(*at) > TAKING_MAX) {
+            return false;
+        }
+        let Ok(kept) = file.try_clone() else {
+            return false;
+        };
+        let channel = self.channel.as_fd();
+        let sent = descriptor::set_nonblocking(channel, true)
+            .and_then(|()| passing::send(channel, &[1], &[file.as_fd()]));
+        if sent.is_ok() {
+            self.passed.push_back((now, kept));
+        }
+        sent.is_ok()
     }
 }
 
@@ -352,5 +442,11 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(1200);
 /// How long a process may leave an answer unread that finds no room.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(100);
 
+/// How long a process may leave connections that were passed to it before it gets no more of them.
+const TAKING_MAX: Duration = Duration::from_millis(200);
+
 /// The number of no process.
 const NONE: u64 = 0;
+
+/// The number of the first program.
+const FIRST: u64 = 1;

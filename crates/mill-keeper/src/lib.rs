@@ -14,6 +14,8 @@
 //!  │                        │                            │ (shares.rs); the keeper has no part in it
 //!  │                        │◀─ keep ────────────────────╳ one ends, and leaves connections that wait at its listeners
 //!  │                        ├─ claim ───────────────────▶│ they go to the process that has the device next
+//!  │                        │◀─ pass ────────────────────┤ one lets connections wait, and another one listens there, too:
+//!  │                        ├───────────────────────────▶│ they go to that one
 //!  │                        │                            ╳ one is killed: farewell.rs tells the peers of its connections,
 //!  │                        │                            │ which are in mill-device ledger.rs
 //!  │                        │                            ╳ the last process has ended

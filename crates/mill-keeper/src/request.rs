@@ -3,7 +3,7 @@
 use mill_device::attachment::Attachment;
 use mill_device::port_blocks::PortBlocks;
 use mill_device::specification::Specification;
-use mill_sys::passing;
+use mill_sys::{descriptor, passing};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,6 +32,13 @@ pub(crate) const KEEP: &[u8] = b"keep";
 /// The request for what was kept: its datagram carries the end of a channel for the answer.
 pub(crate) const CLAIM: &[u8] = b"claim";
 
+/// The request to pass connections that wait to another process: behind the word are the numbers of the asking process and of that one; its
+/// datagram carries the connections as a memory file.
+pub(crate) const PASS: &[u8] = b"pass ";
+
+/// A process has taken what was passed to it.
+pub(crate) const TAKEN: &[u8] = b"taken";
+
 /// What separates the parts of an answer.
 const SEPARATOR: char = '\n';
 
@@ -50,7 +57,7 @@ pub struct Admission {
     pub groups: File,
     /// Its number among the processes that have the device.
     pub number: u64,
-    /// To be kept open as long as the process lives.
+    /// To be kept open as long as the process lives; what is passed to it comes by it.
     pub membership: OwnedFd,
 }
 
@@ -91,6 +98,8 @@ pub fn attach(keeper: BorrowedFd<'_>, ledger: Option<&File>) -> Result<Admission
     let specification = specification.map_err(|error| error.to_string())?;
     let ports = PortBlocks::open(&memory, number, specification.local_ports())
         .map_err(|error| format!("mmap() of local ports: {error}"))?;
+    // Further words are looked for, not waited for.
+    descriptor::set_nonblocking(membership.as_fd(), true).map_err(|error| error.to_string())?;
     let attached = Attachment::inherit(&specification, device, descriptors.collect());
     let (attachment, _) = attached.map_err(|error| error.to_string())?;
     Ok(Admission {
@@ -105,9 +114,44 @@ pub fn attach(keeper: BorrowedFd<'_>, ledger: Option<&File>) -> Result<Admission
 
 /// Leaves connections that wait with the keeper, for the process that has the device next.
 pub fn keep(keeper: BorrowedFd<'_>, connections: &[u8]) -> io::Result<()> {
+    let file = written(connections)?;
+    passing::send(keeper, KEEP, &[file.as_fd()])
+}
+
+/// Passes connections that wait at the listeners of process `from` to process `to`; if that is no more, they come back.
+pub fn pass(keeper: BorrowedFd<'_>, from: u64, to: u64, connections: &[u8]) -> io::Result<()> {
+    let file = written(connections)?;
+    let request = [PASS, format!("{from} {to}").as_bytes()].concat();
+    passing::send(keeper, &request, &[file.as_fd()])
+}
+
+/// What has been passed to this process, if anything was; `membership` is that of its admission. The end of the keeper is an error.
+pub fn receive_passed(membership: BorrowedFd<'_>) -> io::Result<Option<Vec<u8>>> {
+    let received = match passing::receive(membership, &mut [0; 1]) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        received => received?,
+    };
+    let (_, mut files) = received;
+    let file = files.pop().ok_or(io::ErrorKind::UnexpectedEof)?;
+    let connections = read(file)?;
+    // Without it the keeper has them for the next process that serves, once this one has ended.
+    let _ = passing::send(membership, TAKEN, &[]);
+    Ok(Some(connections))
+}
+
+fn written(connections: &[u8]) -> io::Result<File> {
     let mut file = passing::memory_file(c"millstream-waiting")?;
     file.write_all(connections)?;
-    passing::send(keeper, KEEP, &[file.as_fd()])
+    Ok(file)
+}
+
+/// The bytes of a memory file.
+pub(crate) fn read(file: OwnedFd) -> io::Result<Vec<u8>> {
+    let mut file = File::from(file);
+    file.rewind()?;
+    let mut connections = Vec::new();
+    file.read_to_end(&mut connections)?;
+    Ok(connections)
 }
 
 /// Fetches what was left with the keeper.
@@ -116,13 +160,6 @@ pub fn claim(keeper: BorrowedFd<'_>) -> io::Result<Vec<Vec<u8>>> {
     passing::send(keeper, CLAIM, &[far.as_fd()])?;
     drop(far);
     let (_, kept) = passing::receive(near.as_fd(), &mut [0; 1])?;
-    let read = |file: OwnedFd| -> io::Result<Vec<u8>> {
-        let mut file = File::from(file);
-        file.rewind()?;
-        let mut connections = Vec::new();
-        file.read_to_end(&mut connections)?;
-        Ok(connections)
-    };
     kept.into_iter().map(read).collect()
 }
 

@@ -67,8 +67,10 @@ impl Held {
 
     /// The thread finds nothing to do, so that it has nothing to say either.
     pub(crate) fn say_nothing(&mut self) {
-        let each = self.each();
-        each.for_each(|stack| stack.sockets.acknowledge_unanswered());
+        for stack in self.each() {
+            stack.sockets.acknowledge_unanswered();
+            stack.sockets.heed_looks();
+        }
     }
 
     pub(crate) fn turn(&mut self, now: Instant) {

@@ -51,10 +51,19 @@ pub(crate) fn number() -> Option<c_int> {
 }
 
 /// The keeper has admitted the stack of this number, which lives as long as this is open.
-pub(crate) fn join(number: u8, membership: OwnedFd) {
-    if let Some(place) = MEMBERSHIPS.get(usize::from(number)) {
-        place.store(membership.into_raw_fd(), Ordering::Relaxed);
-    }
+pub(crate) fn join(number: u8, membership: OwnedFd) -> BorrowedFd<'static> {
+    let membership = membership.into_raw_fd();
+    let place = &MEMBERSHIPS[usize::from(number % COUNT_MAX)];
+    place.store(membership, Ordering::Relaxed);
+    // SAFETY: the descriptor is open until the process is another one (`leave`): programs cannot close it.
+    unsafe { BorrowedFd::borrow_raw(membership) }
+}
+
+/// By which the keeper tells the stack of this number what other processes pass to it.
+pub(crate) fn membership(number: u8) -> Option<BorrowedFd<'static>> {
+    let membership = MEMBERSHIPS[usize::from(number % COUNT_MAX)].load(Ordering::Relaxed);
+    // SAFETY: as above.
+    (membership != NONE).then(|| unsafe { BorrowedFd::borrow_raw(membership) })
 }
 
 /// In a child: the parent's memberships are not its own.

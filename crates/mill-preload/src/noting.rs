@@ -55,6 +55,9 @@ pub(crate) fn note_all() {
     for number in stacks::made() {
         stacks::with_stack(number, |stack| {
             stack.sockets.flush();
+            if let Some(noting) = &mut stack.noting {
+                noting.note_young(&mut stack.sockets);
+            }
             loop {
                 go_on(stack);
                 if stack.noting.as_ref().is_none_or(|noting| noting.next == 0) {

@@ -29,6 +29,10 @@ use std::os::fd::{AsFd, OwnedFd};
 pub(crate) struct Stack {
     /// Its number among those of this process.
     number: u8,
+    /// The number of its process among those that have the device.
+    process: u64,
+    /// When other processes were heard last that pass connections; `None` once none can.
+    heard_at: Option<Instant>,
     /// What it was made with.
     specification: Box<Specification>,
     pub(crate) sockets: Sockets<AnyLink>,
@@ -62,13 +66,16 @@ impl Stack {
         let mut attachment = admission.attachment;
         // The interface is steered to this process as long as it lives, also without the keeper.
         core::mem::forget(attachment.take_hold());
-        keeper::join(number, admission.membership);
+        let membership = keeper::join(number, admission.membership);
         let specification = attachment.specification().clone();
         let parts = attachment.worker_count();
         let linked = attachment.link((admission.number, &admission.own), on_trouble);
         let (mut link, config) = linked.map_err(|error| failed("the link can't be made", error))?;
         link.set_ports(admission.ports);
         let sources = watch(&mut link).map_err(|error| failed("epoll_create1()", error))?;
+        sources
+            .add(membership, READABLE, 0)
+            .map_err(|error| failed("epoll_ctl()", error))?;
         let now = now();
         let mut sockets = Sockets::numbered(number, config, link, now);
         let groups = GroupTable::open(&admission.groups, admission.number, parts, || {
@@ -83,6 +90,8 @@ impl Stack {
         say_more(|| said(&specification, &admission.own, parts));
         Ok(Self {
             number,
+            process: admission.number,
+            heard_at: Some(now),
             sockets,
             sources,
             polling: specification.polling,
@@ -123,6 +132,12 @@ impl Stack {
         );
         (self.turned_at, self.flushed_at) = (now, now);
         self.claim();
+        if self
+            .heard_at
+            .is_some_and(|at| now.since(at) > HEAR_INTERVAL)
+        {
+            self.hear(now);
+        }
         if self.sockets.turn_timed(now, self::now) {
             self.worked_at = now;
         }
@@ -141,6 +156,59 @@ impl Stack {
         }
         if self.sockets.take_woken().count() > 0 || self.worked_at == now {
             self.wake();
+        }
+        self.pass_outgoing();
+        self.pass_neglected_once(now);
+    }
+
+    /// What waits at listeners that the program does not look at goes to other processes that listen there.
+    pub(crate) fn pass_neglected(&mut self, now: Instant) {
+        own::during(|| self.pass_neglected_once(now));
+    }
+
+    fn pass_neglected_once(&mut self, now: Instant) {
+        for (process, connections) in self.sockets.pass_neglected(now) {
+            if !self.pass(process, &connections) {
+                // There is no keeper any more: they wait for this program.
+                self.sockets.bring_waiting(&connections);
+            }
+        }
+    }
+
+    /// What waits at listeners that the program has closed goes to processes that listen there.
+    fn pass_outgoing(&mut self) {
+        let outgoing: Vec<_> = self.sockets.take_outgoing().collect();
+        for (process, connections) in outgoing {
+            if !self.pass(process, &connections) {
+                self.sockets.pass_otherwise(&connections);
+            }
+        }
+    }
+
+    fn pass(&self, process: u64, connections: &[u8]) -> bool {
+        request::pass(keeper::socket(), self.process, process, connections).is_ok()
+    }
+
+    /// Takes what other processes have passed to this one.
+    #[cold]
+    fn hear(&mut self, now: Instant) {
+        self.heard_at = Some(now);
+        let Some(membership) = keeper::membership(self.number) else {
+            return;
+        };
+        loop {
+            match request::receive_passed(membership) {
+                Ok(Some(connections)) => self.sockets.bring_waiting(&connections),
+                Ok(None) => return,
+                Err(error) if is_end(&error) => {
+                    // The keeper has ended, and no descriptor is to tell of that again and again.
+                    self.heard_at = None;
+                    let _ = self.sources.remove(membership);
+                    return;
+                }
+                // Without a descriptor for them the keeper has them, until this process ends.
+                Err(_) => {}
+            }
         }
     }
 
@@ -268,6 +336,11 @@ impl Stack {
         if core::mem::replace(&mut self.takings, takings) == takings {
             return;
         }
+        self.fetch();
+    }
+
+    /// Takes what ended processes have left with the keeper.
+    pub(crate) fn fetch(&mut self) {
         // Without a keeper nothing was left.
         for connections in request::claim(keeper::socket()).unwrap_or_default() {
             self.sockets.bring_waiting(&connections);
@@ -277,14 +350,26 @@ impl Stack {
     /// What waits for a process that listens where this one has listened is kept for it. One that has the device already gets
     /// it by a turn.
     pub(crate) fn leave(&mut self) {
+        self.pass_outgoing();
         if self.sockets.link().has_heir() {
             return;
         }
         let connections = self.sockets.give_waiting();
+        self.pass_outgoing();
         if !connections.is_empty() {
             // Without a keeper nothing takes them.
             let _ = request::keep(keeper::socket(), &connections);
         }
+    }
+
+    /// What waits at a listener is kept for the program that this process becomes; whether anything does.
+    pub(crate) fn leave_open(&mut self, number: Number) -> bool {
+        let connections = self.sockets.give_open(number);
+        let is_kept = !connections.is_empty();
+        if is_kept && request::keep(keeper::socket(), &connections).is_err() {
+            self.sockets.bring_waiting(&connections);
+        }
+        is_kept
     }
 
     /// A thread is about to sleep until this time, which its doorbell ends.
@@ -333,6 +418,12 @@ impl Stack {
     }
 }
 
+/// Whether an error says that there is no other end.
+fn is_end(error: &io::Error) -> bool {
+    let ends = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
+    ends.contains(&error.kind())
+}
+
 /// A thread that sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sleeper {
@@ -379,6 +470,9 @@ const TURN_INTERVAL: Duration = Duration::from_micros(50);
 
 /// How long what is written may wait for more.
 const FLUSH_INTERVAL: Duration = Duration::from_micros(50);
+
+/// How often it is looked for connections that other processes pass.
+const HEAR_INTERVAL: Duration = Duration::from_millis(1);
 
 /// How often listeners without socket are looked for.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);

@@ -140,13 +140,17 @@ fn run(number: u8, mut showing: Option<Showing>) {
         };
         // Threads that sleep are woken by frames and timers themselves.
         slept += 1;
-        if let Some(stack) = guard.stack()
-            && stack.sleepers.is_empty()
-        {
+        let Some(stack) = guard.stack() else {
+            continue;
+        };
+        if stack.sleepers.is_empty() {
             stack.turn(now());
             stack.sockets.flush();
             known = turns.load(Ordering::Relaxed);
             slept = 0;
+        } else {
+            // They may wait for anything but a listener's connections.
+            stack.pass_neglected(now());
         }
     }
 }

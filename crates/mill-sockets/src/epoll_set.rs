@@ -56,6 +56,8 @@ pub struct Event {
 pub(crate) struct EpollSet {
     entries: Slab<Entry>,
     queue: VecDeque<Number>,
+    /// How often programs have waited for it.
+    pub(crate) waits: u64,
     /// Entries of other sets that watch this one.
     pub(crate) watches: Vec<Watch>,
 }
@@ -111,6 +113,12 @@ impl EpollSet {
     pub(crate) fn is_of(&self, number: Number, descriptor: i32) -> bool {
         let entry = self.entries.get(number);
         entry.is_some_and(|entry| entry.descriptor == descriptor)
+    }
+
+    /// Whether an entry looks for a condition.
+    pub(crate) fn wants(&self, number: Number, condition: Readiness) -> bool {
+        let entry = self.entries.get(number);
+        entry.is_some_and(|entry| entry.interest.wanted().has_any(condition))
     }
 
     /// Whether the entry is exclusive, so that it can't be modified.

@@ -106,6 +106,8 @@ pub(crate) struct Socket {
     pub(crate) lacks_space: Cell<bool>,
     /// What was written last waits for more (`MSG_MORE`).
     pub(crate) is_held: bool,
+    /// How often the program has looked whether connections wait.
+    pub(crate) looks: Cell<u64>,
     /// The entries of epoll sets that watch it.
     pub(crate) watches: Vec<Watch>,
 }
@@ -144,8 +146,13 @@ impl Socket {
             known_unread: 0,
             known_state: [false; 3],
             lacks_space: Cell::new(false),
+            looks: Cell::new(0),
             watches: Vec::new(),
         }
+    }
+
+    pub(crate) fn note_look(&self) {
+        self.looks.set(self.looks.get() + 1);
     }
 
     pub(crate) const fn stream(&self) -> Result<SocketId, Errno> {

@@ -12,6 +12,7 @@ use mill_stack::link::{FlowSteering, Link, LinkChange, LinkMonitor, LinkSuccessi
 use mill_stack::queue::ByteQueue;
 use mill_stack::socket::{ListenerId, Ready};
 use mill_tcp::time::Instant;
+use neglecting::Unseen;
 use unanswered::Unanswered;
 
 /// A turn of the stack.
@@ -34,6 +35,9 @@ pub mod closing;
 
 /// Listeners that other processes have as well, and what waits there.
 mod leaving;
+
+/// Listeners that their program does not look at.
+pub mod neglecting;
 
 /// What is ready.
 mod readiness;
@@ -72,6 +76,9 @@ pub struct Sockets<L> {
     served: Vec<(ListenerId, Service)>,
     closing: Vec<Service>,
     succession: Succession,
+    /// Listeners at which connections wait, and when they were looked for.
+    unseen: Vec<Unseen>,
+    unseen_at: Instant,
     looked_at: Instant,
     /// The kernel has the stack's addresses too.
     shares_addresses: bool,
@@ -113,6 +120,8 @@ impl<L: SocketLink> Sockets<L> {
             served: Vec::new(),
             closing: Vec::new(),
             succession: Succession::default(),
+            unseen: Vec::new(),
+            unseen_at: now,
             looked_at: now,
             shares_addresses,
             has_opened: false,

@@ -37,6 +37,8 @@ pub(crate) struct Listener {
     told: Option<Load>,
     /// It is in the group of its address ([`crate::process_group`]).
     pub(crate) is_in_group: bool,
+    /// Its program lets connections wait without a look.
+    pub(crate) is_neglected: bool,
     /// It is about to be closed: no handshake begins, those that are under way may complete.
     pub(crate) is_draining: bool,
     /// The owner was told that connections wait.
@@ -144,6 +146,7 @@ impl Listeners {
             fast_open_waiting: 0,
             cookies_until_ms: 0,
             is_in_group: false,
+            is_neglected: false,
             is_draining: false,
             is_reported: false,
             told: None,
@@ -184,6 +187,7 @@ impl Listeners {
             accepted: 0,
             waiting: u32::try_from(listener.waiting.len()).unwrap_or(u32::MAX),
             half_open: listener.half_open,
+            is_neglected: listener.is_neglected,
         };
         let sharing = self
             .all
@@ -193,7 +197,10 @@ impl Listeners {
         for listener in self.all.values_mut().filter(|it| it.is_in_group) {
             let at_address = sharing.iter().filter(|(it, _)| *it == listener.address);
             let load = match listener.options.share {
-                true => at_address.fold(Load::default(), |sum, (_, load)| sum.plus(*load)),
+                true => at_address
+                    .map(|(_, load)| *load)
+                    .reduce(Load::plus)
+                    .unwrap_or_default(),
                 false => of(listener),
             };
             tell(listener.address, load, &mut listener.told);

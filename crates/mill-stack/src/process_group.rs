@@ -16,6 +16,9 @@ pub trait ProcessGroup: fmt::Debug + Send {
     /// New connections of one of its listeners there are others', if there are others.
     fn leave(&mut self, address: SocketAddr);
 
+    /// Which other hosts listen there that do not neglect it.
+    fn others(&mut self, address: SocketAddr) -> Others;
+
     /// Which host a segment to a listener at `address` is for that no connection is known for, without those that can't be reached. One
     /// that opens a connection may go to a host that has less to do; any other one can be the answer to a cookie of the host on which
     /// the flow's hash falls.
@@ -47,6 +50,8 @@ pub struct Load {
     pub waiting: u32,
     /// Handshakes under way: some will never be connections.
     pub half_open: u32,
+    /// The program does not look whether any wait.
+    pub is_neglected: bool,
 }
 
 impl Load {
@@ -55,8 +60,19 @@ impl Load {
             accepted: self.accepted.saturating_add(other.accepted),
             waiting: self.waiting.saturating_add(other.waiting),
             half_open: self.half_open.saturating_add(other.half_open),
+            is_neglected: self.is_neglected && other.is_neglected,
         }
     }
+}
+
+/// Other hosts that listen at an address, and whose programs look whether connections wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    pub count: usize,
+    /// Those that have no connection.
+    pub idle: usize,
+    /// Some are known to serve several connections at a time.
+    pub are_concurrent: bool,
 }
 
 /// Which host takes a new connection.

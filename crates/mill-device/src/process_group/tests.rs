@@ -268,6 +268,7 @@ fn load(accepted: u32, waiting: u32) -> Load {
         accepted,
         waiting,
         half_open: 0,
+        is_neglected: false,
     }
 }
 
@@ -406,5 +407,51 @@ fn handshakes_that_may_never_end_make_none_busier_than_a_connection() {
     }
     for flow in flows(50) {
         assert_ne!(tables[0].taker(at, &flow, true, &[]), Taker::This);
+    }
+}
+
+#[test]
+fn connections_go_past_members_that_neglect_them_as_long_as_others_look() {
+    // As many as partitions, and more.
+    for partitions in [4, 1] {
+        let memory = GroupTable::create().unwrap();
+        let mut tables = tables(&memory, 4, partitions);
+        let at = "0.0.0.0:80";
+        for table in &mut tables {
+            table.join(address(at));
+        }
+        let before: Vec<_> = flows(100).map(|it| takers(&mut tables, at, &it)).collect();
+        let neglect = |table: &mut GroupTable, is_neglected| {
+            let load = Load {
+                is_neglected,
+                ..load(3, 2)
+            };
+            table.note_load(address(at), load);
+        };
+        for table in &mut tables[..2] {
+            neglect(table, true);
+            assert_ne!(table.others(address(at)).idle, 0);
+        }
+        for flow in flows(100) {
+            let takers = takers(&mut tables, at, &flow);
+            assert!(takers.iter().all(|it| *it > 2), "{takers:?}");
+        }
+        neglect(&mut tables[2], true);
+        tables[3].note_load(address(at), load(0, 1));
+        let busy = Others {
+            count: 1,
+            ..Others::default()
+        };
+        assert_eq!(tables[2].others(address(at)), busy);
+        assert_eq!(tables[3].others(address(at)), Others::default());
+        // Where none looks all are as they were, and so they are once all look again.
+        neglect(&mut tables[3], true);
+        for is_neglected in [true, false] {
+            for table in &mut tables {
+                neglect(table, is_neglected);
+            }
+            let now: Vec<_> = flows(100).map(|it| takers(&mut tables, at, &it)).collect();
+            assert_eq!(now, before);
+        }
     }
 }

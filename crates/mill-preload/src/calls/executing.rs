@@ -3,10 +3,13 @@
 //! execl(3) and execle(3) take lists of arguments, which no function of ours can: what they start has the environment that the
 //! program gives it.
 
-use crate::{environment, keeper, noting, originals, spawning};
+use crate::descriptors::{self, Entry};
+use crate::stack::Stack;
+use crate::{environment, keeper, noting, originals, spawning, stacks};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use libc::pid_t;
+use mill_sockets::slab::Number;
 
 type Strings = *const *const c_char;
 
@@ -22,14 +25,38 @@ fn present() -> Strings {
     environment.load(Ordering::Relaxed)
 }
 
-/// Runs a program in place of this one, whose connections end: their peers hear of it from the keeper.
+/// Runs a program in place of this one, whose connections end: their peers hear of it from the keeper. What waits at listeners that the
+/// program has waits for it there, as in the kernel.
 ///
 /// # Safety
 /// As [`environment::with_ours`].
 unsafe fn replace_by(strings: Strings, run: impl FnOnce(Strings) -> c_int) -> c_int {
+    let left = leave_waiting();
     noting::note_all();
     // SAFETY: the caller's promise.
-    unsafe { environment::with_ours(strings, &[], run) }
+    let failed = unsafe { environment::with_ours(strings, &[], run) };
+    for listener in left {
+        stacks::with(listener, Stack::fetch);
+    }
+    failed
+}
+
+/// The listeners from which it has taken what waits.
+fn leave_waiting() -> Vec<Number> {
+    let mut left = Vec::new();
+    for (descriptor, entry) in descriptors::all() {
+        let Entry::Listener(number) = entry else {
+            continue;
+        };
+        // SAFETY: the command takes no argument.
+        let flags = unsafe { originals::fcntl(descriptor, libc::F_GETFD, 0) };
+        if flags & libc::FD_CLOEXEC == 0
+            && stacks::with(number, |stack| stack.leave_open(number)) == Some(true)
+        {
+            left.push(number);
+        }
+    }
+    left
 }
 
 /// # Safety

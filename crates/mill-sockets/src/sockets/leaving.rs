@@ -4,24 +4,33 @@
 //! accepted by the others, in the kernel. Here each process has a host of its own, so it goes on completing handshakes until
 //! another one has the device, and passes what waits to that.
 
+use super::neglecting::Passed;
 use super::{SocketLink, Sockets};
 use crate::socket::{Kind, SocketNumber};
 use mill_stack::host::migration::{Waiting, format};
 use mill_stack::socket::ListenerId;
 use mill_tcp::time::{Duration, Instant};
+use std::collections::BTreeMap;
 
 /// What is on its way between processes.
 #[derive(Debug, Default)]
 pub(super) struct Succession {
     /// Listeners that this program has closed and that are not ended, with the names of their sockets.
     left: Vec<(ListenerId, u64)>,
-    /// What was taken from them and could not be passed yet.
+    /// What was taken from them for processes that listen at the same address, by their numbers …
+    passed: BTreeMap<u64, Vec<u8>>,
+    /// … and what could not be passed yet to the one that has the device.
     passing: Vec<u8>,
     /// What has come and finds no listener yet, and until when it may wait.
     arriving: Vec<(Waiting, Instant)>,
 }
 
 impl Succession {
+    /// This connection is for a listener here.
+    pub(super) fn arrive(&mut self, waiting: Waiting, now: Instant) {
+        self.arriving.push((waiting, now + PATIENCE));
+    }
+
     /// Whether the program has closed this listener.
     pub(super) fn has(&self, listener: ListenerId) -> bool {
         self.left.iter().any(|(left, _)| *left == listener)
@@ -59,46 +68,93 @@ impl<L: SocketLink> Sockets<L> {
 
     /// Whether anything waits for another process: at a listener that this program has closed.
     pub fn has_waiting(&self) -> bool {
-        let mut left = self.succession.left.iter();
-        !self.succession.passing.is_empty()
+        let succession = &self.succession;
+        let mut left = succession.left.iter();
+        !succession.passing.is_empty()
+            || !succession.passed.is_empty()
+            || !succession.arriving.is_empty()
             || left.any(|(it, _)| self.host.waiting(*it) > 0 || self.host.half_open(*it) > 0)
     }
 
-    /// Takes all that waits at listeners that this program has closed away, as bytes for another process.
+    /// Takes all that waits at listeners that this program has closed away, as bytes for another process: what is for a certain one is
+    /// with [`Self::take_outgoing`].
     pub fn give_waiting(&mut self) -> Vec<u8> {
         // Text that is still in frames can't move.
         self.flush();
-        self.collect_waiting();
-        core::mem::take(&mut self.succession.passing)
+        self.collect_waiting(true);
+        let succession = &mut self.succession;
+        for (waiting, _) in succession.arriving.drain(..) {
+            format::write(&waiting, &mut succession.passing);
+        }
+        core::mem::take(&mut succession.passing)
     }
 
-    fn collect_waiting(&mut self) {
-        for (listener, _) in &self.succession.left {
-            for waiting in self.host.give_waiting(*listener) {
-                format::write(&waiting, &mut self.succession.passing);
+    /// Takes the connections away that wait at a listener of the program, as bytes for another process.
+    pub fn give_open(&mut self, number: SocketNumber) -> Vec<u8> {
+        let mut given = Vec::new();
+        if let Ok(Kind::Listener(listener)) = self.socket(number).map(|socket| socket.kind) {
+            self.flush();
+            self.link.note_moving();
+            for waiting in self.host.give_open(listener, usize::MAX) {
+                format::write(&waiting, &mut given);
+            }
+        }
+        given
+    }
+
+    /// What has been taken away for other processes that listen at the same address.
+    pub fn take_outgoing(&mut self) -> impl Iterator<Item = Passed> {
+        core::mem::take(&mut self.succession.passed).into_iter()
+    }
+
+    /// These connections could not be passed to their process: they go to the one that has the device.
+    pub fn pass_otherwise(&mut self, connections: &[u8]) {
+        self.succession.passing.extend(connections);
+    }
+
+    /// Takes what waits at listeners that the program has closed: for other processes that listen there, and where none does for the one that
+    /// has the device, if one has it.
+    fn collect_waiting(&mut self, has_heir: bool) {
+        let (host, succession) = (&mut self.host, &mut self.succession);
+        for (listener, _) in &succession.left {
+            let is_empty = host.waiting(*listener) == 0 && host.half_open(*listener) == 0;
+            if is_empty || (!has_heir && host.others(*listener).count == 0) {
+                continue;
+            }
+            for waiting in host.give_waiting(*listener) {
+                let process = host.give_to_other(*listener, &waiting.flow);
+                let into = match process {
+                    Some(process) => succession.passed.entry(process).or_default(),
+                    None => &mut succession.passing,
+                };
+                format::write(&waiting, into);
             }
         }
     }
 
-    /// Passes what waits to the process that has the device now.
+    /// Passes what waits to other processes.
     pub(super) fn pass_waiting(&mut self) {
         let succession = &self.succession;
-        if (succession.left.is_empty() && succession.passing.is_empty()) || !self.link.has_heir() {
+        if succession.left.is_empty() && succession.passing.is_empty() {
             return;
         }
-        self.collect_waiting();
+        let has_heir = self.link.has_heir();
+        self.collect_waiting(has_heir);
         let succession = &mut self.succession;
-        if !succession.passing.is_empty() && self.link.pass_waiting(&succession.passing) {
+        if !succession.passed.is_empty() {
+            self.link.note_moving();
+        }
+        if has_heir && !succession.passing.is_empty() && self.link.pass_waiting(&succession.passing)
+        {
             succession.passing.clear();
         }
     }
 
     /// Takes what another process has given; it goes to listeners with the next turn.
     pub fn bring_waiting(&mut self, connections: &[u8]) {
-        let deadline = self.now + PATIENCE;
         let mut rest = connections;
         while let Some(waiting) = format::read(&mut rest) {
-            self.succession.arriving.push((waiting, deadline));
+            self.succession.arrive(waiting, self.now);
         }
     }
 

@@ -63,6 +63,7 @@ impl<L: SocketLink> Sockets<L> {
         let Kind::Listener(listener) = socket.kind else {
             return Err(Errno::INVALID);
         };
+        socket.note_look();
         let token = self.sockets.next_number().to_bits();
         let Some(id) = self.host.accept(listener, token) else {
             return Ok(None);
@@ -239,6 +240,15 @@ impl<L: SocketLink> Sockets<L> {
             };
             self.served.push((listener, service));
             self.closing.retain(|other| *other != service);
+            self.link.serve(service, true);
+        }
+    }
+
+    /// Has the link bring what is for a listener again, after [`Self::retire`].
+    pub(super) fn serve_again(&mut self, listener: ListenerId) {
+        let served = self.served.iter().filter(|(id, _)| *id == listener);
+        let services: Vec<Service> = served.map(|(_, service)| *service).collect();
+        for service in services {
             self.link.serve(service, true);
         }
     }

@@ -10,6 +10,12 @@ impl<L: SocketLink> Sockets<L> {
     /// What poll(2) says of a socket, whether it is asked for or not. As in Linux, a look that finds no room makes room be told.
     pub fn readiness(&self, number: SocketNumber) -> Readiness {
         let found = self.found(number);
+        if let Some(socket) = self.sockets.get(number)
+            && matches!(socket.kind, Kind::Listener(_))
+        {
+            socket.note_look();
+            return found;
+        }
         if !found.has_any(Readiness::OUT)
             && let Some(socket) = self.sockets.get(number)
         {

@@ -24,6 +24,9 @@ mod settings;
 /// epoll sets.
 mod sets;
 
+/// Connections that wait without a look.
+mod neglecting;
+
 /// Programs of several threads, in many worlds.
 mod seeded;
 

@@ -27,6 +27,7 @@ impl<L: SocketLink> Sockets<L> {
             self.acknowledge_unanswered();
         }
         self.flush();
+        self.heed_looks();
         // The link may give its device away now: all frames have been given back.
         let has_changed = self.hear_of_changes();
         let has_taken = self.take_passed();

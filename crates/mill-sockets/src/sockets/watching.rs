@@ -222,6 +222,7 @@ impl<L: SocketLink> Sockets<L> {
         let Some(found) = self.sets.get_mut(set) else {
             return;
         };
+        found.waits += 1;
         if !found.has_queued() {
             return;
         }

@@ -3,7 +3,7 @@
 use crate::flow::{Flow, unmapped};
 use crate::host::Host;
 use crate::listener::Listener;
-use crate::process_group::{Load, ProcessGroup};
+use crate::process_group::{Load, Others, ProcessGroup, Taker};
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::{ListenError, ListenOptions, ListenerId, SocketId, SocketOptions};
@@ -57,6 +57,35 @@ impl<Q: SendQueue> Host<Q> {
                 processes.note_load(address, load);
             }
         });
+    }
+
+    /// Whether the program lets connections wait here without a look: then new ones are other hosts' that listen at the same address, if
+    /// any of these looks. Others hear of it with [`Self::tell_load`].
+    pub fn set_neglected(&mut self, listener: ListenerId, is_neglected: bool) {
+        if let Some(found) = self.listeners.at_mut(listener) {
+            found.is_neglected = is_neglected;
+        }
+    }
+
+    /// Which other hosts listen at the listener's address, whose programs look there.
+    pub fn others(&mut self, listener: ListenerId) -> Others {
+        let address = self.listeners.at(listener).map(|found| found.address);
+        let processes = self.processes.as_mut().zip(address);
+        processes.map_or_else(Others::default, |(processes, address)| {
+            processes.others(address)
+        })
+    }
+
+    /// The process that would get a new connection of this flow to the listener, if that is another one; it counts as having got it.
+    pub fn give_to_other(&mut self, listener: ListenerId, flow: &Flow) -> Option<u64> {
+        let address = self.listeners.at(listener)?.address;
+        let processes = self.processes.as_mut()?;
+        let taker = processes.taker(address, flow, true, &[]);
+        let Taker::Another(process) = taker else {
+            return None;
+        };
+        processes.note_given(address, flow, taker);
+        Some(process)
     }
 
     /// New connections are other hosts' that listen at the same address, if there are any; those that have begun go on here.

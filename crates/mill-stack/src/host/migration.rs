@@ -11,6 +11,7 @@
 use crate::flow::Flow;
 use crate::flow_table::Target;
 use crate::host::Host;
+use crate::host::tables::NextNumbers;
 use crate::link::Link;
 use crate::queue::SendQueue;
 use crate::socket::ListenerId;
@@ -34,6 +35,22 @@ pub struct Waiting {
     pub progress: Progress,
 }
 
+impl Waiting {
+    /// What a reset of it needs, if it is open.
+    pub fn next_numbers(&self) -> Option<NextNumbers> {
+        let Progress::Open { migration, text } = &self.progress else {
+            return None;
+        };
+        let text = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        let fin = u32::from(migration.is_finished);
+        Some(NextNumbers {
+            flow: self.flow,
+            snd_nxt: migration.half_open.iss + 1,
+            rcv_nxt: migration.half_open.irs + 1 + text + fin,
+        })
+    }
+}
+
 /// How far it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -49,13 +66,11 @@ impl<Q: SendQueue> Host<Q> {
     /// Takes away all that waits at a listener, in the order in which it is to be accepted; nothing is sent to its peers. What
     /// can't move, such as a connection that Fast Open has opened, is reset. Between turns only: no text may be in a frame.
     pub fn give_waiting(&mut self, listener: ListenerId) -> Vec<Waiting> {
-        let mut given = Vec::new();
-        while let Some(index) = self
-            .listeners
-            .at_mut(listener)
-            .and_then(|listener| listener.take_waiting())
-        {
-            given.extend(self.give_connection(index));
+        let mut given = self.give_open(listener, usize::MAX);
+        while let Some(index) = self.take_waiting_of(listener) {
+            if let Some(slot) = self.slots.at(index) {
+                self.abort(slot.id(index));
+            }
         }
         for index in self.flows.syn_cache().of_listener(listener.0) {
             let Some(entry) = self.flows.syn_cache().at(index).copied() else {
@@ -72,9 +87,33 @@ impl<Q: SendQueue> Host<Q> {
         given
     }
 
+    /// Takes away those that wait at a listener, have shaken hands and can move, as many as this. The others stay. Between turns only.
+    pub fn give_open(&mut self, listener: ListenerId, count_max: usize) -> Vec<Waiting> {
+        let mut given = Vec::new();
+        let mut staying = Vec::new();
+        while let Some(index) = self.take_waiting_of(listener) {
+            if given.len() == count_max {
+                staying.push(index);
+                continue;
+            }
+            match self.give_connection(index) {
+                Some(waiting) => given.push(waiting),
+                None => staying.push(index),
+            }
+        }
+        for index in staying {
+            self.listeners.add_waiting(listener, index);
+        }
+        given
+    }
+
+    fn take_waiting_of(&mut self, listener: ListenerId) -> Option<u32> {
+        self.listeners.at_mut(listener)?.take_waiting()
+    }
+
     fn give_connection(&mut self, index: u32) -> Option<Waiting> {
         let slot = self.slots.at_mut(index)?;
-        let (socket, flow) = (slot.id(index), slot.flow);
+        let flow = slot.flow;
         let text = match &slot.unread {
             Unread::Gathered(gathered) => gathered.as_slice().to_vec(),
             Unread::Nothing | Unread::Frame { .. } => Vec::new(),
@@ -82,14 +121,8 @@ impl<Q: SendQueue> Host<Q> {
         let unread = slot.connection.unread_bytes();
         let env = &mut self.tcp_context.env(slot.config, self.now);
         let is_whole = unread as usize == text.len() && slot.acked == 0;
-        let found = slot
-            .connection
-            .migrate(unread, env)
-            .filter(|_| is_whole && slot.error.is_none());
-        let Some(migration) = found else {
-            self.abort(socket);
-            return None;
-        };
+        let found = slot.connection.migrate(unread, env);
+        let migration = found.filter(|_| is_whole && slot.error.is_none())?;
         slot.connection.forget(env);
         slot.abandon();
         self.flows.note_moving(&flow);

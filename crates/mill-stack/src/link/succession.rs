@@ -12,6 +12,10 @@ pub trait LinkSuccession {
     /// Passes them to that process; `false` if it does not get them.
     fn pass_waiting(&mut self, connections: &[u8]) -> bool;
 
+    /// Connections are on the way from this process to another one, by another way than this: for some time no process answers segments of
+    /// those that are listed as on the way.
+    fn note_moving(&mut self);
+
     /// What a process that had the device before has passed to this one.
     fn take_passed(&mut self) -> Option<Vec<u8>>;
 }
@@ -25,6 +29,8 @@ impl<L: ExclusiveLink> LinkSuccession for L {
     fn pass_waiting(&mut self, _connections: &[u8]) -> bool {
         false
     }
+
+    fn note_moving(&mut self) {}
 
     fn take_passed(&mut self) -> Option<Vec<u8>> {
         None

@@ -85,7 +85,8 @@ impl<Q: SendQueue> Host<Q> {
         let flow = &refused.flow;
         let hash = self.flows.hash(flow);
         // Its connection is on the way to another host: no third one may reset it meanwhile. The peer sends it again.
-        if self.moved.has_just_left(hash, self.now.tick()) {
+        let has_just_left = self.moved.has_just_left(hash, self.now.tick());
+        if has_just_left && !self.flows.is_elsewhere(flow) {
             self.drop_frame(refused.reason);
             return;
         }
@@ -96,8 +97,14 @@ impl<Q: SendQueue> Host<Q> {
         let processes = self.processes.as_deref();
         let has_departed = processes.is_some_and(|it| it.has_departed(flow));
         let is_taken = !has_departed && link.hand_over(&received(packet), &stray);
-        if is_taken || self.give_to_group(link, packet, flow, refused.is_opening) {
+        if is_taken
+            || (!has_just_left && self.give_to_group(link, packet, flow, refused.is_opening))
+        {
             self.counters.handed_over += 1;
+            return;
+        }
+        if has_just_left {
+            self.drop_frame(refused.reason);
             return;
         }
         let frame = link.frame(packet.frame);

@@ -165,6 +165,9 @@ mod run_faults;
 /// Several programs on one interface.
 mod run_joining;
 
+/// Listeners that a process does not look at.
+mod run_neglected;
+
 /// Connections that outlive their process.
 mod run_orphans;
 

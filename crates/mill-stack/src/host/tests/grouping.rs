@@ -4,7 +4,7 @@ use super::pair::turn_of;
 use super::succession::Succession;
 use super::*;
 use crate::flow::Flow;
-use crate::process_group::{Load, ProcessGroup, Taker};
+use crate::process_group::{Load, Others, ProcessGroup, Taker};
 use crate::socket::{ListenOptions, ListenerId};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -33,6 +33,10 @@ impl ProcessGroup for EvenAndOdd {
 
     fn leave(&mut self, _address: SocketAddr) {
         self.shared.members.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn others(&mut self, _address: SocketAddr) -> Others {
+        Others::default()
     }
 
     fn taker(
