@@ -25,6 +25,8 @@ pub(super) struct Unseen {
     looks: u64,
     /// … and since when there was none.
     since: Instant,
+    /// When connections go to processes that have some, too.
+    overflows_at: Instant,
     stage: Stage,
 }
 
@@ -100,6 +102,7 @@ impl<L: SocketLink> Sockets<L> {
                 number,
                 looks,
                 since: now,
+                overflows_at: now + PATIENCE,
                 stage: Stage::Served,
             });
         }
@@ -119,11 +122,11 @@ impl<L: SocketLink> Sockets<L> {
         }
         let time = now.since(unseen.since);
         let others = self.host.others(listener);
-        let patience = match others.idle {
-            0 => PATIENCE,
-            _ => PATIENCE_BESIDE_IDLE,
+        let is_due = match others.idle {
+            0 => now >= unseen.overflows_at,
+            _ => time >= PATIENCE_BESIDE_IDLE,
         };
-        if time < patience || others.count == 0 {
+        if !is_due || others.count == 0 {
             return true;
         }
         if unseen.stage == Stage::Served {
@@ -142,6 +145,8 @@ impl<L: SocketLink> Sockets<L> {
                 false => others.idle.max(1),
             };
             self.pass_open((listener, count_max), passed);
+            // Processes that are all busy would pass everything to and fro.
+            unseen.overflows_at = now + PATIENCE;
         }
         true
     }
