@@ -39,7 +39,7 @@ enum Stage {
     Retired,
 }
 
-/// Connections for another process: its number, and their bytes ([`format`]).
+/// Connections for another process: its number, and their bytes ([`mod@format`]).
 pub type Passed = (u64, Vec<u8>);
 
 impl<L: SocketLink> Sockets<L> {
