@@ -235,6 +235,11 @@ impl Keeper {
             None => vec![file],
         };
         self.end_kept(surplus);
+        // Otherwise processes claim what is kept only when they become the owner of a queue.
+        let members = self.members.iter();
+        for member in members.filter(|member| member.program == program) {
+            let _ = member.say_kept();
+        }
     }
 
     /// Tells the peers of connections that wait for a process that will not be.
@@ -399,6 +404,12 @@ impl Member {
         let channel = self.channel.as_fd();
         descriptor::set_nonblocking(channel, true)?;
         passing::receive(channel, &mut [0; TAKEN.len()])
+    }
+
+    fn say_kept(&self) -> io::Result<()> {
+        let channel = self.channel.as_fd();
+        descriptor::set_nonblocking(channel, true)?;
+        passing::send(channel, &[1], &[])
     }
 
     /// Passes connections to it; `false` if it does not take what it got before, as one that is stopped.

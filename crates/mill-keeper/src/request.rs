@@ -125,18 +125,33 @@ pub fn pass(keeper: BorrowedFd<'_>, from: u64, to: u64, connections: &[u8]) -> i
     passing::send(keeper, &request, &[file.as_fd()])
 }
 
-/// What has been passed to this process, if anything was; `membership` is that of its admission. The end of the keeper is an error.
-pub fn receive_passed(membership: BorrowedFd<'_>) -> io::Result<Option<Vec<u8>>> {
+/// What the keeper says to a process by its membership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Connections that another process has passed to this one.
+    Passed(Vec<u8>),
+    /// Connections are kept for whichever process of the program claims them.
+    Kept,
+}
+
+/// What the keeper has said, if anything; `membership` is that of the process's admission. The end of the keeper is an error.
+pub fn receive_passed(membership: BorrowedFd<'_>) -> io::Result<Option<Heard>> {
     let received = match passing::receive(membership, &mut [0; 1]) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
         received => received?,
     };
-    let (_, mut files) = received;
-    let file = files.pop().ok_or(io::ErrorKind::UnexpectedEof)?;
-    let connections = read(file)?;
-    // Without it the keeper has them for the next process that serves, once this one has ended.
-    let _ = passing::send(membership, TAKEN, &[]);
-    Ok(Some(connections))
+    match received {
+        (0, _) => Err(io::ErrorKind::UnexpectedEof.into()),
+        (_, mut files) => {
+            let Some(file) = files.pop() else {
+                return Ok(Some(Heard::Kept));
+            };
+            let connections = read(file)?;
+            // Without it the keeper has them for the next process that claims them, once this one has ended.
+            let _ = passing::send(membership, TAKEN, &[]);
+            Ok(Some(Heard::Passed(connections)))
+        }
+    }
 }
 
 fn written(connections: &[u8]) -> io::Result<File> {

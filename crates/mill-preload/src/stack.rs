@@ -12,7 +12,7 @@ use mill_device::AnyLink;
 use mill_device::attach::Trouble;
 use mill_device::process_group::GroupTable;
 use mill_device::specification::Specification;
-use mill_keeper::request;
+use mill_keeper::request::{self, Heard};
 
 use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
@@ -167,7 +167,9 @@ impl Stack {
     }
 
     fn pass_neglected_once(&mut self, now: Instant) {
-        for (process, connections) in self.sockets.pass_neglected(now) {
+        let passed = self.sockets.pass_neglected(now);
+        self.note_given(!passed.is_empty());
+        for (process, connections) in passed {
             if !self.pass(process, &connections) {
                 // There is no keeper any more: they wait for this program.
                 self.sockets.bring_waiting(&connections);
@@ -178,10 +180,18 @@ impl Stack {
     /// What waits at listeners that the program has closed goes to processes that listen there.
     fn pass_outgoing(&mut self) {
         let outgoing: Vec<_> = self.sockets.take_outgoing().collect();
+        self.note_given(!outgoing.is_empty());
         for (process, connections) in outgoing {
             if !self.pass(process, &connections) {
                 self.sockets.pass_otherwise(&connections);
             }
+        }
+    }
+
+    /// Connections that go to another process are none of this one's for the keeper, which would reset them if it were killed.
+    fn note_given(&mut self, has_given: bool) {
+        if let Some(noting) = self.noting.as_mut().filter(|_| has_given) {
+            noting.note_young(&mut self.sockets);
         }
     }
 
@@ -198,7 +208,8 @@ impl Stack {
         };
         loop {
             match request::receive_passed(membership) {
-                Ok(Some(connections)) => self.sockets.bring_waiting(&connections),
+                Ok(Some(Heard::Passed(connections))) => self.sockets.bring_waiting(&connections),
+                Ok(Some(Heard::Kept)) => self.fetch(),
                 Ok(None) => return,
                 Err(error) if is_end(&error) => {
                     // The keeper has ended, and no descriptor is to tell of that again and again.

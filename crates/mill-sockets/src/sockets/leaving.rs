@@ -89,14 +89,25 @@ impl<L: SocketLink> Sockets<L> {
         core::mem::take(&mut succession.passing)
     }
 
-    /// Takes the connections away that wait at a listener of the program, as bytes for another process.
+    /// Takes the connections away that wait at a listener of the program, or are about to, as bytes for another process.
     pub fn give_open(&mut self, number: SocketNumber) -> Vec<u8> {
         let mut given = Vec::new();
         if let Ok(Kind::Listener(listener)) = self.socket(number).map(|socket| socket.kind) {
             self.flush();
-            self.link.note_moving();
-            for waiting in self.host.give_open(listener, usize::MAX) {
-                format::write(&waiting, &mut given);
+            let local = self.host.listener_address(listener);
+            let is_for = |waiting: &Waiting| {
+                local.is_some_and(|local| local.port() == waiting.flow.local().port())
+            };
+            // As after an exec(2) that has failed, and is tried with the next folder of `PATH`.
+            let arriving = &mut self.succession.arriving;
+            let arriving = arriving.extract_if(.., |(waiting, _)| is_for(waiting));
+            let arriving: Vec<Waiting> = arriving.map(|(waiting, _)| waiting).collect();
+            let open = self.host.give_open(listener, usize::MAX);
+            for waiting in arriving.iter().chain(&open) {
+                format::write(waiting, &mut given);
+            }
+            if !given.is_empty() {
+                self.link.note_moving();
             }
         }
         given
@@ -116,16 +127,24 @@ impl<L: SocketLink> Sockets<L> {
     /// has the device, if one has it.
     fn collect_waiting(&mut self, has_heir: bool) {
         let (host, succession) = (&mut self.host, &mut self.succession);
-        for (listener, _) in &succession.left {
-            let is_empty = host.waiting(*listener) == 0 && host.half_open(*listener) == 0;
-            if is_empty || (!has_heir && host.others(*listener).count == 0) {
+        for place in 0..succession.left.len() {
+            let Some((listener, _)) = succession.left.get(place).copied() else {
+                continue;
+            };
+            let is_empty = host.waiting(listener) == 0 && host.half_open(listener) == 0;
+            if is_empty || (!has_heir && host.others(listener).count == 0) {
                 continue;
             }
-            for waiting in host.give_waiting(*listener) {
-                let process = host.give_to_other(*listener, &waiting.flow);
+            for waiting in host.give_waiting(listener) {
+                let process = host.give_to_other(listener, &waiting.flow);
                 let into = match process {
                     Some(process) => succession.passed.entry(process).or_default(),
-                    None => &mut succession.passing,
+                    None if has_heir => &mut succession.passing,
+                    // It is for another listener of this program at the same address.
+                    None => {
+                        succession.arrive(waiting, self.now);
+                        continue;
+                    }
                 };
                 format::write(&waiting, into);
             }

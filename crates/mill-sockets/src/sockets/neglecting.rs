@@ -3,8 +3,8 @@
 //! In the kernel all processes that have a listening socket accept from one queue. Here each has a host of its own with a queue of its own,
 //! in which connections would wait for a program that computes, or that has polled the socket once and leaves accepting to a process that it
 //! has started (inetd's `wait`, the masters of Postfix and Dovecot). So a listener whose program has not looked for some time while connections
-//! wait is neglected: new connections are other processes' that listen there, what waits goes to them, and after some more time the device
-//! does as well. Where no other process looks, all stays as it is. A look ends it.
+//! wait is neglected: new connections are other processes' that listen there, and what waits goes to them. Where no other process looks,
+//! all stays as it is. A look ends it.
 //!
 //! A look is accept(2), a poll of the listener, or a wait for a set that watches it for arrivals.
 
@@ -27,16 +27,8 @@ pub(super) struct Unseen {
     since: Instant,
     /// When connections go to processes that have some, too.
     overflows_at: Instant,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Served,
     /// New connections are others'.
-    Neglected,
-    /// So is the device, if this program serves nothing else.
-    Retired,
+    is_neglected: bool,
 }
 
 /// Connections for another process: its number, and their bytes ([`mod@format`]).
@@ -74,11 +66,8 @@ impl<L: SocketLink> Sockets<L> {
         let is_seen = |it: &mut Unseen| self.looks(it.number) != Some(it.looks);
         let seen: Vec<Unseen> = unseen.extract_if(.., is_seen).collect();
         for ended in seen {
-            has_changed |= ended.stage > Stage::Served;
+            has_changed |= ended.is_neglected;
             self.host.set_neglected(ended.listener, false);
-            if ended.stage == Stage::Retired {
-                self.serve_again(ended.listener);
-            }
         }
         self.unseen = unseen;
         if has_changed {
@@ -103,7 +92,7 @@ impl<L: SocketLink> Sockets<L> {
                 looks,
                 since: now,
                 overflows_at: now + PATIENCE,
-                stage: Stage::Served,
+                is_neglected: false,
             });
         }
     }
@@ -117,7 +106,7 @@ impl<L: SocketLink> Sockets<L> {
     ) -> bool {
         let listener = unseen.listener;
         let waits = self.host.waiting(listener) > 0;
-        if unseen.stage == Stage::Served && !waits {
+        if !unseen.is_neglected && !waits {
             return false;
         }
         let time = now.since(unseen.since);
@@ -129,14 +118,9 @@ impl<L: SocketLink> Sockets<L> {
         if !is_due || others.count == 0 {
             return true;
         }
-        if unseen.stage == Stage::Served {
-            unseen.stage = Stage::Neglected;
+        if !core::mem::replace(&mut unseen.is_neglected, true) {
             self.host.set_neglected(listener, true);
             self.host.tell_load(self.accepted);
-        }
-        if unseen.stage == Stage::Neglected && time >= RETIRED_AFTER {
-            unseen.stage = Stage::Retired;
-            self.retire(listener);
         }
         if waits {
             // Where each may serve one at a time the others wait here: a program may look how many wait, and start as many processes.
@@ -159,11 +143,14 @@ impl<L: SocketLink> Sockets<L> {
     ) {
         // Text that is still in frames can't move.
         self.flush();
-        self.link.note_moving();
-        for waiting in self.host.give_open(listener, count_max) {
+        let given = self.host.give_open(listener, count_max);
+        if !given.is_empty() {
+            self.link.note_moving();
+        }
+        for waiting in given {
             match self.host.give_to_other(listener, &waiting.flow) {
                 Some(process) => format::write(&waiting, passed.entry(process).or_default()),
-                // It has ended this very moment.
+                // The others have ended this very moment, or it is for another listener of this program at the same address.
                 None => self.succession.arrive(waiting, self.now),
             }
         }
@@ -201,9 +188,6 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The same where a process has no connection at all: it may have been started for this one.
 const PATIENCE_BESIDE_IDLE: Duration = Duration::from_millis(10);
-
-/// How long the device stays with a process that is about to look again: it costs more than a connection to move.
-const RETIRED_AFTER: Duration = Duration::from_secs(1);
 
 /// How often it is looked.
 const INTERVAL: Duration = Duration::from_millis(4);

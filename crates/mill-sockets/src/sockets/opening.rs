@@ -244,15 +244,6 @@ impl<L: SocketLink> Sockets<L> {
         }
     }
 
-    /// Has the link bring what is for a listener again, after [`Self::retire`].
-    pub(super) fn serve_again(&mut self, listener: ListenerId) {
-        let served = self.served.iter().filter(|(id, _)| *id == listener);
-        let services: Vec<Service> = served.map(|(_, service)| *service).collect();
-        for service in services {
-            self.link.serve(service, true);
-        }
-    }
-
     /// Lets other processes have the device for what a listener serves, unless this program has another one there.
     pub(super) fn retire(&mut self, listener: ListenerId) {
         let others = |service: &Service| {

@@ -29,7 +29,10 @@ select.select([s, other], [], [])
 if way == 'becoming':
     os.set_inheritable(s.fileno(), True)
     then = 'import socket, sys' + SERVE + 's = socket.socket(fileno=int(sys.argv[1]))\\nserve(s, b\"other\", 3)\\nserve(s, b\"first\", 9)'
-    os.execv(sys.executable, [sys.executable, '-c', then, str(s.fileno())])
+    # The first folder has none.
+    folder, name = os.path.split(sys.executable)
+    os.environ['PATH'] = '/sys:' + folder
+    os.execvp(name, [name, '-c', then, str(s.fileno())])
 child = os.fork()
 if child == 0:
     serve(s, b'other', 3)
