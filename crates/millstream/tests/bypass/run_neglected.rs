@@ -11,7 +11,9 @@ const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
 /// Polls a listener until a connection waits, has another process accept three, in the way of its argument, and accepts once that has ended.
 const STARTING: &str = "
-import os, select, socket, sys
+import ctypes, os, select, socket, sys
+def end_with_parent():
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
 way = sys.argv[1]
 s = socket.create_server(('0.0.0.0', 7000), backlog=50)
 other = socket.create_server(('0.0.0.0', 7001))
@@ -35,6 +37,7 @@ if way == 'becoming':
     os.execvp(name, [name, '-c', then, str(s.fileno())])
 child = os.fork()
 if child == 0:
+    end_with_parent()
     serve(s, b'other', 3)
     os._exit(0)
 if way == 'waiting':
@@ -98,9 +101,10 @@ fn a_connection_that_its_process_has_seen_is_accepted_by_the_program_that_it_bec
 
 /// Two processes that echo on as many connections as come; after the word `hold` one looks at nothing else until the next word.
 const HOLDING: &str = "
-import os, select, socket
+import ctypes, os, select, socket
 s = socket.create_server(('0.0.0.0', 7000), backlog=99)
-os.fork()
+if os.fork() == 0:
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL: the test ends the first process
 open_ones = [s]
 while True:
     for c in select.select(open_ones, [], [])[0]:
