@@ -322,6 +322,8 @@ impl Endpoint {
         let is_free = !self.shared.is_reserved_from(self.identity);
         let is_ours = is_free && self.holder.lock(&self.ownership.lock).is_ok();
         if is_ours {
+            // If it ends, the next one need not wait until the time is over.
+            self.shared.end_reservation_for(self.identity);
             self.appear();
             // The source is registered already if this process owned the device before.
             let request_receiver = self.ownership.request_receiver.as_fd();

@@ -123,6 +123,13 @@ impl SharedWords {
         self.heir.store(0, Ordering::Release);
     }
 
+    /// The process of this identity has what was reserved for it, if anything was.
+    pub(super) fn end_reservation_for(&self, heir: u64) {
+        let _ = self
+            .heir
+            .compare_exchange(heir, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
     /// Whether the device is reserved, and not for this process.
     pub(super) fn is_reserved_from(&self, process: u64) -> bool {
         let heir = self.heir.load(Ordering::Acquire);

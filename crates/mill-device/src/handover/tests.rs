@@ -294,6 +294,22 @@ fn the_device_is_reserved_for_the_process_that_it_was_given_to() {
     assert!(heir.unwrap().1.order(Endpoint::lock));
 }
 
+/// A worker may get the device and end within a moment: the next one, which had no way to it, is not kept from the device.
+#[test]
+fn the_reservation_ends_when_the_process_has_what_it_was_given() {
+    let ownership = OwnershipLock::new().unwrap();
+    let processes = [1, 2, 3].map(|number| Process::at(&ownership, number));
+    let owner = processes.iter().position(|it| it.order(Endpoint::lock));
+    let owner = owner.unwrap();
+    let [heir, other] = [1, 2].map(|step| (owner + step) % 3);
+    let number = u64::try_from(heir + 1).unwrap();
+    processes[owner].order(move |owner| owner.unlock_for(number));
+    let is_kept = || processes[other].order(|it| it.shared.is_reserved_from(it.identity));
+    assert!(is_kept());
+    assert!(processes[heir].order(Endpoint::lock));
+    assert!(!is_kept());
+}
+
 /// Numbers begin as drawn identities do.
 #[test]
 fn processes_that_ask_for_a_part_are_seen_to_live_until_they_end() {
