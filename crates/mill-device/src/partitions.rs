@@ -280,7 +280,7 @@ impl LinkMonitor for Partitions {
     }
 }
 
-/// What waits at listeners goes to the owner of one partition, the first: so it never goes round. If the owner leaves, it keeps that
+/// What waits at listeners, where no other process listens, goes to the owner of one partition, the first: so it never goes round. If the owner leaves, it keeps that
 /// until a process that serves has taken the partition over.
 impl LinkSuccession for Partitions {
     fn has_heir(&self) -> bool {

@@ -118,7 +118,7 @@ pub fn keep(keeper: BorrowedFd<'_>, connections: &[u8]) -> io::Result<()> {
     passing::send(keeper, KEEP, &[file.as_fd()])
 }
 
-/// Passes connections that wait at the listeners of process `from` to process `to`; if that is no more, they come back.
+/// Passes connections that wait at the listeners of process `from` to process `to`; if that is no more, or does not take them, they come back.
 pub fn pass(keeper: BorrowedFd<'_>, from: u64, to: u64, connections: &[u8]) -> io::Result<()> {
     let file = written(connections)?;
     let request = [PASS, format!("{from} {to}").as_bytes()].concat();

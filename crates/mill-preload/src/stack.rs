@@ -218,7 +218,7 @@ impl Stack {
                     return;
                 }
                 // Without a descriptor for them the keeper has them, until this process ends.
-                Err(_) => {}
+                Err(_) => return,
             }
         }
     }
@@ -374,8 +374,8 @@ impl Stack {
     }
 
     /// What waits at a listener is kept for the program that this process becomes; whether anything does.
-    pub(crate) fn leave_open(&mut self, number: Number) -> bool {
-        let connections = self.sockets.give_open(number);
+    pub(crate) fn leave_listening(&mut self, number: Number) -> bool {
+        let connections = self.sockets.give_listening(number);
         let is_kept = !connections.is_empty();
         if is_kept && request::keep(keeper::socket(), &connections).is_err() {
             self.sockets.bring_waiting(&connections);

@@ -4,7 +4,7 @@
 //! program gives it.
 
 use crate::descriptors::{self, Entry};
-use crate::stack::Stack;
+use crate::stack::{Stack, now};
 use crate::{environment, keeper, noting, originals, spawning, stacks};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -43,6 +43,10 @@ unsafe fn replace_by(strings: Strings, run: impl FnOnce(Strings) -> c_int) -> c_
 
 /// The listeners from which it has taken what waits.
 fn leave_waiting() -> Vec<Number> {
+    // The last segments of handshakes may lie in the device.
+    for number in stacks::made() {
+        stacks::with_stack(number, |stack| stack.turn(now()));
+    }
     let mut left = Vec::new();
     for (descriptor, entry) in descriptors::all() {
         let Entry::Listener(number) = entry else {
@@ -51,7 +55,7 @@ fn leave_waiting() -> Vec<Number> {
         // SAFETY: the command takes no argument.
         let flags = unsafe { originals::fcntl(descriptor, libc::F_GETFD, 0) };
         if flags & libc::FD_CLOEXEC == 0
-            && stacks::with(number, |stack| stack.leave_open(number)) == Some(true)
+            && stacks::with(number, |stack| stack.leave_listening(number)) == Some(true)
         {
             left.push(number);
         }

@@ -2,7 +2,7 @@
 //!
 //! The socket of a listener may be other processes' as well, as after fork(2). What waits there when one of them closes it is
 //! accepted by the others, in the kernel. Here each process has a host of its own, so it goes on completing handshakes until
-//! another one has the device, and passes what waits to that.
+//! another one has the device, and passes what waits: to a process that listens there, and where none does to the one that has the device.
 
 use super::neglecting::Passed;
 use super::{SocketLink, Sockets};
@@ -89,8 +89,8 @@ impl<L: SocketLink> Sockets<L> {
         core::mem::take(&mut succession.passing)
     }
 
-    /// Takes the connections away that wait at a listener of the program, or are about to, as bytes for another process.
-    pub fn give_open(&mut self, number: SocketNumber) -> Vec<u8> {
+    /// Takes the connections and handshakes of a listener of the program away, as bytes for the program that its process becomes.
+    pub fn give_listening(&mut self, number: SocketNumber) -> Vec<u8> {
         let mut given = Vec::new();
         if let Ok(Kind::Listener(listener)) = self.socket(number).map(|socket| socket.kind) {
             self.flush();
@@ -103,7 +103,8 @@ impl<L: SocketLink> Sockets<L> {
             let arriving = arriving.extract_if(.., |(waiting, _)| is_for(waiting));
             let arriving: Vec<Waiting> = arriving.map(|(waiting, _)| waiting).collect();
             let open = self.host.give_open(listener, usize::MAX);
-            for waiting in arriving.iter().chain(&open) {
+            let handshakes = self.host.give_handshakes(listener);
+            for waiting in arriving.iter().chain(&open).chain(&handshakes) {
                 format::write(waiting, &mut given);
             }
             if !given.is_empty() {

@@ -72,6 +72,13 @@ impl<Q: SendQueue> Host<Q> {
                 self.abort(slot.id(index));
             }
         }
+        given.extend(self.give_handshakes(listener));
+        given
+    }
+
+    /// Takes away the handshakes of a listener that are under way.
+    pub fn give_handshakes(&mut self, listener: ListenerId) -> Vec<Waiting> {
+        let mut given = Vec::new();
         for index in self.flows.syn_cache().of_listener(listener.0) {
             let Some(entry) = self.flows.syn_cache().at(index).copied() else {
                 continue;

@@ -99,6 +99,46 @@ fn a_connection_that_its_process_has_seen_is_accepted_by_the_program_that_it_bec
     check("becoming");
 }
 
+/// Polls a listener, and becomes another program that echoes.
+const BECOMING: &str = "
+import os, select, socket, sys
+s = socket.create_server(('0.0.0.0', 7000), backlog=50)
+select.select([s], [], [])
+os.set_inheritable(s.fileno(), True)
+then = '''
+import socket, sys
+s = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    c = s.accept()[0]
+    if d := c.recv(99): c.sendall(d)
+    c.close()
+'''
+os.execv(sys.executable, [sys.executable, '-c', then, str(s.fileno())])
+";
+
+#[test]
+fn connections_that_begin_while_a_process_becomes_another_program_are_accepted_by_that() {
+    if without_python() {
+        return;
+    }
+    between(1500, |topology| {
+        let server = Running::start(BECOMING, "", STACK);
+        wait_until_polled(&server);
+        topology.at_client(|| {
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        for _ in 0..25 {
+                            let mut client = Client::connect(address(7000)).unwrap();
+                            exchange(&mut client, b"word");
+                        }
+                    });
+                }
+            });
+        });
+    });
+}
+
 /// Two processes that echo on as many connections as come; after the word `hold` one looks at nothing else until the next word.
 const HOLDING: &str = "
 import ctypes, os, select, socket
