@@ -2,8 +2,9 @@
 
 use crate::farewell::{Farewell, Word};
 use crate::joining::{self, Door, Visitor};
+use crate::member::Member;
 use crate::offer;
-use crate::request::{ATTACH, Answer, CLAIM, KEEP, PASS, TAKEN, give, read};
+use crate::request::{ATTACH, Answer, CLAIM, KEEP, PASS, give, read};
 use crate::shares::Shares;
 use mill_device::attachment::Attachment;
 use mill_device::ledger::{self, Entry};
@@ -14,7 +15,7 @@ use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
 use mill_device::specification::settings::{Spread, Workers};
 use mill_sys::{clock, descriptor, passing};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -54,20 +55,6 @@ struct Program {
     requests: OwnedFd,
     /// Connections that ended processes have left for the next one that listens.
     kept: Vec<OwnedFd>,
-}
-
-/// A process that has the device.
-#[derive(Debug)]
-struct Member {
-    number: u64,
-    /// Its other end is open as long as the process lives.
-    channel: OwnedFd,
-    /// Its connections, if it has the memory for that.
-    ledger: Option<File>,
-    /// The number of its program.
-    program: u64,
-    /// Connections that were passed to it and that it has not taken yet, and when.
-    passed: VecDeque<(Duration, OwnedFd)>,
 }
 
 impl Keeper {
@@ -162,7 +149,7 @@ impl Keeper {
     /// Waits for a request, the end of a process, a further program, or the time to ask peers again; which programs have requests.
     fn wait(&self) -> io::Result<Vec<usize>> {
         let programs = self.programs.iter().map(|program| program.requests.as_fd());
-        let channels = self.members.iter().map(|member| member.channel.as_fd());
+        let channels = self.members.iter().map(AsFd::as_fd);
         let door = self.door.iter().map(Door::as_fd);
         let sources: Vec<BorrowedFd<'_>> = programs.chain(channels).chain(door).collect();
         let next = self.asked_again.iter().map(|(at, _)| *at).min();
@@ -225,7 +212,7 @@ impl Keeper {
         for process in processes {
             let mut members = self.members.iter_mut();
             let member = members.find(|member| member.number == process);
-            if member.is_some_and(|member| member.pass(&file)) {
+            if member.is_some_and(|member| member.pass(&file, clock::monotonic())) {
                 return;
             }
         }
@@ -238,7 +225,7 @@ impl Keeper {
         // Otherwise processes claim what is kept only when they become the owner of a queue.
         let members = self.members.iter();
         for member in members.filter(|member| member.program == program) {
-            let _ = member.say_kept();
+            member.say_kept();
         }
     }
 
@@ -311,13 +298,9 @@ impl Keeper {
         };
         // A process that is gone meanwhile needs no answer.
         if answer.send(channel.as_fd()).is_ok() {
-            self.members.push(Member {
-                number,
-                channel,
-                ledger,
-                program,
-                passed: VecDeque::new(),
-            });
+            // Without it the process is as one that has ended.
+            self.members
+                .extend(Member::new((number, program), channel, ledger));
         }
     }
 
@@ -329,11 +312,12 @@ impl Keeper {
         // its answer, it is asked when the interface is another's.
         let is_answered = !self.members.is_empty();
         let has_any = !ended.is_empty();
-        for ended in ended {
+        for mut ended in ended {
             self.ports.0.release(ended.number);
             self.groups.0.release(ended.number);
-            for (_, file) in ended.passed {
-                self.pass(ended.program, file, core::iter::empty());
+            let program = ended.program;
+            for file in ended.take_passed() {
+                self.pass(program, file, core::iter::empty());
             }
             let entries = ended.ledger.as_ref().map(ledger::read);
             let entries = entries.and_then(Result::ok).unwrap_or_default();
@@ -388,50 +372,6 @@ impl Program {
     }
 }
 
-impl Member {
-    /// Hears that it has taken what was passed to it, until it says no more; whether it has ended.
-    fn has_ended(&mut self) -> bool {
-        loop {
-            match self.hear() {
-                Ok((0, _)) => return true,
-                Ok(_) => drop(self.passed.pop_front()),
-                Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
-            }
-        }
-    }
-
-    fn hear(&self) -> io::Result<(usize, Vec<OwnedFd>)> {
-        let channel = self.channel.as_fd();
-        descriptor::set_nonblocking(channel, true)?;
-        passing::receive(channel, &mut [0; TAKEN.len()])
-    }
-
-    fn say_kept(&self) -> io::Result<()> {
-        let channel = self.channel.as_fd();
-        descriptor::set_nonblocking(channel, true)?;
-        passing::send(channel, &[1], &[])
-    }
-
-    /// Passes connections to it; `false` if it does not take what it got before, as one that is stopped.
-    fn pass(&mut self, file: &OwnedFd) -> bool {
-        let now = clock::monotonic();
-        let mut passed = self.passed.iter();
-        if passed.any(|(at, _)| now.saturating_sub(*at) > TAKING_MAX) {
-            return false;
-        }
-        let Ok(kept) = file.try_clone() else {
-            return false;
-        };
-        let channel = self.channel.as_fd();
-        let sent = descriptor::set_nonblocking(channel, true)
-            .and_then(|()| passing::send(channel, &[1], &[file.as_fd()]));
-        if sent.is_ok() {
-            self.passed.push_back((now, kept));
-        }
-        sent.is_ok()
-    }
-}
-
 /// What `--stack` says; the error is a sentence.
 pub(crate) fn parse(stack: &str) -> Result<Specification, String> {
     // Programs fork, and a process that does can't have DPDK's environment: a bridge has a port.
@@ -452,9 +392,6 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(1200);
 
 /// How long a process may leave an answer unread that finds no room.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(100);
-
-/// How long a process may leave connections that were passed to it before it gets no more of them.
-const TAKING_MAX: Duration = Duration::from_millis(200);
 
 /// The number of no process.
 const NONE: u64 = 0;

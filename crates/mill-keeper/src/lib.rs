@@ -33,6 +33,9 @@ pub mod request;
 /// Which partitions of the interface a process is to own.
 pub mod shares;
 
+/// A process that has the device.
+mod member;
+
 /// What peers of a killed process are told.
 mod farewell;
 

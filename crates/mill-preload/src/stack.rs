@@ -12,11 +12,10 @@ use mill_device::AnyLink;
 use mill_device::attach::Trouble;
 use mill_device::process_group::GroupTable;
 use mill_device::specification::Specification;
-use mill_keeper::request::{self, Heard};
+use mill_keeper::request;
 
 use mill_sockets::slab::Number;
 use mill_sockets::sockets::Sockets;
-use mill_stack::link::LinkSuccession;
 use mill_stack::polling::Polling;
 use mill_sys::clock;
 use mill_sys::epoll::{Epoll, Interest, Watcher};
@@ -55,6 +54,9 @@ pub(crate) struct Stack {
     /// What children have of its connections.
     lending: Option<Box<Lending>>,
 }
+
+/// Connections that wait, between processes.
+mod passing;
 
 impl Stack {
     /// The stack of this number.
@@ -159,68 +161,6 @@ impl Stack {
         }
         self.pass_outgoing();
         self.pass_neglected_once(now);
-    }
-
-    /// What waits at listeners that the program does not look at goes to other processes that listen there.
-    pub(crate) fn pass_neglected(&mut self, now: Instant) {
-        own::during(|| self.pass_neglected_once(now));
-    }
-
-    fn pass_neglected_once(&mut self, now: Instant) {
-        let passed = self.sockets.pass_neglected(now);
-        self.note_given(!passed.is_empty());
-        for (process, connections) in passed {
-            if !self.pass(process, &connections) {
-                // There is no keeper any more: they wait for this program.
-                self.sockets.bring_waiting(&connections);
-            }
-        }
-    }
-
-    /// What waits at listeners that the program has closed goes to processes that listen there.
-    fn pass_outgoing(&mut self) {
-        let outgoing: Vec<_> = self.sockets.take_outgoing().collect();
-        self.note_given(!outgoing.is_empty());
-        for (process, connections) in outgoing {
-            if !self.pass(process, &connections) {
-                self.sockets.pass_otherwise(&connections);
-            }
-        }
-    }
-
-    /// Connections that go to another process are none of this one's for the keeper, which would reset them if it were killed.
-    fn note_given(&mut self, has_given: bool) {
-        if let Some(noting) = self.noting.as_mut().filter(|_| has_given) {
-            noting.note_young(&mut self.sockets);
-        }
-    }
-
-    fn pass(&self, process: u64, connections: &[u8]) -> bool {
-        request::pass(keeper::socket(), self.process, process, connections).is_ok()
-    }
-
-    /// Takes what other processes have passed to this one.
-    #[cold]
-    fn hear(&mut self, now: Instant) {
-        self.heard_at = Some(now);
-        let Some(membership) = keeper::membership(self.number) else {
-            return;
-        };
-        loop {
-            match request::receive_passed(membership) {
-                Ok(Some(Heard::Passed(connections))) => self.sockets.bring_waiting(&connections),
-                Ok(Some(Heard::Kept)) => self.fetch(),
-                Ok(None) => return,
-                Err(error) if is_end(&error) => {
-                    // The keeper has ended, and no descriptor is to tell of that again and again.
-                    self.heard_at = None;
-                    let _ = self.sources.remove(membership);
-                    return;
-                }
-                // Without a descriptor for them the keeper has them, until this process ends.
-                Err(_) => return,
-            }
-        }
     }
 
     /// A child has the connections of this stack, too.
@@ -340,49 +280,6 @@ impl Stack {
         }
     }
 
-    /// When queues have come to this process: what ended processes have left for it.
-    #[inline]
-    fn claim(&mut self) {
-        let takings = self.sockets.link().takings();
-        if core::mem::replace(&mut self.takings, takings) == takings {
-            return;
-        }
-        self.fetch();
-    }
-
-    /// Takes what ended processes have left with the keeper.
-    pub(crate) fn fetch(&mut self) {
-        // Without a keeper nothing was left.
-        for connections in request::claim(keeper::socket()).unwrap_or_default() {
-            self.sockets.bring_waiting(&connections);
-        }
-    }
-
-    /// What waits for a process that listens where this one has listened is kept for it. One that has the device already gets
-    /// it by a turn.
-    pub(crate) fn leave(&mut self) {
-        self.pass_outgoing();
-        if self.sockets.link().has_heir() {
-            return;
-        }
-        let connections = self.sockets.give_waiting();
-        self.pass_outgoing();
-        if !connections.is_empty() {
-            // Without a keeper nothing takes them.
-            let _ = request::keep(keeper::socket(), &connections);
-        }
-    }
-
-    /// What waits at a listener is kept for the program that this process becomes; whether anything does.
-    pub(crate) fn leave_listening(&mut self, number: Number) -> bool {
-        let connections = self.sockets.give_listening(number);
-        let is_kept = !connections.is_empty();
-        if is_kept && request::keep(keeper::socket(), &connections).is_err() {
-            self.sockets.bring_waiting(&connections);
-        }
-        is_kept
-    }
-
     /// A thread is about to sleep until this time, which its doorbell ends.
     pub(crate) fn add_sleeper(&mut self, doorbell: c_int, until: Option<Instant>) {
         self.sleepers.push(Sleeper { doorbell, until });
@@ -427,12 +324,6 @@ impl Stack {
             sleeper.until = Some(self.turned_at);
         }
     }
-}
-
-/// Whether an error says that there is no other end.
-fn is_end(error: &io::Error) -> bool {
-    let ends = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
-    ends.contains(&error.kind())
 }
 
 /// A thread that sleeps.
