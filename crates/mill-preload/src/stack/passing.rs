@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! pass_neglected   the program does not look at its listener     ┐
-//! pass_outgoing    it has closed it                              ├─ keeper ─▶ hear      a process that listens there
-//! leave            it ends, and none listens there               │
-//! leave_listening  it becomes another program                    ┴─ keeper ─▶ fetch     the next one that has the device, or is told
+//! pass_outgoing    it has closed it, and keeps the device        ┴─ keeper ─▶ hear      a process that listens there
+//! leave            it ends                                       ┐
+//! leave_listening  it becomes another program                    ┴─ keeper ─▶ fetch     the next one that has the device
 //! ```
 
 use super::Stack;
@@ -33,7 +33,7 @@ impl Stack {
         }
     }
 
-    /// What waits at listeners that the program has closed goes to processes that listen there.
+    /// What waits at listeners that the program has closed, while none of those that listen there takes the device, goes to them.
     pub(super) fn pass_outgoing(&mut self) {
         let outgoing: Vec<_> = self.sockets.take_outgoing().collect();
         self.note_given(!outgoing.is_empty());
@@ -105,7 +105,6 @@ impl Stack {
             return;
         }
         let connections = self.sockets.give_waiting();
-        self.pass_outgoing();
         if !connections.is_empty() {
             // Without a keeper nothing takes them.
             let _ = request::keep(keeper::socket(), &connections);

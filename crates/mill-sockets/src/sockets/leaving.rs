@@ -2,7 +2,8 @@
 //!
 //! The socket of a listener may be other processes' as well, as after fork(2). What waits there when one of them closes it is
 //! accepted by the others, in the kernel. Here each process has a host of its own, so it goes on completing handshakes until
-//! another one has the device, and passes what waits: to a process that listens there, and where none does to the one that has the device.
+//! another one has the device, and passes what waits to that, which has a way for the answers. Where that does not listen there, or this process keeps the
+//! device as it serves other ports, what waits goes to a process that does, after a moment.
 
 use super::neglecting::Passed;
 use super::{SocketLink, Sockets};
@@ -15,25 +16,39 @@ use std::collections::BTreeMap;
 /// What is on its way between processes.
 #[derive(Debug, Default)]
 pub(super) struct Succession {
-    /// Listeners that this program has closed and that are not ended, with the names of their sockets.
-    left: Vec<(ListenerId, u64)>,
+    /// Listeners that this program has closed and that are not ended.
+    left: Vec<Left>,
     /// What was taken from them for processes that listen at the same address, by their numbers …
     passed: BTreeMap<u64, Vec<u8>>,
     /// … and what could not be passed yet to the one that has the device.
     passing: Vec<u8>,
-    /// What has come and finds no listener yet, and until when it may wait.
-    arriving: Vec<(Waiting, Instant)>,
+    /// What has come and finds no listener yet, and in which turn that was seen first.
+    arriving: Vec<(Waiting, Option<Instant>)>,
+}
+
+/// A listener that the program has closed.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    listener: ListenerId,
+    /// The socket's name.
+    name: u64,
+    since: Instant,
 }
 
 impl Succession {
+    /// This connection is for a process that listens at its address.
+    fn pass(&mut self, process: u64, waiting: &Waiting) {
+        format::write(waiting, self.passed.entry(process).or_default());
+    }
+
     /// This connection is for a listener here.
-    pub(super) fn arrive(&mut self, waiting: Waiting, now: Instant) {
-        self.arriving.push((waiting, now + PATIENCE));
+    pub(super) fn arrive(&mut self, waiting: Waiting) {
+        self.arriving.push((waiting, None));
     }
 
     /// Whether the program has closed this listener.
     pub(super) fn has(&self, listener: ListenerId) -> bool {
-        self.left.iter().any(|(left, _)| *left == listener)
+        self.left.iter().any(|left| left.listener == listener)
     }
 }
 
@@ -47,19 +62,27 @@ impl<L: SocketLink> Sockets<L> {
         };
         self.host.leave_group(listener);
         self.retire(listener);
-        self.succession.left.push((listener, name));
+        let since = self.now;
+        self.succession.left.push(Left {
+            listener,
+            name,
+            since,
+        });
         true
     }
 
     /// Names of the listeners that the program has closed and that are not ended.
     pub fn left(&self) -> impl Iterator<Item = u64> {
-        self.succession.left.iter().map(|(_, name)| *name)
+        self.succession.left.iter().map(|left| left.name)
     }
 
     /// Ends the listener of this name that the program has closed: no other process has its socket. What waits there is reset.
     pub fn end_left(&mut self, name: u64) {
-        let ended = self.succession.left.extract_if(.., |(_, it)| *it == name);
-        let ended: Vec<ListenerId> = ended.map(|(listener, _)| listener).collect();
+        let ended = self
+            .succession
+            .left
+            .extract_if(.., |left| left.name == name);
+        let ended: Vec<ListenerId> = ended.map(|left| left.listener).collect();
         for listener in ended {
             self.host.close_listener(listener);
             self.stop_serving(listener);
@@ -73,15 +96,16 @@ impl<L: SocketLink> Sockets<L> {
         !succession.passing.is_empty()
             || !succession.passed.is_empty()
             || !succession.arriving.is_empty()
-            || left.any(|(it, _)| self.host.waiting(*it) > 0 || self.host.half_open(*it) > 0)
+            || left.any(|it| {
+                self.host.waiting(it.listener) > 0 || self.host.half_open(it.listener) > 0
+            })
     }
 
-    /// Takes all that waits at listeners that this program has closed away, as bytes for another process: what is for a certain one is
-    /// with [`Self::take_outgoing`].
+    /// Takes all that waits at listeners that this program has closed away, as bytes for another process.
     pub fn give_waiting(&mut self) -> Vec<u8> {
         // Text that is still in frames can't move.
         self.flush();
-        self.collect_waiting(true);
+        self.collect_waiting();
         let succession = &mut self.succession;
         for (waiting, _) in succession.arriving.drain(..) {
             format::write(&waiting, &mut succession.passing);
@@ -124,30 +148,34 @@ impl<L: SocketLink> Sockets<L> {
         self.succession.passing.extend(connections);
     }
 
-    /// Takes what waits at listeners that the program has closed: for other processes that listen there, and where none does for the one that
-    /// has the device, if one has it.
-    fn collect_waiting(&mut self, has_heir: bool) {
+    /// Takes what waits at listeners that the program has closed, for the process that has the device next.
+    fn collect_waiting(&mut self) {
+        let succession = &mut self.succession;
+        for left in &succession.left {
+            for waiting in self.host.give_waiting(left.listener) {
+                format::write(&waiting, &mut succession.passing);
+            }
+        }
+    }
+
+    /// The same where this process keeps the device, as it serves other ports, for processes that listen there. Not at once: one of these takes
+    /// the device as a rule, and then has a way for its answers.
+    fn collect_for_listening(&mut self) {
         let (host, succession) = (&mut self.host, &mut self.succession);
         for place in 0..succession.left.len() {
-            let Some((listener, _)) = succession.left.get(place).copied() else {
+            let Some(left) = succession.left.get(place).copied() else {
                 continue;
             };
-            let is_empty = host.waiting(listener) == 0 && host.half_open(listener) == 0;
-            if is_empty || (!has_heir && host.others(listener).count == 0) {
+            let listener = left.listener;
+            if self.now.since(left.since) < KEPT || host.others(listener).count == 0 {
                 continue;
             }
             for waiting in host.give_waiting(listener) {
-                let process = host.give_to_other(listener, &waiting.flow);
-                let into = match process {
-                    Some(process) => succession.passed.entry(process).or_default(),
-                    None if has_heir => &mut succession.passing,
+                match host.give_to_other(listener, &waiting.flow) {
+                    Some(process) => succession.pass(process, &waiting),
                     // It is for another listener of this program at the same address.
-                    None => {
-                        succession.arrive(waiting, self.now);
-                        continue;
-                    }
-                };
-                format::write(&waiting, into);
+                    None => succession.arrive(waiting),
+                }
             }
         }
     }
@@ -159,7 +187,10 @@ impl<L: SocketLink> Sockets<L> {
             return;
         }
         let has_heir = self.link.has_heir();
-        self.collect_waiting(has_heir);
+        match has_heir {
+            true => self.collect_waiting(),
+            false => self.collect_for_listening(),
+        }
         let succession = &mut self.succession;
         if !succession.passed.is_empty() {
             self.link.note_moving();
@@ -174,7 +205,7 @@ impl<L: SocketLink> Sockets<L> {
     pub fn bring_waiting(&mut self, connections: &[u8]) {
         let mut rest = connections;
         while let Some(waiting) = format::read(&mut rest) {
-            self.succession.arrive(waiting, self.now);
+            self.succession.arrive(waiting);
         }
     }
 
@@ -188,19 +219,30 @@ impl<L: SocketLink> Sockets<L> {
         }
         let arriving = core::mem::take(&mut self.succession.arriving);
         let mut has_taken = false;
-        for (waiting, deadline) in arriving {
-            match self.host.take_waiting(&mut self.link, waiting) {
-                Ok(()) => has_taken = true,
-                // The program listens at one socket after the other.
-                Err(waiting) if self.now < deadline => {
-                    self.succession.arriving.push((waiting, deadline));
-                }
-                Err(waiting) => self.host.refuse_waiting(&waiting),
+        for (waiting, since) in arriving {
+            let Err(waiting) = self.host.take_waiting(&mut self.link, waiting) else {
+                has_taken = true;
+                continue;
+            };
+            // The program listens at one socket after the other.
+            let since = since.unwrap_or(self.now);
+            let time = self.now.since(since);
+            let process = match time < KEPT {
+                true => None,
+                false => self.host.listening_process(&waiting.flow),
+            };
+            match process {
+                Some(process) => self.succession.pass(process, &waiting),
+                None if time < PATIENCE => self.succession.arriving.push((waiting, Some(since))),
+                None => self.host.refuse_waiting(&waiting),
             }
         }
         has_taken
     }
 }
+
+/// How long what waits stays with the device: at a closed listener for the next process, and there for a listener.
+const KEPT: Duration = Duration::from_millis(50);
 
 /// How long what has come may wait for its listener.
 const PATIENCE: Duration = Duration::from_secs(1);

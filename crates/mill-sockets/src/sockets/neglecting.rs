@@ -151,7 +151,7 @@ impl<L: SocketLink> Sockets<L> {
             match self.host.give_to_other(listener, &waiting.flow) {
                 Some(process) => format::write(&waiting, passed.entry(process).or_default()),
                 // The others have ended this very moment, or it is for another listener of this program at the same address.
-                None => self.succession.arrive(waiting, self.now),
+                None => self.succession.arrive(waiting),
             }
         }
     }

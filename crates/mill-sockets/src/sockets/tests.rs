@@ -24,6 +24,9 @@ mod settings;
 /// epoll sets.
 mod sets;
 
+/// Connections that come from another process.
+mod leaving;
+
 /// Connections that wait without a look.
 mod neglecting;
 

@@ -41,6 +41,15 @@ pub(super) enum Answer {
     Open,
 }
 
+/// Where a listener for a flow may listen, the closest first.
+fn listening_addresses(flow: &Flow) -> impl Iterator<Item = SocketAddr> + use<> {
+    let v4 = flow.local.is_ipv4().then_some(Ipv4Addr::UNSPECIFIED.into());
+    let v6 = IpAddr::from(Ipv6Addr::UNSPECIFIED);
+    let port = flow.local_port;
+    let addresses = [Some(flow.local), v4, Some(v6)].into_iter().flatten();
+    addresses.map(move |address| SocketAddr::new(address, port))
+}
+
 impl<Q: SendQueue> Host<Q> {
     /// There is no connection or listener for a segment: it is rejected, unless another process takes it.
     pub(crate) fn refuse(&mut self, flow: &Flow, segment: &Segment<'_>, reason: DropReason) {
@@ -130,17 +139,9 @@ impl<Q: SendQueue> Host<Q> {
         let Some(processes) = &mut self.processes else {
             return false;
         };
-        let port = flow.local_port;
-        let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
-        let all = [flow.local, any[0], any[1]];
-        let addresses = match flow.local.is_ipv4() {
-            true => &all[..],
-            false => &[flow.local, any[1]],
-        };
-        for address in addresses {
+        for address in listening_addresses(flow) {
             let mut unreachable = Vec::new();
             loop {
-                let address = SocketAddr::new(*address, port);
                 match processes.taker(address, flow, is_opening, &unreachable) {
                     Taker::This => return false,
                     Taker::None => break,
@@ -155,6 +156,19 @@ impl<Q: SendQueue> Host<Q> {
             }
         }
         false
+    }
+
+    /// The process that listens for connections of this flow, where no listener of this host does; it counts as having got this one.
+    pub fn listening_process(&mut self, flow: &Flow) -> Option<u64> {
+        let processes = self.processes.as_mut()?;
+        for address in listening_addresses(flow) {
+            let taker = processes.taker(address, flow, true, &[]);
+            if let Taker::Another(process) = taker {
+                processes.note_given(address, flow, taker);
+                return Some(process);
+            }
+        }
+        None
     }
 
     /// Keeps a SYN for a listener that may be about to be there, where the application says so; otherwise gives it back.

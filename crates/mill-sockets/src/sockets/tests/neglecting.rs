@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 /// What the others of a group see of this process, and it of them.
 #[derive(Debug, Default)]
-struct Shared {
+pub(super) struct Shared {
     /// Another process listens, and looks.
-    has_other: AtomicBool,
+    pub(super) has_other: AtomicBool,
     /// It has no connection, and may serve one at a time.
     is_other_idle: AtomicBool,
-    is_neglected: AtomicBool,
+    pub(super) is_neglected: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -55,10 +55,10 @@ impl ProcessGroup for Group {
     }
 }
 
-const OTHER: u64 = 9;
+pub(super) const OTHER: u64 = 9;
 
 /// A server with two connections that wait, and what it knows of others.
-fn waiting_connections() -> (World, SocketNumber, Arc<Shared>) {
+pub(super) fn waiting_connections() -> (World, SocketNumber, Arc<Shared>) {
     let mut world = World::new();
     let shared = Arc::new(Shared::default());
     let group = Group(Arc::clone(&shared));
