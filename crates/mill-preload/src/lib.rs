@@ -128,7 +128,7 @@ mod say;
 /// Mutexes.
 mod lock;
 
-/// Memory.
+/// The library's memory.
 mod allocator;
 
 /// The functions that programs call.

@@ -15,15 +15,16 @@
 //! ```
 //!
 //! It is a process like any other one of the program that has connections and listens nowhere: those that listen take over its part of the
-//! device. A process that a signal ends leaves nothing, and the keeper tells its peers.
+//! device. A process that SIGKILL ends, or a fault, leaves nothing, and the keeper tells its peers.
 
 use crate::descriptors::{self, Entry, own};
+use crate::memory::errno;
 use crate::noting;
 use crate::showing::{self, Showing};
 use crate::signals::whole::Whole;
 use crate::stack::{Stack, is_device_gone, now};
 use crate::stacks::{self, Guard};
-use crate::{borrowing, originals, say, signals, turner};
+use crate::{allocator, borrowing, originals, say, signals, turner};
 use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
 use libc::pollfd;
@@ -61,8 +62,7 @@ pub(crate) fn leave() -> bool {
     let mask = turner::block_signals();
     IS_LEAVING.set(true);
     let parent = Pid::own();
-    // SAFETY: the child does not return to the program; all locks that it needs are this thread's.
-    let child = unsafe { originals::fork() };
+    let child = fork();
     match child {
         0 => {
             for guard in &mut guards {
@@ -89,6 +89,20 @@ pub(crate) fn leave() -> bool {
     own::close(said);
     turner::restore_signals(&mask);
     child > 0
+}
+
+/// Forks without the handlers of fork(3): the C library's own lock of its allocator may be that of the thread which a signal has interrupted.
+/// The child uses the library's heap only.
+fn fork() -> c_int {
+    allocator::before_fork();
+    // SAFETY: the child does not return to the program; all locks that it needs are this thread's.
+    let mut child = unsafe { originals::_Fork() };
+    if child == -1 && errno().0 == libc::ENOSYS && !signals::is_in_handler() {
+        // SAFETY: as above, with an older C library.
+        child = unsafe { originals::fork() };
+    }
+    allocator::after_fork();
+    child
 }
 
 /// The child's life.

@@ -7,21 +7,20 @@ use crate::descriptors::{self, Entry, fresh};
 use crate::lending::{self, Loan};
 use crate::lock::Locked;
 use crate::noting::Noting;
-use crate::signals::postponed;
+use crate::signals::{ending, postponed};
 use crate::stack::{Stack, now};
 use crate::stacks::{self, Guard};
 use crate::{
-    alone, borrowing, early, early_shutdown, environment, keeper, kernel_queue, lent, originals,
-    orphans, own_addresses, placeholder, say, sets, showing, signals, spawning, turner, vforked,
+    allocator, alone, borrowing, early, early_shutdown, environment, keeper, kernel_queue, lent,
+    originals, orphans, own_addresses, placeholder, say, sets, showing, spawning, turner, vforked,
 };
 use core::cell::RefCell;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
 use mill_keeper::request::VARIABLE;
 use mill_sockets::errno::Errno;
 use mill_tcp::time::{Duration, Instant};
 use std::sync::Once;
-use std::thread;
 
 /// Runs before the program's main().
 #[used]
@@ -88,12 +87,14 @@ extern "C" fn before_fork() {
     ];
     inner.extend(turner::locks());
     INNER.set(inner);
+    allocator::before_fork();
 }
 
 extern "C" fn in_parent() {
     if orphans::is_leaving() {
         return;
     }
+    allocator::after_fork();
     drop(INNER.take());
     turner::end_rests();
     vforked::in_parent();
@@ -121,6 +122,7 @@ pub(crate) extern "C" fn in_child() {
     if orphans::is_leaving() {
         return;
     }
+    allocator::after_fork();
     drop(INNER.take());
     FORKING.with(|forking| {
         let mut guards = forking.borrow_mut();
@@ -141,6 +143,8 @@ pub(crate) extern "C" fn in_child() {
 
 /// What else the child has of its parent.
 fn leave_parents() {
+    ENDING.store(NOT_YET, Ordering::SeqCst);
+    ENDED_BY.store(0, Ordering::SeqCst);
     vforked::in_child();
     at_kernel::forget();
     lent::in_child();
@@ -192,8 +196,7 @@ pub(crate) fn forking<N: PartialEq + From<bool>>(fork: impl FnOnce() -> N) -> N 
 /// As _exit(2).
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn _exit(status: c_int) -> ! {
-    // fork(3) may wait for an allocator that the handler's thread was in.
-    end(!signals::is_in_handler());
+    end();
     // SAFETY: the caller's promise.
     unsafe { originals::_exit(status) };
     unreachable!("it does not return")
@@ -210,18 +213,58 @@ unsafe extern "C" fn _Exit(status: c_int) -> ! {
 /// exit(3) writes what streams of stdio hold back after this.
 extern "C" fn exit() {
     stdio::flush();
-    end(true);
+    end();
+    // One that came meanwhile.
+    let signal = ENDED_BY.load(Ordering::SeqCst);
+    if signal != 0 {
+        ending::end_now(signal);
+    }
+}
+
+/// Where the process is in [`end`].
+static ENDING: AtomicU8 = AtomicU8::new(NOT_YET);
+const NOT_YET: u8 = 0;
+const NOW: u8 = 1;
+const DONE: u8 = 2;
+
+/// A signal that is to end the process once that is done; 0 for none.
+static ENDED_BY: AtomicI32 = AtomicI32::new(0);
+
+/// What a signal that ends the process finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// All is done.
+    Now,
+    /// A thread does it, perhaps the one that the signal has interrupted, and the signal ends the process then.
+    Later,
+}
+
+/// Does what is done at the end of the process, which a signal is about to end.
+pub(crate) fn end_by(signal: c_int) -> Ended {
+    ENDED_BY.store(signal, Ordering::SeqCst);
+    end();
+    match ENDING.load(Ordering::SeqCst) {
+        NOW => Ended::Later,
+        _ => Ended::Now,
+    }
 }
 
 /// Connections that are open are closed, as the kernel does when a process ends. What outlives it, a child goes on with (`orphans.rs`).
-fn end(may_fork: bool) {
-    static HAS_ENDED: AtomicBool = AtomicBool::new(false);
-    if !stacks::is_made() || HAS_ENDED.swap(true, Ordering::Relaxed) {
+fn end() {
+    let is_first = ENDING.compare_exchange(NOT_YET, NOW, Ordering::SeqCst, Ordering::SeqCst);
+    if is_first.is_err() {
         return;
     }
+    if stacks::is_made() {
+        leave_all();
+    }
+    ENDING.store(DONE, Ordering::SeqCst);
+}
+
+fn leave_all() {
     close_all();
     // Most peers acknowledge the last bytes at once.
-    if !turn_until(now() + SOON, |stack| stack.has_loans()) || (may_fork && orphans::leave()) {
+    if !turn_until(now() + SOON, |stack| stack.has_loans()) || orphans::leave() {
         return end_all();
     }
     for number in stacks::made() {
@@ -275,9 +318,21 @@ fn turn_until(deadline: Instant, is_enough: impl Fn(&Stack) -> bool) -> bool {
         if is_enough || !has_left || now() >= deadline {
             return is_enough || has_left;
         }
-        thread::park_timeout(turner::PAUSE);
+        pause();
     }
 }
+
+/// Between two turns. The standard library's pause would allocate by the C library, which a signal may have interrupted.
+fn pause() {
+    let time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: PAUSE_NS,
+    };
+    // SAFETY: there is no list; the time is a local.
+    unsafe { originals::ppoll(core::ptr::null_mut(), 0, &raw const time, core::ptr::null()) };
+}
+
+const PAUSE_NS: libc::c_long = 200_000;
 
 /// How long an ending process waits for acknowledgements before it leaves that to a child …
 const SOON: Duration = Duration::from_millis(20);

@@ -244,8 +244,7 @@ pub(crate) fn remove(first: Number) {
 /// In a child, which has all locks: the sets are its parent's.
 pub(crate) fn forget_all() {
     let mut table = table();
-    // Other threads may have had the allocator's locks when the process forked.
-    core::mem::forget(core::mem::take(&mut table.further));
-    core::mem::forget(core::mem::take(&mut table.nestings));
+    table.further.clear();
+    table.nestings.clear();
     COUNT.store(0, Ordering::Release);
 }

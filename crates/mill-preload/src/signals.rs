@@ -18,6 +18,9 @@ pub(crate) mod postponed;
 /// What they wait for.
 pub(crate) mod whole;
 
+/// Those that end the program.
+pub(crate) mod ending;
+
 /// The program's handler of one signal.
 struct Handler {
     function: AtomicUsize,
@@ -34,6 +37,15 @@ static HANDLERS: [Handler; 65] = [const {
         mask: AtomicU64::new(0),
     }
 }; 65];
+
+impl Handler {
+    /// What the program has set.
+    fn note(&self, action: &Action) {
+        self.flags.store(action.sa_flags, Ordering::Release);
+        self.mask.store(bits(&action.sa_mask), Ordering::Release);
+        self.function.store(action.sa_sigaction, Ordering::Release);
+    }
+}
 
 /// Signals that siginterrupt(3) was called for, as bits.
 static INTERRUPTING: AtomicU64 = AtomicU64::new(0);
@@ -164,22 +176,34 @@ pub(crate) fn is_in_handler() -> bool {
     IN_HANDLERS.get() > 0
 }
 
-/// Calls the program's handler of a signal, if it has one.
+/// Calls the program's handler of a signal, or does what is done without one.
 fn call(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let function = handler(signal).map_or(0, |handler| handler.function.load(Ordering::Acquire));
-    if function == 0 {
-        return;
+    IN_HANDLERS.set(IN_HANDLERS.get() + 1);
+    match function {
+        libc::SIG_DFL => ending::end(signal),
+        // SAFETY: the program has given this function as its handler.
+        function => unsafe { call_programs(function, signal, info, context) },
     }
+    IN_HANDLERS.set(IN_HANDLERS.get().saturating_sub(1));
+}
+
+/// # Safety
+/// The function is a handler; one that takes less ignores the other arguments.
+unsafe fn call_programs(
+    function: usize,
+    signal: c_int,
+    info: *mut siginfo_t,
+    context: *mut c_void,
+) {
     let function = core::ptr::with_exposed_provenance::<c_void>(function);
-    // SAFETY: the program has given this function as its handler; one that takes less ignores the other arguments.
+    // SAFETY: the caller's promise.
     let function = unsafe {
         core::mem::transmute::<*const c_void, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(
             function,
         )
     };
-    IN_HANDLERS.set(IN_HANDLERS.get() + 1);
     own::not_during(|| function(signal, info, context));
-    IN_HANDLERS.set(IN_HANDLERS.get().saturating_sub(1));
 }
 
 fn before_the_programs() -> sighandler_t {
@@ -217,16 +241,16 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
     );
     // SAFETY: null, or the caller's promise.
     let mut wrapped = unsafe { new.as_ref() }.copied();
-    if let Some(action) = &mut wrapped
-        && is_of_program(action.sa_sigaction)
-    {
-        handler.flags.store(action.sa_flags, Ordering::Release);
-        handler.mask.store(bits(&action.sa_mask), Ordering::Release);
-        handler
-            .function
-            .store(action.sa_sigaction, Ordering::Release);
-        action.sa_sigaction = before_the_programs();
-        action.sa_flags |= libc::SA_SIGINFO;
+    if let Some(action) = &mut wrapped {
+        let is_default = action.sa_sigaction == libc::SIG_DFL && ending::is_watched(signal);
+        if is_default || is_of_program(action.sa_sigaction) {
+            handler.note(action);
+            action.sa_sigaction = before_the_programs();
+            action.sa_flags = match is_default {
+                true => libc::SA_SIGINFO,
+                false => action.sa_flags | libc::SA_SIGINFO,
+            };
+        }
     }
     let wrapped = wrapped
         .as_ref()
@@ -243,7 +267,10 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
         && old.sa_sigaction == before_the_programs()
     {
         old.sa_sigaction = before.0;
-        old.sa_flags &= !libc::SA_SIGINFO | before.1;
+        match before.0 {
+            libc::SIG_DFL => old.sa_flags = before.1,
+            _ => old.sa_flags &= !libc::SA_SIGINFO | before.1,
+        }
     }
     result
 }

@@ -6,6 +6,7 @@
 
 use crate::descriptors::own;
 use crate::say::say;
+use crate::signals::ending;
 use crate::signals::whole::Whole;
 use crate::stack::Stack;
 use crate::{borrowing, keeper, memory, sets, turner};
@@ -378,6 +379,7 @@ fn make(number: u8) -> bool {
             status.store(MADE, Ordering::Release);
             MADE_COUNT.fetch_add(1, Ordering::Release);
             turner::start(number, showing);
+            ending::begin();
             true
         }
         (made, _) => {

@@ -180,7 +180,4 @@ const INTERVAL: Duration = Duration::from_millis(4);
 /// The same while all threads of the program sleep, each of which ends it.
 const REST: Duration = Duration::from_millis(100);
 
-/// Between two turns of a process that ends.
-pub(crate) const PAUSE: Duration = Duration::from_micros(200);
-
 const STACK_BYTES: usize = 256 * 1024;

@@ -1,7 +1,7 @@
 //! Parts of the library's work that no handler of the program may interrupt. One that forks, uses sockets or does not come back
 //! (siglongjmp(3)) would find locks taken for ever, lists half changed, and the allocator in the midst of its own work: the functions
-//! that stand for system calls are async-signal-safe (signal-safety(7)), also where the library allocates for them. What is not covered
-//! is a handler that interrupts the program's own allocations, and has the library allocate.
+//! that stand for system calls are async-signal-safe (signal-safety(7)), also where the library allocates for them, which it does from a
+//! heap of its own.
 
 use super::postponed;
 use core::cell::Cell;

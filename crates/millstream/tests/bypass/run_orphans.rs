@@ -9,6 +9,7 @@ use mill_sys::clock;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
 
 /// A server that gives each connection to another process, in the way of its argument, which echoes. SIGTERM ends it, as a word over any connection does.
 const SERVER: &str = "
@@ -104,35 +105,49 @@ fn connections_that_went_by_a_message_outlive_their_sender() {
     check("message");
 }
 
-/// Writes two megabytes to one connection, and ends.
+/// Writes two megabytes to one connection, and ends: by exit(3), or by a signal for which it has no handler.
 const WRITER: &str = "
-import socket, sys
+import os, signal, socket, sys
 s = socket.create_server(('0.0.0.0', 7000))
 while True:
     c = s.accept()[0]
     c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4000000)
     if c.recv(5) == b'write': break
 c.sendall(bytes(range(251)) * 8000)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+if sys.argv[1] == 'signal': os.kill(os.getpid(), signal.SIGTERM)
 ";
 
-#[test]
-fn what_a_process_has_written_before_it_ended_reaches_a_peer_that_reads_late() {
+/// Writes, and ends in this way.
+fn check_writer(way: &str, ended_by: Option<Signal>) {
     if without_python() {
         return;
     }
     between(1500, |topology| {
-        let mut writer = Running::start(WRITER, "", STACK);
+        let mut writer = Running::start(WRITER, way, STACK);
         wait_until_served(topology, 7000);
         let mut client = topology.at_client(|| Client::connect(address(7000)).unwrap());
         client.send(b"write").unwrap();
         // It does not wait for the peer.
-        assert!(writer.0.wait().unwrap().success());
+        let ended = writer.0.wait().unwrap();
+        assert_eq!(ended.signal(), ended_by.map(Signal::number));
+        assert_eq!(ended.success(), ended_by.is_none());
         let expected: Vec<u8> = (0..=250).cycle().take(251 * 8000).collect();
         let received = topology.at_client(|| client.content(expected.len()).unwrap());
         assert!(received == expected);
         drop(client);
         wait_for(|| !is_steered());
     });
+}
+
+#[test]
+fn what_a_process_has_written_before_it_ended_reaches_a_peer_that_reads_late() {
+    check_writer("exit", None);
+}
+
+#[test]
+fn what_a_process_has_written_before_a_signal_ended_it_reaches_a_peer_that_reads_late() {
+    check_writer("signal", Some(Signal::Terminate));
 }
 
 #[test]

@@ -91,6 +91,11 @@ fn handlers_that_leave_calls_by_a_jump_leave_nothing_locked() {
     handlers_of("jump");
 }
 
+#[test]
+fn handlers_that_use_sockets_may_interrupt_the_allocator_of_the_program() {
+    handlers_of("echo");
+}
+
 /// Echoes on a thread for each connection. Its first thread waits for the next one, and says a letter for each signal: Python runs handlers there.
 const FIRST_THREAD: &str = "
 import os, signal, socket, threading

@@ -397,3 +397,67 @@ def a_reader_beside_a_writer():
     writer.start()
     yield all_of(s) == said
     writer.join()
+
+
+def action_of(number):
+    """sigaction(2) as it tells: the handler, and the flags without that of the C library."""
+    action = (ctypes.c_ulong * 19)()
+    ctypes.CDLL(None).sigaction(number, None, ctypes.byref(action))
+    return "default" if action[0] == 0 else "ignored" if action[0] == 1 else "own", action[17] & 0xFBFFFFFF
+
+
+ENDING = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGUSR1", "SIGUSR2"]
+
+
+@scene(*[(name,) for name in ENDING], alone=True)
+def a_signal_without_a_handler_ends_the_process(name):
+    """What it has written arrives, and its parent hears which signal it was."""
+    number = getattr(signal, name)
+    child = os.fork()
+    if child == 0:
+        signal.signal(number, signal.SIG_DFL)
+        listener = listening(7117)
+        before = action_of(number)
+        ask(f"{NEAR[4]} 7117 r60000 e c")
+        c = listener.accept()[0]
+        after = action_of(number)
+        signal.signal(number, signal.SIG_IGN)
+        os.kill(os.getpid(), number)
+        ignored = action_of(number)
+        signal.signal(number, signal.SIG_DFL)
+        again = action_of(number)
+        told_all = f"{before} {after} {ignored} {again}".encode()
+        os.write(1, told_all + b"\n")
+        c.sendall(bytes(60000))
+        os.kill(os.getpid(), number)
+        time.sleep(3)
+        os._exit(1)
+    yield os.waitpid(child, 0)[1]
+
+
+@scene(alone=True)
+def a_signal_that_is_blocked_waits():
+    child = os.fork()
+    if child == 0:
+        s = opened("o")
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        os.kill(os.getpid(), signal.SIGTERM)
+        s.send(b"abc")
+        got = s.recv(3, socket.MSG_WAITALL)
+        pending = signal.sigpending()
+        taken = signal.sigwait([signal.SIGTERM])
+        os._exit(len(got) * 10 + len(pending) + (taken == signal.SIGTERM))
+    yield os.waitpid(child, 0)[1]
+
+
+@scene(alone=True)
+def a_signal_ends_a_process_that_waits_in_a_call():
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        s = opened("o")
+        threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
+        s.recv(1)
+        os._exit(1)
+    yield os.waitpid(child, 0)[1]

@@ -1,9 +1,9 @@
 /* Echoes one connection of port 7000 while a timer interrupts it 0.05 to 0.35 ms after each interruption. The handler of SIGALRM
- * forks, and waits for its child, or leaves the call that it has interrupted by siglongjmp(3). In the first case the
- * program forks, too, as the handler may interrupt that. Says so once the handler has run often enough, and in the end
- * how many bytes were echoed.
+ * forks, and waits for its child, or leaves the call that it has interrupted by siglongjmp(3), or echoes itself and
+ * begins another connection while the program does nothing but allocate. In the first case the program forks, too, as the handler may interrupt that. Says so
+ * once the handler has run often enough, and in the end how many bytes were echoed.
  *
- * Usage: handlers fork|jump */
+ * Usage: handlers fork|jump|echo */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -88,6 +89,61 @@ static int sends(int fd, const char *from, ssize_t left) {
     return 1;
 }
 
+static int connection;
+static volatile long echoed_by_handler;
+static volatile sig_atomic_t has_ended;
+
+/* To a port where nothing listens. */
+static void begin_another(void) {
+    struct sockaddr_in at;
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    if (getpeername(connection, (struct sockaddr *)&at, &len) == 0) {
+        at.sin_port = htons(9);
+        connect(fd, (struct sockaddr *)&at, sizeof at);
+    }
+    close(fd);
+}
+
+static void echo(int signal) {
+    static char bytes[4096];
+    int saved = errno;
+    ssize_t got = recv(connection, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got > 0 && sends(connection, bytes, got))
+        echoed_by_handler += got;
+    if (got == 0 || (got < 0 && errno != EAGAIN))
+        has_ended = 1;
+    else
+        begin_another();
+    /* The last signals come while the peer is about to end. */
+    struct itimerval soon = {{0, 0}, {0, 50 + ++count * 7 % 300}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+    errno = saved;
+    (void)signal;
+}
+
+static int allocates(int fd) {
+    static void *all[64];
+    unsigned next = 0;
+    int is_enough = 0;
+    struct sigaction action = {.sa_handler = echo, .sa_flags = 0};
+    connection = fd;
+    sigaction(SIGALRM, &action, NULL);
+    interrupt_soon();
+    while (!has_ended) {
+        next = next * 1103515245 + 12345;
+        void **one = &all[next >> 16 & 63];
+        free(*one);
+        *one = malloc((next >> 8 & 0xffff) + 1);
+        if (!is_enough && count >= OFTEN_ENOUGH) {
+            is_enough = 1;
+            write(1, "enough\n", 7);
+        }
+    }
+    printf("%ld\n", echoed_by_handler);
+    return 0;
+}
+
 int main(int number, char **words) {
     static char bytes[4096];
     struct sigaction action = {.sa_flags = 0};
@@ -96,6 +152,8 @@ int main(int number, char **words) {
     int listener = listening(), fd = accept(listener, NULL, NULL);
     if (number != 2 || fd < 0)
         return 2;
+    if (strcmp(words[1], "echo") == 0)
+        return allocates(fd);
     action.sa_handler = is_forking ? fork_and_wait : jump;
     sigaction(SIGALRM, &action, NULL);
     interrupt_soon();
