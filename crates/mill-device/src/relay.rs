@@ -133,6 +133,17 @@ impl Relay {
         Ok((FarEnd { memory, doorbells }, self.is_makers_end))
     }
 
+    /// Of a relay whose other end has ended: what this end has written there and the other one has not taken arrives here.
+    pub fn turned_back(mut self) -> io::Result<Self> {
+        self.publish();
+        let memory = self.memory;
+        Self::over(
+            memory,
+            !self.is_makers_end,
+            [self.peer_doorbell, self.own_doorbell],
+        )
+    }
+
     /// The eventfd that tells this end of new frames. It is never read: watch it edge-triggered.
     pub fn doorbell_fd(&self) -> BorrowedFd<'_> {
         self.own_doorbell.as_fd()

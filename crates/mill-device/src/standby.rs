@@ -34,6 +34,8 @@ pub struct StandbyLink {
     parts: Parts,
     properties: LinkProperties,
     owner: Option<PeerProcess>,
+    /// To an owner that has ended: what it has given is received still, and what it has not sent goes to the next one.
+    former: Option<Relay>,
     /// The channel of a request that is not answered yet.
     pending_request: Option<OwnedFd>,
     /// GIVEN has come …
@@ -102,6 +104,7 @@ impl StandbyLink {
             is_orphan: owner.is_none(),
             wants_part: false,
             owner,
+            former: None,
             pending_request: None,
             given: None,
             lock_until: None,
@@ -122,9 +125,9 @@ impl StandbyLink {
     /// What the link over the device itself is made of.
     pub(crate) fn into_parts(mut self) -> Parts {
         self.take_ways();
-        if let Some(owner) = &self.owner {
-            owner.close(&self.parts.member.endpoint);
-        }
+        self.close_way();
+        let former = self.former.take();
+        self.parts.member.unsent = former.and_then(|relay| relay.turned_back().ok());
         if let Some(pending_request) = &self.pending_request {
             self.parts.member.endpoint.close(pending_request.as_fd());
         }
@@ -159,6 +162,7 @@ impl StandbyLink {
     /// In a child after fork(2): closes its parent's descriptors without a word. The epoll set is the parent's, too, and stays.
     pub(crate) fn close_ways(&mut self) {
         (self.owner, self.pending_request, self.given) = (None, None, None);
+        self.former = None;
         self.parts.member.peers = Peers::default();
     }
 
@@ -211,6 +215,11 @@ impl Link for StandbyLink {
     }
 
     fn receive(&mut self, burst: &mut Burst) {
+        if let Some(former) = &mut self.former
+            && receive_from(former, &mut self.frames, burst)
+        {
+            former.release();
+        }
         let Some(owner) = &mut self.owner else {
             return;
         };

@@ -2,6 +2,7 @@
 
 use super::peers::Peers;
 use super::{Aim, Endpoint};
+use crate::relay::Relay;
 use std::collections::VecDeque;
 
 /// The process's means, and what comes to it from others.
@@ -13,6 +14,8 @@ pub(crate) struct Member {
     pub(crate) peers: Peers,
     /// Connections that others have passed on to this process while it owned the device, each message as it came.
     pub(crate) passed: VecDeque<Vec<u8>>,
+    /// What this process has given to an owner that ended before it had sent it.
+    pub(crate) unsent: Option<Relay>,
     /// Another process opens connections, or another worker of this one.
     pub(crate) opens_ports: bool,
 }
@@ -24,6 +27,7 @@ impl Member {
             aim,
             peers: Peers::default(),
             passed: VecDeque::new(),
+            unsent: None,
             opens_ports: false,
         }
     }

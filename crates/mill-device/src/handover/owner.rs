@@ -194,7 +194,10 @@ impl<O> Owner<O> {
     #[inline]
     pub(crate) fn carry(&mut self, device: &mut impl Link, len_max: usize) -> bool {
         self.has_backlog = false;
-        if self.member.peers.is_empty() {
+        if self.member.unsent.is_some() {
+            self.has_backlog = carry_unsent(&mut self.member, device, len_max);
+        }
+        if self.member.peers.is_empty() || self.has_backlog {
             return false;
         }
         let has_waited = self.member.peers.have_sent();
@@ -413,22 +416,40 @@ impl<O> Owner<O> {
 /// Sends the frames of those that stand by; whether one is left for which the device has no room.
 #[cold]
 fn carry(member: &mut Member, device: &mut impl Link, len_max: usize) -> bool {
-    member.peers.carry(|relay, len| {
-        if len > len_max {
-            relay.take(&mut []);
-            return true;
-        }
-        let Some(room) = device.reserve(len) else {
-            return false;
-        };
-        let room = room.get_mut(..len).unwrap_or_default();
-        if let Some(note) = relay.take(room)
-            && can_send(note.offload, device.properties())
-        {
-            device.transmit(len, note.offload);
-        }
-        true
-    })
+    member
+        .peers
+        .carry(|relay, len| send(relay, len, device, len_max))
+}
+
+/// Sends what a former owner has not sent; whether a frame is left.
+#[cold]
+fn carry_unsent(member: &mut Member, device: &mut impl Link, len_max: usize) -> bool {
+    let Some(unsent) = &mut member.unsent else {
+        return false;
+    };
+    let is_left = unsent.carry(|relay, len| send(relay, len, device, len_max));
+    if !is_left {
+        member.unsent = None;
+    }
+    is_left
+}
+
+/// Sends the next frame of a relay, of this length; `false` if the device has no room.
+fn send(relay: &mut Relay, len: usize, device: &mut impl Link, len_max: usize) -> bool {
+    if len > len_max {
+        relay.take(&mut []);
+        return true;
+    }
+    let Some(room) = device.reserve(len) else {
+        return false;
+    };
+    let room = room.get_mut(..len).unwrap_or_default();
+    if let Some(note) = relay.take(room)
+        && can_send(note.offload, device.properties())
+    {
+        device.transmit(len, note.offload);
+    }
+    true
 }
 
 /// Whether the device does what a frame leaves to it; the frame of a process that expects another device is dropped.

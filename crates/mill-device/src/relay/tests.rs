@@ -25,6 +25,29 @@ fn is_woken(relay: &Relay) -> bool {
 }
 
 #[test]
+fn what_the_other_end_has_not_taken_comes_back() {
+    let (mut near, mut far) = ends();
+    for number in 1..=3 {
+        assert!(near.put(&note(number), &[u8::try_from(number).unwrap(); 70]));
+    }
+    near.publish();
+    assert_eq!(take(&mut far).unwrap().1, [1; 70]);
+    far.release();
+    // One that is taken and not given back counts as not taken.
+    assert_eq!(take(&mut far).unwrap().1, [2; 70]);
+    drop(far);
+    // Nor was this one published.
+    assert!(near.put(&note(4), &[4; 70]));
+    let mut back = near.turned_back().unwrap();
+    for number in 2..=4 {
+        let (note_of, frame) = take(&mut back).unwrap();
+        assert_eq!(note_of, note(number));
+        assert_eq!(frame, [u8::try_from(number).unwrap(); 70]);
+    }
+    assert_eq!(take(&mut back), None);
+}
+
+#[test]
 fn frames_arrive_whole_and_in_order_in_both_directions() {
     let (mut from, mut to) = ends();
     let frame = |number: u16| -> Vec<u8> {

@@ -23,6 +23,9 @@ impl StandbyLink {
             self.read_answer();
             self.read_owner();
         }
+        if self.owner.is_some() && self.former.is_some() {
+            self.send_unsent();
+        }
         self.drop_broken_relay();
         if ready.at(EventSource::Timer) && self.pending_request.is_some() {
             self.waits += 1;
@@ -51,7 +54,7 @@ impl StandbyLink {
     /// Tries to become the owner, or else asks the owner for the device or for a way to it.
     pub(super) fn seek_device(&mut self) {
         if let Some(until) = self.lock_until {
-            self.is_owner = self.parts.member.endpoint.lock();
+            self.is_owner = !self.has_frames() && self.parts.member.endpoint.lock();
             if !self.is_owner && clock::monotonic() >= until {
                 // Whatever has the device by now: the former owner, and those to which it had ways, ask that, and so does this process.
                 (self.given, self.lock_until) = (None, None);
@@ -60,6 +63,9 @@ impl StandbyLink {
             return;
         }
         let may_have = self.owner.is_none() && !self.parts.has_failed;
+        if may_have && self.has_frames() {
+            return;
+        }
         if may_have && self.parts.member.endpoint.lock() {
             // The former owner may have sent GIVEN and unlocked just now.
             self.read_answer();
@@ -170,11 +176,42 @@ impl StandbyLink {
 
     fn lose_owner(&mut self) {
         self.parts.member.endpoint.note_change();
-        if let Some(owner) = self.owner.take() {
-            owner.close(&self.parts.member.endpoint);
-        }
+        self.close_way();
         self.is_orphan = true;
         self.owner_leaves = false;
+    }
+
+    /// Leaves the owner. What lies in the relay is kept, unless that is broken.
+    pub(super) fn close_way(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            owner.close(&self.parts.member.endpoint);
+            self.former = Some(owner.relay).filter(|relay| !relay.is_broken());
+        }
+    }
+
+    /// Whether an owner that has left has given frames which are not received yet. They are before this process has the device, from which it
+    /// receives from then on.
+    fn has_frames(&mut self) -> bool {
+        let owner = self.owner.as_mut().map(|owner| &mut owner.relay);
+        let mut relays = owner.into_iter().chain(&mut self.former);
+        relays.any(|relay| relay.waiting().is_some())
+    }
+
+    /// Gives the new owner what a former one has not sent, once all that the former one has given is received.
+    fn send_unsent(&mut self) {
+        let former = self.former.take_if(|relay| relay.waiting().is_none());
+        let unsent = former.and_then(|relay| relay.turned_back().ok());
+        let (Some(mut unsent), Some(owner)) = (unsent, &mut self.owner) else {
+            return;
+        };
+        unsent.carry(|unsent, len| {
+            let room = self.room.get_mut(..len).unwrap_or_default();
+            if let Some(note) = unsent.take(room) {
+                owner.relay.put(&note, room);
+            }
+            true
+        });
+        owner.relay.publish();
     }
 
     /// Drops an owner whose relay holds invalid data. It sees the channel end, and this process asks for another way.

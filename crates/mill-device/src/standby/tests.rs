@@ -147,3 +147,67 @@ fn a_process_that_is_given_the_device_takes_it_although_its_way_has_not_ended() 
     link.poll();
     assert!(link.is_owner());
 }
+
+fn send(link: &mut StandbyLink, byte: u8) {
+    link.reserve(60).unwrap().fill(byte);
+    link.transmit(60, Offload::default());
+    link.flush();
+}
+
+/// The first bytes of the frames that have come.
+fn received(link: &mut StandbyLink) -> Vec<u8> {
+    let mut burst = Burst::new(8);
+    link.receive(&mut burst);
+    let first = |frame: &Received| link.frame(frame.id)[0];
+    burst.as_slice().iter().map(first).collect()
+}
+
+fn taken(relay: &mut Relay) -> Vec<u8> {
+    let mut frames = Vec::new();
+    while relay.waiting().is_some() {
+        let mut frame = [0; 60];
+        relay.take(&mut frame).unwrap();
+        frames.push(frame[0]);
+    }
+    frames
+}
+
+/// A process with a way to an owner that ends with frames in both directions on the way.
+fn left(aim: Aim) -> (Endpoint, StandbyLink) {
+    let (owner, mut link) = waiting(aim);
+    link.open_ports();
+    link.poll();
+    let mut way = admit(&owner, &mut link, RequestKind::Join);
+    send(&mut link, 1);
+    assert_eq!(taken(&mut way.relay), [1]);
+    way.relay.release();
+    send(&mut link, 2);
+    way.relay.put(&Note::default(), &[3; 60]);
+    way.relay.publish();
+    (owner, link)
+}
+
+#[test]
+fn frames_that_an_owner_leaves_go_on_by_the_next_one() {
+    let (owner, mut link) = left(Aim::Join);
+    link.poll();
+    assert_eq!(received(&mut link), [3]);
+    link.poll();
+    let mut next = admit(&owner, &mut link, RequestKind::Join);
+    send(&mut link, 4);
+    assert_eq!(taken(&mut next.relay), [2, 4]);
+    assert_eq!(received(&mut link), []);
+}
+
+#[test]
+fn frames_that_an_owner_leaves_go_on_by_the_device_itself() {
+    let (mut owner, mut link) = left(Aim::Take);
+    owner.unlock();
+    link.poll();
+    assert!(!link.is_owner(), "what the former one has given is first");
+    assert_eq!(received(&mut link), [3]);
+    link.poll();
+    assert!(link.is_owner());
+    let parts = link.into_parts();
+    assert_eq!(taken(&mut parts.member.unsent.unwrap()), [2]);
+}

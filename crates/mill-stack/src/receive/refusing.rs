@@ -93,8 +93,9 @@ impl<Q: SendQueue> Host<Q> {
     pub(super) fn hand_over<L: Link>(&mut self, link: &mut L, packet: &Packet, refused: Refused) {
         let flow = &refused.flow;
         let hash = self.flows.hash(flow);
-        // Its connection is on the way to another host: no third one may reset it meanwhile. The peer sends it again.
-        let has_just_left = self.moved.has_just_left(hash, self.now.tick());
+        // Its connection is on the way to another host: no third one may reset it meanwhile. The peer sends it again. A SYN begins a new
+        // one, unless the directory knows of a handshake.
+        let has_just_left = !refused.is_opening && self.moved.has_just_left(hash, self.now.tick());
         if has_just_left && !self.flows.is_elsewhere(flow) {
             self.drop_frame(refused.reason);
             return;

@@ -8,6 +8,7 @@ use crate::process_group::{Load, Others, ProcessGroup, Taker};
 use crate::socket::{ListenOptions, ListenerId};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -114,6 +115,25 @@ fn the_last_host_takes_what_no_other_one_gets() {
         assert!(world.connect(SERVER_V4).1);
     }
     assert_eq!(world.pair.server.waiting(older), 20);
+}
+
+/// A client with few ports soon has one again whose connection has gone from this host to another one, and ended there.
+#[test]
+fn a_flow_whose_connection_has_just_left_may_be_opened_anew() {
+    let (mut world, [older, _], _) = listening();
+    world.younger = None;
+    let sockets: Vec<_> = (0..20).map(|_| world.connect(SERVER_V4).0).collect();
+    assert_eq!(world.pair.server.give_waiting(older).len(), 20);
+    let client = &mut world.pair.client;
+    let ports: Vec<_> = sockets.iter().map(|it| client.local(*it)).collect();
+    sockets.into_iter().for_each(|it| client.abort(it));
+    world.run();
+    let target = SERVER_V4.parse().unwrap();
+    for port in ports {
+        let again = world.pair.client.connect(target, port, true, 7).unwrap();
+        world.run();
+        assert!(world.pair.client.is_established(again));
+    }
 }
 
 #[test]

@@ -144,6 +144,27 @@ fn a_handshake_moves_and_is_completed_at_the_other_host() {
     assert_eq!(accepted(&mut world, client, b"2"), b"2");
 }
 
+/// The former host's process may have ended before the device had its answer.
+#[test]
+fn a_handshake_that_moves_is_answered_again_at_once() {
+    let mut world = Succession::new(|_| {});
+    let listener = world.pair.listen(SERVER_V4);
+    world.connect(SERVER_V4);
+    let target = SERVER_V4.parse().unwrap();
+    let client = world.pair.client.connect(target, None, true, 7).unwrap();
+    let pair = &mut world.pair;
+    turn_of(&mut pair.client, &mut pair.client_link, pair.now);
+    pair.client_link.carry(&mut pair.server_link);
+    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
+    let lost = pair.server_link.carry(&mut MemoryLink::ethernet(9));
+    assert_eq!(lost, 1);
+    let given = give(&mut world, listener);
+    world.succeed(true);
+    take(&mut world, given);
+    world.run();
+    assert!(world.pair.client.is_established(client));
+}
+
 /// A segment may reach the former host when the connection has left it and has not arrived.
 #[test]
 fn segments_for_a_connection_on_its_way_are_not_answered_with_a_reset() {
