@@ -39,8 +39,15 @@ pub struct Keeper {
     last: u64,
     last_program: u64,
     farewell: Farewell,
-    /// Connections of ended processes whose peers are to be asked once more, and when.
-    asked_again: Vec<(Duration, Vec<Entry>)>,
+    /// Connections of ended processes whose peers are to be asked again, and when.
+    asked_again: Vec<(Duration, Again, Vec<Entry>)>,
+}
+
+/// Which of the times that a peer is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    First,
+    Last,
 }
 
 /// A program, and the processes that have begun with it.
@@ -140,7 +147,7 @@ impl Keeper {
         drop(self.device);
         // A program that waits here hears its end, and makes the device anew.
         drop(self.door);
-        for (_, entries) in &self.asked_again {
+        for (_, _, entries) in &self.asked_again {
             self.farewell.send(entries, Word::Probe);
         }
         Ok(())
@@ -152,7 +159,7 @@ impl Keeper {
         let channels = self.members.iter().map(AsFd::as_fd);
         let door = self.door.iter().map(Door::as_fd);
         let sources: Vec<BorrowedFd<'_>> = programs.chain(channels).chain(door).collect();
-        let next = self.asked_again.iter().map(|(at, _)| *at).min();
+        let next = self.asked_again.iter().map(|(at, ..)| *at).min();
         let timeout = next.map(|at| at.saturating_sub(clock::monotonic()));
         let ready = descriptor::wait_readable(&sources, timeout)?;
         let programs = ready.into_iter().take(self.programs.len()).enumerate();
@@ -330,7 +337,7 @@ impl Keeper {
                 self.farewell.send(&entries, Word::Probe);
             }
             let at = clock::monotonic() + ASKED_AGAIN_AFTER;
-            self.asked_again.push((at, entries));
+            self.asked_again.push((at, Again::First, entries));
         }
         if is_answered && has_any {
             // Without memory for a look at the tables ports stay the stack's until the last process ends.
@@ -343,8 +350,14 @@ impl Keeper {
 
     fn ask_again(&mut self) {
         let now = clock::monotonic();
-        for (_, entries) in self.asked_again.extract_if(.., |(at, _)| *at <= now) {
+        let due = self.asked_again.extract_if(.., |(at, ..)| *at <= now);
+        let due: Vec<_> = due.collect();
+        for (_, again, entries) in due {
             self.farewell.send(&entries, Word::Probe);
+            if again == Again::First {
+                let at = now + ASKED_AGAIN_AFTER;
+                self.asked_again.push((at, Again::Last, entries));
+            }
         }
     }
 }
@@ -387,8 +400,8 @@ fn listed(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// A peer may answer while no process has the interface, and answers one such probe in half a second only.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(1200);
+/// A peer may answer while no process has the interface, and answers one such probe in half a second only (tcp_invalid_ratelimit).
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(600);
 
 /// How long a process may leave an answer unread that finds no room.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(100);
