@@ -278,6 +278,12 @@ impl Endpoint {
         self.shared.is_unchanged_for(SETTLED)
     }
 
+    /// Whether a process that does not seem to live has ended, rather than that its locks are about to be another one's, which goes on in its
+    /// place.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.shared.is_unchanged_for(CALM)
+    }
+
     /// Whether connections that were on the way between processes have arrived, or are lost.
     pub(crate) fn has_arrived(&self) -> bool {
         self.shared.is_unchanged_for(ARRIVED)
@@ -552,6 +558,9 @@ const PRESENCE_BYTES: RangeInclusive<u32> = 1..=u32::MAX;
 
 /// How long a process may need to find its way to the owner if it is not stopped: it looks every few milliseconds.
 const SETTLED: Duration = Duration::from_secs(1);
+
+/// How long it may take at a change of the ownership until the locks of all that live are taken.
+const CALM: Duration = Duration::from_millis(100);
 
 /// How long connections may be on the way from one process to another; one of many on few processors can need seconds.
 const ARRIVED: Duration = Duration::from_secs(10);

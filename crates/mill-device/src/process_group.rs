@@ -154,6 +154,14 @@ impl GroupTable {
         }
     }
 
+    /// There is a new connection of this flow.
+    fn forget_departed(&self, flow: &Flow) {
+        let (place, hash) = self.departed_place(flow);
+        if place.load(Ordering::Relaxed) & !SECOND_MASK == hash {
+            place.store(0, Ordering::Relaxed);
+        }
+    }
+
     fn departed_place(&self, flow: &Flow) -> (&'static AtomicU64, u64) {
         let hash = flow.table_hash(self.key);
         let place = usize::try_from(hash & SECOND_MASK).unwrap_or(0);
@@ -252,6 +260,7 @@ impl ProcessGroup for GroupTable {
             Taker::Another(process) => process,
             Taker::None => return,
         };
+        self.forget_departed(flow);
         let members = self.members(address);
         if members.processes.len() > 1
             && let Some(load) = members.load_of(process)

@@ -254,7 +254,7 @@ impl<O> Owner<O> {
         match found.and_then(|holder| holder.process(is_opening)) {
             Some(tag) if tag != directory.own() => match peers.put(tag, &note, frame) {
                 true => Delivery::Done,
-                false if !endpoint.is_settled() || endpoint.lives(tag) => Delivery::NoWay,
+                false if !endpoint.is_calm() || endpoint.lives(tag) => Delivery::NoWay,
                 false => Delivery::None,
             },
             Some(_) => Delivery::None,

@@ -215,6 +215,23 @@ fn a_connection_has_departed_for_some_seconds_only() {
 }
 
 #[test]
+fn a_flow_of_a_departed_connection_that_is_opened_anew_is_that_of_the_new_one() {
+    let memory = GroupTable::create().unwrap();
+    let mut table = table(&memory, 1, 1);
+    let [flow, other] = [0, 1].map(|place| flows(2).nth(place).unwrap());
+    let entry = |flow: Flow| ledger::Entry {
+        local: flow.local(),
+        remote: flow.remote(),
+        snd_nxt: 0,
+        rcv_nxt: 0,
+    };
+    table.note_departed(&[entry(flow), entry(other)]);
+    table.note_given(flow.local(), &flow, Taker::This);
+    assert!(!table.has_departed(&flow));
+    assert!(table.has_departed(&other));
+}
+
+#[test]
 fn members_that_can_t_be_reached_are_passed_over() {
     let memory = GroupTable::create().unwrap();
     let mut tables = tables(&memory, 3, 1);

@@ -41,6 +41,14 @@ pub(super) enum Answer {
     Open,
 }
 
+/// Whether a segment was given to a process of its group.
+enum Given {
+    Yes,
+    No,
+    /// It is a SYN, and there is no way yet to any of those that listen: one of them gets it when it is sent again.
+    NoWay,
+}
+
 /// Where a listener for a flow may listen, the closest first.
 fn listening_addresses(flow: &Flow) -> impl Iterator<Item = SocketAddr> + use<> {
     let v4 = flow.local.is_ipv4().then_some(Ipv4Addr::UNSPECIFIED.into());
@@ -104,18 +112,25 @@ impl<Q: SendQueue> Host<Q> {
             true => Stray::Opening(flow),
             false => Stray::Segment(flow),
         };
-        let processes = self.processes.as_deref();
-        let has_departed = processes.is_some_and(|it| it.has_departed(flow));
-        let is_taken = !has_departed && link.hand_over(&received(packet), &stray);
-        if is_taken
-            || (!has_just_left && self.give_to_group(link, packet, flow, refused.is_opening))
-        {
+        let is_taken = !self.has_departed(flow) && link.hand_over(&received(packet), &stray);
+        if is_taken {
             self.counters.handed_over += 1;
             return;
         }
         if has_just_left {
             self.drop_frame(refused.reason);
             return;
+        }
+        match self.give_to_group(link, packet, flow, refused.is_opening) {
+            Given::Yes => {
+                self.counters.handed_over += 1;
+                return;
+            }
+            Given::NoWay if !matches!(refused.answer, Answer::Open) => {
+                self.drop_frame(refused.reason);
+                return;
+            }
+            Given::NoWay | Given::No => {}
         }
         let frame = link.frame(packet.frame);
         let bytes = frame.get(packet.body.clone()).unwrap_or_default();
@@ -128,6 +143,12 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
+    /// Whether the process that had the connection of a flow was killed.
+    pub(super) fn has_departed(&self, flow: &Flow) -> bool {
+        let processes = self.processes.as_deref();
+        processes.is_some_and(|processes| processes.has_departed(flow))
+    }
+
     /// Gives a segment that no process has a connection for to the one among those that listen there that takes it, if that is
     /// another one: it opens a connection, or is a cookie.
     fn give_to_group<L: Link>(
@@ -136,27 +157,32 @@ impl<Q: SendQueue> Host<Q> {
         packet: &Packet,
         flow: &Flow,
         is_opening: bool,
-    ) -> bool {
+    ) -> Given {
         let Some(processes) = &mut self.processes else {
-            return false;
+            return Given::No;
         };
+        let mut is_listened = false;
         for address in listening_addresses(flow) {
             let mut unreachable = Vec::new();
             loop {
                 match processes.taker(address, flow, is_opening, &unreachable) {
-                    Taker::This => return false,
+                    Taker::This => return Given::No,
                     Taker::None => break,
                     taker @ Taker::Another(process) if link.pass_to(&received(packet), process) => {
                         if is_opening {
                             processes.note_given(address, flow, taker);
                         }
-                        return true;
+                        return Given::Yes;
                     }
                     Taker::Another(process) => unreachable.push(process),
                 }
             }
+            is_listened |= !unreachable.is_empty();
         }
-        false
+        match is_listened && is_opening {
+            true => Given::NoWay,
+            false => Given::No,
+        }
     }
 
     /// The process that listens for connections of this flow, where no listener of this host does; it counts as having got this one.

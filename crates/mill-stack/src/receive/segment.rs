@@ -130,8 +130,7 @@ impl<Q: SendQueue> Host<Q> {
             None => match self.check_addresses(packet.source, packet.target) {
                 Ok(()) if is_opening(segment.flags) => {
                     self.next_hops.note(flow.remote);
-                    let has_others = self.processes.is_some() || self.flows.is_listed();
-                    if has_others && !self.takes_any && self.leaves_to_another(flow, hash) {
+                    if self.has_company() && !self.takes_any && self.leaves_to_another(flow, hash) {
                         return None;
                     }
                     self.next_hops.answer_by_the_same_way(flow.remote, self.now);
@@ -313,6 +312,11 @@ impl<Q: SendQueue> Host<Q> {
         is_held
     }
 
+    /// Whether other processes may have connections of the same addresses.
+    fn has_company(&self) -> bool {
+        self.processes.is_some() || self.flows.is_listed()
+    }
+
     fn on_time_wait_segment(
         &mut self,
         number: u32,
@@ -327,7 +331,12 @@ impl<Q: SendQueue> Host<Q> {
         let outcome = entry.time_wait.on_segment(segment, env);
         entry.note_prolonged(ends_at);
         match outcome {
-            // Another process may have the later connection.
+            // Another process may have the later connection. Otherwise it was one's that was killed: the peer is not told of this one.
+            TimeWaitOutcome::Answer(_) | TimeWaitOutcome::Dropped(_)
+                if is_of_later && !is_opening(segment.flags) && self.has_company() =>
+            {
+                self.refuse(flow, segment, DropReason::NoListener);
+            }
             TimeWaitOutcome::Answer(answer) if is_of_later => {
                 self.refused = Some(Refused {
                     flow: *flow,

@@ -111,7 +111,8 @@ fn a_frame_of_a_listed_flow_waits_for_a_way_as_long_as_its_process_lives() {
         }
     };
     // It is about to find its way, or was stopped before the former owner ended.
-    for time in [Duration::ZERO, Duration::from_secs(15)] {
+    let soon = Duration::from_millis(150);
+    for time in [Duration::ZERO, soon, Duration::from_secs(15)] {
         other.note_change_before(time);
         all_are(&mut owner, Delivery::NoWay);
     }
@@ -128,8 +129,8 @@ fn a_frame_of_a_listed_flow_waits_for_a_way_as_long_as_its_process_lives() {
     } = &mut owner.member;
     peers.drop_all(endpoint, &[tag]);
     all_are(&mut owner, Delivery::NoWay);
-    for time in [15, 16] {
-        third.note_change_before(Duration::from_secs(time));
+    for time in [soon, Duration::from_secs(15), Duration::from_secs(16)] {
+        third.note_change_before(time);
         all_are(&mut owner, Delivery::None);
     }
     drop(third);

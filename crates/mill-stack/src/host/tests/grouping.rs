@@ -136,6 +136,34 @@ fn a_flow_whose_connection_has_just_left_may_be_opened_anew() {
     }
 }
 
+/// Its process was killed, and another one still waits for the end of a connection of the same flow from before.
+#[test]
+fn a_connection_that_no_host_has_is_reset_by_one_that_has_its_flow_in_time_wait() {
+    let (mut world, [older, _], shared) = listening();
+    let mut opened = core::iter::repeat_with(|| {
+        let (socket, _) = world.connect(SERVER_V4);
+        (socket, world.pair.client.local(socket))
+    });
+    let is_olders = |local: &Option<SocketAddr>| local.unwrap().port().is_multiple_of(2);
+    let (first, local) = opened.find(|(_, local)| is_olders(local)).unwrap();
+    let accepted = world.pair.server.accept(older, 5).unwrap();
+    world.pair.server.close(accepted);
+    world.run();
+    world.pair.client.close(first);
+    world.run();
+    assert_eq!(world.pair.server.usage().time_wait, 1);
+    // The younger one has the next one.
+    shared.is_over.store(true, Ordering::Relaxed);
+    let target = SERVER_V4.parse().unwrap();
+    let again = world.pair.client.connect(target, local, true, 7).unwrap();
+    world.run();
+    assert!(world.pair.client.is_established(again));
+    world.younger = None;
+    write(&mut world.pair.client, again, b"is it there?");
+    world.run();
+    assert!(world.pair.client.readable(again).error.is_some());
+}
+
 #[test]
 fn a_listener_leaves_its_group_once() {
     let (mut world, [older, younger], shared) = listening();
