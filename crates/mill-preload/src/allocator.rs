@@ -1,5 +1,7 @@
 //! The library's memory is of a heap of its own, so that a handler of the program may interrupt the program's allocator and use sockets
 //! all the same, and a process that is about to end may still work (`signals/ending.rs`). Handlers wait while their thread is in this heap.
+//!
+//! What is large has pages of its own, which take no memory before they are used (the frames of devices that another process has).
 
 use crate::signals::whole::Whole;
 use core::cell::{Cell, UnsafeCell};
@@ -67,25 +69,108 @@ pub(crate) fn after_fork() {
     HELD.take().map(ManuallyDrop::into_inner);
 }
 
-// SAFETY: all is the heap's, with the caller's promises.
+/// What has pages of its own.
+mod large {
+    use core::ptr::null_mut;
+    use std::alloc::Layout;
+
+    pub(super) const fn is(layout: Layout) -> bool {
+        layout.size() >= LEAST && layout.align() <= PAGE
+    }
+
+    /// Zeroed.
+    pub(super) fn alloc(size: usize) -> *mut u8 {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new piece of memory at any address.
+        let found = unsafe { libc::mmap(null_mut(), size, access, kind, -1, 0) };
+        match found {
+            libc::MAP_FAILED => null_mut(),
+            found => found.cast(),
+        }
+    }
+
+    /// # Safety
+    /// As `GlobalAlloc::realloc`, from large to large.
+    pub(super) unsafe fn realloc(at: *mut u8, size: usize, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let found = unsafe { libc::mremap(at.cast(), size, new_size, libc::MREMAP_MAYMOVE) };
+        match found {
+            libc::MAP_FAILED => null_mut(),
+            found => found.cast(),
+        }
+    }
+
+    /// # Safety
+    /// As `GlobalAlloc::dealloc`.
+    pub(super) unsafe fn dealloc(at: *mut u8, size: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { libc::munmap(at.cast(), size) };
+    }
+
+    /// As the C library has it (`M_MMAP_THRESHOLD`).
+    const LEAST: usize = 128 << 10;
+
+    /// No page is smaller.
+    const PAGE: usize = 4096;
+}
+
+// SAFETY: all is the heap's or of its own pages, which its size tells; the rest is the caller's promises.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if large::is(layout) {
+            return large::alloc(layout.size());
+        }
         // SAFETY: the caller's promise.
         self.with(|heap| unsafe { heap.malloc(layout.size(), layout.align()) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if large::is(layout) {
+            return large::alloc(layout.size());
+        }
         // SAFETY: the caller's promise.
         self.with(|heap| unsafe { heap.calloc(layout.size(), layout.align()) })
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        self.with(|heap| unsafe { heap.realloc(at, layout.size(), layout.align(), new_size) })
+        // SAFETY: the caller promises that the size is none that overflows with this alignment.
+        let new = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+        match (large::is(layout), large::is(new)) {
+            // SAFETY: the caller's promise.
+            (true, true) => unsafe { large::realloc(at, layout.size(), new_size) },
+            (false, false) => self.with(|heap| {
+                // SAFETY: the caller's promise.
+                unsafe { heap.realloc(at, layout.size(), layout.align(), new_size) }
+            }),
+            // SAFETY: as above.
+            _ => unsafe { self.move_to(at, layout, new) },
+        }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        if large::is(layout) {
+            // SAFETY: the caller's promise.
+            return unsafe { large::dealloc(at, layout.size()) };
+        }
         // SAFETY: the caller's promise.
         self.with(|heap| unsafe { heap.free(at, layout.size(), layout.align()) });
+    }
+}
+
+impl Heap {
+    /// # Safety
+    /// As `GlobalAlloc::realloc`.
+    unsafe fn move_to(&self, at: *mut u8, layout: Layout, new: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let found = unsafe { self.alloc(new) };
+        if !found.is_null() {
+            let size = layout.size().min(new.size());
+            // SAFETY: both have that many bytes, and nothing else refers to the new ones.
+            unsafe { core::ptr::copy_nonoverlapping(at, found, size) };
+            // SAFETY: the caller's promise.
+            unsafe { self.dealloc(at, layout) };
+        }
+        found
     }
 }
