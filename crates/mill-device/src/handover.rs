@@ -67,6 +67,9 @@ mod peer_process;
 /// The processes that stand by.
 pub(crate) mod peers;
 
+/// Frames that wait for a way.
+mod waiting_frames;
+
 /// The owner's side.
 pub(crate) mod owner;
 

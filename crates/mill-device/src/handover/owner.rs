@@ -4,6 +4,7 @@
 use super::directory::{Directory, Holder, ProcessTag};
 use super::member::Member;
 use super::peers::Peers;
+use super::waiting_frames::WaitingFrames;
 use super::{Asked, Endpoint, EventSource, PeerProcess, Request, RequestKind};
 use crate::interface::{FaultCallback, InterfaceFault, untaken};
 use crate::relay::{FarEnd, Note, Relay, RelayCounters};
@@ -27,6 +28,8 @@ pub(crate) struct Owner<O> {
     has_announced_leaving: bool,
     /// Frames of others wait for room at the device.
     has_backlog: bool,
+    /// Frames for others wait for a way to them.
+    waiting: WaitingFrames,
     /// The former owner is gone: other processes are about to ask for ways, until the timer expires.
     expects_joins: bool,
     /// The table's entries for what former owners served are kept as long as another process lives, which may be stopped: the timer
@@ -77,6 +80,7 @@ impl<O> Owner<O> {
             join_requests: Vec::new(),
             has_announced_leaving: false,
             has_backlog: false,
+            waiting: WaitingFrames::default(),
             expects_joins,
             awaits_stopped: expects_joins,
         })
@@ -204,6 +208,10 @@ impl<O> Owner<O> {
         if has_waited {
             self.has_backlog = carry(&mut self.member, device, len_max);
         }
+        if !self.waiting.is_empty() {
+            let directory = self.member.endpoint.directory();
+            self.waiting.give(directory, &mut self.member.peers);
+        }
         self.member.peers.publish();
         has_waited
     }
@@ -248,13 +256,25 @@ impl<O> Owner<O> {
         };
         let directory = endpoint.directory();
         let found = directory.find(flow);
+        // Without numbers other workers of this process may have a way.
+        let waiting = Some(&mut self.waiting).filter(|_| endpoint.is_numbered());
         if matches!(found, Some(Holder::Moving)) {
-            return Delivery::of(!endpoint.has_arrived());
+            if endpoint.has_arrived() {
+                return Delivery::None;
+            }
+            waiting.map(|waiting| waiting.keep(flow, is_opening, note, frame));
+            return Delivery::Done;
         }
         match found.and_then(|holder| holder.process(is_opening)) {
             Some(tag) if tag != directory.own() => match peers.put(tag, &note, frame) {
                 true => Delivery::Done,
-                false if !endpoint.is_calm() || endpoint.lives(tag) => Delivery::NoWay,
+                false if !endpoint.is_calm() || endpoint.lives(tag) => {
+                    let is_kept = waiting.is_some_and(|it| it.keep(flow, is_opening, note, frame));
+                    match is_kept {
+                        true => Delivery::Done,
+                        false => Delivery::NoWay,
+                    }
+                }
                 false => Delivery::None,
             },
             Some(_) => Delivery::None,

@@ -120,6 +120,29 @@ fn each_worker_of_nginx_has_connections_and_reloads_lose_none() {
     }
 }
 
+/// Most of what a process has for queues of others is for frames that are received later.
+#[test]
+fn a_process_takes_little_memory_for_queues_that_others_have() {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    between_queues([4, 4], |topology| {
+        let site = Site::new();
+        let (nginx, first) = workers_of_nginx(topology, &site, (2, SERVERS));
+        for worker in nginx.children() {
+            let status = format!("/proc/{}/status", worker.number());
+            let status = fs::read_to_string(status).unwrap();
+            let peak = status.lines().find(|line| line.starts_with("VmHWM"));
+            let peak = peak.and_then(|line| line.split_whitespace().nth(1));
+            let peak_kib: u64 = peak.unwrap().parse().unwrap();
+            assert!(peak_kib < 80 << 10, "{peak_kib} KiB");
+        }
+        drop(first);
+        nginx.end(Signal::Quit);
+    });
+}
+
 /// 5, or as many as `MILLSTREAM_RELOADS` says.
 fn reloads() -> usize {
     let chosen = std::env::var("MILLSTREAM_RELOADS").unwrap_or_default();

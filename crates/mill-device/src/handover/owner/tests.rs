@@ -1,6 +1,7 @@
 //! Where frames go of which the owner's host knows nothing.
 
 use super::*;
+use crate::handover::waiting_frames::COUNT_MAX as WAITING_MAX;
 use crate::handover::{Aim, Asked, Message, OwnershipLock, ProcessNumber, next_message};
 use mill_stack::flow::Flow;
 use mill_stack::flow_directory::FlowDirectory;
@@ -140,6 +141,51 @@ fn a_frame_of_a_listed_flow_waits_for_a_way_as_long_as_its_process_lives() {
         .note_change_before(Duration::from_secs(17));
     assert!(owner.member.endpoint.is_alone());
     all_are(&mut owner, Delivery::None);
+}
+
+/// A turn without frames of others.
+fn turn(owner: &mut Owner<()>) {
+    owner.carry(&mut MemoryLink::ethernet(1), 2000);
+}
+
+#[test]
+fn a_frame_for_a_process_that_has_no_way_yet_is_given_to_it_once_it_has() {
+    let ([first, second], _third) = with_numbers([1, 2, 3]);
+    let mut owner = owner(first);
+    let listed = flow(1);
+    second.directory().insert(&listed);
+    second.appear();
+    second.note_change();
+    let segment = Stray::Segment(&listed);
+    assert_eq!(give(&mut owner, &segment, &serving()), Delivery::Done);
+    turn(&mut owner);
+    let mut way = join(&mut owner, &second);
+    assert_eq!(come(&mut way), 0);
+    turn(&mut owner);
+    assert_eq!(come(&mut way), 1);
+    turn(&mut owner);
+    assert_eq!(come(&mut way), 0);
+}
+
+#[test]
+fn a_frame_of_a_connection_that_moves_is_given_to_the_process_that_has_it_next() {
+    let ([first, second], third) = with_numbers([1, 2, 3]);
+    let mut owner = owner(first);
+    let moving = flow(1);
+    let mut former = second.directory();
+    former.insert(&moving);
+    former.note_moving(&moving);
+    second.note_change();
+    let mut ways = [join(&mut owner, &second), join(&mut owner, &third)];
+    for _ in 0..WAITING_MAX + 9 {
+        let segment = Stray::Segment(&moving);
+        assert_eq!(give(&mut owner, &segment, &serving()), Delivery::Done);
+    }
+    turn(&mut owner);
+    assert_eq!(ways.each_mut().map(come), [0, 0]);
+    third.directory().insert(&moving);
+    turn(&mut owner);
+    assert_eq!(ways.each_mut().map(come), [0, WAITING_MAX]);
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! Frames of connections that other processes have and the owner cannot give them yet: a process that has just begun has no way to the
+//! owner for some milliseconds, in which it may connect already, and a connection may be on its way from one process to another.
+//! Their senders would send them again only after 200 ms, or a second.
+
+use super::directory::{Directory, Holder};
+use super::peers::Peers;
+use crate::relay::Note;
+use mill_stack::flow::Flow;
+use mill_sys::clock;
+use std::time::Duration;
+
+/// The oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingFrames(Vec<WaitingFrame>);
+
+#[derive(Debug)]
+struct WaitingFrame {
+    flow: Flow,
+    is_opening: bool,
+    note: Note,
+    bytes: Vec<u8>,
+    arrived_at: Duration,
+}
+
+impl WaitingFrame {
+    fn is_over(&self, now: Duration) -> bool {
+        now.saturating_sub(self.arrived_at) > TIME_MAX
+    }
+
+    /// Gives it to the process that has its flow. Whether that is over, one way or the other.
+    fn is_settled(&self, directory: Directory, peers: &mut Peers) -> bool {
+        match directory.find(&self.flow) {
+            Some(Holder::Moving) => false,
+            Some(holder) => match holder.process(self.is_opening) {
+                Some(tag) if tag != directory.own() => peers.put(tag, &self.note, &self.bytes),
+                // The sender sends it again.
+                _ => true,
+            },
+            None => true,
+        }
+    }
+}
+
+impl WaitingFrames {
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps a copy; `false` if there is no room.
+    #[cold]
+    pub(crate) fn keep(&mut self, flow: &Flow, is_opening: bool, note: Note, bytes: &[u8]) -> bool {
+        let now = clock::monotonic();
+        self.0.retain(|frame| !frame.is_over(now));
+        let has_room = self.0.len() < COUNT_MAX && bytes.len() <= BYTES_MAX;
+        if has_room {
+            self.0.push(WaitingFrame {
+                flow: *flow,
+                is_opening,
+                note,
+                bytes: bytes.to_vec(),
+                arrived_at: now,
+            });
+        }
+        has_room
+    }
+
+    /// Gives the processes what they can have by now.
+    #[cold]
+    pub(crate) fn give(&mut self, directory: Directory, peers: &mut Peers) {
+        let now = clock::monotonic();
+        self.0
+            .retain(|frame| !frame.is_over(now) && !frame.is_settled(directory, peers));
+    }
+}
+
+/// As many as a few clients send within that time at a change of processes.
+pub(crate) const COUNT_MAX: usize = 256;
+
+/// Of one frame: what the device has merged is not kept.
+const BYTES_MAX: usize = 2048;
+
+/// Senders have sent them again by then.
+const TIME_MAX: Duration = Duration::from_millis(500);
