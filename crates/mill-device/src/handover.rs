@@ -563,7 +563,7 @@ const PRESENCE_BYTES: RangeInclusive<u32> = 1..=u32::MAX;
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// How long it may take at a change of the ownership until the locks of all that live are taken.
-const CALM: Duration = Duration::from_millis(100);
+const CALM: Duration = Duration::from_millis(500);
 
 /// How long connections may be on the way from one process to another; one of many on few processors can need seconds.
 const ARRIVED: Duration = Duration::from_secs(10);

@@ -154,14 +154,6 @@ impl GroupTable {
         }
     }
 
-    /// There is a new connection of this flow.
-    fn forget_departed(&self, flow: &Flow) {
-        let (place, hash) = self.departed_place(flow);
-        if place.load(Ordering::Relaxed) & !SECOND_MASK == hash {
-            place.store(0, Ordering::Relaxed);
-        }
-    }
-
     fn departed_place(&self, flow: &Flow) -> (&'static AtomicU64, u64) {
         let hash = flow.table_hash(self.key);
         let place = usize::try_from(hash & SECOND_MASK).unwrap_or(0);
@@ -312,6 +304,13 @@ impl ProcessGroup for GroupTable {
         let noted = place.load(Ordering::Relaxed);
         let age = second().wrapping_sub(noted) & SECOND_MASK;
         noted & !SECOND_MASK == hash && age <= DEPARTED_SECONDS
+    }
+
+    fn forget_departed(&mut self, flow: &Flow) {
+        let (place, hash) = self.departed_place(flow);
+        if place.load(Ordering::Relaxed) & !SECOND_MASK == hash {
+            place.store(0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -531,7 +530,7 @@ const DEPARTED: usize = 1 << 16;
 /// The bits of a departed connection's time, which are those of its place in the hash.
 const SECOND_MASK: u64 = DEPARTED as u64 - 1;
 
-/// How long a connection counts as departed: its peer is asked at once, and again after a second.
+/// How long a connection counts as departed: its peer is asked at once, and twice more within 1.2 s (the keeper).
 const DEPARTED_SECONDS: u64 = 2;
 
 #[cfg(test)]

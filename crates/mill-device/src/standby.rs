@@ -126,8 +126,7 @@ impl StandbyLink {
     pub(crate) fn into_parts(mut self) -> Parts {
         self.take_ways();
         self.close_way();
-        let former = self.former.take();
-        self.parts.member.unsent = former.and_then(|relay| relay.turned_back().ok());
+        self.leave_former();
         if let Some(pending_request) = &self.pending_request {
             self.parts.member.endpoint.close(pending_request.as_fd());
         }

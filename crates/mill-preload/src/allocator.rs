@@ -108,7 +108,7 @@ mod large {
         unsafe { libc::munmap(at.cast(), size) };
     }
 
-    /// As the C library has it (`M_MMAP_THRESHOLD`).
+    /// Where the C library begins with that (`M_MMAP_THRESHOLD`).
     const LEAST: usize = 128 << 10;
 
     /// No page is smaller.

@@ -14,9 +14,9 @@ use crate::{
     allocator, alone, borrowing, early, early_shutdown, environment, keeper, kernel_queue, lent,
     originals, orphans, own_addresses, placeholder, say, sets, showing, spawning, turner, vforked,
 };
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 use mill_keeper::request::VARIABLE;
 use mill_sockets::errno::Errno;
 use mill_tcp::time::{Duration, Instant};
@@ -65,11 +65,50 @@ thread_local! {
     static INNER: RefCell<Vec<Locked>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Threads that fork.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// This one does, and is among them.
+    static IS_FORKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From here on a signal that ends the process waits until this thread has forked: it may have come to a thread with a lock of the C library
+/// that fork(3) waits for, and would wait for ours. Once it has begun to end the process no thread forks any more.
+fn begin_fork() {
+    IS_FORKING.set(true);
+    FORKS.fetch_add(1, Ordering::SeqCst);
+    while ENDED_BY.load(Ordering::SeqCst) != 0 && ENDING.load(Ordering::SeqCst) == NOW {
+        FORKS.fetch_sub(1, Ordering::SeqCst);
+        pause();
+        FORKS.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn end_fork() {
+    if IS_FORKING.replace(false) {
+        FORKS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether other threads have forked, within a moment.
+fn have_forked() -> bool {
+    let until = now() + SOON;
+    while FORKS.load(Ordering::SeqCst) > 0 {
+        if now() >= until {
+            return false;
+        }
+        pause();
+    }
+    true
+}
+
 extern "C" fn before_fork() {
     // A signal's handler may fork in the midst of a call of its thread, which has the locks that it needs.
     if stacks::is_inside() || orphans::is_leaving() {
         return;
     }
+    begin_fork();
     // The child may run another program by a function that is not ours (execl(3)).
     fresh::settle_all();
     OUTER.set(vec![stdio::lock(), lent::lock(), spawning::lock()]);
@@ -108,6 +147,7 @@ extern "C" fn in_parent() {
         }
         borrowing::note_shared();
     });
+    end_fork();
     unlock();
 }
 
@@ -145,6 +185,8 @@ pub(crate) extern "C" fn in_child() {
 fn leave_parents() {
     ENDING.store(NOT_YET, Ordering::SeqCst);
     ENDED_BY.store(0, Ordering::SeqCst);
+    FORKS.store(0, Ordering::SeqCst);
+    IS_FORKING.set(false);
     vforked::in_child();
     at_kernel::forget();
     lent::in_child();
@@ -235,7 +277,7 @@ static ENDED_BY: AtomicI32 = AtomicI32::new(0);
 pub(crate) enum Ended {
     /// All is done.
     Now,
-    /// A thread does it, perhaps the one that the signal has interrupted, and the signal ends the process then.
+    /// A thread does it, perhaps the one that the signal has interrupted, and the process ends then.
     Later,
 }
 
@@ -255,7 +297,7 @@ fn end() {
     if is_first.is_err() {
         return;
     }
-    if stacks::is_made() {
+    if stacks::is_made() && (ENDED_BY.load(Ordering::SeqCst) == 0 || have_forked()) {
         leave_all();
     }
     ENDING.store(DONE, Ordering::SeqCst);

@@ -39,6 +39,14 @@ static HANDLERS: [Handler; 65] = [const {
 }; 65];
 
 impl Handler {
+    /// The default action is the program's, unless another thread sets a handler just now.
+    fn note_default(&self, action: &Action) {
+        if self.function.load(Ordering::Acquire) == libc::SIG_DFL {
+            self.flags.store(action.sa_flags, Ordering::Release);
+            self.mask.store(bits(&action.sa_mask), Ordering::Release);
+        }
+    }
+
     /// What the program has set.
     fn note(&self, action: &Action) {
         self.flags.store(action.sa_flags, Ordering::Release);
@@ -167,11 +175,11 @@ pub(crate) fn let_end(signal: c_int) {
 }
 
 thread_local! {
-    /// Handlers of the program that this thread is in.
+    /// Handlers that this thread is in: the program's, and the library's own that ends the process.
     static IN_HANDLERS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether a handler of the program runs on this thread.
+/// Whether a handler runs on this thread.
 pub(crate) fn is_in_handler() -> bool {
     IN_HANDLERS.get() > 0
 }
@@ -242,9 +250,11 @@ unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Acti
     // SAFETY: null, or the caller's promise.
     let mut wrapped = unsafe { new.as_ref() }.copied();
     if let Some(action) = &mut wrapped {
-        let is_default = action.sa_sigaction == libc::SIG_DFL && ending::is_watched(signal);
+        let is_default = action.sa_sigaction == libc::SIG_DFL;
         if is_default || is_of_program(action.sa_sigaction) {
             handler.note(action);
+        }
+        if (is_default && ending::is_watched(signal)) || is_of_program(action.sa_sigaction) {
             action.sa_sigaction = before_the_programs();
             action.sa_flags = match is_default {
                 true => libc::SA_SIGINFO,

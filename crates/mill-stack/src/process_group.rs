@@ -39,6 +39,9 @@ pub trait ProcessGroup: fmt::Debug + Send {
 
     /// Whether a connection was of a process that has just ended, so that no host has it any more.
     fn has_departed(&self, flow: &Flow) -> bool;
+
+    /// This host begins a connection of the flow.
+    fn forget_departed(&mut self, flow: &Flow);
 }
 
 /// How busy a host is with its listener's connections.

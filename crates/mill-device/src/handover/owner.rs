@@ -198,19 +198,19 @@ impl<O> Owner<O> {
     #[inline]
     pub(crate) fn carry(&mut self, device: &mut impl Link, len_max: usize) -> bool {
         self.has_backlog = false;
-        if self.member.unsent.is_some() {
+        if !self.member.unsent.is_empty() {
             self.has_backlog = carry_unsent(&mut self.member, device, len_max);
-        }
-        if self.member.peers.is_empty() || self.has_backlog {
-            return false;
-        }
-        let has_waited = self.member.peers.have_sent();
-        if has_waited {
-            self.has_backlog = carry(&mut self.member, device, len_max);
         }
         if !self.waiting.is_empty() {
             let directory = self.member.endpoint.directory();
             self.waiting.give(directory, &mut self.member.peers);
+        }
+        if self.member.peers.is_empty() {
+            return false;
+        }
+        let has_waited = self.member.peers.have_sent();
+        if has_waited && !self.has_backlog {
+            self.has_backlog = carry(&mut self.member, device, len_max);
         }
         self.member.peers.publish();
         has_waited
@@ -256,27 +256,30 @@ impl<O> Owner<O> {
         };
         let directory = endpoint.directory();
         let found = directory.find(flow);
-        // Without numbers other workers of this process may have a way.
-        let waiting = Some(&mut self.waiting).filter(|_| endpoint.is_numbered());
         if matches!(found, Some(Holder::Moving)) {
             if endpoint.has_arrived() {
                 return Delivery::None;
             }
-            waiting.map(|waiting| waiting.keep(flow, is_opening, note, frame));
+            self.waiting.keep(flow, is_opening, note, frame);
             return Delivery::Done;
         }
         match found.and_then(|holder| holder.process(is_opening)) {
-            Some(tag) if tag != directory.own() => match peers.put(tag, &note, frame) {
-                true => Delivery::Done,
-                false if !endpoint.is_calm() || endpoint.lives(tag) => {
-                    let is_kept = waiting.is_some_and(|it| it.keep(flow, is_opening, note, frame));
-                    match is_kept {
-                        true => Delivery::Done,
-                        false => Delivery::NoWay,
-                    }
+            Some(tag) if tag != directory.own() => {
+                self.waiting.give_first(flow, directory, peers);
+                if peers.put(tag, &note, frame) {
+                    return Delivery::Done;
                 }
-                false => Delivery::None,
-            },
+                if endpoint.is_calm() && !endpoint.lives(tag) {
+                    return Delivery::None;
+                }
+                // Without numbers other workers of this process may have a way.
+                let waits =
+                    endpoint.is_numbered() && self.waiting.keep(flow, is_opening, note, frame);
+                match waits {
+                    true => Delivery::Done,
+                    false => Delivery::NoWay,
+                }
+            }
             Some(_) => Delivery::None,
             // Processes with numbers have groups for what is new.
             None if is_opening && wanted.is_leaving() && !endpoint.is_numbered() => {
@@ -444,14 +447,7 @@ fn carry(member: &mut Member, device: &mut impl Link, len_max: usize) -> bool {
 /// Sends what a former owner has not sent; whether a frame is left.
 #[cold]
 fn carry_unsent(member: &mut Member, device: &mut impl Link, len_max: usize) -> bool {
-    let Some(unsent) = &mut member.unsent else {
-        return false;
-    };
-    let is_left = unsent.carry(|relay, len| send(relay, len, device, len_max));
-    if !is_left {
-        member.unsent = None;
-    }
-    is_left
+    member.carry_unsent(|relay, len| send(relay, len, device, len_max))
 }
 
 /// Sends the next frame of a relay, of this length; `false` if the device has no room.

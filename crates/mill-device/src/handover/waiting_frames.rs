@@ -9,9 +9,13 @@ use mill_stack::flow::Flow;
 use mill_sys::clock;
 use std::time::Duration;
 
-/// The oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct WaitingFrames(Vec<WaitingFrame>);
+pub(crate) struct WaitingFrames {
+    /// The oldest first.
+    frames: Vec<WaitingFrame>,
+    /// When it was looked last which of them can be given.
+    looked_at: Duration,
+}
 
 #[derive(Debug)]
 struct WaitingFrame {
@@ -44,17 +48,19 @@ impl WaitingFrame {
 impl WaitingFrames {
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.frames.is_empty()
     }
 
     /// Keeps a copy; `false` if there is no room.
     #[cold]
     pub(crate) fn keep(&mut self, flow: &Flow, is_opening: bool, note: Note, bytes: &[u8]) -> bool {
         let now = clock::monotonic();
-        self.0.retain(|frame| !frame.is_over(now));
-        let has_room = self.0.len() < COUNT_MAX && bytes.len() <= BYTES_MAX;
+        let over = self.frames.iter().take_while(|frame| frame.is_over(now));
+        let over = over.count();
+        self.frames.drain(..over);
+        let has_room = self.frames.len() < COUNT_MAX && bytes.len() <= BYTES_MAX;
         if has_room {
-            self.0.push(WaitingFrame {
+            self.frames.push(WaitingFrame {
                 flow: *flow,
                 is_opening,
                 note,
@@ -65,12 +71,25 @@ impl WaitingFrames {
         has_room
     }
 
-    /// Gives the processes what they can have by now.
+    /// Gives the processes what they can have by now, unless that was done a moment ago.
     #[cold]
     pub(crate) fn give(&mut self, directory: Directory, peers: &mut Peers) {
         let now = clock::monotonic();
-        self.0
+        if now.saturating_sub(self.looked_at) < INTERVAL {
+            return;
+        }
+        self.looked_at = now;
+        self.frames
             .retain(|frame| !frame.is_over(now) && !frame.is_settled(directory, peers));
+    }
+
+    /// Gives a process what waits of a flow, before it gets more of that.
+    #[inline]
+    pub(crate) fn give_first(&mut self, flow: &Flow, directory: Directory, peers: &mut Peers) {
+        if !self.is_empty() {
+            self.frames
+                .retain(|frame| frame.flow != *flow || !frame.is_settled(directory, peers));
+        }
     }
 }
 
@@ -79,6 +98,9 @@ pub(crate) const COUNT_MAX: usize = 256;
 
 /// Of one frame: what the device has merged is not kept.
 const BYTES_MAX: usize = 2048;
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_millis(1);
 
 /// Senders have sent them again by then.
 const TIME_MAX: Duration = Duration::from_millis(500);

@@ -23,7 +23,7 @@ impl StandbyLink {
             self.read_answer();
             self.read_owner();
         }
-        if self.owner.is_some() && self.former.is_some() {
+        if self.former.is_some() || !self.parts.member.unsent.is_empty() {
             self.send_unsent();
         }
         self.drop_broken_relay();
@@ -185,7 +185,15 @@ impl StandbyLink {
     pub(super) fn close_way(&mut self) {
         if let Some(owner) = self.owner.take() {
             owner.close(&self.parts.member.endpoint);
+            self.leave_former();
             self.former = Some(owner.relay).filter(|relay| !relay.is_broken());
+        }
+    }
+
+    /// Nothing more is received of what a former owner has given; what it has not sent goes by the next one.
+    pub(super) fn leave_former(&mut self) {
+        if let Some(former) = self.former.take() {
+            self.parts.member.keep_unsent(former);
         }
     }
 
@@ -197,15 +205,19 @@ impl StandbyLink {
         relays.any(|relay| relay.waiting().is_some())
     }
 
-    /// Gives the new owner what a former one has not sent, once all that the former one has given is received.
+    /// Gives the owner what former ones have not sent, once all that they have given is received.
     fn send_unsent(&mut self) {
-        let former = self.former.take_if(|relay| relay.waiting().is_none());
-        let unsent = former.and_then(|relay| relay.turned_back().ok());
-        let (Some(mut unsent), Some(owner)) = (unsent, &mut self.owner) else {
+        if let Some(former) = self.former.take_if(|relay| relay.waiting().is_none()) {
+            self.parts.member.keep_unsent(former);
+        }
+        let (Some(owner), room) = (&mut self.owner, &mut self.room) else {
             return;
         };
-        unsent.carry(|unsent, len| {
-            let room = self.room.get_mut(..len).unwrap_or_default();
+        self.parts.member.carry_unsent(|unsent, len| {
+            if !owner.relay.has_room(len) {
+                return false;
+            }
+            let room = room.get_mut(..len).unwrap_or_default();
             if let Some(note) = unsent.take(room) {
                 owner.relay.put(&note, room);
             }

@@ -209,5 +209,6 @@ fn frames_that_an_owner_leaves_go_on_by_the_device_itself() {
     link.poll();
     assert!(link.is_owner());
     let parts = link.into_parts();
-    assert_eq!(taken(&mut parts.member.unsent.unwrap()), [2]);
+    let mut unsent = parts.member.unsent;
+    assert_eq!(unsent.iter_mut().flat_map(taken).collect::<Vec<_>>(), [2]);
 }

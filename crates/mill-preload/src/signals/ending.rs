@@ -52,7 +52,7 @@ fn watch(signal: c_int) {
         && action.sa_sigaction == libc::SIG_DFL
         && let Some(handler) = handler(signal)
     {
-        handler.note(&action);
+        handler.note_default(&action);
         action.sa_sigaction = before_the_programs();
         action.sa_flags = libc::SA_SIGINFO;
         // SAFETY: the pointer is to a local.
@@ -69,10 +69,11 @@ pub(super) fn is_watched(signal: c_int) -> bool {
 pub(super) fn end(signal: c_int) {
     // A child that shares the memory (vfork(2)) ends alone. In the midst of the library's work nothing can be left.
     let leaves = PROCESS.load(Ordering::Relaxed) == Pid::own().number() && !Whole::is_on();
-    if leaves && process::end_by(signal) == process::Ended::Later {
-        return;
+    // The signal may have come to a thread with little room.
+    let ended = leaves.then(|| stacker::grow(ROOM_BYTES, || process::end_by(signal)));
+    if ended != Some(process::Ended::Later) {
+        end_now(signal);
     }
-    end_now(signal);
 }
 
 /// Ends the process by a signal.
@@ -81,3 +82,6 @@ pub(crate) fn end_now(signal: c_int) {
     // SAFETY: the call takes a number.
     unsafe { libc::raise(signal) };
 }
+
+/// Of a machine stack for what an ending process does.
+const ROOM_BYTES: usize = 1 << 20;

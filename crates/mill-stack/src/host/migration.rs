@@ -199,7 +199,7 @@ impl<Q: SendQueue> Host<Q> {
         };
         self.flows.insert_half_open(hash, entry);
         self.counters.moved_in += 1;
-        // The other host's answer may not have left it, and would be missed for a second. A peer that has it ignores another.
+        // The other host's answer may not have left it, and would be missed for a second. A peer that has it acknowledges another.
         if half_open.retransmits == 0 {
             let config = self.listeners.at(listener).map_or(0, |it| it.config);
             let syn_ack = half_open.syn_ack(&mut self.tcp_context.env(config, self.now));

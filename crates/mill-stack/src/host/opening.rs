@@ -58,6 +58,7 @@ impl<Q: SendQueue> Host<Q> {
         }
         let flow = self.choose_flow(local, target, steer)?;
         let hash = self.flows.hash(&flow);
+        self.begin_anew(&flow);
         let mut iss = self.secrets.iss(&flow, self.now);
         if let Some(Target::TimeWait(number)) = self.find(&flow, hash) {
             iss = self.take_over(&flow, (number, hash), iss);

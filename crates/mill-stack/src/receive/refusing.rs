@@ -98,8 +98,13 @@ impl<Q: SendQueue> Host<Q> {
 
     /// A segment without connection or listener here may belong to another process, which answers then.
     #[cold]
-    pub(super) fn hand_over<L: Link>(&mut self, link: &mut L, packet: &Packet, refused: Refused) {
-        let flow = &refused.flow;
+    pub(super) fn hand_over<L: Link>(
+        &mut self,
+        link: &mut L,
+        packet: &Packet,
+        mut refused: Refused,
+    ) {
+        let flow = &refused.flow.clone();
         let hash = self.flows.hash(flow);
         // Its connection is on the way to another host: no third one may reset it meanwhile. The peer sends it again. A SYN begins a new
         // one, unless the directory knows of a handshake.
@@ -126,9 +131,9 @@ impl<Q: SendQueue> Host<Q> {
                 self.counters.handed_over += 1;
                 return;
             }
+            // A listener may be about to be here; if none is, the SYN is not refused.
             Given::NoWay if !matches!(refused.answer, Answer::Open) => {
-                self.drop_frame(refused.reason);
-                return;
+                refused.answer = Answer::None;
             }
             Given::NoWay | Given::No => {}
         }
@@ -136,10 +141,18 @@ impl<Q: SendQueue> Host<Q> {
         let bytes = frame.get(packet.body.clone()).unwrap_or_default();
         if matches!(refused.answer, Answer::Open) {
             let bytes = bytes.to_vec();
+            self.begin_anew(&refused.flow);
             return self.on_tcp_datagram(link, packet, &bytes);
         }
         if let Some(refused) = self.keep_unclaimed(packet, bytes, refused) {
             self.reject(refused);
+        }
+    }
+
+    /// A new connection begins here, of a flow whose last one may have departed.
+    pub(crate) fn begin_anew(&mut self, flow: &Flow) {
+        if let Some(processes) = &mut self.processes {
+            processes.forget_departed(flow);
         }
     }
 

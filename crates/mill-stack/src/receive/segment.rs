@@ -360,6 +360,7 @@ impl<Q: SendQueue> Host<Q> {
                 // Without a listener the wait goes on, and the SYN is answered as any other.
                 if self.listeners.find_open(flow.local(), hash).is_some() {
                     self.flows.remove_time_wait(flow, number, hash);
+                    self.begin_anew(flow);
                     self.counters.time_waits_reopened += 1;
                     return self.on_syn(flow, hash, segment, Some(iss_after));
                 } else {

@@ -96,6 +96,23 @@ fn handlers_that_use_sockets_may_interrupt_the_allocator_of_the_program() {
     handlers_of("echo");
 }
 
+/// Its handler of the library may interrupt a thread that has a lock of the C library's allocator, while another thread forks.
+#[test]
+fn a_signal_without_a_handler_ends_a_process_that_allocates_and_forks() {
+    if !has("cc") {
+        println!("not tested: there is no cc");
+        return;
+    }
+    between(1500, |_| {
+        let site = Site::new();
+        let program = site.path("handlers").display().to_string();
+        text_of("cc", &["-O1", "-o", &program, SOURCE]);
+        let running = start(&program, "end");
+        let said = running.wait_with_output().unwrap().stdout;
+        assert_eq!(String::from_utf8(said).unwrap(), "30\n");
+    });
+}
+
 /// Echoes on a thread for each connection. Its first thread waits for the next one, and says a letter for each signal: Python runs handlers there.
 const FIRST_THREAD: &str = "
 import os, signal, socket, threading

@@ -53,6 +53,8 @@ impl ProcessGroup for Group {
     fn has_departed(&self, _flow: &Flow) -> bool {
         false
     }
+
+    fn forget_departed(&mut self, _flow: &Flow) {}
 }
 
 pub(super) const OTHER: u64 = 9;

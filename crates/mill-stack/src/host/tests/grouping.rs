@@ -65,6 +65,8 @@ impl ProcessGroup for EvenAndOdd {
     fn has_departed(&self, _flow: &Flow) -> bool {
         false
     }
+
+    fn forget_departed(&mut self, _flow: &Flow) {}
 }
 
 /// The number of either one for the other.

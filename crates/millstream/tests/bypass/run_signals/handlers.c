@@ -3,11 +3,15 @@
  * begins another connection while the program does nothing but allocate. In the first case the program forks, too, as the handler may interrupt that. Says so
  * once the handler has run often enough, and in the end how many bytes were echoed.
  *
- * Usage: handlers fork|jump|echo */
+ * With "end" it serves nothing: thirty processes, of which one thread allocates and another one forks, are ended by SIGTERM. It
+ * says how many have ended within two seconds.
+ *
+ * Usage: handlers fork|jump|echo|end */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -144,11 +148,59 @@ static int allocates(int fd) {
     return 0;
 }
 
+enum { PROCESSES = 30 };
+
+static void *fork_for_ever(void *nothing) {
+    while (forks())
+        ;
+    return nothing;
+}
+
+static void work_for_ever(void) {
+    pthread_t forker;
+    struct pollfd one = {.fd = listening(), .events = POLLIN};
+    static void *all[64];
+    poll(&one, 1, 0);
+    pthread_create(&forker, NULL, fork_for_ever, NULL);
+    for (unsigned next = 1;; next = next * 1103515245 + 12345) {
+        free(all[next >> 16 & 63]);
+        all[next >> 16 & 63] = malloc((next >> 8 & 0xffff) + 1);
+    }
+}
+
+static int ends(pid_t process) {
+    int status;
+    kill(process, SIGTERM);
+    for (int wait = 0; wait < 2000; wait++) {
+        if (waitpid(process, &status, WNOHANG) == process)
+            return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
+        usleep(1000);
+    }
+    kill(process, SIGKILL);
+    waitpid(process, NULL, 0);
+    return 0;
+}
+
+static int end_all(void) {
+    int ended = 0;
+    for (int each = 0; each < PROCESSES; each++) {
+        pid_t process = fork();
+        if (process == 0)
+            work_for_ever();
+        usleep(30000 + each * 700);
+        ended += ends(process);
+    }
+    printf("%d\n", ended);
+    return 0;
+}
+
 int main(int number, char **words) {
     static char bytes[4096];
     struct sigaction action = {.sa_flags = 0};
     long echoed = 0;
     int is_enough = 0, is_forking = number == 2 && strcmp(words[1], "fork") == 0;
+    if (number == 2 && strcmp(words[1], "end") == 0)
+        return end_all();
     int listener = listening(), fd = accept(listener, NULL, NULL);
     if (number != 2 || fd < 0)
         return 2;
