@@ -39,9 +39,11 @@ static HANDLERS: [Handler; 65] = [const {
 }; 65];
 
 impl Handler {
-    /// The default action is the program's, unless another thread sets a handler just now.
+    /// The default action is the program's, unless another thread sets a handler just now; also after a handler that was for one signal.
     fn note_default(&self, action: &Action) {
-        if self.function.load(Ordering::Acquire) == libc::SIG_DFL {
+        let was_once = self.flags.load(Ordering::Acquire) & libc::SA_RESETHAND != 0;
+        if was_once || self.function.load(Ordering::Acquire) == libc::SIG_DFL {
+            self.function.store(libc::SIG_DFL, Ordering::Release);
             self.flags.store(action.sa_flags, Ordering::Release);
             self.mask.store(bits(&action.sa_mask), Ordering::Release);
         }

@@ -9,8 +9,7 @@
 
 use super::whole::Whole;
 use super::{before_the_programs, handler, let_end};
-use crate::originals;
-use crate::process;
+use crate::{memory, originals, process};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering};
 use libc::sigaction as Action;
@@ -68,8 +67,9 @@ pub(super) fn is_watched(signal: c_int) -> bool {
 /// The default action.
 pub(super) fn end(signal: c_int) {
     // A child that shares the memory (vfork(2)) ends alone. In the midst of the library's work nothing can be left.
-    let leaves = PROCESS.load(Ordering::Relaxed) == Pid::own().number() && !Whole::is_on();
+    let is_whole = PROCESS.load(Ordering::Relaxed) == Pid::own().number() && !Whole::is_on();
     // The signal may have come to a thread with little room.
+    let leaves = is_whole && memory::can_be_had(ROOM_BYTES);
     let ended = leaves.then(|| stacker::grow(ROOM_BYTES, || process::end_by(signal)));
     if ended != Some(process::Ended::Later) {
         end_now(signal);

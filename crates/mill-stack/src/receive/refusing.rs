@@ -104,7 +104,8 @@ impl<Q: SendQueue> Host<Q> {
         packet: &Packet,
         mut refused: Refused,
     ) {
-        let flow = &refused.flow.clone();
+        let flow = refused.flow;
+        let flow = &flow;
         let hash = self.flows.hash(flow);
         // Its connection is on the way to another host: no third one may reset it meanwhile. The peer sends it again. A SYN begins a new
         // one, unless the directory knows of a handshake.
@@ -141,7 +142,7 @@ impl<Q: SendQueue> Host<Q> {
         let bytes = frame.get(packet.body.clone()).unwrap_or_default();
         if matches!(refused.answer, Answer::Open) {
             let bytes = bytes.to_vec();
-            self.begin_anew(&refused.flow);
+            self.begin_anew(flow);
             return self.on_tcp_datagram(link, packet, &bytes);
         }
         if let Some(refused) = self.keep_unclaimed(packet, bytes, refused) {

@@ -118,18 +118,24 @@ fn an_end_that_the_peer_has_announced_moves_too() {
     assert_eq!(accepted(&mut world, client, b""), b"all");
 }
 
+/// A connection of the client's, whose SYN the older host has answered; the answer has not come.
+fn begin(world: &mut Succession) -> SocketId {
+    let target = SERVER_V4.parse().unwrap();
+    let pair = &mut world.pair;
+    let client = pair.client.connect(target, None, true, 7).unwrap();
+    turn_of(&mut pair.client, &mut pair.client_link, pair.now);
+    pair.client_link.carry(&mut pair.server_link);
+    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
+    client
+}
+
 #[test]
 fn a_handshake_moves_and_is_completed_at_the_other_host() {
     let mut world = Succession::new(|_| {});
     let listener = world.pair.listen(SERVER_V4);
     // The addresses are known by then.
     let (first, _) = world.connect(SERVER_V4);
-    let target = SERVER_V4.parse().unwrap();
-    let client = world.pair.client.connect(target, None, true, 7).unwrap();
-    let pair = &mut world.pair;
-    turn_of(&mut pair.client, &mut pair.client_link, pair.now);
-    pair.client_link.carry(&mut pair.server_link);
-    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
+    let client = begin(&mut world);
     let given = give(&mut world, listener);
     assert_eq!(given.len(), 2);
     world.succeed(true);
@@ -150,13 +156,8 @@ fn a_handshake_that_moves_is_answered_again_at_once() {
     let mut world = Succession::new(|_| {});
     let listener = world.pair.listen(SERVER_V4);
     world.connect(SERVER_V4);
-    let target = SERVER_V4.parse().unwrap();
-    let client = world.pair.client.connect(target, None, true, 7).unwrap();
-    let pair = &mut world.pair;
-    turn_of(&mut pair.client, &mut pair.client_link, pair.now);
-    pair.client_link.carry(&mut pair.server_link);
-    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
-    let lost = pair.server_link.carry(&mut MemoryLink::ethernet(9));
+    let client = begin(&mut world);
+    let lost = world.pair.server_link.carry(&mut MemoryLink::ethernet(9));
     assert_eq!(lost, 1);
     let given = give(&mut world, listener);
     world.succeed(true);
