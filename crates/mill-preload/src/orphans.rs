@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! process that ends                          child
-//!   closes what is its own (process.rs)
+//!   closes what is its own (process/end.rs)
 //!   reserves what it has of the device
 //!   fork(2) ────────────────────────────────▶ closes the program's descriptors
 //!   leaves its stacks to the child            turns the stacks

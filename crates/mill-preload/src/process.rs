@@ -1,26 +1,26 @@
-//! The beginning and the end of the process, and fork(2).
+//! The beginning of the process, and fork(2).
 
 use crate::calls::events::at_kernel;
-use crate::calls::numbers::close_ours;
 use crate::calls::stdio;
 use crate::descriptors::{self, Entry, fresh};
 use crate::lending::{self, Loan};
 use crate::lock::Locked;
-use crate::noting::Noting;
-use crate::signals::{ending, postponed};
-use crate::stack::{Stack, now};
+use crate::signals::postponed;
 use crate::stacks::{self, Guard};
 use crate::{
     allocator, alone, borrowing, early, early_shutdown, environment, keeper, kernel_queue, lent,
     originals, orphans, own_addresses, placeholder, say, sets, showing, spawning, turner, vforked,
 };
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 use mill_keeper::request::VARIABLE;
 use mill_sockets::errno::Errno;
-use mill_tcp::time::{Duration, Instant};
 use std::sync::Once;
+
+/// Its end.
+mod end;
+pub(crate) use end::{_exit, Ended, end_by};
 
 /// Runs before the program's main().
 #[used]
@@ -48,7 +48,7 @@ extern "C" fn begin() {
     // SAFETY: the functions live as long as the process; this library is never unloaded.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
     // SAFETY: as above.
-    unsafe { libc::atexit(exit) };
+    unsafe { libc::atexit(end::exit) };
 }
 
 thread_local! {
@@ -65,50 +65,12 @@ thread_local! {
     static INNER: RefCell<Vec<Locked>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Threads that fork.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-thread_local! {
-    /// This one does, and is among them.
-    static IS_FORKING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// From here on a signal that ends the process waits until this thread has forked: it may have come to a thread with a lock of the C library
-/// that fork(3) waits for, and would wait for ours. Once it has begun to end the process no thread forks any more.
-fn begin_fork() {
-    IS_FORKING.set(true);
-    FORKS.fetch_add(1, Ordering::SeqCst);
-    while ENDED_BY.load(Ordering::SeqCst) != 0 && ENDING.load(Ordering::SeqCst) == NOW {
-        FORKS.fetch_sub(1, Ordering::SeqCst);
-        pause();
-        FORKS.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-fn end_fork() {
-    if IS_FORKING.replace(false) {
-        FORKS.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Whether other threads have forked, within a moment.
-fn have_forked() -> bool {
-    let until = now() + SOON;
-    while FORKS.load(Ordering::SeqCst) > 0 {
-        if now() >= until {
-            return false;
-        }
-        pause();
-    }
-    true
-}
-
 extern "C" fn before_fork() {
     // A signal's handler may fork in the midst of a call of its thread, which has the locks that it needs.
     if stacks::is_inside() || orphans::is_leaving() {
         return;
     }
-    begin_fork();
+    end::begin_fork();
     // The child may run another program by a function that is not ours (execl(3)).
     fresh::settle_all();
     OUTER.set(vec![stdio::lock(), lent::lock(), spawning::lock()]);
@@ -147,7 +109,7 @@ extern "C" fn in_parent() {
         }
         borrowing::note_shared();
     });
-    end_fork();
+    end::end_fork();
     unlock();
 }
 
@@ -183,10 +145,7 @@ pub(crate) extern "C" fn in_child() {
 
 /// What else the child has of its parent.
 fn leave_parents() {
-    ENDING.store(NOT_YET, Ordering::SeqCst);
-    ENDED_BY.store(0, Ordering::SeqCst);
-    FORKS.store(0, Ordering::SeqCst);
-    IS_FORKING.set(false);
+    end::in_child();
     vforked::in_child();
     at_kernel::forget();
     lent::in_child();
@@ -233,151 +192,3 @@ pub(crate) fn forking<N: PartialEq + From<bool>>(fork: impl FnOnce() -> N) -> N 
     }
     result
 }
-
-/// # Safety
-/// As _exit(2).
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn _exit(status: c_int) -> ! {
-    end();
-    // SAFETY: the caller's promise.
-    unsafe { originals::_exit(status) };
-    unreachable!("it does not return")
-}
-
-/// # Safety
-/// As _Exit(3).
-#[unsafe(no_mangle)]
-unsafe extern "C" fn _Exit(status: c_int) -> ! {
-    // SAFETY: the caller's promise.
-    unsafe { _exit(status) }
-}
-
-/// exit(3) writes what streams of stdio hold back after this.
-extern "C" fn exit() {
-    stdio::flush();
-    end();
-    // One that came meanwhile.
-    let signal = ENDED_BY.load(Ordering::SeqCst);
-    if signal != 0 {
-        ending::end_now(signal);
-    }
-}
-
-/// Where the process is in [`end`].
-static ENDING: AtomicU8 = AtomicU8::new(NOT_YET);
-const NOT_YET: u8 = 0;
-const NOW: u8 = 1;
-const DONE: u8 = 2;
-
-/// A signal that is to end the process once that is done; 0 for none.
-static ENDED_BY: AtomicI32 = AtomicI32::new(0);
-
-/// What a signal that ends the process finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// All is done.
-    Now,
-    /// A thread does it, perhaps the one that the signal has interrupted, and the process ends then.
-    Later,
-}
-
-/// Does what is done at the end of the process, which a signal is about to end.
-pub(crate) fn end_by(signal: c_int) -> Ended {
-    ENDED_BY.store(signal, Ordering::SeqCst);
-    end();
-    match ENDING.load(Ordering::SeqCst) {
-        NOW => Ended::Later,
-        _ => Ended::Now,
-    }
-}
-
-/// Connections that are open are closed, as the kernel does when a process ends. What outlives it, a child goes on with (`orphans.rs`).
-fn end() {
-    let is_first = ENDING.compare_exchange(NOT_YET, NOW, Ordering::SeqCst, Ordering::SeqCst);
-    if is_first.is_err() {
-        return;
-    }
-    if stacks::is_made() && (ENDED_BY.load(Ordering::SeqCst) == 0 || have_forked()) {
-        leave_all();
-    }
-    ENDING.store(DONE, Ordering::SeqCst);
-}
-
-fn leave_all() {
-    close_all();
-    // Most peers acknowledge the last bytes at once.
-    if !turn_until(now() + SOON, |stack| stack.has_loans()) || orphans::leave() {
-        return end_all();
-    }
-    for number in stacks::made() {
-        stacks::with_stack(number, Stack::end_loans);
-    }
-    turn_until(now() + PATIENCE, |_| false);
-    end_all();
-}
-
-fn close_all() {
-    for (descriptor, entry) in descriptors::all() {
-        match entry {
-            // Another thread may close it, too, and only one of them does.
-            Entry::Stream(number) if descriptors::lose(descriptor, entry) => {
-                stacks::with(number, |stack| stack.sockets.close(number));
-            }
-            // What waits there may be for processes that have its socket, too.
-            Entry::Listener(_) => {
-                close_ours(descriptor, entry);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// What its peers have to know they have heard from the connections themselves.
-fn end_all() {
-    for number in stacks::made() {
-        stacks::with_stack(number, |stack| {
-            stack.sockets.list_young(false);
-            stack.noting.take().map(Noting::clear)
-        });
-    }
-}
-
-/// Turns the stacks as long as one has something left to send, until this time at most; whether one has then, or `is_enough` for one.
-fn turn_until(deadline: Instant, is_enough: impl Fn(&Stack) -> bool) -> bool {
-    let goes_on = |number| {
-        stacks::with_stack(number, |stack| {
-            stack.turn(now());
-            stack.leave();
-            let has_left = stack.sockets.has_unsent() || stack.sockets.has_waiting();
-            (has_left, is_enough(stack))
-        })
-    };
-    loop {
-        // All of them have their turns.
-        let all: Vec<(bool, bool)> = stacks::made().filter_map(goes_on).collect();
-        let has_left = all.iter().any(|(has_left, _)| *has_left);
-        let is_enough = all.iter().any(|(_, is_enough)| *is_enough);
-        if is_enough || !has_left || now() >= deadline {
-            return is_enough || has_left;
-        }
-        pause();
-    }
-}
-
-/// Between two turns. The standard library's pause would allocate by the C library, which a signal may have interrupted.
-fn pause() {
-    let time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: PAUSE_NS,
-    };
-    // SAFETY: there is no list; the time is a local.
-    unsafe { originals::ppoll(core::ptr::null_mut(), 0, &raw const time, core::ptr::null()) };
-}
-
-const PAUSE_NS: libc::c_long = 200_000;
-
-/// How long an ending process waits for acknowledgements before it leaves that to a child …
-const SOON: Duration = Duration::from_millis(20);
-
-/// … and where there is no child.
-const PATIENCE: Duration = Duration::from_secs(2);
