@@ -467,6 +467,10 @@ impl LinkSuccession for AnyLink {
         self.device.has_heir()
     }
 
+    fn seek_heir(&mut self) -> bool {
+        self.device.seek_heir()
+    }
+
     fn pass_waiting(&mut self, connections: &[u8]) -> bool {
         self.device.pass_waiting(connections)
     }

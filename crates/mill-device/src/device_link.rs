@@ -366,6 +366,15 @@ impl LinkSuccession for DeviceLink {
         }
     }
 
+    fn seek_heir(&mut self) -> bool {
+        match self {
+            Self::AfXdp(link) => link.seek_heir(),
+            Self::Movable(link) => link.seek_heir(),
+            Self::Partitions(link) => link.seek_heir(),
+            _ => false,
+        }
+    }
+
     fn pass_waiting(&mut self, connections: &[u8]) -> bool {
         match self {
             Self::Standby(link) => {

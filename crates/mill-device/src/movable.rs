@@ -234,6 +234,12 @@ impl MovableLink {
         self.turns_left = 0;
     }
 
+    /// Whether one of those that stand by may ask for the device, as this process has served and ends; the next turn looks.
+    pub(crate) fn seek_heir(&mut self) -> bool {
+        self.turns_left = 0;
+        self.handover.may_have_heir(&self.wanted)
+    }
+
     pub(crate) fn forget(&mut self, service: Service) {
         self.wanted.forget(service);
     }

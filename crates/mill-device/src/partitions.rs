@@ -287,6 +287,10 @@ impl LinkSuccession for Partitions {
         self.parts.first().is_some_and(LinkSuccession::has_heir)
     }
 
+    fn seek_heir(&mut self) -> bool {
+        self.each().fold(false, |any, part| part.seek_heir() || any)
+    }
+
     fn pass_waiting(&mut self, connections: &[u8]) -> bool {
         // Until that has them, the owner of none may answer their segments.
         self.note_moving();

@@ -8,7 +8,7 @@
 
 use mill_stack::link::ReceivedChecksum;
 use mill_sys::eventfd;
-use mill_sys::memory::{Pages, SharedMemory};
+use mill_sys::memory::SharedMemory;
 use note::NOTE_BYTES;
 use ring::{Reader, Ring, Writer};
 use std::io;
@@ -69,7 +69,8 @@ pub struct FarEnd {
 impl Relay {
     /// Makes a relay: this end, and the descriptors for the other one.
     pub fn new() -> io::Result<(Self, FarEnd)> {
-        let memory = SharedMemory::create("millstream-relay", MEMORY_BYTES, Pages::Small)?;
+        // An owner has one for each process that stands by, through most of which little ever goes.
+        let memory = SharedMemory::create_unallocated("millstream-relay", MEMORY_BYTES)?;
         let doorbells = [eventfd::create()?, eventfd::create()?];
         let [own, other] = [doorbells[0].try_clone()?, doorbells[1].try_clone()?];
         let far = FarEnd {

@@ -38,6 +38,11 @@ impl Wanted {
         !self.is_serving() && (self.has_served || self.opens_ports)
     }
 
+    /// Whether ports were served, and none is any more.
+    pub(crate) fn has_ended_serving(&self) -> bool {
+        self.has_served && !self.is_serving()
+    }
+
     /// Whether any port is served.
     pub(crate) fn is_serving(&self) -> bool {
         !self.services.is_empty()

@@ -56,7 +56,7 @@ pub(crate) struct Stack {
 }
 
 /// Connections that wait, between processes.
-mod passing;
+pub(crate) mod passing;
 
 impl Stack {
     /// The stack of this number.

@@ -53,6 +53,15 @@ impl SharedMemory {
     /// Makes memory of at least `bytes`, rounded up to whole pages, zeroed and allocated; `name` is only for /proc. Its
     /// length is sealed. `Huge` fails with ENOMEM where too few such pages are reserved.
     pub fn create(name: &str, bytes: usize, pages: Pages) -> io::Result<Self> {
+        Self::make(name, bytes, (pages, true))
+    }
+
+    /// The same of small pages, each of which is allocated when it is used first.
+    pub fn create_unallocated(name: &str, bytes: usize) -> io::Result<Self> {
+        Self::make(name, bytes, (Pages::Small, false))
+    }
+
+    fn make(name: &str, bytes: usize, (pages, is_populated): (Pages, bool)) -> io::Result<Self> {
         let name = CString::new(name)?;
         let len = bytes
             .max(1)
@@ -76,7 +85,7 @@ impl SharedMemory {
             libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL,
         )?;
         Ok(Self {
-            mapping: Mapping::new(file.as_fd(), 0, len, true)?,
+            mapping: Mapping::new(file.as_fd(), 0, len, is_populated)?,
             file,
             is_huge: pages == Pages::Huge,
             is_sealed: true,

@@ -124,6 +124,11 @@ impl<O> Owner<O> {
         self.take_request.is_some() || !self.join_requests.is_empty()
     }
 
+    /// Whether this process has served, and others stand by that may serve.
+    pub(crate) fn may_have_heir(&self, wanted: &Wanted) -> bool {
+        wanted.has_ended_serving() && !self.member.peers.is_empty()
+    }
+
     /// Answers those that have sent JOIN. What has no entry in the directory then is no flow of this process.
     pub(crate) fn admit(&mut self, table: Option<&Table>, wanted: &Wanted) {
         for request in core::mem::take(&mut self.join_requests) {

@@ -103,6 +103,13 @@ impl InterfaceLink {
         None
     }
 
+    /// Whether one of those that stand by may ask for the interface, as this process has served and ends; the next turn looks.
+    pub(crate) fn seek_heir(&mut self) -> bool {
+        self.turns_left = 0;
+        let handover = self.handover.as_ref();
+        handover.is_some_and(|handover| handover.may_have_heir(&self.wanted))
+    }
+
     /// Answers JOIN. Gives the interface to the process that has sent TAKE, and returns the link that stands by. No frame may be
     /// held or being written.
     pub(crate) fn give(mut self) -> Result<Box<StandbyLink>, Box<Self>> {

@@ -12,6 +12,7 @@ use crate::calls::stdio;
 use crate::descriptors::{self, Entry};
 use crate::noting::Noting;
 use crate::signals::ending;
+use crate::stack::passing::Heir;
 use crate::stack::{Stack, now};
 use crate::{originals, orphans, stacks};
 use core::cell::Cell;
@@ -90,6 +91,7 @@ fn end() {
 
 fn leave_all() {
     close_all();
+    give_devices();
     // Most peers acknowledge the last bytes at once.
     if !turn_until(now() + SOON, |stack| stack.has_loans()) || orphans::leave() {
         return end_all();
@@ -114,6 +116,30 @@ fn close_all() {
             }
             _ => {}
         }
+    }
+}
+
+/// Turns the stacks until a process that serves where this one did has its part of the device, if there is one.
+fn give_devices() {
+    let began = now();
+    let seek = |number| {
+        stacks::with_stack(number, |stack| {
+            let heir = stack.seek_heir();
+            stack.turn(now());
+            heir
+        })
+    };
+    loop {
+        // All of them have their turns.
+        let patience = match stacks::made().filter_map(seek).max() {
+            None | Some(Heir::None) => return,
+            Some(Heir::Possible) => SOON,
+            Some(Heir::Certain) => HEIR_MAX,
+        };
+        if now().since(began) >= patience {
+            return;
+        }
+        pause();
     }
 }
 
@@ -209,6 +235,9 @@ const PAUSE_NS: libc::c_long = 200_000;
 
 /// How long an ending process waits for acknowledgements before it leaves that to a child …
 const SOON: Duration = Duration::from_millis(20);
+
+/// How long one of many workers may wait for a processor until it takes the device.
+const HEIR_MAX: Duration = Duration::from_secs(1);
 
 /// … and where there is no child.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -16,6 +16,16 @@ use mill_stack::link::LinkSuccession;
 use mill_tcp::time::Instant;
 use std::io;
 
+/// Whether a process takes the part of the device that another one has, which ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Heir {
+    None,
+    /// There are others, which may serve.
+    Possible,
+    /// Others listen where that one has listened.
+    Certain,
+}
+
 impl Stack {
     /// What waits at listeners that the program does not look at goes to other processes that listen there.
     pub(crate) fn pass_neglected(&mut self, now: Instant) {
@@ -94,6 +104,18 @@ impl Stack {
         // Without a keeper nothing was left.
         for connections in request::claim(keeper::socket()).unwrap_or_default() {
             self.sockets.bring_waiting(&connections);
+        }
+    }
+
+    /// As this process ends: whether another one may take its part of the device, for which the next turn looks.
+    pub(crate) fn seek_heir(&mut self) -> Heir {
+        match (
+            self.sockets.link_mut().seek_heir(),
+            self.sockets.has_successors(),
+        ) {
+            (false, _) => Heir::None,
+            (true, false) => Heir::Possible,
+            (true, true) => Heir::Certain,
         }
     }
 

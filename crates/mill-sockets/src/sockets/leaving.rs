@@ -101,6 +101,12 @@ impl<L: SocketLink> Sockets<L> {
             })
     }
 
+    /// Whether other processes listen where the program has closed listeners.
+    pub fn has_successors(&mut self) -> bool {
+        let (host, mut left) = (&mut self.host, self.succession.left.iter());
+        left.any(|left| host.others(left.listener).count > 0)
+    }
+
     /// Takes all that waits at listeners that this program has closed away, as bytes for another process.
     pub fn give_waiting(&mut self) -> Vec<u8> {
         // Text that is still in frames can't move.

@@ -9,6 +9,10 @@ pub trait LinkSuccession {
     /// Whether another process has taken the device over from this one.
     fn has_heir(&self) -> bool;
 
+    /// This process is about to end: its next turn looks whether another one that serves asks for the device. Whether one may, so that it is
+    /// worth some turns: what has arrived and the ways to others go on by that one.
+    fn seek_heir(&mut self) -> bool;
+
     /// Passes them to that process; `false` if it does not get them.
     fn pass_waiting(&mut self, connections: &[u8]) -> bool;
 
@@ -23,6 +27,10 @@ pub trait LinkSuccession {
 /// No other process ever has it.
 impl<L: ExclusiveLink> LinkSuccession for L {
     fn has_heir(&self) -> bool {
+        false
+    }
+
+    fn seek_heir(&mut self) -> bool {
         false
     }
 

@@ -173,6 +173,7 @@ mod run_orphans;
 
 /// Common ones, as they are installed.
 mod run_programs;
+mod run_relays;
 
 /// Looking at them.
 mod run_stackdump;
