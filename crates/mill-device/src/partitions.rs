@@ -288,7 +288,9 @@ impl LinkSuccession for Partitions {
     }
 
     fn seek_heir(&mut self) -> bool {
-        self.each().fold(false, |any, part| part.seek_heir() || any)
+        // Each of them looks in the next turn.
+        let seeking = self.each().map(LinkSuccession::seek_heir);
+        seeking.fold(false, core::ops::BitOr::bitor)
     }
 
     fn pass_waiting(&mut self, connections: &[u8]) -> bool {

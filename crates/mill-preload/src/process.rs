@@ -2,7 +2,7 @@
 
 use crate::calls::events::at_kernel;
 use crate::calls::stdio;
-use crate::descriptors::{self, Entry, fresh};
+use crate::descriptors::{self, Entry, fresh, own};
 use crate::lending::{self, Loan};
 use crate::lock::Locked;
 use crate::signals::postponed;
@@ -78,6 +78,7 @@ extern "C" fn before_fork() {
     LOANS.set(lending::prepare());
     vforked::before_fork();
     let mut inner = vec![
+        own::lock(),
         borrowing::lock(),
         early::lock(),
         early_shutdown::lock(),

@@ -42,6 +42,22 @@ impl Resource {
         check(unsafe { libc::setrlimit(self.number(), &raw const limit) })
     }
 
+    /// Sets the limit, and returns what it was, so that no other thread's change of it goes unnoticed.
+    pub fn exchange_limit(self, limit: Limit) -> io::Result<Limit> {
+        let new = libc::rlimit {
+            rlim_cur: limit.soft,
+            rlim_max: limit.hard,
+        };
+        let mut old = new;
+        let own = 0;
+        // SAFETY: the pointers are to locals that outlive the call.
+        check(unsafe { libc::prlimit(own, self.number(), &raw const new, &raw mut old) })?;
+        Ok(Limit {
+            soft: old.rlim_cur,
+            hard: old.rlim_max,
+        })
+    }
+
     fn number(self) -> libc::__rlimit_resource_t {
         match self {
             Self::Descriptors => libc::RLIMIT_NOFILE,
@@ -60,6 +76,7 @@ mod tests {
             let limit = resource.limit().unwrap();
             assert!(limit.soft <= limit.hard);
             resource.set_limit(limit).unwrap();
+            assert_eq!(resource.exchange_limit(limit).unwrap(), limit);
             assert_eq!(resource.limit().unwrap(), limit);
         }
     }

@@ -2,10 +2,12 @@
 //! than it counts on (wrk has tables of as many descriptors as it needs); and programs that close all they know do not close them.
 
 use super::{Entry, set};
+use crate::lock::{Lock, Locked};
 use crate::originals;
 use crate::signals::whole::Whole;
 use core::cell::Cell;
 use core::ffi::c_int;
+use mill_sys::rlimit::{Limit, Resource};
 use std::os::fd::{IntoRawFd, OwnedFd};
 
 thread_local! {
@@ -57,12 +59,26 @@ pub(crate) fn close(descriptor: impl Into<OwnedFd>) {
 
 /// Gives a descriptor a number above the program's, if the process may have one.
 fn raise(descriptor: c_int) -> c_int {
-    if descriptor >= LEAST {
-        return descriptor;
+    let raised = match descriptor < LEAST {
+        true => raise_to(descriptor, LEAST),
+        false => descriptor,
+    };
+    match raised < LEAST + FEW {
+        true => raised,
+        false => raise_beyond(raised).unwrap_or(raised),
     }
-    let least = LEAST.unsigned_abs() as usize;
+}
+
+/// The same from this number on.
+fn raise_to(descriptor: c_int, least: c_int) -> c_int {
     // SAFETY: the command takes a number.
-    let raised = unsafe { originals::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, least) };
+    let raised = unsafe {
+        originals::fcntl(
+            descriptor,
+            libc::F_DUPFD_CLOEXEC,
+            least.unsigned_abs() as usize,
+        )
+    };
     if raised == -1 {
         return descriptor;
     }
@@ -71,5 +87,46 @@ fn raise(descriptor: c_int) -> c_int {
     raised
 }
 
+/// Where the library has many, they would leave few numbers to a program that may have 1024, as is usual. They get numbers from its limit on:
+/// the kernel compares a new number with the limit of that moment, and leaves those that there are alone. `None` if the process may not
+/// have more, or if the program may have so many that this makes its table of descriptors large and its numbers never are few.
+fn raise_beyond(descriptor: c_int) -> Option<c_int> {
+    let limit = Resource::Descriptors.limit().ok()?;
+    let least = c_int::try_from(limit.soft).ok()?;
+    if limit.soft >= limit.hard || limit.soft > AMPLE || descriptor >= least {
+        return None;
+    }
+    let _limit = LIMIT.lock();
+    let raised = Limit {
+        soft: limit.hard.min(limit.soft + ROOM),
+        ..limit
+    };
+    // Another thread may set the limit of the program at the same time, which is to hold in the end.
+    let before = Resource::Descriptors.exchange_limit(raised).ok()?;
+    let beyond = raise_to(descriptor, least);
+    let during = Resource::Descriptors.exchange_limit(before);
+    if let Some(others) = during.ok().filter(|during| *during != raised) {
+        let _ = Resource::Descriptors.set_limit(others);
+    }
+    Some(beyond)
+}
+
+/// Has the limit for a moment: no child is to begin with it.
+static LIMIT: Lock<()> = Lock::new(());
+
+/// For fork(2).
+pub(crate) fn lock() -> Locked {
+    Box::new(LIMIT.lock())
+}
+
 /// As for the socket to the keeper (mill-keeper `launch.rs`).
 const LEAST: c_int = 500;
+
+/// So many descriptors of the library have numbers that the program could have.
+const FEW: c_int = 100;
+
+/// A program that may have more descriptors has numbers enough.
+const AMPLE: u64 = 16384;
+
+/// How many numbers beyond the limit of the program there are at most.
+const ROOM: u64 = 65536;
