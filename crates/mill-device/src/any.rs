@@ -400,6 +400,11 @@ impl Link for AnyLink {
         let pass = |link: &mut Self, frame: &Received| link.device.pass_to(frame, process);
         !is_handed(frame.id) && self.give_tagged(frame, pass)
     }
+
+    fn give_back(&mut self, frame: &Received) -> bool {
+        let give = |link: &mut Self, frame: &Received| link.device.give_back(frame);
+        !is_handed(frame.id) && self.give_tagged(frame, give)
+    }
 }
 
 impl FlowSteering for AnyLink {

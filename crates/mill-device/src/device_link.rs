@@ -249,6 +249,10 @@ impl Link for DeviceLink {
     fn pass_to(&mut self, frame: &Received, process: u64) -> bool {
         each!(self, link => link.pass_to(frame, process))
     }
+
+    fn give_back(&mut self, frame: &Received) -> bool {
+        each!(self, link => link.give_back(frame))
+    }
 }
 
 /// An interface is shared with the kernel, and the queues of a device are shared by workers. All frames of a memif come.

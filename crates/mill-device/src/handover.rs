@@ -70,6 +70,9 @@ pub(crate) mod peers;
 /// Frames that wait for a way.
 mod waiting_frames;
 
+/// Frames that come back.
+pub(crate) mod returned_frames;
+
 /// The owner's side.
 pub(crate) mod owner;
 

@@ -6,6 +6,7 @@
 
 use crate::handover::Endpoint;
 use crate::handover::owner::{Delivery, Owner};
+use crate::handover::returned_frames::is_returned;
 use crate::network::LinkState;
 use crate::network::monitor::{Change, NetlinkMonitor};
 use crate::queues::Queues;
@@ -234,22 +235,31 @@ impl Link for InterfaceLink {
 
     #[inline]
     fn receive(&mut self, burst: &mut Burst) {
-        if let Some(handover) = &self.handover
-            && handover.must_defer_frames(&self.wanted)
-        {
-            return;
+        if let Some(handover) = &mut self.handover {
+            if handover.must_defer_frames(&self.wanted) {
+                return;
+            }
+            if !handover.returned().is_empty() {
+                handover.returned().receive(burst);
+            }
         }
         self.queues.receive(burst);
     }
 
     #[inline]
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        self.queues.frame(id)
+        match &mut self.handover {
+            Some(handover) if is_returned(id) => handover.returned().frame(id),
+            _ => self.queues.frame(id),
+        }
     }
 
     #[inline]
     fn release(&mut self, id: FrameId) {
-        self.queues.release(id);
+        match &mut self.handover {
+            Some(handover) if is_returned(id) => handover.returned().release(id),
+            _ => self.queues.release(id),
+        }
     }
 
     #[inline]
@@ -289,8 +299,12 @@ impl Link for InterfaceLink {
 
     fn pass_to(&mut self, frame: &Received, process: u64) -> bool {
         let handover = self.handover.as_mut();
-        handover
-            .is_some_and(|handover| handover.pass_to(frame, self.queues.frame(frame.id), process))
+        handover.is_some_and(|handover| {
+            let copy = handover.returned_copy(frame.id);
+            let bytes = copy.as_deref();
+            let bytes = bytes.unwrap_or_else(|| self.queues.frame(frame.id));
+            handover.pass_to(frame, bytes, process)
+        })
     }
 }
 

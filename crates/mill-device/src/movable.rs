@@ -8,6 +8,7 @@ use crate::handover::Endpoint;
 use crate::handover::directory::Directory;
 use crate::handover::member::Member;
 use crate::handover::owner::{Delivery, Owner};
+use crate::handover::returned_frames::is_returned;
 use crate::interface::FaultCallback;
 use crate::relay::RelayCounters;
 use crate::standby::{OpenDevice, Origin, Parts, StandbyLink, frame_len_max};
@@ -148,17 +149,26 @@ impl Link for MovableLink {
 
     #[inline]
     fn receive(&mut self, burst: &mut Burst) {
+        if !self.handover.returned().is_empty() {
+            self.handover.returned().receive(burst);
+        }
         self.device.receive(burst);
     }
 
     #[inline]
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        self.device.frame(id)
+        match is_returned(id) {
+            true => self.handover.returned().frame(id),
+            false => self.device.frame(id),
+        }
     }
 
     #[inline]
     fn release(&mut self, id: FrameId) {
-        self.device.release(id);
+        match is_returned(id) {
+            true => self.handover.returned().release(id),
+            false => self.device.release(id),
+        }
     }
 
     #[inline]
@@ -189,7 +199,9 @@ impl Link for MovableLink {
     }
 
     fn pass_to(&mut self, frame: &Received, process: u64) -> bool {
-        let bytes = self.device.frame(frame.id);
+        let copy = self.handover.returned_copy(frame.id);
+        let bytes = copy.as_deref();
+        let bytes = bytes.unwrap_or_else(|| self.device.frame(frame.id));
         self.handover.pass_to(frame, bytes, process)
     }
 }
@@ -204,6 +216,8 @@ impl MovableLink {
         bytes: Option<&[u8]>,
         stray: &Stray<'_>,
     ) -> Delivery {
+        let copy = self.handover.returned_copy(frame.id);
+        let bytes = bytes.or(copy.as_deref());
         let bytes = bytes.unwrap_or_else(|| self.device.frame(frame.id));
         self.handover
             .give_listed(frame, bytes, (stray, &self.wanted))
@@ -211,6 +225,8 @@ impl MovableLink {
 
     /// Gives one to the process that had the device before ([`Owner::fall_back`]).
     pub(crate) fn fall_back(&mut self, frame: &Received, bytes: Option<&[u8]>) -> bool {
+        let copy = self.handover.returned_copy(frame.id);
+        let bytes = bytes.or(copy.as_deref());
         let bytes = bytes.unwrap_or_else(|| self.device.frame(frame.id));
         self.handover.fall_back(frame, bytes)
     }

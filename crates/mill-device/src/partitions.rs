@@ -222,6 +222,11 @@ impl Link for Partitions {
         let (link, id) = self.of_frame(frame.id);
         link.pass_to(&Received { id, ..*frame }, process)
     }
+
+    fn give_back(&mut self, frame: &Received) -> bool {
+        let (link, id) = self.of_frame(frame.id);
+        link.give_back(&Received { id, ..*frame })
+    }
 }
 
 impl FlowSteering for Partitions {

@@ -4,6 +4,7 @@
 //! the file; frames that the device segments, or has merged, are recorded as they are: longer than the MTU.
 
 use crate::checksum;
+use crate::handover::returned_frames::is_returned;
 use mill_stack::link::{Link, Offload, Received, ReceivedChecksum};
 use mill_sys::clock;
 use std::fmt;
@@ -56,7 +57,8 @@ impl Recorder {
         let Some(filter) = self.filter() else {
             return;
         };
-        for received in new {
+        // What comes back from another process was recorded as it came.
+        for received in new.iter().filter(|received| !is_returned(received.id)) {
             let is_partial = received.checksum != ReceivedChecksum::Unverified;
             let frame = link.frame(received.id);
             if filter.has(frame) {

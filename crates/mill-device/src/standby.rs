@@ -272,9 +272,33 @@ impl Link for StandbyLink {
         false
     }
 
-    /// The owner has given this process the frame because it is this one's.
-    fn hand_over(&mut self, _frame: &Received, _stray: &Stray<'_>) -> bool {
-        false
+    /// The owner has given this process the frame because it was this one's. By now another process may have the flow.
+    fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
+        let Stray::Segment(flow) = stray else {
+            return false;
+        };
+        self.directory().is_elsewhere(flow) && self.give_back(frame)
+    }
+
+    fn give_back(&mut self, frame: &Received) -> bool {
+        let Self {
+            owner,
+            frames,
+            parts,
+            ..
+        } = self;
+        // Processes without numbers have no order that keeps a frame from going to and fro.
+        let Some(owner) = owner
+            .as_mut()
+            .filter(|_| parts.member.endpoint.is_numbered())
+        else {
+            return false;
+        };
+        let note = Note {
+            is_returned: true,
+            ..Note::arrived(frame.checksum, frame.merged)
+        };
+        owner.relay.put(&note, frames.frame(frame.id))
     }
 }
 

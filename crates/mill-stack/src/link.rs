@@ -1,7 +1,7 @@
 //! What carries frames, seen from above: `Link` is all that a host needs. What only a device has that is shared with the
 //! kernel, other processes or other workers is in `FlowSteering`, `LinkMonitor`, `LinkSuccession` and `LinkLedger`.
 //!
-//! But for `Link::pass_to`, which only links of shared devices have, none of their methods has a default: a link around another
+//! But for `Link::pass_to` and `Link::give_back`, which only links of shared devices have, none of their methods has a default: a link around another
 //! forwards all of them, or does not compile.
 
 use crate::flow::Flow;
@@ -71,6 +71,12 @@ pub trait Link {
     /// Gives a copy of a received frame to a process that shares the device, by its number, which answers. `false` if there is no way
     /// to it from here; without room on the way the frame is lost.
     fn pass_to(&mut self, _frame: &Received, _process: u64) -> bool {
+        false
+    }
+
+    /// Gives a copy of a received frame back to the process that has given it to this one, and that looks again whose it is: what it was for
+    /// was here. `false` if it has not come from another process, or that is gone; without room on the way the frame is lost.
+    fn give_back(&mut self, _frame: &Received) -> bool {
         false
     }
 }

@@ -25,6 +25,8 @@ pub struct MemoryLink {
     pub external: ExternalSent,
     /// Copies of frames that the host handed over, if there is another host that takes them.
     pub handed: Option<VecDeque<Frame>>,
+    /// Copies of frames that the host gave back, if they came from another host.
+    pub given_back: Option<VecDeque<Frame>>,
     received: Vec<Option<Frame>>,
     vacant: Vec<u32>,
     room: Vec<u8>,
@@ -48,6 +50,7 @@ impl MemoryLink {
             held_max: usize::MAX,
             external: ExternalSent::Yes,
             handed: None,
+            given_back: None,
             received: Vec::new(),
             vacant: Vec::new(),
             room: Vec::new(),
@@ -180,6 +183,15 @@ impl Link for MemoryLink {
         };
         let received = self.received.get(frame.id.0 as usize);
         handed.extend(received.cloned().flatten());
+        true
+    }
+
+    fn give_back(&mut self, frame: &Received) -> bool {
+        let Some(given_back) = &mut self.given_back else {
+            return false;
+        };
+        let received = self.received.get(frame.id.0 as usize);
+        given_back.extend(received.cloned().flatten());
         true
     }
 }

@@ -4,6 +4,7 @@
 use super::directory::{Directory, Holder, ProcessTag};
 use super::member::Member;
 use super::peers::Peers;
+use super::returned_frames::{ReturnedFrames, is_returned};
 use super::waiting_frames::WaitingFrames;
 use super::{Asked, Endpoint, EventSource, PeerProcess, Request, RequestKind};
 use crate::interface::{FaultCallback, InterfaceFault, untaken};
@@ -11,7 +12,7 @@ use crate::relay::{FarEnd, Note, Relay, RelayCounters};
 use crate::standby::{Origin, Parts, StandbyLink};
 use crate::steering::Table;
 use crate::wanted::Wanted;
-use mill_stack::link::{Link, LinkProperties, Offload, Received, Stray};
+use mill_stack::link::{FrameId, Link, LinkProperties, Offload, Received, Stray};
 use mill_sys::epoll::Watcher;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub(crate) struct Owner<O> {
     has_backlog: bool,
     /// Frames for others wait for a way to them.
     waiting: WaitingFrames,
+    /// Frames that others had and that are to be received once more.
+    returned: ReturnedFrames,
     /// The former owner is gone: other processes are about to ask for ways, until the timer expires.
     expects_joins: bool,
     /// The table's entries for what former owners served are kept as long as another process lives, which may be stopped: the timer
@@ -81,6 +84,7 @@ impl<O> Owner<O> {
             has_announced_leaving: false,
             has_backlog: false,
             waiting: WaitingFrames::default(),
+            returned: ReturnedFrames::default(),
             expects_joins,
             awaits_stopped: expects_joins,
         })
@@ -118,10 +122,11 @@ impl<O> Owner<O> {
         self.member.peers.relayed()
     }
 
-    /// Whether other processes have sent TAKE or JOIN.
+    /// Whether other processes have sent TAKE or JOIN, which are answered once all frames that come back are received.
     #[inline]
     pub(crate) fn has_requests(&self) -> bool {
-        self.take_request.is_some() || !self.join_requests.is_empty()
+        let has_any = self.take_request.is_some() || !self.join_requests.is_empty();
+        has_any && self.returned.is_empty()
     }
 
     /// Whether this process has served, and others stand by that may serve.
@@ -204,7 +209,8 @@ impl<O> Owner<O> {
     pub(crate) fn carry(&mut self, device: &mut impl Link, len_max: usize) -> bool {
         self.has_backlog = false;
         if !self.member.unsent.is_empty() {
-            self.has_backlog = carry_unsent(&mut self.member, device, len_max);
+            self.has_backlog =
+                carry_unsent(&mut self.member, &mut self.returned, (device, len_max));
         }
         if !self.waiting.is_empty() {
             let directory = self.member.endpoint.directory();
@@ -215,16 +221,28 @@ impl<O> Owner<O> {
         }
         let has_waited = self.member.peers.have_sent();
         if has_waited && !self.has_backlog {
-            self.has_backlog = carry(&mut self.member, device, len_max);
+            self.has_backlog = carry(&mut self.member, &mut self.returned, (device, len_max));
         }
         self.member.peers.publish();
         has_waited
     }
 
-    /// Whether frames of others wait for room at the device.
+    /// Whether frames of others wait for room at the device, or to be received once more.
     #[inline]
     pub(crate) fn has_backlog(&self) -> bool {
-        self.has_backlog
+        self.has_backlog || !self.returned.is_empty()
+    }
+
+    /// Frames that others had and that are to be received once more.
+    #[inline]
+    pub(crate) fn returned(&mut self) -> &mut ReturnedFrames {
+        &mut self.returned
+    }
+
+    /// A copy of a frame if it is one of these.
+    #[inline]
+    pub(crate) fn returned_copy(&mut self, id: FrameId) -> Option<Vec<u8>> {
+        is_returned(id).then(|| self.returned.frame(id).to_vec())
     }
 
     /// Whether received frames should stay in the device: frames for ports that the former owner served keep coming, and
@@ -419,8 +437,12 @@ impl<O> Owner<O> {
             return;
         }
         // Frames that they sent before they ended.
-        carry(&mut self.member, device, len_max);
-        self.member.peers.drop_all(&self.member.endpoint, tags);
+        carry(&mut self.member, &mut self.returned, (device, len_max));
+        // What they have not taken is another process's now.
+        let dropped = self.member.peers.drop_all(&self.member.endpoint, tags);
+        for relay in dropped {
+            self.returned.take_back(relay, len_max);
+        }
         if self.member.peers.is_empty() {
             self.forget_successors(table);
         }
@@ -443,20 +465,33 @@ impl<O> Owner<O> {
 
 /// Sends the frames of those that stand by; whether one is left for which the device has no room.
 #[cold]
-fn carry(member: &mut Member, device: &mut impl Link, len_max: usize) -> bool {
+fn carry(
+    member: &mut Member,
+    returned: &mut ReturnedFrames,
+    (device, len_max): (&mut impl Link, usize),
+) -> bool {
     member
         .peers
-        .carry(|relay, len| send(relay, len, device, len_max))
+        .carry(|relay, len| send(relay, len, returned, (device, len_max)))
 }
 
 /// Sends what a former owner has not sent; whether a frame is left.
 #[cold]
-fn carry_unsent(member: &mut Member, device: &mut impl Link, len_max: usize) -> bool {
-    member.carry_unsent(|relay, len| send(relay, len, device, len_max))
+fn carry_unsent(
+    member: &mut Member,
+    returned: &mut ReturnedFrames,
+    (device, len_max): (&mut impl Link, usize),
+) -> bool {
+    member.carry_unsent(|relay, len| send(relay, len, returned, (device, len_max)))
 }
 
-/// Sends the next frame of a relay, of this length; `false` if the device has no room.
-fn send(relay: &mut Relay, len: usize, device: &mut impl Link, len_max: usize) -> bool {
+/// Sends the next frame of a relay, of this length; `false` if the device has no room. One that comes back is received instead.
+fn send(
+    relay: &mut Relay,
+    len: usize,
+    returned: &mut ReturnedFrames,
+    (device, len_max): (&mut impl Link, usize),
+) -> bool {
     if len > len_max {
         relay.take(&mut []);
         return true;
@@ -465,10 +500,14 @@ fn send(relay: &mut Relay, len: usize, device: &mut impl Link, len_max: usize) -
         return false;
     };
     let room = room.get_mut(..len).unwrap_or_default();
-    if let Some(note) = relay.take(room)
-        && can_send(note.offload, device.properties())
-    {
-        device.transmit(len, note.offload);
+    match relay.take(room) {
+        Some(note) if note.is_returned => {
+            returned.keep(note, room, len_max);
+        }
+        Some(note) if can_send(note.offload, device.properties()) => {
+            device.transmit(len, note.offload);
+        }
+        _ => {}
     }
     true
 }

@@ -2,7 +2,7 @@
 
 use super::directory::{Holder, ProcessTag};
 use super::{Endpoint, EventSource, Message, PeerProcess, ProcessNumber, Request};
-use crate::relay::{Note, RelayCounters};
+use crate::relay::{Note, Relay, RelayCounters};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
@@ -59,11 +59,11 @@ impl Peers {
         self.latest = Some(tag);
     }
 
-    fn remove(&mut self, endpoint: &Endpoint, tag: ProcessTag) {
+    fn remove(&mut self, endpoint: &Endpoint, tag: ProcessTag) -> Option<Relay> {
         endpoint.note_change();
-        if let Some(peer) = self.peers.remove(&tag) {
-            peer.process.close(endpoint);
-        }
+        let peer = self.peers.remove(&tag)?;
+        peer.process.close(endpoint);
+        Some(peer.process.relay).filter(|relay| !relay.is_broken())
     }
 
     /// Ends all ways.
@@ -137,10 +137,7 @@ impl Peers {
 
     /// Calls `send` with the length of each frame that they have sent, until it returns `false` because it can't take one yet; whether
     /// one is left. Another process is first each time.
-    pub(crate) fn carry(
-        &mut self,
-        mut send: impl FnMut(&mut crate::relay::Relay, usize) -> bool,
-    ) -> bool {
+    pub(crate) fn carry(&mut self, mut send: impl FnMut(&mut Relay, usize) -> bool) -> bool {
         let count = self.peers.len().max(1);
         self.turn = (self.turn + 1) % count;
         let mut is_left = false;
@@ -189,11 +186,10 @@ impl Peers {
         broken.map(|(tag, _)| *tag).collect()
     }
 
-    /// Ends the ways to these.
-    pub(crate) fn drop_all(&mut self, endpoint: &Endpoint, tags: &[ProcessTag]) {
-        for tag in tags {
-            self.remove(endpoint, *tag);
-        }
+    /// Ends the ways to these; their relays, but for those that hold invalid data.
+    pub(crate) fn drop_all(&mut self, endpoint: &Endpoint, tags: &[ProcessTag]) -> Vec<Relay> {
+        let relays = tags.iter().filter_map(|tag| self.remove(endpoint, *tag));
+        relays.collect()
     }
 }
 

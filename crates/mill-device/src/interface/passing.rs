@@ -42,6 +42,8 @@ impl InterfaceLink {
     ) -> Delivery {
         let handover = self.handover.as_mut();
         handover.map_or(Delivery::None, |handover| {
+            let copy = handover.returned_copy(frame.id);
+            let bytes = bytes.or(copy.as_deref());
             let bytes = bytes.unwrap_or_else(|| self.queues.frame(frame.id));
             handover.give_listed(frame, bytes, (stray, &self.wanted))
         })
@@ -51,6 +53,8 @@ impl InterfaceLink {
     pub(crate) fn fall_back(&mut self, frame: &Received, bytes: Option<&[u8]>) -> bool {
         let handover = self.handover.as_mut();
         handover.is_some_and(|handover| {
+            let copy = handover.returned_copy(frame.id);
+            let bytes = bytes.or(copy.as_deref());
             let bytes = bytes.unwrap_or_else(|| self.queues.frame(frame.id));
             handover.fall_back(frame, bytes)
         })

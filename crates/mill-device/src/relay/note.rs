@@ -1,4 +1,4 @@
-//! What accompanies a frame in the relay: the state of its checksum, and which work is offloaded to the device.
+//! What accompanies a frame in the relay: the state of its checksum, which work is offloaded to the device, and whether it comes back.
 
 use mill_stack::link::{Offload, PartialChecksum, ReceivedChecksum, Segmentation};
 
@@ -8,6 +8,8 @@ pub struct Note {
     pub checksum: ReceivedChecksum,
     pub merged: u16,
     pub offload: Offload,
+    /// A received frame that the process to which it was given has no use for: the owner looks again whose it is.
+    pub is_returned: bool,
 }
 
 /// Bytes of a note.
@@ -19,6 +21,7 @@ impl Default for Note {
             checksum: ReceivedChecksum::Unverified,
             merged: 1,
             offload: Offload::default(),
+            is_returned: false,
         }
     }
 }
@@ -31,7 +34,7 @@ impl Note {
             ReceivedChecksum::Verified => VERIFIED,
             ReceivedChecksum::MaybePartial => MAYBE_PARTIAL,
         };
-        let mut flags = 0;
+        let mut flags = if self.is_returned { IS_RETURNED } else { 0 };
         let mut numbers = [self.merged, 0, 0, 0, 0];
         if let Some(partial) = self.offload.checksum {
             flags |= HAS_CHECKSUM;
@@ -76,6 +79,7 @@ impl Note {
                     is_ipv6: has(IS_IPV6),
                 }),
             },
+            is_returned: has(IS_RETURNED),
         }
     }
 }
@@ -88,6 +92,7 @@ const MAYBE_PARTIAL: u8 = 2;
 const HAS_CHECKSUM: u8 = 1;
 const HAS_SEGMENTS: u8 = 2;
 const IS_IPV6: u8 = 4;
+const IS_RETURNED: u8 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -112,7 +117,7 @@ mod tests {
         ] {
             for partial in [None, Some(partial)] {
                 for segmentation in [None, Some(cut(false)), Some(cut(true))] {
-                    for merged in [1, 45, u16::MAX] {
+                    for (merged, is_returned) in [(1, false), (45, true), (u16::MAX, false)] {
                         let note = Note {
                             checksum,
                             merged,
@@ -120,6 +125,7 @@ mod tests {
                                 checksum: partial,
                                 segmentation,
                             },
+                            is_returned,
                         };
                         assert_eq!(Note::from_bytes(&note.to_bytes()), note);
                         count += 1;

@@ -2,6 +2,7 @@
 
 use super::*;
 use mill_sys::descriptor;
+use mill_sys::memory::Pages;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

@@ -2,18 +2,26 @@
 
 use super::*;
 use crate::handover::member::Member;
-use crate::handover::{Aim, Asked, Endpoint, OwnershipLock, Request, RequestKind};
+use crate::handover::{Aim, Asked, Endpoint, OwnershipLock, ProcessNumber, Request, RequestKind};
 use crate::wanted::Wanted;
 use mill_stack::flow::Flow;
+use mill_stack::link::ReceivedChecksum;
 use mill_stack::memory_link::MemoryLink;
 use mill_wire::protocol::Protocol;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// The owner's endpoint, and a process that waits for the device.
 fn waiting(aim: Aim) -> (Endpoint, StandbyLink) {
+    with_numbers([0; 2], aim)
+}
+
+fn with_numbers(numbers: [ProcessNumber; 2], aim: Aim) -> (Endpoint, StandbyLink) {
     let ownership = OwnershipLock::new().unwrap();
-    let endpoint = || Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap(), 0).unwrap();
-    let [(owner, is_ours), (other, _)] = [endpoint(), endpoint()];
+    let endpoint = |number| {
+        let copy = ownership.try_map(OwnedFd::try_clone).unwrap();
+        Endpoint::new(copy, number).unwrap()
+    };
+    let [(owner, is_ours), (other, _)] = numbers.map(endpoint);
     assert!(is_ours);
     let link = StandbyLink::waiting(Parts {
         member: Member::new(other, aim),
@@ -211,4 +219,57 @@ fn frames_that_an_owner_leaves_go_on_by_the_device_itself() {
     let parts = link.into_parts();
     let mut unsent = parts.member.unsent;
     assert_eq!(unsent.iter_mut().flat_map(taken).collect::<Vec<_>>(), [2]);
+}
+
+/// The owner had given it the frame before the directory named another process, or before the program closed its listener.
+#[test]
+fn a_frame_of_a_flow_that_another_process_has_by_now_goes_back() {
+    let flow = |remote_port| Flow {
+        local: Ipv4Addr::LOCALHOST.into(),
+        remote: Ipv4Addr::LOCALHOST.into(),
+        local_port: 80,
+        remote_port,
+    };
+    let (others, unknown) = (flow(1), flow(2));
+    for (numbers, expected) in [([1, 2], true), ([0, 0], false)] {
+        let (owner, mut link) = with_numbers(numbers, Aim::Join);
+        link.open_ports();
+        link.poll();
+        let mut way = admit(&owner, &mut link, RequestKind::Join);
+        let arrived = Note::arrived(ReceivedChecksum::Verified, 1);
+        way.relay.put(&arrived, &[7; 60]);
+        way.relay.publish();
+        owner.directory().insert(&others);
+        let mut burst = Burst::new(8);
+        link.receive(&mut burst);
+        let [frame] = burst.as_slice() else {
+            panic!("one frame was given");
+        };
+        assert!(!link.hand_over(frame, &Stray::Segment(&unknown)));
+        assert!(!link.hand_over(frame, &Stray::Opening(&others)));
+        assert_eq!(
+            link.hand_over(frame, &Stray::Segment(&others)),
+            expected,
+            "{numbers:?}"
+        );
+        assert_eq!(link.give_back(frame), expected);
+        link.flush();
+        for _ in 0..if expected { 2 } else { 0 } {
+            assert_eq!(way.relay.waiting(), Some(60));
+            let mut bytes = [0; 60];
+            let note = way.relay.take(&mut bytes).unwrap();
+            let is_returned = true;
+            assert_eq!(
+                (note, bytes),
+                (
+                    Note {
+                        is_returned,
+                        ..arrived
+                    },
+                    [7; 60]
+                )
+            );
+        }
+        assert_eq!(way.relay.waiting(), None);
+    }
 }

@@ -132,6 +132,13 @@ impl<Q: SendQueue> Host<Q> {
                 self.counters.handed_over += 1;
                 return;
             }
+            // The process that has given it to this one has a way: this one has listened until a moment ago.
+            Given::NoWay
+                if !matches!(refused.answer, Answer::Open) && link.give_back(&received(packet)) =>
+            {
+                self.counters.handed_over += 1;
+                return;
+            }
             // A listener may be about to be here; if none is, the SYN is not refused.
             Given::NoWay if !matches!(refused.answer, Answer::Open) => {
                 refused.answer = Answer::None;

@@ -5,7 +5,7 @@ use crate::handover::waiting_frames::COUNT_MAX as WAITING_MAX;
 use crate::handover::{Aim, Asked, Message, OwnershipLock, ProcessNumber, next_message};
 use mill_stack::flow::Flow;
 use mill_stack::flow_directory::FlowDirectory;
-use mill_stack::link::{FrameId, ReceivedChecksum, Service};
+use mill_stack::link::{Burst, FrameId, ReceivedChecksum, Service};
 use mill_stack::memory_link::MemoryLink;
 use mill_sys::descriptor;
 use mill_wire::protocol::Protocol;
@@ -194,6 +194,58 @@ fn a_frame_of_a_connection_that_moves_is_given_to_the_process_that_has_it_next()
     third.directory().insert(&moving);
     assert_eq!(come_later(&mut owner, &mut ways[1]), WAITING_MAX);
     assert_eq!(come(&mut ways[0]), 0);
+}
+
+/// Another process gives the first one back, and ends before it has taken the others.
+#[test]
+fn frames_that_come_back_are_received_once_more() {
+    let ([first, second], _third) = with_numbers([1, 2, 3]);
+    let mut owner = owner(first);
+    let mut way = join(&mut owner, &second);
+    let arrived = Note::arrived(ReceivedChecksum::Verified, 2);
+    let returned = Note {
+        is_returned: true,
+        ..arrived
+    };
+    way.relay.put(&returned, b"first");
+    way.relay.publish();
+    let mut device = MemoryLink::ethernet(1);
+    assert!(owner.carry(&mut device, 60) && owner.has_backlog());
+    let tag = second.directory().own();
+    for frame in [b"other", b"third"] {
+        assert!(owner.member.peers.put(tag, &arrived, frame));
+    }
+    drop(way);
+    owner.drop_peers(&mut device, 60, (None, &[tag]));
+    assert!(device.sent.is_empty(), "none of them is another host's");
+    let mut burst = Burst::new(8);
+    owner.returned().receive(&mut burst);
+    let frames = burst.as_slice().iter();
+    let frames: Vec<Vec<u8>> = frames
+        .map(|frame| {
+            assert_eq!(
+                (frame.checksum, frame.merged),
+                (arrived.checksum, arrived.merged)
+            );
+            owner.returned_copy(frame.id).unwrap()
+        })
+        .collect();
+    assert_eq!(frames, [b"first", b"other", b"third"]);
+    assert!(!owner.has_backlog());
+}
+
+#[test]
+fn a_process_is_given_the_device_once_all_frames_that_come_back_are_received() {
+    let ([first, second], _third) = with_numbers([1, 2, 3]);
+    let mut owner = owner(first);
+    let _channel = second.send_request(RequestKind::Take, Aim::Take).unwrap();
+    owner.read_requests(&Wanted::default());
+    assert!(owner.has_requests());
+    let note = Note::arrived(ReceivedChecksum::Verified, 1);
+    assert!(owner.returned().keep(note, b"frame", 60));
+    assert!(!owner.has_requests());
+    owner.returned().receive(&mut Burst::new(8));
+    assert!(owner.has_requests());
 }
 
 #[test]

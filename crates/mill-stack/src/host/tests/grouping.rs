@@ -7,6 +7,7 @@ use crate::flow::Flow;
 use crate::process_group::{Load, Others, ProcessGroup, Taker};
 use crate::socket::{ListenOptions, ListenerId};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -106,6 +107,65 @@ fn a_new_connection_is_the_hosts_whose_flow_it_is() {
     assert_eq!(world.younger().waiting(younger), counts[1]);
     assert_eq!(world.younger().tcp_counters().resets_out, 0);
     assert_eq!(world.pair.server.tcp_counters().resets_out, 0);
+}
+
+/// A group of others, to which there is no way from here.
+#[derive(Debug)]
+struct OutOfReach;
+
+impl ProcessGroup for OutOfReach {
+    fn join(&mut self, _address: SocketAddr) {}
+
+    fn leave(&mut self, _address: SocketAddr) {}
+
+    fn others(&mut self, _address: SocketAddr) -> Others {
+        Others::default()
+    }
+
+    fn taker(
+        &mut self,
+        _address: SocketAddr,
+        _flow: &Flow,
+        _is_opening: bool,
+        unreachable: &[u64],
+    ) -> Taker {
+        match unreachable.is_empty() {
+            true => Taker::Another(OTHER),
+            false => Taker::None,
+        }
+    }
+
+    fn note_load(&mut self, _address: SocketAddr, _load: Load) {}
+
+    fn note_given(&mut self, _address: SocketAddr, _flow: &Flow, _taker: Taker) {}
+
+    fn has_departed(&self, _flow: &Flow) -> bool {
+        false
+    }
+
+    fn forget_departed(&mut self, _flow: &Flow) {}
+}
+
+/// It was on its way to this host when the program closed its listener.
+#[test]
+fn a_syn_for_a_listener_that_was_closed_a_moment_ago_goes_back() {
+    for listens in [false, true] {
+        let mut world = Succession::new(|_| {});
+        world.pair.server.set_process_group(Box::new(OutOfReach));
+        world.pair.server_link.given_back = Some(VecDeque::new());
+        let listener = world.pair.listen(SERVER_V4);
+        if !listens {
+            world.pair.server.close_listener(listener);
+        }
+        let (_, is_established) = world.connect(SERVER_V4);
+        assert_eq!(
+            is_established, listens,
+            "no other host gets one of this one"
+        );
+        let given_back = world.pair.server_link.given_back.unwrap();
+        assert_eq!(given_back.is_empty(), listens);
+        assert_eq!(world.pair.server.tcp_counters().resets_out, 0);
+    }
 }
 
 /// The older host is the last of the row: what is not its own comes to it only where the others do not take it.
