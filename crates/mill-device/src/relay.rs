@@ -246,11 +246,11 @@ impl Relay {
 
 impl Note {
     /// The note of a received frame.
-    pub fn arrived(checksum: ReceivedChecksum, merged: u16) -> Self {
+    pub const fn arrived(checksum: ReceivedChecksum, merged: u16) -> Self {
         Self {
             checksum,
             merged,
-            ..Self::default()
+            ..Self::PLAIN
         }
     }
 }

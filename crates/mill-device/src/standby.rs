@@ -5,6 +5,7 @@ use crate::frames::Frames;
 use crate::handover::directory::Directory;
 use crate::handover::owner::Delivery;
 use crate::handover::peers::Peers;
+use crate::handover::returned_frames::{is_returned, plain, returned};
 use crate::handover::{Endpoint, EventSource, PeerProcess};
 use crate::interface::InterfaceFault;
 use crate::network::monitor::Change;
@@ -233,11 +234,11 @@ impl Link for StandbyLink {
     }
 
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        self.frames.frame(id)
+        self.frames.frame(plain(id))
     }
 
     fn release(&mut self, id: FrameId) {
-        self.frames.release(id);
+        self.frames.release(plain(id));
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
@@ -287,18 +288,16 @@ impl Link for StandbyLink {
             parts,
             ..
         } = self;
-        // Processes without numbers have no order that keeps a frame from going to and fro.
-        let Some(owner) = owner
-            .as_mut()
-            .filter(|_| parts.member.endpoint.is_numbered())
-        else {
+        // Processes without numbers may be of several versions.
+        let is_possible = parts.member.endpoint.is_numbered() && !is_returned(frame.id);
+        let Some(owner) = owner.as_mut().filter(|_| is_possible) else {
             return false;
         };
         let note = Note {
             is_returned: true,
             ..Note::arrived(frame.checksum, frame.merged)
         };
-        owner.relay.put(&note, frames.frame(frame.id))
+        owner.relay.put(&note, frames.frame(plain(frame.id)))
     }
 }
 
@@ -416,7 +415,7 @@ fn receive_from(relay: &mut Relay, frames: &mut Frames, burst: &mut Burst) -> bo
         });
         match filled {
             Some(Ok(id)) => burst.push(Received {
-                id,
+                id: if note.is_returned { returned(id) } else { id },
                 checksum: note.checksum,
                 merged: note.merged,
             }),

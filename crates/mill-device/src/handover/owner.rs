@@ -167,7 +167,10 @@ impl<O> Owner<O> {
         origin: impl FnOnce(O) -> Origin,
     ) -> Box<StandbyLink> {
         let Self {
-            mut member, reopen, ..
+            mut member,
+            reopen,
+            mut waiting,
+            ..
         } = self;
         member.endpoint.note_change();
         member.peers.forget(&member.endpoint, &heir.request);
@@ -176,8 +179,11 @@ impl<O> Owner<O> {
         let identity = heir.request.identity;
         let own = member.endpoint.names();
         let ways = u32::try_from(member.peers.len()).unwrap_or(u32::MAX);
-        let owner = PeerProcess::give(heir.request, (heir.relay, heir.far), (own, ways));
-        if let Ok(owner) = &owner {
+        let mut owner = PeerProcess::give(heir.request, (heir.relay, heir.far), (own, ways));
+        if let Ok(owner) = &mut owner {
+            if member.endpoint.is_numbered() {
+                give_waiting(&mut waiting, &mut owner.relay);
+            }
             member.peers.pass_all(&member.endpoint, owner.channel());
             // Answers to what this process and those behind it have opened go on to come.
             if member.opens_ports || wanted.opens_ports {
@@ -214,7 +220,9 @@ impl<O> Owner<O> {
         }
         if !self.waiting.is_empty() {
             let directory = self.member.endpoint.directory();
-            self.waiting.give(directory, &mut self.member.peers);
+            for (note, frame) in self.waiting.give(directory, &mut self.member.peers) {
+                self.returned.keep(note, &frame, len_max);
+            }
         }
         if self.member.peers.is_empty() {
             return false;
@@ -271,7 +279,7 @@ impl<O> Owner<O> {
         if peers.is_empty() && endpoint.is_alone() {
             return Delivery::None;
         }
-        let note = Note::arrived(received.checksum, received.merged);
+        let note = note_of(received);
         let (flow, is_opening) = match stray {
             Stray::Shared => return Delivery::of(peers.put_to_all(&note, frame)),
             Stray::Segment(flow) => (flow, false),
@@ -327,14 +335,14 @@ impl<O> Owner<O> {
         if endpoint.is_numbered() {
             return is_incomplete && !peers.is_empty();
         }
-        let note = Note::arrived(received.checksum, received.merged);
+        let note = note_of(received);
         let former = peers.former();
         former.is_some_and(|former| peers.put(former, &note, frame))
     }
 
     /// Gives a frame to the process of this number; `false` if there is no way to it.
     pub(crate) fn pass_to(&mut self, received: &Received, frame: &[u8], process: u64) -> bool {
-        let note = Note::arrived(received.checksum, received.merged);
+        let note = note_of(received);
         let tag = ProcessTag::of(process);
         self.member.peers.put(tag, &note, frame)
     }
@@ -461,6 +469,29 @@ impl<O> Owner<O> {
             table.forget_kept();
         }
     }
+}
+
+/// A frame that has come back once does not do so again, so that none goes to and fro.
+const fn note_of(received: &Received) -> Note {
+    Note {
+        is_returned: is_returned(received.id),
+        ..Note::arrived(received.checksum, received.merged)
+    }
+}
+
+/// Gives frames that wait for a way to the next owner, which looks whose they are.
+fn give_waiting(waiting: &mut WaitingFrames, relay: &mut Relay) {
+    for (note, frame) in waiting.take() {
+        let is_returned = true;
+        relay.put(
+            &Note {
+                is_returned,
+                ..note
+            },
+            &frame,
+        );
+    }
+    relay.publish();
 }
 
 /// Sends the frames of those that stand by; whether one is left for which the device has no room.

@@ -22,9 +22,19 @@ pub(crate) struct ReturnedFrames {
     waiting: VecDeque<Received>,
 }
 
-/// Whether a frame's id is of one of these, rather than of the device.
+/// Whether a frame has come back, by its id.
 pub(crate) const fn is_returned(id: FrameId) -> bool {
     id.0 & RETURNED != 0
+}
+
+/// The id that says so of a frame.
+pub(crate) const fn returned(id: FrameId) -> FrameId {
+    FrameId(id.0 | RETURNED)
+}
+
+/// The id of the same frame among those that have come and those that have come back.
+pub(crate) const fn plain(id: FrameId) -> FrameId {
+    FrameId(id.0 & !RETURNED)
 }
 
 impl ReturnedFrames {
@@ -48,7 +58,7 @@ impl ReturnedFrames {
             return false;
         };
         self.waiting.push_back(Received {
-            id: FrameId(id.0 | RETURNED),
+            id: returned(id),
             checksum: note.checksum,
             merged: note.merged,
         });
@@ -84,13 +94,13 @@ impl ReturnedFrames {
     #[cold]
     pub(crate) fn frame(&mut self, id: FrameId) -> &mut [u8] {
         let frames = self.frames.as_mut();
-        frames.map_or(&mut [], |frames| frames.frame(FrameId(id.0 & !RETURNED)))
+        frames.map_or(&mut [], |frames| frames.frame(plain(id)))
     }
 
     #[cold]
     pub(crate) fn release(&mut self, id: FrameId) {
         if let Some(frames) = &mut self.frames {
-            frames.release(FrameId(id.0 & !RETURNED));
+            frames.release(plain(id));
         }
     }
 }

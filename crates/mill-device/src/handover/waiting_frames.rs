@@ -31,18 +31,29 @@ impl WaitingFrame {
         now.saturating_sub(self.arrived_at) > TIME_MAX
     }
 
-    /// Gives it to the process that has its flow. Whether that is over, one way or the other.
-    fn is_settled(&self, directory: Directory, peers: &mut Peers) -> bool {
-        match directory.find(&self.flow) {
-            Some(Holder::Moving) => false,
-            Some(holder) => match holder.process(self.is_opening) {
-                Some(tag) if tag != directory.own() => peers.put(tag, &self.note, &self.bytes),
-                // The sender sends it again.
-                _ => true,
+    /// Gives it to the process that has its flow.
+    fn settle(&self, directory: Directory, peers: &mut Peers) -> Settled {
+        let holder = match directory.find(&self.flow) {
+            Some(Holder::Moving) => return Settled::No,
+            holder => holder.and_then(|holder| holder.process(self.is_opening)),
+        };
+        match holder {
+            Some(tag) if tag != directory.own() => match peers.put(tag, &self.note, &self.bytes) {
+                true => Settled::Given,
+                false => Settled::No,
             },
-            None => true,
+            _ => Settled::Own,
         }
     }
+}
+
+/// What has become of a frame that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Settled {
+    No,
+    Given,
+    /// The connection has come to this process, or none has it any more.
+    Own,
 }
 
 impl WaitingFrames {
@@ -71,24 +82,41 @@ impl WaitingFrames {
         has_room
     }
 
-    /// Gives the processes what they can have by now, unless that was done a moment ago.
+    /// Gives the processes what they can have by now, unless that was done a moment ago; what is for this one.
     #[cold]
-    pub(crate) fn give(&mut self, directory: Directory, peers: &mut Peers) {
+    pub(crate) fn give(&mut self, directory: Directory, peers: &mut Peers) -> Vec<(Note, Vec<u8>)> {
         let now = clock::monotonic();
+        let mut own = Vec::new();
         if now.saturating_sub(self.looked_at) < INTERVAL {
-            return;
+            return own;
         }
         self.looked_at = now;
-        self.frames
-            .retain(|frame| !frame.is_over(now) && !frame.is_settled(directory, peers));
+        self.frames.retain_mut(|frame| {
+            if frame.is_over(now) {
+                return false;
+            }
+            let settled = frame.settle(directory, peers);
+            if settled == Settled::Own {
+                own.push((frame.note, core::mem::take(&mut frame.bytes)));
+            }
+            settled == Settled::No
+        });
+        own
+    }
+
+    /// All of them, for the process that gets the device.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = (Note, Vec<u8>)> {
+        let frames = core::mem::take(&mut self.frames);
+        frames.into_iter().map(|frame| (frame.note, frame.bytes))
     }
 
     /// Gives a process what waits of a flow, before it gets more of that.
     #[inline]
     pub(crate) fn give_first(&mut self, flow: &Flow, directory: Directory, peers: &mut Peers) {
         if !self.is_empty() {
-            self.frames
-                .retain(|frame| frame.flow != *flow || !frame.is_settled(directory, peers));
+            self.frames.retain(|frame| {
+                frame.flow != *flow || frame.settle(directory, peers) != Settled::Given
+            });
         }
     }
 }

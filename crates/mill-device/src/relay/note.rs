@@ -8,7 +8,8 @@ pub struct Note {
     pub checksum: ReceivedChecksum,
     pub merged: u16,
     pub offload: Offload,
-    /// A received frame that the process to which it was given has no use for: the owner looks again whose it is.
+    /// To the owner: a received frame that the process to which it was given has no use for. From the owner: one that has come back so, and
+    /// does not do so again.
     pub is_returned: bool,
 }
 
@@ -17,16 +18,22 @@ pub(super) const NOTE_BYTES: usize = 12;
 
 impl Default for Note {
     fn default() -> Self {
-        Self {
-            checksum: ReceivedChecksum::Unverified,
-            merged: 1,
-            offload: Offload::default(),
-            is_returned: false,
-        }
+        Self::PLAIN
     }
 }
 
 impl Note {
+    /// Of a frame of which nothing is known, and that needs nothing.
+    pub(super) const PLAIN: Self = Self {
+        checksum: ReceivedChecksum::Unverified,
+        merged: 1,
+        offload: Offload {
+            checksum: None,
+            segmentation: None,
+        },
+        is_returned: false,
+    };
+
     /// Encodes checksum, flags, then five 16-bit numbers in native byte order.
     pub(super) fn to_bytes(self) -> [u8; NOTE_BYTES] {
         let checksum = match self.checksum {

@@ -273,3 +273,27 @@ fn a_frame_of_a_flow_that_another_process_has_by_now_goes_back() {
         assert_eq!(way.relay.waiting(), None);
     }
 }
+
+/// The owner gives it to this process once more, as that is in the group of those that listen there.
+#[test]
+fn a_frame_goes_back_once() {
+    let (owner, mut link) = with_numbers([1, 2], Aim::Join);
+    link.open_ports();
+    link.poll();
+    let mut way = admit(&owner, &mut link, RequestKind::Join);
+    let arrived = Note::arrived(ReceivedChecksum::Verified, 1);
+    for is_returned in [false, true] {
+        let note = Note {
+            is_returned,
+            ..arrived
+        };
+        way.relay.put(&note, &[7; 60]);
+        way.relay.publish();
+        let mut burst = Burst::new(8);
+        link.receive(&mut burst);
+        let frame = burst.as_slice()[0];
+        assert_eq!(link.frame(frame.id), [7; 60]);
+        assert_eq!(link.give_back(&frame), !is_returned);
+        link.release(frame.id);
+    }
+}

@@ -196,6 +196,68 @@ fn a_frame_of_a_connection_that_moves_is_given_to_the_process_that_has_it_next()
     assert_eq!(come(&mut ways[0]), 0);
 }
 
+/// An owner, and a frame that has come to it of a connection which moves.
+fn with_frame_of_a_moving_connection() -> (Box<Owner<()>>, Endpoint, Flow) {
+    let ([first, second], _third) = with_numbers([1, 2, 3]);
+    let mut owner = owner(first);
+    let moving = flow(1);
+    let mut former = second.directory();
+    former.insert(&moving);
+    former.note_moving(&moving);
+    second.note_change();
+    let segment = Stray::Segment(&moving);
+    assert_eq!(give(&mut owner, &segment, &serving()), Delivery::Done);
+    turn(&mut owner);
+    assert!(!owner.has_backlog());
+    (owner, second, moving)
+}
+
+#[test]
+fn a_frame_of_a_connection_that_has_come_to_the_owner_is_received_once_more() {
+    for is_over in [false, true] {
+        let (mut owner, second, moving) = with_frame_of_a_moving_connection();
+        let mut directory = owner.member.endpoint.directory();
+        directory.insert(&moving);
+        if is_over {
+            directory.remove(&moving);
+        }
+        let turns = core::iter::repeat_with(|| {
+            turn(&mut owner);
+            owner.has_backlog()
+        });
+        assert!(turns.take(1_000_000).any(|has_come| has_come));
+        let mut burst = Burst::new(8);
+        owner.returned().receive(&mut burst);
+        let [frame] = burst.as_slice() else {
+            panic!("one frame has waited");
+        };
+        assert_eq!(owner.returned_copy(frame.id).unwrap(), b"frame");
+        drop(second);
+    }
+}
+
+#[test]
+fn frames_that_wait_go_to_the_next_owner() {
+    let (mut owner, second, _) = with_frame_of_a_moving_connection();
+    let channel = second.send_request(RequestKind::Take, Aim::Take).unwrap();
+    owner.read_requests(&Wanted::default());
+    let heir = owner.accept_heir().unwrap();
+    let around = (Wanted::default(), Box::new(|_| {}) as FaultCallback);
+    let _former = owner.stand_by(heir, around, |()| Origin::Device {
+        open: Box::new(|| Err(io::ErrorKind::NotFound.into())),
+        properties: *MemoryLink::ethernet(1).properties(),
+        kind: "tap",
+    });
+    let Some(Message::Given { way, .. }) = next_message(&channel) else {
+        panic!("another message");
+    };
+    let mut way = PeerProcess::joined(channel, way).unwrap();
+    assert_eq!(way.relay.waiting(), Some(5));
+    let mut bytes = [0; 5];
+    let note = way.relay.take(&mut bytes).unwrap();
+    assert_eq!((note.is_returned, &bytes), (true, b"frame"));
+}
+
 /// Another process gives the first one back, and ends before it has taken the others.
 #[test]
 fn frames_that_come_back_are_received_once_more() {
