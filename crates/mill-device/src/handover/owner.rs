@@ -300,7 +300,8 @@ impl<O> Owner<O> {
                 if peers.put(tag, &note, frame) {
                     return Delivery::Done;
                 }
-                if endpoint.is_calm() && !endpoint.lives(tag) {
+                // Its locks may be about to be those of a process that goes on in its place, but a SYN is for a new connection.
+                if (is_opening || endpoint.is_calm()) && !endpoint.lives(tag) {
                     return Delivery::None;
                 }
                 // Without numbers other workers of this process may have a way.

@@ -129,7 +129,8 @@ fn a_frame_of_a_listed_flow_waits_for_a_way_as_long_as_its_process_lives() {
         endpoint, peers, ..
     } = &mut owner.member;
     peers.drop_all(endpoint, &[tag]);
-    all_are(&mut owner, Delivery::NoWay);
+    assert_eq!(give(&mut owner, &segment, &serving()), Delivery::NoWay);
+    assert_eq!(give(&mut owner, &opening, &serving()), Delivery::None);
     for time in [soon, Duration::from_secs(15), Duration::from_secs(16)] {
         third.note_change_before(time);
         all_are(&mut owner, Delivery::None);
