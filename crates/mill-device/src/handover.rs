@@ -26,7 +26,10 @@
 //! ```
 //!
 //! The end of a channel tells either side that the other is gone. A process that loses its owner locks the file if it is free, and
-//! otherwise sends JOIN.
+//! otherwise sends JOIN. An owner that ends stays until another one has the device, if one asks for it, so that all ways go on.
+//!
+//! What the owner gives to a process may be another's by the time it arrives, or arrive at none: it goes back, and the owner's host looks
+//! again whose it is (`returned_frames.rs`). What no process can have yet waits (`waiting_frames.rs`).
 //!
 //! An interface whose queues are in partitions (`partitions.rs`) has a lock for each of them, and the directory of the first one's. A
 //! process that is to have none of a partition's frames begins with JOIN instead of TAKE, so that it gets those of its connections,
