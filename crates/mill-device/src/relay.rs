@@ -20,7 +20,7 @@ mod ring;
 /// What accompanies a frame.
 mod note;
 
-pub use note::Note;
+pub use note::{Note, RETURNS_MAX};
 
 /// One end of a relay. The other end sees frames after [`Relay::publish`].
 #[derive(Debug)]

@@ -5,11 +5,11 @@ use crate::frames::Frames;
 use crate::handover::directory::Directory;
 use crate::handover::owner::Delivery;
 use crate::handover::peers::Peers;
-use crate::handover::returned_frames::{is_returned, plain, returned};
+use crate::handover::returned_frames::{plain, returned, returns};
 use crate::handover::{Endpoint, EventSource, PeerProcess};
 use crate::interface::InterfaceFault;
 use crate::network::monitor::Change;
-use crate::relay::{Note, Relay, RelayCounters};
+use crate::relay::{Note, RETURNS_MAX, Relay, RelayCounters};
 use mill_stack::flow_directory::FlowDirectory;
 use mill_stack::link::{
     Burst, ExternalBytes, ExternalSent, FrameId, Link, LinkChange, LinkProperties, Offload,
@@ -289,12 +289,13 @@ impl Link for StandbyLink {
             ..
         } = self;
         // Processes without numbers may be of several versions.
-        let is_possible = parts.member.endpoint.is_numbered() && !is_returned(frame.id);
+        let returns = returns(frame.id) + 1;
+        let is_possible = parts.member.endpoint.is_numbered() && returns <= RETURNS_MAX;
         let Some(owner) = owner.as_mut().filter(|_| is_possible) else {
             return false;
         };
         let note = Note {
-            is_returned: true,
+            returns,
             ..Note::arrived(frame.checksum, frame.merged)
         };
         owner.relay.put(&note, frames.frame(plain(frame.id)))
@@ -415,7 +416,10 @@ fn receive_from(relay: &mut Relay, frames: &mut Frames, burst: &mut Burst) -> bo
         });
         match filled {
             Some(Ok(id)) => burst.push(Received {
-                id: if note.is_returned { returned(id) } else { id },
+                id: match note.returns {
+                    0 => id,
+                    returns => returned(id, returns),
+                },
                 checksum: note.checksum,
                 merged: note.merged,
             }),

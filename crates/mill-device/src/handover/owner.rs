@@ -4,11 +4,11 @@
 use super::directory::{Directory, Holder, ProcessTag};
 use super::member::Member;
 use super::peers::Peers;
-use super::returned_frames::{ReturnedFrames, is_returned};
+use super::returned_frames::{ReturnedFrames, is_returned, returns};
 use super::waiting_frames::WaitingFrames;
 use super::{Asked, Endpoint, EventSource, PeerProcess, Request, RequestKind};
 use crate::interface::{FaultCallback, InterfaceFault, untaken};
-use crate::relay::{FarEnd, Note, Relay, RelayCounters};
+use crate::relay::{FarEnd, Note, RETURNS_MAX, Relay, RelayCounters};
 use crate::standby::{Origin, Parts, StandbyLink};
 use crate::steering::Table;
 use crate::wanted::Wanted;
@@ -472,10 +472,10 @@ impl<O> Owner<O> {
     }
 }
 
-/// A frame that has come back once does not do so again, so that none goes to and fro.
-const fn note_of(received: &Received) -> Note {
+/// What accompanies a received frame, which may have come back before.
+fn note_of(received: &Received) -> Note {
     Note {
-        is_returned: is_returned(received.id),
+        returns: returns(received.id),
         ..Note::arrived(received.checksum, received.merged)
     }
 }
@@ -483,14 +483,8 @@ const fn note_of(received: &Received) -> Note {
 /// Gives frames that wait for a way to the next owner, which looks whose they are.
 fn give_waiting(waiting: &mut WaitingFrames, relay: &mut Relay) {
     for (note, frame) in waiting.take() {
-        let is_returned = true;
-        relay.put(
-            &Note {
-                is_returned,
-                ..note
-            },
-            &frame,
-        );
+        let returns = RETURNS_MAX.min(note.returns + 1);
+        relay.put(&Note { returns, ..note }, &frame);
     }
     relay.publish();
 }
@@ -533,7 +527,7 @@ fn send(
     };
     let room = room.get_mut(..len).unwrap_or_default();
     match relay.take(room) {
-        Some(note) if note.is_returned => {
+        Some(note) if note.returns > 0 => {
             returned.keep(note, room, len_max);
         }
         Some(note) if can_send(note.offload, device.properties()) => {

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::frames::Frames;
-use crate::relay::{Note, Relay};
+use crate::relay::{Note, RETURNS_MAX, Relay};
 use mill_stack::link::{Burst, FrameId, Received};
 use std::collections::VecDeque;
 
@@ -22,19 +22,31 @@ pub(crate) struct ReturnedFrames {
     waiting: VecDeque<Received>,
 }
 
-/// Whether a frame has come back, by its id.
+/// Whether a frame is one of these, or one that was and was given to this process again, by its id.
 pub(crate) const fn is_returned(id: FrameId) -> bool {
     id.0 & RETURNED != 0
 }
 
-/// The id that says so of a frame.
-pub(crate) const fn returned(id: FrameId) -> FrameId {
-    FrameId(id.0 | RETURNED)
+/// The id that says so of a frame, and how many times it has come back.
+pub(crate) fn returned(id: FrameId, returns: u8) -> FrameId {
+    debug_assert!(id.0 >> RETURNS_SHIFT == 0 && returns <= RETURNS_MAX);
+    FrameId(id.0 | u32::from(returns) << RETURNS_SHIFT | RETURNED)
 }
 
-/// The id of the same frame among those that have come and those that have come back.
+/// How many times a frame has come back.
+pub(crate) fn returns(id: FrameId) -> u8 {
+    match is_returned(id) {
+        true => u8::try_from(id.0 >> RETURNS_SHIFT & u32::from(RETURNS_MAX)).unwrap_or(0),
+        false => 0,
+    }
+}
+
+/// The id of the same frame in the memory of those that have come.
 pub(crate) const fn plain(id: FrameId) -> FrameId {
-    FrameId(id.0 & !RETURNED)
+    match is_returned(id) {
+        true => FrameId(id.0 & ((1 << RETURNS_SHIFT) - 1)),
+        false => id,
+    }
 }
 
 impl ReturnedFrames {
@@ -58,7 +70,7 @@ impl ReturnedFrames {
             return false;
         };
         self.waiting.push_back(Received {
-            id: returned(id),
+            id: returned(id, note.returns),
             checksum: note.checksum,
             merged: note.merged,
         });
@@ -111,6 +123,9 @@ const COUNT: u32 = 256;
 /// A bit that no frame of a queue has: below the number of the queue.
 const RETURNED: u32 = 1 << 23;
 
+/// Where it stands how many times: above the number of a frame.
+const RETURNS_SHIFT: u32 = 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,7 +140,10 @@ mod tests {
     #[test]
     fn a_frame_is_received_once_more_as_it_came() {
         let mut returned = ReturnedFrames::default();
-        let note = Note::arrived(ReceivedChecksum::Verified, 3);
+        let note = Note {
+            returns: 2,
+            ..Note::arrived(ReceivedChecksum::Verified, 3)
+        };
         assert!(returned.is_empty() && returned.keep(note, b"frame", 8));
         assert!(!returned.is_empty());
         let all = received(&mut returned);
@@ -133,6 +151,7 @@ mod tests {
             panic!("{all:?}");
         };
         assert!(returned.is_empty() && is_returned(frame.id));
+        assert_eq!(returns(frame.id), 2);
         assert_eq!(
             (frame.checksum, frame.merged),
             (ReceivedChecksum::Verified, 3)

@@ -8,10 +8,14 @@ pub struct Note {
     pub checksum: ReceivedChecksum,
     pub merged: u16,
     pub offload: Offload,
-    /// To the owner: a received frame that the process to which it was given has no use for. From the owner: one that has come back so, and
-    /// does not do so again.
-    pub is_returned: bool,
+    /// How many times processes to which the received frame was given have given it back to the owner, as it was not theirs any more. Of frames to
+    /// be sent none.
+    pub returns: u8,
 }
+
+/// So many times a frame can come back: its connection moves from process to process. It is not given back any more then, as two processes that disagree
+/// would exchange it for ever.
+pub const RETURNS_MAX: u8 = 7;
 
 /// Bytes of a note.
 pub(super) const NOTE_BYTES: usize = 12;
@@ -31,7 +35,7 @@ impl Note {
             checksum: None,
             segmentation: None,
         },
-        is_returned: false,
+        returns: 0,
     };
 
     /// Encodes checksum, flags, then five 16-bit numbers in native byte order.
@@ -41,7 +45,7 @@ impl Note {
             ReceivedChecksum::Verified => VERIFIED,
             ReceivedChecksum::MaybePartial => MAYBE_PARTIAL,
         };
-        let mut flags = if self.is_returned { IS_RETURNED } else { 0 };
+        let mut flags = self.returns.min(RETURNS_MAX) << RETURNS_SHIFT;
         let mut numbers = [self.merged, 0, 0, 0, 0];
         if let Some(partial) = self.offload.checksum {
             flags |= HAS_CHECKSUM;
@@ -86,7 +90,7 @@ impl Note {
                     is_ipv6: has(IS_IPV6),
                 }),
             },
-            is_returned: has(IS_RETURNED),
+            returns: bytes[1] >> RETURNS_SHIFT & RETURNS_MAX,
         }
     }
 }
@@ -99,7 +103,9 @@ const MAYBE_PARTIAL: u8 = 2;
 const HAS_CHECKSUM: u8 = 1;
 const HAS_SEGMENTS: u8 = 2;
 const IS_IPV6: u8 = 4;
-const IS_RETURNED: u8 = 8;
+
+/// Where it stands there how many times a frame has come back.
+const RETURNS_SHIFT: u32 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -124,7 +130,7 @@ mod tests {
         ] {
             for partial in [None, Some(partial)] {
                 for segmentation in [None, Some(cut(false)), Some(cut(true))] {
-                    for (merged, is_returned) in [(1, false), (45, true), (u16::MAX, false)] {
+                    for (merged, returns) in [(1, 0), (45, RETURNS_MAX), (u16::MAX, 1)] {
                         let note = Note {
                             checksum,
                             merged,
@@ -132,7 +138,7 @@ mod tests {
                                 checksum: partial,
                                 segmentation,
                             },
-                            is_returned,
+                            returns,
                         };
                         assert_eq!(Note::from_bytes(&note.to_bytes()), note);
                         count += 1;

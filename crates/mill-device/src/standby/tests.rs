@@ -258,42 +258,38 @@ fn a_frame_of_a_flow_that_another_process_has_by_now_goes_back() {
             assert_eq!(way.relay.waiting(), Some(60));
             let mut bytes = [0; 60];
             let note = way.relay.take(&mut bytes).unwrap();
-            let is_returned = true;
-            assert_eq!(
-                (note, bytes),
-                (
-                    Note {
-                        is_returned,
-                        ..arrived
-                    },
-                    [7; 60]
-                )
-            );
+            let returned = Note {
+                returns: 1,
+                ..arrived
+            };
+            assert_eq!((note, bytes), (returned, [7; 60]));
         }
         assert_eq!(way.relay.waiting(), None);
     }
 }
 
-/// The owner gives it to this process once more, as that is in the group of those that listen there.
+/// Its connection moves from process to process; or the owner gives it to this one again and again, as that is in the group of those that
+/// listen there.
 #[test]
-fn a_frame_goes_back_once() {
+fn a_frame_goes_back_a_limited_number_of_times() {
     let (owner, mut link) = with_numbers([1, 2], Aim::Join);
     link.open_ports();
     link.poll();
     let mut way = admit(&owner, &mut link, RequestKind::Join);
-    let arrived = Note::arrived(ReceivedChecksum::Verified, 1);
-    for is_returned in [false, true] {
-        let note = Note {
-            is_returned,
-            ..arrived
-        };
+    let mut note = Note::arrived(ReceivedChecksum::Verified, 1);
+    for returns in 0..=RETURNS_MAX {
+        assert_eq!(note.returns, returns);
         way.relay.put(&note, &[7; 60]);
         way.relay.publish();
         let mut burst = Burst::new(8);
         link.receive(&mut burst);
         let frame = burst.as_slice()[0];
         assert_eq!(link.frame(frame.id), [7; 60]);
-        assert_eq!(link.give_back(&frame), !is_returned);
+        assert_eq!(link.give_back(&frame), returns < RETURNS_MAX);
         link.release(frame.id);
+        link.flush();
+        if let Some(returned) = way.relay.take(&mut [0; 60]) {
+            note = returned;
+        }
     }
 }

@@ -256,7 +256,7 @@ fn frames_that_wait_go_to_the_next_owner() {
     assert_eq!(way.relay.waiting(), Some(5));
     let mut bytes = [0; 5];
     let note = way.relay.take(&mut bytes).unwrap();
-    assert_eq!((note.is_returned, &bytes), (true, b"frame"));
+    assert_eq!((note.returns, &bytes), (1, b"frame"));
 }
 
 /// Another process gives the first one back, and ends before it has taken the others.
@@ -267,7 +267,7 @@ fn frames_that_come_back_are_received_once_more() {
     let mut way = join(&mut owner, &second);
     let arrived = Note::arrived(ReceivedChecksum::Verified, 2);
     let returned = Note {
-        is_returned: true,
+        returns: 1,
         ..arrived
     };
     way.relay.put(&returned, b"first");
