@@ -257,6 +257,11 @@ impl AnyLink {
         }
     }
 
+    /// Whether another worker of this process has forwarded a frame. Where there are no others its id may be of a partition.
+    fn is_forwarded(&self, id: FrameId) -> bool {
+        self.forwarding.is_some() && is_handed(id)
+    }
+
     /// Gives a frame to another worker or process, with its tag, which that takes off itself.
     fn give_tagged(
         &mut self,
@@ -398,12 +403,12 @@ impl Link for AnyLink {
     /// Of a frame of the device; what another worker has forwarded is for this process.
     fn pass_to(&mut self, frame: &Received, process: u64) -> bool {
         let pass = |link: &mut Self, frame: &Received| link.device.pass_to(frame, process);
-        !is_handed(frame.id) && self.give_tagged(frame, pass)
+        !self.is_forwarded(frame.id) && self.give_tagged(frame, pass)
     }
 
     fn give_back(&mut self, frame: &Received) -> bool {
         let give = |link: &mut Self, frame: &Received| link.device.give_back(frame);
-        !is_handed(frame.id) && self.give_tagged(frame, give)
+        !self.is_forwarded(frame.id) && self.give_tagged(frame, give)
     }
 }
 

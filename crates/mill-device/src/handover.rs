@@ -26,7 +26,7 @@
 //! ```
 //!
 //! The end of a channel tells either side that the other is gone. A process that loses its owner locks the file if it is free, and
-//! otherwise sends JOIN. An owner that ends stays until another one has the device, if one asks for it, so that all ways go on.
+//! otherwise sends JOIN. Under `millstream run` an owner that ends waits for a moment until another one has the device, so that all ways go on.
 //!
 //! What the owner gives to a process may be another's by the time it arrives, or arrive at none: it goes back, and the owner's host looks
 //! again whose it is (`returned_frames.rs`). What no process can have yet waits (`waiting_frames.rs`).

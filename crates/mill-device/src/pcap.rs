@@ -57,7 +57,7 @@ impl Recorder {
         let Some(filter) = self.filter() else {
             return;
         };
-        // What comes back from another process was recorded as it came.
+        // What comes back was recorded by the process to which it came from the device.
         for received in new.iter().filter(|received| !is_returned(received.id)) {
             let is_partial = received.checksum != ReceivedChecksum::Unverified;
             let frame = link.frame(received.id);

@@ -159,6 +159,11 @@ impl StandbyLink {
         &self.parts.member.endpoint
     }
 
+    /// Whether there is an owner to which frames can go back. Processes without numbers may be of several versions.
+    fn has_numbered_owner(&self) -> bool {
+        self.owner.is_some() && self.parts.member.endpoint.is_numbered()
+    }
+
     /// In a child after fork(2): closes its parent's descriptors without a word. The epoll set is the parent's, too, and stays.
     pub(crate) fn close_ways(&mut self) {
         (self.owner, self.pending_request, self.given) = (None, None, None);
@@ -273,32 +278,32 @@ impl Link for StandbyLink {
         false
     }
 
-    /// The owner has given this process the frame because it was this one's. By now another process may have the flow.
+    /// The owner has given this process the frame because it was this one's. By now another process may have the flow, or be about to.
     fn hand_over(&mut self, frame: &Received, stray: &Stray<'_>) -> bool {
         let Stray::Segment(flow) = stray else {
             return false;
         };
-        self.directory().is_elsewhere(flow) && self.give_back(frame)
+        let is_others = self.has_numbered_owner() && self.directory().is_elsewhere(flow);
+        if is_others {
+            // It is none of this process's, whether or not it goes back.
+            self.give_back(frame);
+        }
+        is_others
     }
 
     fn give_back(&mut self, frame: &Received) -> bool {
-        let Self {
-            owner,
-            frames,
-            parts,
-            ..
-        } = self;
-        // Processes without numbers may be of several versions.
         let returns = returns(frame.id) + 1;
-        let is_possible = parts.member.endpoint.is_numbered() && returns <= RETURNS_MAX;
-        let Some(owner) = owner.as_mut().filter(|_| is_possible) else {
+        if !self.has_numbered_owner() || returns > RETURNS_MAX {
             return false;
-        };
+        }
         let note = Note {
             returns,
             ..Note::arrived(frame.checksum, frame.merged)
         };
-        owner.relay.put(&note, frames.frame(plain(frame.id)))
+        if let Some(owner) = &mut self.owner {
+            owner.relay.put(&note, self.frames.frame(plain(frame.id)));
+        }
+        true
     }
 }
 

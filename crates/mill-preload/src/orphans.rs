@@ -94,6 +94,7 @@ pub(crate) fn leave() -> bool {
 /// Forks without the handlers of fork(3): the C library's own lock of its allocator may be that of the thread which a signal has interrupted.
 /// The child uses the library's heap only.
 fn fork() -> c_int {
+    let limit = own::lock();
     allocator::before_fork();
     // SAFETY: the child does not return to the program; all locks that it needs are this thread's.
     let mut child = unsafe { originals::_Fork() };
@@ -102,6 +103,7 @@ fn fork() -> c_int {
         child = unsafe { originals::fork() };
     }
     allocator::after_fork();
+    drop(limit);
     child
 }
 

@@ -61,7 +61,7 @@ thread_local! {
     /// … those that are taken before them …
     static OUTER: RefCell<Vec<Locked>> = const { RefCell::new(Vec::new()) };
 
-    /// … and those with which no other is taken. What follows on fork(2) needs them itself.
+    /// … and those with which no other is taken, but for the last one. What follows on fork(2) needs them itself.
     static INNER: RefCell<Vec<Locked>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -78,7 +78,6 @@ extern "C" fn before_fork() {
     LOANS.set(lending::prepare());
     vforked::before_fork();
     let mut inner = vec![
-        own::lock(),
         borrowing::lock(),
         early::lock(),
         early_shutdown::lock(),
@@ -88,6 +87,8 @@ extern "C" fn before_fork() {
         sets::lock_names(),
     ];
     inner.extend(turner::locks());
+    // Those that have one of the others may make a descriptor.
+    inner.push(own::lock());
     INNER.set(inner);
     allocator::before_fork();
 }

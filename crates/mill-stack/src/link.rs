@@ -74,8 +74,9 @@ pub trait Link {
         false
     }
 
-    /// Gives a copy of a received frame back to the process that has given it to this one, and that looks again whose it is: what it was for
-    /// was here. `false` if it has not come from another process, or that is gone; without room on the way the frame is lost.
+    /// Gives a copy of a received frame back to the process that has given it to this one, and that looks again whose it is: the connection or
+    /// listener that it is for was here until a moment ago. `false` if it has not come from another process, or that is gone, or if it has
+    /// come back too often; without room on the way the frame is lost.
     fn give_back(&mut self, _frame: &Received) -> bool {
         false
     }

@@ -122,11 +122,10 @@ impl<O> Owner<O> {
         self.member.peers.relayed()
     }
 
-    /// Whether other processes have sent TAKE or JOIN, which are answered once all frames that come back are received.
+    /// Whether other processes have sent TAKE or JOIN.
     #[inline]
     pub(crate) fn has_requests(&self) -> bool {
-        let has_any = self.take_request.is_some() || !self.join_requests.is_empty();
-        has_any && self.returned.is_empty()
+        self.take_request.is_some() || !self.join_requests.is_empty()
     }
 
     /// Whether this process has served, and others stand by that may serve.
@@ -170,6 +169,7 @@ impl<O> Owner<O> {
             mut member,
             reopen,
             mut waiting,
+            mut returned,
             ..
         } = self;
         member.endpoint.note_change();
@@ -182,7 +182,8 @@ impl<O> Owner<O> {
         let mut owner = PeerProcess::give(heir.request, (heir.relay, heir.far), (own, ways));
         if let Ok(owner) = &mut owner {
             if member.endpoint.is_numbered() {
-                give_waiting(&mut waiting, &mut owner.relay);
+                let waiting = waiting.take().chain(returned.take());
+                give_waiting(waiting, &mut owner.relay);
             }
             member.peers.pass_all(&member.endpoint, owner.channel());
             // Answers to what this process and those behind it have opened go on to come.
@@ -235,10 +236,10 @@ impl<O> Owner<O> {
         has_waited
     }
 
-    /// Whether frames of others wait for room at the device, or to be received once more.
+    /// Whether frames of others wait for room at the device, for a way, or to be received once more.
     #[inline]
     pub(crate) fn has_backlog(&self) -> bool {
-        self.has_backlog || !self.returned.is_empty()
+        self.has_backlog || !self.returned.is_empty() || !self.waiting.is_empty()
     }
 
     /// Frames that others had and that are to be received once more.
@@ -300,7 +301,8 @@ impl<O> Owner<O> {
                 if peers.put(tag, &note, frame) {
                     return Delivery::Done;
                 }
-                // Its locks may be about to be those of a process that goes on in its place, but a SYN is for a new connection.
+                // Its locks may be about to be those of a process that goes on in its place. A SYN is for a new connection nevertheless, but for
+                // one that the network has doubled.
                 if (is_opening || endpoint.is_calm()) && !endpoint.lives(tag) {
                     return Delivery::None;
                 }
@@ -447,10 +449,12 @@ impl<O> Owner<O> {
         }
         // Frames that they sent before they ended.
         carry(&mut self.member, &mut self.returned, (device, len_max));
-        // What they have not taken is another process's now.
-        let dropped = self.member.peers.drop_all(&self.member.endpoint, tags);
-        for relay in dropped {
-            self.returned.take_back(relay, len_max);
+        let endpoint = &self.member.endpoint;
+        for (tag, relay) in self.member.peers.drop_all(endpoint, tags) {
+            // One that lives goes on to receive what it has been given. What others have not taken is another process's now.
+            if !endpoint.lives(tag) {
+                self.returned.take_back(relay, len_max);
+            }
         }
         if self.member.peers.is_empty() {
             self.forget_successors(table);
@@ -480,9 +484,9 @@ fn note_of(received: &Received) -> Note {
     }
 }
 
-/// Gives frames that wait for a way to the next owner, which looks whose they are.
-fn give_waiting(waiting: &mut WaitingFrames, relay: &mut Relay) {
-    for (note, frame) in waiting.take() {
+/// Gives frames that have waited for a way, or to be received once more, to the next owner, which looks whose they are.
+fn give_waiting(frames: impl Iterator<Item = (Note, Vec<u8>)>, relay: &mut Relay) {
+    for (note, frame) in frames {
         let returns = RETURNS_MAX.min(note.returns + 1);
         relay.put(&Note { returns, ..note }, &frame);
     }

@@ -187,8 +187,14 @@ impl Peers {
     }
 
     /// Ends the ways to these; their relays, but for those that hold invalid data.
-    pub(crate) fn drop_all(&mut self, endpoint: &Endpoint, tags: &[ProcessTag]) -> Vec<Relay> {
-        let relays = tags.iter().filter_map(|tag| self.remove(endpoint, *tag));
+    pub(crate) fn drop_all(
+        &mut self,
+        endpoint: &Endpoint,
+        tags: &[ProcessTag],
+    ) -> Vec<(ProcessTag, Relay)> {
+        let relays = tags
+            .iter()
+            .filter_map(|tag| Some((*tag, self.remove(endpoint, *tag)?)));
         relays.collect()
     }
 }

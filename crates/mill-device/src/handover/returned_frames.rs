@@ -84,12 +84,23 @@ impl ReturnedFrames {
         };
         let mut bytes = vec![0; len_max];
         while let Some(len) = relay.waiting() {
-            if let Some(note) = relay.take(&mut bytes)
-                && !self.keep(note, bytes.get(..len).unwrap_or_default(), len_max)
-            {
-                return;
+            if let Some(note) = relay.take(&mut bytes) {
+                // Without room it is lost, as on a full link.
+                self.keep(note, bytes.get(..len).unwrap_or_default(), len_max);
             }
         }
+    }
+
+    /// Those that are not received again yet, for the process that gets the device.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = (Note, Vec<u8>)> {
+        let waiting = core::mem::take(&mut self.waiting);
+        waiting.into_iter().map(|received| {
+            let note = Note {
+                returns: returns(received.id),
+                ..Note::arrived(received.checksum, received.merged)
+            };
+            (note, self.frame(received.id).to_vec())
+        })
     }
 
     /// Puts them into a burst, as far as that has room.
@@ -120,7 +131,7 @@ impl ReturnedFrames {
 /// As many as come in some milliseconds.
 const COUNT: u32 = 256;
 
-/// A bit that no frame of a queue has: below the number of the queue.
+/// A bit that no frame of a queue has, but in the last one of 64 workers with 2^17 frames each: below the number of the queue.
 const RETURNED: u32 = 1 << 23;
 
 /// Where it stands how many times: above the number of a frame.

@@ -3,7 +3,7 @@
 //! execl(3) and execle(3) take lists of arguments, which no function of ours can: what they start has the environment that the
 //! program gives it.
 
-use crate::descriptors::{self, Entry};
+use crate::descriptors::{self, Entry, own};
 use crate::stack::{Stack, now};
 use crate::{environment, keeper, noting, originals, spawning, stacks};
 use core::ffi::{c_char, c_int, c_void};
@@ -33,6 +33,7 @@ fn present() -> Strings {
 unsafe fn replace_by(strings: Strings, run: impl FnOnce(Strings) -> c_int) -> c_int {
     let left = leave_waiting();
     noting::note_all();
+    let run = |strings| own::with_limit(|| run(strings));
     // SAFETY: the caller's promise.
     let failed = unsafe { environment::with_ours(strings, &[], run) };
     for listener in left {
@@ -124,6 +125,7 @@ unsafe extern "C" fn posix_spawn(
     let run = |strings| unsafe {
         originals::posix_spawn(process, path, actions, attributes, arguments, strings)
     };
+    let run = |strings| own::with_limit(|| run(strings));
     // SAFETY: the caller's promise.
     spawning::hand_over(actions, |lent| unsafe {
         environment::with_ours(strings, lent, run)
@@ -145,6 +147,7 @@ unsafe extern "C" fn posix_spawnp(
     let run = |strings| unsafe {
         originals::posix_spawnp(process, file, actions, attributes, arguments, strings)
     };
+    let run = |strings| own::with_limit(|| run(strings));
     // SAFETY: the caller's promise.
     spawning::hand_over(actions, |lent| unsafe {
         environment::with_ours(strings, lent, run)

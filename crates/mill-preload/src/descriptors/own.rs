@@ -88,15 +88,16 @@ fn raise_to(descriptor: c_int, least: c_int) -> c_int {
 }
 
 /// Where the library has many, they would leave few numbers to a program that may have 1024, as is usual. They get numbers from its limit on:
-/// the kernel compares a new number with the limit of that moment, and leaves those that there are alone. `None` if the process may not
-/// have more, or if the program may have so many that this makes its table of descriptors large and its numbers never are few.
+/// the kernel compares a new number with the limit of that moment, and leaves those alone that there are. `None` if the process may not
+/// have more, or if its limit is above `AMPLE`: then numbers are plenty, and one beyond it would enlarge the kernel's table.
 fn raise_beyond(descriptor: c_int) -> Option<c_int> {
     let limit = Resource::Descriptors.limit().ok()?;
     let least = c_int::try_from(limit.soft).ok()?;
     if limit.soft >= limit.hard || limit.soft > AMPLE || descriptor >= least {
         return None;
     }
-    let _limit = LIMIT.lock();
+    // A child that goes on with the stacks may have it from a thread that is its parent's (orphans.rs).
+    let _limit = LIMIT.try_lock()?;
     let raised = Limit {
         soft: limit.hard.min(limit.soft + ROOM),
         ..limit
@@ -111,13 +112,31 @@ fn raise_beyond(descriptor: c_int) -> Option<c_int> {
     Some(beyond)
 }
 
-/// Has the limit for a moment: no child is to begin with it.
+/// The thread that has it may raise the limit for a moment, and takes no other lock. No child and no other program is to begin with the raised limit.
 static LIMIT: Lock<()> = Lock::new(());
 
 /// For fork(2).
 pub(crate) fn lock() -> Locked {
     Box::new(LIMIT.lock())
 }
+
+/// Runs what begins with another program, which has the limit as it is.
+pub(crate) fn with_limit<R>(run: impl FnOnce() -> R) -> R {
+    // A child of clone(2) may have it from a thread that is its parent's, and waits for a moment only.
+    let limit = (0..LIMIT_LOOKS).find_map(|_| {
+        let limit = LIMIT.try_lock();
+        if limit.is_none() {
+            std::thread::yield_now();
+        }
+        limit
+    });
+    let result = run();
+    drop(limit);
+    result
+}
+
+/// How often it is looked whether the limit is as it was: some microseconds each.
+const LIMIT_LOOKS: u32 = 1000;
 
 /// As for the socket to the keeper (mill-keeper `launch.rs`).
 const LEAST: c_int = 500;

@@ -136,8 +136,15 @@ fn give_devices() {
             Some(Heir::Possible) => SOON,
             Some(Heir::Certain) => HEIR_MAX,
         };
-        if now().since(began) >= patience {
+        let time = now().since(began);
+        if time >= patience {
             return;
+        }
+        if time >= SOON {
+            // Others may take only that.
+            stacks::made().for_each(|number| {
+                stacks::with_stack(number, Stack::leave);
+            });
         }
         pause();
     }
@@ -237,7 +244,7 @@ const PAUSE_NS: libc::c_long = 200_000;
 const SOON: Duration = Duration::from_millis(20);
 
 /// How long one of many workers may wait for a processor until it takes the device.
-const HEIR_MAX: Duration = Duration::from_secs(1);
+const HEIR_MAX: Duration = Duration::from_millis(500);
 
 /// … and where there is no child.
 const PATIENCE: Duration = Duration::from_secs(2);
