@@ -98,3 +98,12 @@ fn a_full_device_is_full_and_a_link_without_a_network_changes_nothing() {
     assert!(send(&mut plain, 3, 60));
     assert_eq!(take(&far).unwrap()[VNET_HEADER_LEN..], [3; 60]);
 }
+
+/// Partitions and other workers of a process are told apart by the same bits of an id.
+#[test]
+fn without_other_workers_no_frame_is_one_that_they_have_forwarded() {
+    let (link, _peer) = link(0, None);
+    let of_the_last_partition = FrameId(7 << 29);
+    assert!(is_handed(of_the_last_partition));
+    assert!(!link.is_forwarded(of_the_last_partition));
+}
