@@ -176,15 +176,21 @@ fn a_frame_for_a_process_that_has_no_way_yet_is_given_to_it_once_it_has() {
     assert_eq!(come(&mut way), 0);
 }
 
+/// A flow whose connection is on the way from this process to another one.
+fn moving_from(former: &Endpoint) -> Flow {
+    let moving = flow(1);
+    let mut directory = former.directory();
+    directory.insert(&moving);
+    directory.note_moving(&moving);
+    former.note_change();
+    moving
+}
+
 #[test]
 fn a_frame_of_a_connection_that_moves_is_given_to_the_process_that_has_it_next() {
     let ([first, second], third) = with_numbers([1, 2, 3]);
     let mut owner = owner(first);
-    let moving = flow(1);
-    let mut former = second.directory();
-    former.insert(&moving);
-    former.note_moving(&moving);
-    second.note_change();
+    let moving = moving_from(&second);
     let mut ways = [join(&mut owner, &second), join(&mut owner, &third)];
     for _ in 0..WAITING_MAX + 9 {
         let segment = Stray::Segment(&moving);
@@ -201,11 +207,7 @@ fn a_frame_of_a_connection_that_moves_is_given_to_the_process_that_has_it_next()
 fn with_frame_of_a_moving_connection() -> (Box<Owner<()>>, Endpoint, Flow) {
     let ([first, second], _third) = with_numbers([1, 2, 3]);
     let mut owner = owner(first);
-    let moving = flow(1);
-    let mut former = second.directory();
-    former.insert(&moving);
-    former.note_moving(&moving);
-    second.note_change();
+    let moving = moving_from(&second);
     let segment = Stray::Segment(&moving);
     assert_eq!(give(&mut owner, &segment, &serving()), Delivery::Done);
     turn(&mut owner);
