@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::namespace::has;
 use crate::others::Load;
 use crate::run::{Accelerated, address, workers_of_nginx};
+use crate::run_calls::PYTHON;
 use crate::run_devices::reload_under_load;
 use crate::server::{Site, wait_for};
 use crate::topology::{Topology, between_queues, is_steered, kernel_connections};
@@ -70,6 +71,71 @@ fn the_librarys_descriptors_for_many_processes_leave_the_program_its_own() {
         check_answer(topology);
         nginx.end(Signal::Quit);
         wait_for(|| !is_steered());
+    });
+}
+
+/// A child for each connection. Then threads that make sockets, while further children and programs begin, each of which looks at its limit;
+/// how many have another one than the program is said to the first peer.
+const FORKING: &str = "
+import os, resource, socket, subprocess, sys, threading
+def limit(): return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+s = socket.create_server(('0.0.0.0', 7000), backlog=200)
+peers, children = [], []
+for _ in range(int(sys.argv[1])):
+    peers.append(s.accept()[0])
+    children.append(os.fork())
+    if children[-1] == 0:
+        peers[-1].sendall(b'child')
+        peers[-1].recv(1)
+        os._exit(0)
+beyond = sum(int(number) >= limit() for number in os.listdir('/proc/self/fd'))
+def churn():
+    while True:
+        with socket.socket() as one:
+            one.settimeout(.01)
+            try: one.connect((peers[0].getpeername()[0], 9))
+            except OSError: pass
+for _ in range(3): threading.Thread(target=churn, daemon=True).start()
+wrong = 0
+for _ in range(100):
+    child = os.fork()
+    if child == 0: os._exit(limit() != int(sys.argv[2]))
+    wrong += os.waitpid(child, 0)[1] != 0
+for _ in range(20):
+    wrong += subprocess.run(['sh', '-c', 'test $(ulimit -Sn) = ' + sys.argv[2]]).returncode != 0
+peers[0].sendall(b'%-4d%-4d' % (beyond, wrong))
+for child in children: os.waitpid(child, 0)
+";
+
+#[test]
+fn children_and_programs_begin_with_the_limit_of_a_program_that_the_library_has_many_descriptors_beside()
+ {
+    const PEERS: usize = 80;
+    if !has(PYTHON) {
+        println!("not tested: there is no python3");
+        return;
+    }
+    between_queues([1, 1], |topology| {
+        let command =
+            format!("ulimit -Sn {PROGRAMS_MAX}; exec {PYTHON} -c \"$0\" {PEERS} {PROGRAMS_MAX}");
+        let running = Accelerated::start(&["sh", "-c", &command, FORKING]);
+        topology.at_client(|| {
+            let mut peers = Vec::new();
+            wait_for(|| {
+                peers.extend(Client::connect(address(7000)));
+                peers.len() == PEERS
+            });
+            for peer in &mut peers {
+                assert_eq!(peer.content(5).unwrap(), b"child");
+            }
+            let said = peers[0].content(8).unwrap();
+            let (beyond, wrong) = said.split_at(4);
+            assert_ne!(beyond, b"0   ", "the library has few descriptors");
+            assert_eq!(wrong, b"0   ");
+        });
+        // It ends with its children, whose peers have closed; this signal does nothing.
+        let ended = running.end_alone(Signal::WindowChange);
+        assert!(ended.success(), "{ended}");
     });
 }
 
