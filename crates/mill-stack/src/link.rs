@@ -1,8 +1,8 @@
 //! What carries frames, seen from above: `Link` is all that a host needs. What only a device has that is shared with the
 //! kernel, other processes or other workers is in `FlowSteering`, `LinkMonitor`, `LinkSuccession` and `LinkLedger`.
 //!
-//! But for `Link::pass_to` and `Link::give_back`, which only links of shared devices have, none of their methods has a default: a link around another
-//! forwards all of them, or does not compile.
+//! But for `Link::pass_to` and `Link::give_back`, which only links of shared devices have, none of their methods has a default: a link
+//! around another forwards all of them, or does not compile.
 
 use crate::flow::Flow;
 use alloc::vec::Vec;

@@ -243,8 +243,8 @@ const PAUSE_NS: libc::c_long = 200_000;
 /// How long an ending process waits for acknowledgements before it leaves that to a child …
 const SOON: Duration = Duration::from_millis(20);
 
-/// How long one of many workers may wait for a processor until it takes the device.
-const HEIR_MAX: Duration = Duration::from_millis(500);
-
 /// … and where there is no child.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long one of many workers may wait for a processor until it takes the device.
+const HEIR_MAX: Duration = Duration::from_millis(500);
